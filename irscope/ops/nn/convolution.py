@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
 from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, type_suggests_channels_last
-from irscope.ops.op import define
+from irscope.ops.op import Op, define
 from irscope.ops.type_rules import (
     Abstract,
     Unknown,
@@ -213,52 +213,42 @@ def _transpose_convolve(input: Array, weight: Array, **arguments: Any) -> Array:
     return _convolve(input, weight, **{**arguments, "transposed": True})
 
 
-def _conv(rank: int) -> Any:
-    ones, zeros = [1] * rank, [0] * rank
-    start, end = ("Tensor input, Tensor weight, Tensor? bias=None", f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor")
-    return define(
-        f"aten::conv{rank}d({start}, SymInt[{rank}] stride={ones}, SymInt[{rank}] padding={zeros}, {end}",
-        f'aten::conv{rank}d.padding({start}, SymInt[{rank}] stride={ones}, str padding="valid", {end}',
-        category="convolution",
-        type_rule=_convolution,
-        reference=_convolve,
-    )
-
-
-def _conv_transpose(rank: int) -> Any:
-    ones, zeros = [1] * rank, [0] * rank
-    overload = "" if rank == 1 else ".input"
-    return define(
-        f"aten::conv_transpose{rank}d{overload}(Tensor input, Tensor weight, Tensor? bias=None, "
-        f"SymInt[{rank}] stride={ones}, "
-        f"SymInt[{rank}] padding={zeros}, SymInt[{rank}] output_padding={zeros}, SymInt groups=1, "
-        f"SymInt[{rank}] dilation={ones}) -> Tensor",
-        category="convolution",
-        type_rule=_transposed,
-        reference=_transpose_convolve,
-    )
-
-
 _GENERAL = (
     "Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
     "{kind}[] output_padding, SymInt groups"
 )
+_FLAGS = "bool benchmark, bool deterministic, bool cudnn_enabled"
+
+
+def _plain(rank: int) -> tuple[str, ...]:
+    ones, zeros = [1] * rank, [0] * rank
+    start = f"Tensor input, Tensor weight, Tensor? bias=None, SymInt[{rank}] stride={ones}"
+    end = f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor"
+    return (
+        f"aten::conv{rank}d({start}, SymInt[{rank}] padding={zeros}, {end}",
+        f'aten::conv{rank}d.padding({start}, str padding="valid", {end}',
+    )
+
+
+def _transpose(rank: int) -> str:
+    ones, zeros = [1] * rank, [0] * rank
+    return (
+        f"aten::conv_transpose{rank}d{'' if rank == 1 else '.input'}(Tensor input, Tensor weight, Tensor? bias=None, "
+        f"SymInt[{rank}] stride={ones}, SymInt[{rank}] padding={zeros}, SymInt[{rank}] output_padding={zeros}, SymInt groups=1, "
+        f"SymInt[{rank}] dilation={ones}) -> Tensor"
+    )
+
+
+def _defined(*texts: str, **functions: Any) -> Op:
+    return define(*texts, category="convolution", **{"type_rule": _convolution, "reference": _convolve, **functions})
+
 
 OPS = (
-    *map(_conv, (1, 2, 3)),
-    *map(_conv_transpose, (1, 2, 3)),
-    define(
-        f"aten::convolution({_GENERAL.format(kind='SymInt')}) -> Tensor",
-        category="convolution",
-        type_rule=_convolution,
-        reference=_convolve,
-    ),
-    define(
-        f"aten::_convolution({_GENERAL.format(kind='SymInt')}, bool benchmark, bool deterministic, bool cudnn_enabled, "
-        "bool allow_tf32) -> Tensor",
-        f"aten::_convolution.deprecated({_GENERAL.format(kind='int')}, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor",
-        category="convolution",
-        type_rule=_convolution,
-        reference=_convolve,
+    *(_defined(*_plain(rank)) for rank in (1, 2, 3)),
+    *(_defined(_transpose(rank), type_rule=_transposed, reference=_transpose_convolve) for rank in (1, 2, 3)),
+    _defined(f"aten::convolution({_GENERAL.format(kind='SymInt')}) -> Tensor"),
+    _defined(
+        f"aten::_convolution({_GENERAL.format(kind='SymInt')}, {_FLAGS}, bool allow_tf32) -> Tensor",
+        f"aten::_convolution.deprecated({_GENERAL.format(kind='int')}, {_FLAGS}) -> Tensor",
     ),
 )

@@ -27,9 +27,6 @@ from irscope.ops.type_rules import (
     wrap_dim,
 )
 
-__all__ = []
-
-
 # The ops that are sums of products: matrix products in all their forms, einsum, attention.
 #
 # Results are row-major, whatever the operands' strides are. Only the strides of einsum's and attention's results are left unknown,
@@ -56,20 +53,11 @@ def _product(a: TensorType, b: TensorType, rank: int, op: str) -> TensorType:
     return fresh(dtype, (*batch, a.shape[-2], b.shape[-1]))
 
 
-def _mm(self: TensorType, mat2: TensorType, out_dtype: Abstract = None) -> TensorType:
-    return _product(self, mat2, 2, "mm").with_(dtype=dtype_name(out_dtype, _same_dtype(self, mat2)))
+def _product_rule(op: str, rank: int) -> Callable[..., TensorType]:
+    def rule(self: TensorType, mat2: TensorType, out_dtype: Abstract = None) -> TensorType:
+        return _product(self, mat2, rank, op).with_(dtype=dtype_name(out_dtype, _same_dtype(self, mat2)))
 
-
-def _bmm(self: TensorType, mat2: TensorType, out_dtype: Abstract = None) -> TensorType:
-    return _product(self, mat2, 3, "bmm").with_(dtype=dtype_name(out_dtype, _same_dtype(self, mat2)))
-
-
-def _addmm(self: TensorType, mat1: TensorType, mat2: TensorType, **rest: Abstract) -> TensorType:
-    return _added(self, _product(mat1, mat2, 2, "addmm"))
-
-
-def _baddbmm(self: TensorType, batch1: TensorType, batch2: TensorType, **rest: Abstract) -> TensorType:
-    return _added(self, _product(batch1, batch2, 3, "baddbmm"))
+    return rule
 
 
 def _added(bias: TensorType, product: TensorType) -> TensorType:
@@ -97,14 +85,6 @@ def _matmul(self: TensorType, other: TensorType) -> TensorType:
     rows = () if len(a) == 1 else (a[-2],)
     columns = () if len(b) == 1 else (b[-1],)
     return fresh(dtype, (*batch, *rows, *columns))
-
-
-def _mv(self: TensorType, vec: TensorType) -> TensorType:
-    return _matmul(self, vec)
-
-
-def _dot(self: TensorType, tensor: TensorType) -> TensorType:
-    return _matmul(self, tensor)
 
 
 def _linear(input: TensorType, weight: TensorType, bias: TensorType | None = None) -> TensorType:
@@ -175,7 +155,8 @@ def wide(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def _matmul_array(self: Array, other: Array) -> Array:
+def _matmul_array(self: Array, *others: Array, **named: Array) -> Array:
+    (other,) = (*others, *named.values())  # `other`, `mat2`, `vec` or `tensor`
     return np.asarray(np.matmul(wide(self), wide(other))).astype(np.result_type(self, other), copy=False)
 
 
@@ -228,49 +209,49 @@ def _product_op(text: str, rule: Callable[..., Any], array: Callable[..., Any]) 
 _QKV = "Tensor query, Tensor key, Tensor value"
 
 
-def _determinant(A: TensorType) -> TensorType:
-    return refined(A.dtype, None if A.shape is None else A.shape[:-2])
-
-
 _PRODUCTS = (
     define(
         "aten::linalg_det(Tensor A) -> Tensor",
         category="other",
-        type_rule=_determinant,
+        type_rule=lambda A: refined(A.dtype, None if A.shape is None else A.shape[:-2]),
         reference=lambda A: np.asarray(np.linalg.det(A), A.dtype),
     ),
-    _product_op("aten::mm(Tensor self, Tensor mat2) -> Tensor", rule=_mm, array=lambda self, mat2: _matmul_array(self, mat2)),
-    _product_op("aten::bmm(Tensor self, Tensor mat2) -> Tensor", rule=_bmm, array=lambda self, mat2: _matmul_array(self, mat2)),
+    *(
+        _product_op(f"aten::{op}(Tensor self, Tensor mat2) -> Tensor", _product_rule(op, rank), _matmul_array)
+        for op, rank in (("mm", 2), ("bmm", 3))
+    ),
     _product_op(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        rule=_addmm,
-        array=lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
+        lambda self, mat1, mat2, **rest: _added(self, _product(mat1, mat2, 2, "addmm")),
+        lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
     ),
     _product_op(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        rule=_baddbmm,
-        array=lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
+        lambda self, batch1, batch2, **rest: _added(self, _product(batch1, batch2, 3, "baddbmm")),
+        lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
     ),
-    _product_op("aten::matmul(Tensor self, Tensor other) -> Tensor", rule=_matmul, array=_matmul_array),
-    _product_op("aten::mv(Tensor self, Tensor vec) -> Tensor", rule=_mv, array=lambda self, vec: _matmul_array(self, vec)),
-    _product_op("aten::dot(Tensor self, Tensor tensor) -> Tensor", rule=_dot, array=lambda self, tensor: _matmul_array(self, tensor)),
-    _product_op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rule=_linear, array=_linear_array),
-    _product_op("aten::outer(Tensor self, Tensor vec2) -> Tensor", rule=_outer, array=lambda self, vec2: np.outer(self, vec2)),
-    _product_op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", rule=_einsum, array=_einsum_array),
+    _product_op("aten::matmul(Tensor self, Tensor other) -> Tensor", _matmul, _matmul_array),
     _product_op(
-        f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., "
-        "bool is_causal=False, *, "
+        "aten::mv(Tensor self, Tensor vec) -> Tensor", lambda self, vec: _matmul(self, vec), _matmul_array
+    ),
+    _product_op(
+        "aten::dot(Tensor self, Tensor tensor) -> Tensor",
+        lambda self, tensor: _matmul(self, tensor), _matmul_array,
+    ),
+    _product_op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", _linear, _linear_array),
+    _product_op("aten::outer(Tensor self, Tensor vec2) -> Tensor", _outer, lambda self, vec2: np.outer(self, vec2)),
+    _product_op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", _einsum, _einsum_array),
+    _product_op(
+        f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, "
         "float? scale=None, bool enable_gqa=False) -> Tensor",
-        rule=_attention,
-        array=lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
+        _attention, lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
     ),
     _product_op(
         f"aten::_scaled_dot_product_flash_attention_for_cpu({_QKV}, float dropout_p=0., bool is_causal=False, *, "
         "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-        rule=_flash_attention,
-        array=_attention_arrays,
+        _flash_attention, _attention_arrays,
     ),
-)
+)  # fmt: skip
 
 
 # Discrete Fourier transforms, along one axis and along several.

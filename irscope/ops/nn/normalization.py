@@ -5,7 +5,7 @@ Statistics are computed in float32 at least.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any, Final
@@ -121,24 +121,28 @@ def _native_batch_norm(input: TensorType, training: Abstract = False, **rest: Ab
     return laid_out_like(input, input.dtype), saved, saved
 
 
-def _softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
-    target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
-    data = wide(self.astype(target, copy=False))
-    axes = axes_of(data, dim)
-    with np.errstate(all="ignore"):
-        powers = np.exp(data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf))
-        found = powers / powers.sum(axis=tuple(axes), keepdims=True)
-    return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
+def _softmax_reference(of: Callable[[Array, Callable[[Array], Array]], Array]) -> Callable[..., Array]:
+    """Return the reference of a softmax or its logarithm, computed from each element less the largest, and how sums are taken."""
+
+    def reference(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
+        target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
+        data = wide(self.astype(target, copy=False))
+        axes = axes_of(data, dim)
+        with np.errstate(all="ignore"):
+            shifted = data - data.max(axis=axes, keepdims=True, initial=-np.inf)
+            found = of(shifted, lambda x: x.sum(axis=axes, keepdims=True))
+        return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
+
+    return reference
 
 
-def _log_softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
-    target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
-    data = wide(self.astype(target, copy=False))
-    axes = axes_of(data, dim)
-    with np.errstate(all="ignore"):
-        shifted = data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf)
-        found = shifted - np.log(np.exp(shifted).sum(axis=tuple(axes), keepdims=True))
-    return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
+def _shares(shifted: Array, total: Callable[[Array], Array]) -> Array:
+    powers = np.exp(shifted)
+    return powers / total(powers)
+
+
+_softmax_array = _softmax_reference(_shares)
+_log_softmax_array = _softmax_reference(lambda x, total: x - np.log(total(np.exp(x))))
 
 
 def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array]:
@@ -287,97 +291,60 @@ def _instance_norm_array(
 
 
 _AFFINE = "Tensor? weight, Tensor? bias"
+_STATISTICS = f"{_AFFINE}, Tensor? running_mean, Tensor? running_var"
+_RATES = "float momentum, float eps) -> (Tensor, Tensor, Tensor)"
 
 _BY_OWN_STATISTICS = (
-    _normalization(
-        "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        type_rule=_softmax,
-        reference=_softmax_array,
-        expression=kernel.softmax,
-    ),
-    _normalization(
-        "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        type_rule=_softmax,
-        reference=_softmax_array,
-        expression=kernel.softmax,
-    ),
-    _normalization(
-        "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        type_rule=_softmax,
-        reference=_log_softmax_array,
-        expression=kernel.log_softmax,
-    ),
-    _normalization(
-        "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        type_rule=_softmax,
-        reference=_log_softmax_array,
-        expression=kernel.log_softmax,
+    *(
+        _normalization(text, type_rule=_softmax, reference=reference, expression=expression)
+        for name, reference, expression in (
+            ("softmax", _softmax_array, kernel.softmax), ("log_softmax", _log_softmax_array, kernel.log_softmax),
+        )
+        for text in (
+            f"aten::{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+            f"aten::_{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
+        )
     ),
     _normalization(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
         "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-        type_rule=_layer_norm,
-        reference=_layer_norm_array,
-        expression=kernel.layer_norm,
+        type_rule=_layer_norm, reference=_layer_norm_array, expression=kernel.layer_norm,
     ),
     _normalization(
         f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, Tensor, Tensor)",
-        type_rule=_native_layer_norm,
-        reference=_layer_norm_arrays,
-        expression=kernel.native_layer_norm,
+        type_rule=_native_layer_norm, reference=_layer_norm_arrays, expression=kernel.native_layer_norm,
     ),
     _normalization(
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-        type_rule=_rms_norm,
-        reference=_rms_norm_array,
-        expression=kernel.rms_norm,
+        type_rule=_rms_norm, reference=_rms_norm_array, expression=kernel.rms_norm,
     ),
     _normalization(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
         "bool cudnn_enabled=True) -> Tensor",
-        type_rule=_group_norm,
-        reference=_group_norm_array,
-        expression=_rows,
-        operand_axes=_SCALES,
-        channel_parts=_groups,
+        type_rule=_group_norm, reference=_group_norm_array, expression=_rows, operand_axes=_SCALES, channel_parts=_groups,
     ),
     _normalization(
         f"aten::native_group_norm(Tensor input, {_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
         "-> (Tensor, Tensor, Tensor)",
-        type_rule=_native_group_norm,
-        reference=_native_group_norm_arrays,
+        type_rule=_native_group_norm, reference=_native_group_norm_arrays,
     ),
     _normalization(
-        f"aten::instance_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, "
-        "bool use_input_stats, "
-        "float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        type_rule=_instance_norm,
-        reference=_instance_norm_array,
-        expression=_rows,
-        operand_axes=_SCALES,
-        channel_parts=_every_channel,
+        f"aten::instance_norm(Tensor input, {_STATISTICS}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+        type_rule=_instance_norm, reference=_instance_norm_array, expression=_rows, operand_axes=_SCALES, channel_parts=_every_channel,
     ),
-    _normalization(
-        f"aten::native_batch_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, "
-        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        type_rule=_native_batch_norm,
-        reference=_native_batch_norm_arrays,
+    *(
+        _normalization(*texts, type_rule=_native_batch_norm, reference=_native_batch_norm_arrays)
+        for texts in (
+            (f"aten::native_batch_norm(Tensor input, {_STATISTICS}, bool training, {_RATES}",),
+            (
+                f"aten::_native_batch_norm_legit(Tensor input, {_AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, "
+                f"{_RATES}",
+                f"aten::_native_batch_norm_legit.no_stats(Tensor input, {_AFFINE}, bool training, {_RATES}",
+            ),
+            (f"aten::_native_batch_norm_legit_no_training(Tensor input, {_AFFINE}, Tensor running_mean, Tensor running_var, {_RATES}",),
+        )
     ),
-    _normalization(
-        f"aten::_native_batch_norm_legit(Tensor input, {_AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, "
-        "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        f"aten::_native_batch_norm_legit.no_stats(Tensor input, {_AFFINE}, bool training, float momentum, float eps) "
-        "-> (Tensor, Tensor, Tensor)",
-        type_rule=_native_batch_norm,
-        reference=_native_batch_norm_arrays,
-    ),
-    _normalization(
-        f"aten::_native_batch_norm_legit_no_training(Tensor input, {_AFFINE}, Tensor running_mean, Tensor running_var, "
-        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        type_rule=_native_batch_norm,
-        reference=_native_batch_norm_arrays,
-    ),
-)
+)  # fmt: skip
 
 
 # Ops that are pointwise in evaluation mode: batch normalisation by running statistics, and dropout that drops
@@ -390,7 +357,6 @@ _BY_OWN_STATISTICS = (
 CHANNELS: Final = {"weight": 1, "bias": 1, "running_mean": 1, "running_var": 1}
 """The operands of a batch normalisation with one element per channel."""
 
-_STATISTICS: Final = "Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var"
 _DROPOUTS: Final = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
 
 
@@ -447,43 +413,32 @@ def _kept(input: Expr, p: Any, train: Any) -> Expr:
     return input
 
 
-def _drop_nothing(input: Array, p: float, train: bool) -> Array:
-    """Return the input, which in training is the mean over torch's random draws, so that a comparison in expectation holds."""
-    return input
-
-
 def _dropout_type(input: TensorType, p: Any, train: Any) -> TensorType:
     return input if train is False else result_type(input.dtype, [input])
 
 
 def _dropout(name: str) -> tuple[Op, Op]:
+    """Define a dropout and its variant in place. The reference gives the input, which in training is the mean over torch's random draws,
+    so that a comparison in expectation holds."""
     return (
         define(
             f"aten::{name}(Tensor input, float p, bool train) -> Tensor",
-            category="random",
-            type_rule=_dropout_type,
-            reference=_drop_nothing,
-            expression=_kept,
+            category="random", type_rule=_dropout_type, reference=lambda input, p, train: input, expression=_kept,
         ),
         define(
-            f"aten::{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-            category="random",
-            type_rule=lambda self, p, train: self,
-            reference=lambda self, p, train: _drop_nothing(self, p, train),
+            f"aten::{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", category="random",
+            type_rule=lambda self, p, train: self, reference=lambda self, p, train: self,
             expression=lambda self, p, train: _kept(self, p, train),
         ),
-    )
+    )  # fmt: skip
 
 
 _IN_EVALUATION: Final[tuple[Op, ...]] = (
     _normalization(
         f"aten::batch_norm(Tensor input, {_STATISTICS}, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        type_rule=_batch_norm,
-        reference=_batch_norm_array,
-        expression=kept_statistics,
-        operand_axes=CHANNELS,
+        type_rule=_batch_norm, reference=_batch_norm_array, expression=kept_statistics, operand_axes=CHANNELS,
     ),
     *(op for name in _DROPOUTS for op in _dropout(name)),
-)
+)  # fmt: skip
 
 OPS: Final = (*_IN_EVALUATION, *_BY_OWN_STATISTICS)

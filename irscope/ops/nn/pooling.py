@@ -134,26 +134,20 @@ def like_input(result: Array, self: Array) -> Array:
     return channels_last_copy(result) if last else np.ascontiguousarray(result)
 
 
-def _max_pool(space: int) -> Callable[..., Array]:
-    def reference(self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Array:
-        least = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
-        windows = _windows(self, space, kernel_size, stride, padding, dilation, ceil_mode, least)
-        return like_input(windows.max(axis=tuple(range(-space, 0))), self)
+def _max_pool(space: int, *, with_indices: bool = False) -> Callable[..., Any]:
+    def reference(self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+        arguments = space, kernel_size, stride, padding, dilation, ceil_mode
+        windows = _windows(self, *arguments, -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
+        flat = windows.reshape(*windows.shape[:-space], -1)
+        values = like_input(flat.max(axis=-1), self)
+        if not with_indices:
+            return values
+        places = np.arange(np.prod(self.shape[-space:])).reshape(self.shape[-space:])
+        where = _windows(places, *arguments, -1).reshape(*flat.shape[-space - 1 : -1], -1)
+        chosen = flat.argmax(axis=-1)[..., None]
+        return values, like_input(np.take_along_axis(np.broadcast_to(where, flat.shape), chosen, axis=-1)[..., 0], self)
 
     return reference
-
-
-def _max_pool_indices(
-    self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> tuple[Array, Array]:
-    arguments = 2, kernel_size, stride, padding, dilation, ceil_mode
-    windows = _windows(self, *arguments, -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
-    places = np.arange(self.shape[-1] * self.shape[-2]).reshape((1,) * (self.ndim - 2) + self.shape[-2:])
-    flat = windows.reshape(*windows.shape[:-2], -1)
-    chosen = flat.argmax(axis=-1)
-    where = np.broadcast_to(_windows(places, *arguments, -1).reshape(*(1,) * (self.ndim - 2), *windows.shape[-4:-2], -1), flat.shape)
-    indices = np.take_along_axis(where, chosen[..., None], axis=-1)[..., 0]
-    return like_input(flat.max(axis=-1), self), like_input(indices, self)
 
 
 def _avg_pool(space: int) -> Callable[..., Array]:
@@ -208,44 +202,28 @@ def _pools(space: int) -> tuple[Op, ...]:
     override = "" if space == 1 else ", int? divisor_override=None"
     size = f"{'SymInt' if space > 1 else 'int'}[{space}]"
     return (
-        define(
-            f"aten::max_pool{space}d({start}, {n} dilation=1, bool ceil_mode=False) -> Tensor",
-            category="reduction",
-            type_rule=_pool_type(space),
-            reference=_max_pool(space),
+        _reduction(f"max_pool{space}d({start}, {n} dilation=1, bool ceil_mode=False) -> Tensor", _pool_type(space), _max_pool(space)),
+        _reduction(
+            f"avg_pool{space}d({start}, bool ceil_mode=False, bool count_include_pad=True{override}) -> Tensor",
+            _pool_type(space), _avg_pool(space),
         ),
-        define(
-            f"aten::avg_pool{space}d({start}, bool ceil_mode=False, bool count_include_pad=True{override}) -> Tensor",
-            category="reduction",
-            type_rule=_pool_type(space),
-            reference=_avg_pool(space),
-        ),
-        define(
-            f"aten::adaptive_avg_pool{space}d(Tensor self, {size} output_size) -> Tensor",
-            category="reduction",
-            type_rule=_adaptive_type(space),
-            reference=_adaptive_avg(space),
-        ),
-    )
+        _reduction(f"adaptive_avg_pool{space}d(Tensor self, {size} output_size) -> Tensor", _adaptive_type(space), _adaptive_avg(space)),
+    )  # fmt: skip
+
+
+def _reduction(text: str, rule: Callable[..., Any], reference: Callable[..., Any]) -> Op:
+    return define(f"aten::{text}", category="reduction", type_rule=rule, reference=reference)
 
 
 _POOLING = (
     *(op for space in (1, 2, 3) for op in _pools(space)),
-    define(
-        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
-        "int[2] dilation=1, "
+    _reduction(
+        "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
         "bool ceil_mode=False) -> (Tensor, Tensor)",
-        category="reduction",
-        type_rule=_two(_pool_type(2)),
-        reference=_max_pool_indices,
+        _two(_pool_type(2)), _max_pool(2, with_indices=True),
     ),
-    define(
-        "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-        category="reduction",
-        type_rule=_adaptive_type(2),
-        reference=_adaptive_avg(2),
-    ),
-)
+    _reduction("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", _adaptive_type(2), _adaptive_avg(2)),
+)  # fmt: skip
 
 
 # The ops that resize an image by picking or interpolating neighbours.
@@ -279,11 +257,14 @@ def _upsampled_sizes(sizes: Sequence[Dim], output_size: Abstract, scale_factors:
     return [int(size * factor) if isinstance(size, int) else None for size, factor in zip(sizes, scale_factors, strict=True)]
 
 
+def _scale_names(space: int) -> list[str]:
+    return ["scales"] if space == 1 else ["scales_d", "scales_h", "scales_w"][-space:]
+
+
 def _scales(arguments: dict[str, Any], space: int) -> list[float | None]:
     if arguments.get("scale_factors") is not None:
         return list(arguments["scale_factors"])
-    names = ["scales"] if space == 1 else ["scales_d", "scales_h", "scales_w"][-space:]
-    return [arguments.get(name) for name in names]
+    return [arguments.get(name) for name in _scale_names(space)]
 
 
 def _upsample(space: int, along: Callable[..., Array]) -> Callable[..., Array]:
@@ -325,29 +306,22 @@ def _linear_along(array: Array, axis: int, size: int, scale: float | None, align
     return np.asarray(np.take(array, low, axis=axis) * (1 - share) + np.take(array, high, axis=axis) * share)
 
 
-_SCALES = {
-    1: "float? scales=None",
-    2: "float? scales_h=None, float? scales_w=None",
-    3: "float? scales_d=None, float? scales_h=None, float? scales_w=None",
-}
-
-
 def _upsampling(name: str, space: int, along: Callable[..., Array], corners: str = "") -> Op:
+    scales = ", ".join(f"float? {scale}=None" for scale in _scale_names(space))
     return define(
-        f"aten::{name}(Tensor self, SymInt[{space}] output_size, {corners}{_SCALES[space]}) -> Tensor",
-        f"aten::{name}.vec(Tensor input, SymInt[]? output_size, {corners}float[]? scale_factors) -> Tensor",
+        f"aten::{name}{space}d(Tensor self, SymInt[{space}] output_size, {corners}{scales}) -> Tensor",
+        f"aten::{name}{space}d.vec(Tensor input, SymInt[]? output_size, {corners}float[]? scale_factors) -> Tensor",
         category="memory" if not corners else "other",
         type_rule=_upsample_type(space),
         reference=_upsample(space, along),
     )
 
 
+_CORNERS = "bool align_corners, "
 _UPSAMPLING = (
-    *(_upsampling(f"upsample_nearest{space}d", space, _nearest(0.0)) for space in (1, 2, 3)),
-    *(_upsampling(f"_upsample_nearest_exact{space}d", space, _nearest(0.5)) for space in (1, 2, 3)),
-    _upsampling("upsample_linear1d", 1, _linear_along, "bool align_corners, "),
-    _upsampling("upsample_bilinear2d", 2, _linear_along, "bool align_corners, "),
-    _upsampling("upsample_trilinear3d", 3, _linear_along, "bool align_corners, "),
+    *(_upsampling("upsample_nearest", space, _nearest(0.0)) for space in (1, 2, 3)),
+    *(_upsampling("_upsample_nearest_exact", space, _nearest(0.5)) for space in (1, 2, 3)),
+    *(_upsampling(f"upsample_{many}linear", space, _linear_along, _CORNERS) for space, many in enumerate(("", "bi", "tri"), 1)),
 )
 
 OPS = (*_POOLING, *_UPSAMPLING)

@@ -140,15 +140,11 @@ _FORWARD: Final = (
 _BACKWARD: Final = (
     *_activation(
         "sigmoid_backward(Tensor grad_output, Tensor output)",
-        lambda g, y: g * (1 - y) * y,
-        lambda g, y: g * (1.0 - y) * y,
-        operands="grad_output output",
+        lambda g, y: g * (1 - y) * y, lambda g, y: g * (1.0 - y) * y, operands="grad_output output",
     ),
     *_activation(
         "tanh_backward(Tensor grad_output, Tensor output)",
-        lambda g, y: g * (1 - y * y),
-        lambda g, y: g * (1.0 - y * y),
-        operands="grad_output output",
+        lambda g, y: g * (1 - y * y), lambda g, y: g * (1.0 - y * y), operands="grad_output output",
     ),
     *_activation(
         "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold)",
@@ -182,17 +178,14 @@ _BACKWARD: Final = (
         _gelu_backward,
         operands="grad_output self",
     ),
-)
-
-_ACTIVATIONS: Final[tuple[Op, ...]] = (*_FORWARD, *_BACKWARD)
+)  # fmt: skip
 
 
-# The backward ops of activations, as torch computes them on the CPU.
+# The backward ops that have no variant in place.
 #
 # Where torch's vector kernels and their scalar tails treat NaN differently (`elu`, `hardswish`), NaN stays NaN, as in the vectors.
 
 
-"""A Python number, or the expression of one known only when the kernel runs."""
 _SIXTH: Final = float(np.float32(1) / np.float32(6))
 """Torch rounds it to float32, whatever the element type."""
 
@@ -241,31 +234,25 @@ def _np_hardswish(grad: Array, x: Array) -> Array:
     return np.where(x <= -3, 0, np.where(x >= 3, grad, grad * (x / 3 + 0.5)))
 
 
-def _hardsigmoid(grad: Expr, x: Expr) -> Expr:
-    return where(call("gt", x, -3.0) & call("lt", x, 3.0), grad * _SIXTH, 0.0)
-
-
-def _np_hardsigmoid(grad: Array, x: Array) -> Array:
-    return np.where((x > -3) & (x < 3), grad * _SIXTH, 0)
-
-
-def _derivative(text: str, numpy: Any, expr: Any, given: str = "self") -> tuple[Op, ...]:
-    operands = f"grad_output {given}"
-    return elementwise(f"aten::{text} -> Tensor", numpy=numpy, expr=expr, operands=operands, in_place=False)
-
-
-_GRADIENTS: Final[tuple[Op, ...]] = (
-    *_derivative(
-        "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result)",
-        _np_elu_gradient, _elu_gradient, "self_or_result",
-    ),
-    *_derivative(
-        "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold)",
-        _np_softplus_gradient, _softplus_gradient,
-    ),
-    *_derivative("mish_backward(Tensor grad_output, Tensor self)", _np_mish, _mish),
-    *_derivative("hardswish_backward(Tensor grad_output, Tensor self)", _np_hardswish, _hardswish),
-    *_derivative("hardsigmoid_backward(Tensor grad_output, Tensor self)", _np_hardsigmoid, _hardsigmoid),
+_GRADIENTS: Final[tuple[Op, ...]] = tuple(
+    op
+    for text, given, numpy, expr in (
+        (
+            "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result)",
+            "self_or_result", _np_elu_gradient, _elu_gradient,
+        ),
+        (
+            "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold)",
+            "self", _np_softplus_gradient, _softplus_gradient,
+        ),
+        ("mish_backward(Tensor grad_output, Tensor self)", "self", _np_mish, _mish),
+        ("hardswish_backward(Tensor grad_output, Tensor self)", "self", _np_hardswish, _hardswish),
+        (
+            "hardsigmoid_backward(Tensor grad_output, Tensor self)", "self",
+            lambda g, x: np.where((x > -3) & (x < 3), g * _SIXTH, 0), lambda g, x: where(_between(x, -3.0, 3.0), g * _SIXTH, 0.0),
+        ),
+    )
+    for op in _activation(text, numpy, expr, operands=f"grad_output {given}", in_place=False)
 )  # fmt: skip
 
-OPS: Final = (*_ACTIVATIONS, *_GRADIENTS)
+OPS: Final = (*_FORWARD, *_BACKWARD, *_GRADIENTS)

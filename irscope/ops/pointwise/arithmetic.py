@@ -3,6 +3,7 @@ exponentials, logarithms, trigonometric functions, conversions of element types.
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -13,11 +14,11 @@ from irscope.ops.expr import (
     Expr,
     Kind,
     NoExpression,
+    apply,
     call,
     const,
     conversion,
     digamma,
-    erf,
     erfc,
     erfinv,
     lgamma,
@@ -26,7 +27,6 @@ from irscope.ops.expr import (
     require_known,
     result_type,
     round_to,
-    sigmoid,
     where,
 )
 from irscope.ops.expr.elementwise import elementwise
@@ -63,16 +63,8 @@ def _divisor(b: Expr) -> float:
     return float(b.value)
 
 
-def _remainder(a: Expr, b: Expr) -> Expr:
-    if is_integral(a.dtype):
-        return call("remainder", a, b) if abs(_divisor(b)) != 1 else a * 0
-    return call("remainder", a, b)
-
-
-def _fmod(a: Expr, b: Expr) -> Expr:
-    if is_integral(a.dtype):
-        return call("fmod", a, b) if abs(_divisor(b)) != 1 else a * 0
-    return call("fmod", a, b)
+def _rest(op: str, a: Expr, b: Expr) -> Expr:
+    return a * 0 if is_integral(a.dtype) and abs(_divisor(b)) == 1 else call(op, a, b)
 
 
 def _floor_divide(a: Expr, b: Expr) -> Expr:
@@ -135,14 +127,9 @@ def _np_div(a: Array, b: Array, rounding_mode: str | None = None) -> Array:
     return np.trunc(a / b)
 
 
-def _np_remainder(a: Array, b: Array) -> Array:
+def _np_rest(function: Any, a: Array, b: Array) -> Array:
     _checked(a, b)
-    return remainder(a, b)
-
-
-def _np_fmod(a: Array, b: Array) -> Array:
-    _checked(a, b)
-    return np.asarray(np.fmod(a, b))
+    return np.asarray(function(a, b))
 
 
 def _pow(base: Expr, exponent: Expr) -> Expr:
@@ -196,30 +183,28 @@ def _np_pow(base: Array, exponent: Array) -> Array:
     return np.asarray(np.power(base, exponent))
 
 
+def _sum(name: str, numpy: Any, expr: Any, **options: Any) -> tuple[Op, ...]:
+    """Define a sum or difference of the first operand, or of the second, with the other times `alpha`."""
+    return elementwise(
+        f"aten::{name}.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        f"aten::{name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        numpy=numpy,
+        expr=expr,
+        rounds=True,
+        **options,
+    )
+
+
+def _np_scaled(b: Array, alpha: Any) -> Array:
+    return b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)
+
+
 _SUMS: Final = (
-    *elementwise(
-        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        numpy=lambda a, b, alpha=1: a + (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
-        expr=lambda a, b, alpha=1: _plus(a, _scaled(b, alpha)),
-        rounds=True,
-    ),
-    *elementwise(
-        "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        numpy=lambda a, b, alpha=1: a - (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
-        expr=lambda a, b, alpha=1: _minus(a, _scaled(b, alpha)),
-        also="subtract",
-        rounds=True,
-    ),
-    *elementwise(
-        "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        numpy=lambda a, b, alpha=1: b - (a if alpha == 1 else a * np.asarray(alpha).astype(a.dtype)),
-        expr=lambda a, b, alpha=1: _minus(b, _scaled(a, alpha)),
-        in_place=False,
-        layout="reversed",
-        rounds=True,
+    *_sum("add", lambda a, b, alpha=1: a + _np_scaled(b, alpha), lambda a, b, alpha=1: _plus(a, _scaled(b, alpha))),
+    *_sum("sub", lambda a, b, alpha=1: a - _np_scaled(b, alpha), lambda a, b, alpha=1: _minus(a, _scaled(b, alpha)), also="subtract"),
+    *_sum(
+        "rsub", lambda a, b, alpha=1: b - _np_scaled(a, alpha), lambda a, b, alpha=1: _minus(b, _scaled(a, alpha)),
+        in_place=False, layout="reversed",
     ),
     *elementwise(
         "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -247,7 +232,7 @@ _SUMS: Final = (
         expr=lambda a, b, w: where(call("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
         operands="self end weight",
     ),
-)
+)  # fmt: skip
 
 _QUOTIENTS: Final = (
     *elementwise(
@@ -284,61 +269,45 @@ _QUOTIENTS: Final = (
     *elementwise(
         "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_remainder,
-        expr=_remainder,
+        numpy=partial(_np_rest, remainder),
+        expr=partial(_rest, "remainder"),
         rounds=True,
     ),
     *elementwise(
         "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        numpy=_np_remainder,
-        expr=_remainder,
+        numpy=partial(_np_rest, remainder),
+        expr=partial(_rest, "remainder"),
         in_place=False,
         rounds=True,
     ),
     *elementwise(
         "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_fmod,
-        expr=_fmod,
+        numpy=partial(_np_rest, np.fmod),
+        expr=partial(_rest, "fmod"),
         rounds=True,
     ),
 )
+
+_POWER: Final[dict[str, Any]] = {"kind": "exact", "numpy": _np_pow, "expr": _pow, "operands": "self exponent", "rounds": True}
 
 _POWERS: Final = (
     *elementwise(
         "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-        kind="exact",
-        numpy=_np_pow,
-        expr=_pow,
-        operands="self exponent",
+        **_POWER,
         in_place=False,
         layout="numbers-aside",
-        rounds=True,
     ),
-    *elementwise(
-        "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-        kind="exact",
-        numpy=_np_pow,
-        expr=_pow,
-        operands="self exponent",
-        in_place=False,
-        layout="rows",
-        rounds=True,
-    ),
+    *elementwise("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", **_POWER, in_place=False, layout="rows"),
     *elementwise(
         "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
         "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
-        kind="exact",
-        numpy=_np_pow,
-        expr=_pow,
-        operands="self exponent",
+        **_POWER,
         written=True,
-        rounds=True,
     ),
     *elementwise("aten::square(Tensor self) -> Tensor", operands="self", kind="number", numpy=np.square, expr=lambda x: x * x),
 )
-
 
 # Functions of one number.
 
@@ -385,7 +354,7 @@ def _np_round(x: Array, decimals: int = 0) -> Array:
     return np.asarray(np.round(x * scale) / scale if decimals > 0 else np.round(x / scale) * scale)
 
 
-def _unary(name: str, numpy: Any, expr: Any, *, kind: Kind = "float", also: str = "") -> tuple[Op, ...]:
+def _unary(name: str, numpy: Any, expr: Any = None, *, kind: Kind = "float", also: str = "") -> tuple[Op, ...]:
     return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind=kind, operands="self", also=also)
 
 
@@ -393,13 +362,11 @@ def _primitive(op: str) -> Any:
     return lambda x: call(op, x)
 
 
-_LN10_INVERSE: Final = 0.4342944819032518
+def _by_numpy(op: str) -> Any:
+    return lambda x: apply(op, [x], str(x.dtype))
 
-_ROOTS: Final = (
-    *_unary("sqrt", np.sqrt, _primitive("sqrt")),
-    *_unary("rsqrt", lambda x: 1 / np.sqrt(x), _primitive("rsqrt")),
-    *_unary("reciprocal", lambda x: 1 / x, _primitive("reciprocal")),
-)
+
+_LN10_INVERSE: Final = 0.4342944819032518
 
 _SIGNS: Final = (
     *_unary("neg", np.negative, _primitive("neg"), kind="same", also="negative"),
@@ -419,32 +386,20 @@ _SIGNS: Final = (
     ),
 )
 
+_PRIMITIVES: Final = "sqrt rsqrt reciprocal exp expm1 log log1p log2 sin cos tan tanh sigmoid erf".split()
+"""Functions that are a step of an expression, computed by the same function of NumPy's."""
+
 _FUNCTIONS: Final = (
-    *_unary("exp", np.exp, _primitive("exp")),
+    *(op for name in _PRIMITIVES for op in _unary(name, _by_numpy(name), _primitive(name))),
     *_unary("exp2", np.exp2, lambda x: call("pow", const(2.0, x.dtype), x)),
-    *_unary("expm1", np.expm1, _primitive("expm1")),
-    *_unary("log", np.log, _primitive("log")),
-    *_unary("log1p", np.log1p, _primitive("log1p")),
-    *_unary("log2", np.log2, _primitive("log2")),
     *_unary("log10", np.log10, lambda x: call("log", x) * _LN10_INVERSE),
-    *_unary("sin", np.sin, _primitive("sin")),
-    *_unary("cos", np.cos, _primitive("cos")),
-    *_unary("tan", np.tan, _primitive("tan")),
-    *_unary("tanh", np.tanh, _primitive("tanh")),
-    *_unary("sigmoid", sigmoid, _primitive("sigmoid")),
-    *_unary("erf", erf, _primitive("erf")),
-    *_unary("erfc", erfc, None),
-    *_unary("erfinv", erfinv, None),
-    *_unary("lgamma", lgamma, None),
-    *_unary("digamma", digamma, None),
-    *_unary("asin", np.arcsin, None, also="arcsin"),
-    *_unary("acos", np.arccos, None, also="arccos"),
-    *_unary("atan", np.arctan, None, also="arctan"),
-    *_unary("sinh", np.sinh, None),
-    *_unary("cosh", np.cosh, None),
-    *_unary("asinh", np.arcsinh, None, also="arcsinh"),
-    *_unary("acosh", np.arccosh, None, also="arccosh"),
-    *_unary("atanh", np.arctanh, None, also="arctanh"),
+    *(op for name, numpy in (("erfc", erfc), ("erfinv", erfinv), ("lgamma", lgamma), ("digamma", digamma)) for op in _unary(name, numpy)),
+    *(op for name in ("sinh", "cosh") for op in _unary(name, getattr(np, name))),
+    *(
+        op
+        for name in "sin cos tan sinh cosh tanh".split()
+        for op in _unary(f"a{name}", getattr(np, f"arc{name}"), also=f"arc{name}")
+    ),
     *elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", numpy=np.arctan2, kind="float", also="arctan2"),
     *elementwise("aten::nextafter(Tensor self, Tensor other) -> Tensor", numpy=_np_nextafter, kind="exact"),
     *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),
@@ -471,4 +426,4 @@ _CAST: Final = define(
     expression=lambda a, dtype: conversion(a, dtype),
 )
 
-OPS: Final = (*_SUMS, *_QUOTIENTS, *_POWERS, *_ROOTS, *_SIGNS, *_FUNCTIONS, _CAST)
+OPS: Final = (*_SUMS, *_QUOTIENTS, *_POWERS, *_SIGNS, *_FUNCTIONS, _CAST)

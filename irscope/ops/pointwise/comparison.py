@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ops.expr import Expr, call, lift, require_known, where
+from irscope.ops.expr import PRIMITIVES, Expr, call, lift, require_known, where
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.op import Op
 from irscope.ops.type_rules import NUMBER_STRENGTH, is_integral
@@ -15,74 +15,42 @@ from irscope.ops.type_rules import NUMBER_STRENGTH, is_integral
 Array = np.ndarray[Any, Any]
 
 
-def _comparison(name: str, symbol: str, numpy: Any, *, also: str) -> tuple[Op, ...]:
+def _comparison(name: str, also: str = "") -> tuple[Op, ...]:
     return elementwise(
         f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=numpy,
-        expr=lambda a, b: call(symbol, a, b),
+        numpy=getattr(np, PRIMITIVES[name].numpy),
+        expr=lambda a, b: call(name, a, b),
         kind="bool",
         also=also,
         rounds=True,
     )
 
 
-def _logical(name: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
-    return elementwise(
-        f"aten::logical_{name}(Tensor self, Tensor other) -> Tensor", numpy=numpy, expr=lambda a, b: call(symbol, a, b), kind="logical"
-    )
+def _logical(name: str, numpy: Any) -> tuple[Op, ...]:
+    text = f"aten::logical_{name}(Tensor self, Tensor other) -> Tensor"
+    return elementwise(text, numpy=numpy, expr=lambda a, b: call(name, a, b), kind="logical")
 
 
-def _whole(op: str) -> Callable[[Expr, Expr], Expr]:
-    return lambda a, b: call(op, a, b)
-
-
-def _bitwise(name: str, numpy: Any) -> tuple[Op, ...]:
-    """Define a bitwise op under two names: `torch.bitwise_and` and Python's `&`, which has no overload with the number first."""
+def _bits(name: str, short: str, number: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
+    """Define an op on bits under two names, `torch.bitwise_and` and Python's `&`, which has no overload with the number first."""
+    rule: dict[str, Any] = {"numpy": numpy, "expr": lambda a, b: call(symbol, a, b)}
     return (
         *elementwise(
             f"aten::bitwise_{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-            f"aten::bitwise_{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+            f"aten::bitwise_{name}.{number}(Tensor self, Scalar other) -> Tensor",
             f"aten::bitwise_{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-            numpy=numpy,
-            expr=_whole(name),
-        ),
-        *elementwise(
-            f"aten::__{name}__.Tensor(Tensor self, Tensor other) -> Tensor",
-            f"aten::__{name}__.Scalar(Tensor self, Scalar other) -> Tensor",
-            numpy=numpy,
-            expr=_whole(name),
-            in_place=False,
-        ),
-        *elementwise(
-            f"aten::__i{name}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-            f"aten::__i{name}__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-            numpy=numpy,
-            expr=_whole(name),
-            written=True,
-        ),
-    )
-
-
-def _shift(name: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
-    """Define a shift under two names: `torch.bitwise_left_shift` and Python's `<<`."""
-    rule: dict[str, Any] = {"numpy": _shifted(numpy), "expr": _whole(symbol)}
-    return (
-        *elementwise(
-            f"aten::bitwise_{name}_shift.Tensor(Tensor self, Tensor other) -> Tensor",
-            f"aten::bitwise_{name}_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
-            f"aten::bitwise_{name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
             **rule,
         ),
         *elementwise(
-            f"aten::__{name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor",
-            f"aten::__{name[0]}shift__.Scalar(Tensor self, Scalar other) -> Tensor",
+            f"aten::__{short}__.Tensor(Tensor self, Tensor other) -> Tensor",
+            f"aten::__{short}__.Scalar(Tensor self, Scalar other) -> Tensor",
             **rule,
             in_place=False,
         ),
         *elementwise(
-            f"aten::__i{name[0]}shift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-            f"aten::__i{name[0]}shift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+            f"aten::__i{short}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+            f"aten::__i{short}__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
             **rule,
             written=True,
         ),
@@ -115,21 +83,17 @@ def _is_finite(x: Expr) -> Expr:
 
 
 _COMPARISONS: Final = (
-    *_comparison("eq", "eq", np.equal, also=""),
-    *_comparison("ne", "ne", np.not_equal, also="not_equal"),
-    *_comparison("lt", "lt", np.less, also="less"),
-    *_comparison("le", "le", np.less_equal, also="less_equal"),
-    *_comparison("gt", "gt", np.greater, also="greater"),
-    *_comparison("ge", "ge", np.greater_equal, also="greater_equal"),
-    *_logical("and", "and", np.logical_and),
-    *_logical("or", "or", np.logical_or),
-    *_logical("xor", "xor", np.logical_xor),
+    *_comparison("eq"),
+    *(op for name in ("ne", "lt", "le", "gt", "ge") for op in _comparison(name, also=PRIMITIVES[name].numpy)),
+    *_logical("and", np.logical_and),
+    *_logical("or", np.logical_or),
+    *_logical("xor", np.logical_xor),
     *elementwise("aten::logical_not(Tensor self) -> Tensor", numpy=np.logical_not, expr=lambda x: ~x, kind="logical", operands="self"),
-    *_bitwise("and", np.bitwise_and),
-    *_bitwise("or", np.bitwise_or),
-    *_bitwise("xor", np.bitwise_xor),
-    *_shift("left", "shl", np.left_shift),
-    *_shift("right", "shr", np.right_shift),
+    *_bits("and", "and", "Scalar", "and", np.bitwise_and),
+    *_bits("or", "or", "Scalar", "or", np.bitwise_or),
+    *_bits("xor", "xor", "Scalar", "xor", np.bitwise_xor),
+    *_bits("left_shift", "lshift", "Tensor_Scalar", "shl", _shifted(np.left_shift)),
+    *_bits("right_shift", "rshift", "Tensor_Scalar", "shr", _shifted(np.right_shift)),
     *elementwise("aten::bitwise_not(Tensor self) -> Tensor", numpy=np.invert, expr=lambda x: ~x, operands="self"),
     *_question("isnan", np.isnan, lambda x: _never(x) if is_integral(x.dtype) else call("isnan", x)),
     *_question("isinf", np.isinf, _is_infinite),
@@ -211,18 +175,6 @@ def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:
     return where(call("isnan", a), b, where(call("isnan", b), a, choice(b, a)))
 
 
-def _clamp() -> tuple[Op, ...]:
-    return elementwise(
-        "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-        numpy=_np_limited,
-        expr=limited,
-        operands="self min max",
-        also="clip",
-        layout="numbers-aside",
-    )
-
-
 def _one_limit(name: str, limit: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
     return elementwise(
         f"aten::{name}(Tensor self, Scalar {limit}) -> Tensor",
@@ -245,7 +197,15 @@ _SELECTIONS: Final = (
     *_two("min.other", np.minimum, smaller),
     *_two("fmax", np.fmax, lambda a, b: _ignoring_nan(a, b, larger)),
     *_two("fmin", np.fmin, lambda a, b: _ignoring_nan(a, b, smaller)),
-    *_clamp(),
+    *elementwise(
+        "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        numpy=_np_limited,
+        expr=limited,
+        operands="self min max",
+        also="clip",
+        layout="numbers-aside",
+    ),
     *_one_limit("clamp_min", "min", np.maximum, at_least),
     *_one_limit("clamp_max", "max", np.minimum, at_most),
     *elementwise(

@@ -2,7 +2,7 @@
 
 In a zip archive (`.pt`, `.pt2`) damage to the bytes is mostly met by the archive's own checksums. So most is done to the
 records, and the archive is written again around them: a pickle that is another one, a tensor that is too short, a record that
-stands where another belongs.
+stands where another belongs. In ONNX models fields are changed, and into MLIR words are inserted.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import io
 import random
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.oracles.mlir_texts import HANDWRITTEN, of_jax
 
@@ -36,6 +36,8 @@ def damaged(kind: str, seed: int) -> bytes:
     content = rng.choice(whole(kind))
     if zipfile.is_zipfile(io.BytesIO(content)) and rng.random() < 0.75:
         return _records_damaged(content, rng)
+    if kind in _BY_KIND and rng.random() < 0.5:
+        return _BY_KIND[kind](content, rng)
     return _bytes_damaged(content, rng)
 
 
@@ -95,6 +97,71 @@ def _words_exchanged(held: bytes, rng: random.Random) -> bytes:
     a, b = rng.randrange(len(words)), rng.randrange(len(words))
     words[a], words[b] = words[b], words[a]
     return b" ".join(words)
+
+
+_TOKENS: Final = [
+    b"{", b"}", b"(", b")", b"<", b">", b"dense<", b"0x", b"-1", b"99999999999999999999", b"tensor<", b"x", b"i1", b"?",
+    b"*", b'"', b"#", b"!", b"%", b"@", b"^bb0", b"loc(", b"affine_map<(d0)->(d0 mod 0)>", b"i16777216", b"f32", b",",
+    b"\x00", b"\xff", b"complex<", b"dense_resource<x>", b"vector<9223372036854775807xf32>",
+    b"tensor<4611686018427387904x4xf32>", b"%q = arith.constant dense<0> : tensor<99999999999xi32>",
+]  # fmt: skip
+
+
+def _words_inserted(content: bytes, rng: random.Random) -> bytes:
+    """Words of MLIR, and brackets without end, where they do not belong."""
+    changed = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        place = rng.randrange(len(changed))
+        nest = rng.choice((b"(", b"[", b"{", b"tensor<", b"tuple<", b"dense<[")) * rng.choice((99, 99999))
+        changed[place:place] = nest if rng.random() < 0.2 else rng.choice(_TOKENS)
+    return bytes(changed)
+
+
+_NUMBERS: Final = (0, 1, -1, 2, 7, 255, 2**31 - 1, 2**62, -(2**63), 2**63 - 1)
+
+
+def _fields_changed(content: bytes, pick: random.Random) -> bytes:
+    """An ONNX model with some fields, anywhere in the tree, set to other values of their kind."""
+    import onnx
+
+    made = onnx.ModelProto.FromString(content)
+    for _ in range(pick.randint(1, 4)):
+        message, depth = made, 0
+        while depth < 12:
+            depth += 1
+            fields = message.ListFields()
+            if not fields:
+                break
+            field, value = pick.choice(fields)
+            if field.message_type is not None:
+                several = hasattr(value, "__len__")
+                message = pick.choice(list(value)) if several else value
+                continue
+            _change(message, field, value, pick)
+            break
+    return bytes(made.SerializeToString())
+
+
+def _change(message: Any, field: Any, value: Any, pick: random.Random) -> None:
+    found = type(value[0] if hasattr(value, "append") and len(value) else value)
+    new: Any = {
+        int: lambda: pick.choice(_NUMBERS), float: lambda: pick.choice([0.0, float("nan"), float("inf"), -1e38]),
+        str: lambda: pick.choice(["", "x", "Reshape", "Loop", "a::b", "\u2603", "w"]),
+        bytes: lambda: bytes(pick.randrange(256) for _ in range(pick.randrange(9))), bool: lambda: pick.choice([False, True]),
+    }.get(found, lambda: value)()  # fmt: skip
+    try:
+        if hasattr(value, "append"):
+            place = pick.randrange(len(value) + 1)
+            value.insert(place, new) if pick.random() < 0.5 or place == len(value) else value.__setitem__(place, new)
+        else:
+            setattr(message, field.name, new)
+    except (ValueError, TypeError, OverflowError):
+        pass  # the field is of a narrower kind: it stays as it was
+
+
+_BY_KIND: Final[Mapping[str, Callable[[bytes, random.Random], bytes]]] = {
+    "onnx": _fields_changed, "mlir": _words_inserted, "mlirbc": _words_inserted,
+}  # fmt: skip
 
 
 def zipped(records: list[tuple[str, bytes]]) -> bytes:

@@ -1,82 +1,23 @@
-"""Truncated, garbled and hostile files: each an error of ours, quickly and without a crash."""
+"""A parser that crashes, cannot start, or has few resources: an error of ours."""
 
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import irscope as irs
-from irscope.errors import IrscopeError, LoadError
+from irscope.errors import LoadError
 from irscope.frontends.mlir import source
-from irscope.frontends.mlir.source import BYTECODE, installed, new_context, required
+from irscope.frontends.mlir.source import installed
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.stablehlo.mlir"))
-TOKENS = [
-    b"{", b"}", b"(", b")", b"<", b">", b"dense<", b"0x", b"-1", b"99999999999999999999", b"tensor<", b"x", b"i1", b"?",
-    b"*", b'"', b"#", b"!", b"%", b"@", b"^bb0", b"loc(", b"affine_map<(d0)->(d0 mod 0)>", b"i16777216", b"f32", b",",
-    b"\x00", b"\xff", b"complex<", b"dense_resource<x>", b"vector<9223372036854775807xf32>",
-    b"tensor<4611686018427387904x4xf32>", b"%q = arith.constant dense<0> : tensor<99999999999xi32>",
-]  # fmt: skip
-
-
-def _bytecode(text: bytes) -> bytes:
-    import io
-
-    bindings = required()
-    held = io.BytesIO()
-    bindings.ir.Module.parse(text, new_context(bindings)).operation.write_bytecode(held)
-    return held.getvalue()
-
-
-def _mutations(seed: int, count: int) -> Iterator[bytes]:
-    """Files with words of MLIR, and brackets without end, where they do not belong; `tests/oracles/damaged_files.py` changes bytes."""
-    rng = random.Random(seed)
-    texts = [path.read_bytes() for path in SAMPLES]
-    sources = [*texts, *map(_bytecode, texts)]
-    for _ in range(count):
-        content = bytearray(rng.choice(sources))
-        for _ in range(rng.choice([1, 1, 2, 5])):
-            place = rng.randrange(len(content))
-            nest = rng.choice([b"(", b"[", b"{", b"tensor<", b"tuple<", b"dense<["]) * rng.choice([99, 99999])
-            content[place:place] = nest if rng.random() < 0.2 else rng.choice(TOKENS)
-        yield bytes(content)
-
-
-def _check(content: bytes, tmp: Path) -> bool:
-    """Whether the file was refused; anything but a program or an error of ours fails."""
-    path = tmp / ("m.mlirbc" if content.startswith(BYTECODE) else "m.mlir")
-    path.write_bytes(content)
-    try:
-        irs.load(path)
-    except IrscopeError as error:
-        assert str(error)
-        return True
-    return False
-
-
-def test_some_garbled_files_raise_an_irscope_error(tmp_path: Path) -> None:
-    assert sum(_check(content, tmp_path) for content in _mutations(0, 5)) >= 3
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(1, 26))
-def test_garbled_files_raise_an_irscope_error(seed: int, tmp_path: Path) -> None:
-    refused = 0
-    for content in _mutations(seed, 100):
-        started = time.process_time()
-        refused += _check(content, tmp_path)
-        assert time.process_time() - started < 2
-    assert refused > 50
 
 
 def _loaded_with(limit: str, amount: int) -> str:

@@ -129,3 +129,52 @@ def test_a_function_that_jax_exported_for_any_extent() -> None:
     for rows in (1, 4):
         x, y = np.arange(3.0 * rows, dtype=np.float32).reshape(rows, 3), np.ones((3, 2), np.float32)
         np.testing.assert_allclose(irs.compile(irs.load(exported.mlir_module(), x, y))(x, y), function(x, y), rtol=1e-6)
+
+
+def test_complex_numbers_are_compared_by_real_and_then_imaginary_parts() -> None:
+    parts = (0.0, -1.0, 1.5, 2.5, np.inf, np.nan)
+    a, b = (grid.reshape(-1).copy() for grid in np.meshgrid(*[np.array([complex(x, y) for x in parts for y in parts], np.complex64)] * 2))
+    of, flags = (f"tensor<{len(a)}x{element}>" for element in ("complex<f32>", "i1"))
+    sides = ("EQ", "NE", "LT", "LE", "GT", "GE")
+    lines = [f"%0 = stablehlo.maximum %a, %b : {of}", f"%1 = stablehlo.minimum %a, %b : {of}"]
+    lines += [f"%{2 + i} = stablehlo.compare {side}, %a, %b : ({of}, {of}) -> {flags}" for i, side in enumerate(sides)]
+    types, names = ", ".join([of] * 2 + [flags] * 6), ", ".join(f"%{i}" for i in range(8))
+    text = f"func.func @main(%a: {of}, %b: {of}) -> ({types}) {{\n" + "\n".join(lines) + f"\nreturn {names} : {types}\n}}"
+
+    def pairs(name: str, left: Any, right: Any) -> Any:
+        compare = getattr(np, name)
+        return np.where(left.real == right.real, compare(left.imag, right.imag), compare(left.real, right.real))
+
+    larger = np.where(pairs("greater", a, b), a, b)
+    words = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+    wanted = [larger, np.where(pairs("less", a, b), a, b), a == b, a != b, *(pairs(word, a, b) for word in words[2:])]
+    for found, want in zip(irs.compile(irs.fuse(irs.load(text)))(a, b), wanted, strict=True):
+        np.testing.assert_array_equal(found, want)
+
+
+def test_comparisons_of_complex_numbers_are_not_run_by_xla() -> None:
+    text = """func.func @main(%x: tensor<4xcomplex<f32>>, %z: tensor<complex<f32>>) -> tensor<complex<f32>> {
+  %0 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [0]
+    : (tensor<4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>
+  return %0 : tensor<complex<f32>>
+}"""
+    clamp = "func.func @main(%x: T, %z: T) -> T {\n  %0 = stablehlo.clamp %z, %x, %z : T\n  return %0 : T\n}"
+    clamp = clamp.replace("T", "tensor<4xcomplex<f32>>")
+    for program, zeros in ((text, ()), (clamp, 4)):
+        with pytest.raises(RunError, match="XLA compares the real parts"):
+            irs.compile(irs.load(program))(np.ones(4, np.complex64), np.zeros(zeros, np.complex64))
+
+
+def test_bfloat16_constants_are_rounded_to_the_nearest() -> None:
+    numbers = np.random.default_rng(0).normal(size=60).astype(jax.numpy.bfloat16)
+    listed = ", ".join(f"{float(number):.6e}" for number in numbers)  # with the six digits that MLIR writes
+    text = f"""func.func @main() -> (tensor<60xbf16>, bf16) {{
+  %0 = stablehlo.constant dense<[{listed}]> : tensor<60xbf16>
+  %1 = arith.constant {float(numbers[0]):.6e} : bf16
+  return %0, %1 : tensor<60xbf16>, bf16
+}}"""
+    several, one = irs.compile(irs.load(text))()
+    np.testing.assert_array_equal(several, numbers)
+    assert one == numbers[0]
+    x = jax.numpy.ones(60, jax.numpy.bfloat16)
+    np.testing.assert_array_equal(irs.compile(irs.load(lambda x: x * jax.numpy.asarray(numbers), x))(x), numbers)

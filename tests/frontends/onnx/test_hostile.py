@@ -16,8 +16,6 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto as T  # noqa: E402
 from onnx import helper  # noqa: E402
 
-from tests.frontends.onnx import hostile  # noqa: E402
-
 value = helper.make_tensor_value_info
 
 
@@ -43,19 +41,6 @@ def refused(made: Any, *words: str) -> LoadError:
     for word in words:
         assert word in str(caught.value)
     return caught.value
-
-
-def test_changed_files_are_loaded_or_refused(tmp_path: Path) -> None:
-    outcomes = [hostile.load_bytes(content, tmp_path) for content in hostile.mutations(100, models=[hostile.rich_model()])]
-    assert outcomes.count("loaded") > 5 and outcomes.count("LoadError") > 30
-
-
-@pytest.mark.long
-def test_many_changed_files(tmp_path: Path) -> None:
-    for content in hostile.mutations(2500, seed=1):
-        start = time.process_time()
-        hostile.load_bytes(content, tmp_path)
-        assert time.process_time() - start < 2
 
 
 def test_functions_that_expand_to_too_many_nodes() -> None:

@@ -67,12 +67,6 @@ def test_attributes_that_the_onnx_reference_ignores_need_onnxruntime(form: str, 
         run(made, x)
 
 
-def test_gru_and_rnn_stop_at_the_end_of_each_sequence() -> None:
-    for op, gates in (("GRU", 3), ("RNN", 1)):
-        inputs = {"x": array(5, 2, 4), "w": array(1, gates * 3, 4), "r": array(1, gates * 3, 3), "b": None, "n": np.array([2, 5], np.int32)}
-        same_as_runtime(model(op, inputs, 2, 14, hidden_size=3), array(5, 2, 4))
-
-
 def test_distinct_elements_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.array([3, 1, 3, 2], np.float32)
     made = model("Unique", {"x": x}, sorted=0, opset=11)
@@ -94,14 +88,6 @@ def test_an_op_whose_meaning_changed_with_an_opset(monkeypatch: pytest.MonkeyPat
     with pytest.raises(RunError, match="ignores what it meant before opset 16"):
         run(older, x)
     assert run(newer, x)[0].shape == (1, 1, 2, 2)
-
-
-def test_an_op_that_only_one_library_has_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = array(1, 1, 3, 4)
-    upsample = model("Upsample", {"x": x, "s": np.array([1, 1, 2, 2], np.float32)}, opset=9, mode="linear")
-    same_as_runtime(upsample, x)
-    words = np.array(["b", "a"], object)
-    assert run(model("StringNormalizer", {"x": words}), words)[0].tolist() == ["b", "a"]
 
 
 def test_the_library_that_ran_an_op_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,18 +132,6 @@ def test_scan_of_opset_8_scans_each_element_of_a_batch(back: int) -> None:
     assert not any(op.startswith("onnx::") for op in ops(same_as_runtime(made, np.ones((3, 2), np.float32), x)))
 
 
-@pytest.mark.parametrize("name", ["LSTM", "GRU"])
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-def test_recurrent_layers_with_the_gates_in_torchs_order(name: str, direction: str) -> None:
-    gates, sides, random = {"LSTM": 4, "GRU": 3}[name], 1 + (direction == "bidirectional"), np.random.default_rng(1)
-    shapes = {"w": (sides, gates * 3, 4), "r": (sides, gates * 3, 3), "b": (sides, 2 * gates * 3)}
-    weights = {key: random.normal(size=shape).astype(np.float32) for key, shape in shapes.items()}
-    extra = {"linear_before_reset": 1} if name == "GRU" else {}
-    layer = node(name, ["x", "w", "r", "b"], ["y", "h"], hidden_size=3, direction=direction, **extra)
-    made = model([layer], {"x": (T.FLOAT, [5, 2, 4])}, ["y", "h"], weights)
-    same_as_runtime(made, random.normal(size=(5, 2, 4)).astype(np.float32))
-
-
 def test_quantised_models_are_integers_that_can_be_read_and_run() -> None:
     weights = {"s": np.float32(0.1), "z": np.uint8(7), "ws": np.array([0.5, 0.25], np.float32), "wz": np.zeros(2, np.int8),
                "w": np.array([[3, -4], [5, 6], [7, 1], [0, 2]], np.int8)}  # fmt: skip
@@ -255,10 +243,6 @@ def test_same_padding_of_unknown_extents(op: str, way: str) -> None:
     assert not any(op.startswith("onnx::") for op in ops(graph))
 
 
-def test_the_sign_of_nan_is_nan() -> None:
-    same_as_runtime(model([node("Sign", ["x"], ["y"])], {"x": (T.FLOAT, [4])}), np.array([np.nan, -0.0, -3, np.inf], np.float32))
-
-
 @pytest.mark.parametrize("bounds", [{}, {"low": np.array(-1, np.float32)}, {"high": np.array(1, np.float32)}])
 def test_an_omitted_bound_of_clip_is_the_largest_finite_number(bounds: dict[str, Any]) -> None:
     x = np.array([np.inf, -np.inf, np.nan, 2], np.float32)
@@ -266,11 +250,6 @@ def test_an_omitted_bound_of_clip_is_the_largest_finite_number(bounds: dict[str,
     for given in (bounds, {}):  # as weights, and at run time
         inputs = {"x": (T.FLOAT, [4]), **({name: (T.FLOAT, []) for name in bounds} if not given else {})}
         same_as_runtime(model([node("Clip", ["x", *names], ["y"])], inputs, weights=given), x, *([] if given else bounds.values()))
-
-
-def test_hardmax_before_opset_13_flattens_the_axes() -> None:
-    made = model([node("Hardmax", ["x"], ["y"], axis=1)], {"x": (T.FLOAT, [2, 3, 2])}, opset=11)
-    assert not any(op.startswith("onnx::") for op in ops(same_as_runtime(made, np.arange(12, dtype=np.float32).reshape(2, 3, 2))))
 
 
 def test_the_wrong_number_of_example_arguments() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias import AliasDb
-from irscope.analysis.alias.build import EVERYTHING, WAITS, Access, Kind, ModRef, OrderConflict
+from irscope.analysis.alias.points_to import EVERYTHING, WAITS, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.effects import changes_random_state, is_stopping
 from irscope.analysis.per_graph import alias_db_of, once
 from irscope.ir import GENERATOR, Block, Graph, Node, TensorType, Value

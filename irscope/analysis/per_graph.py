@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 from weakref import ref
 
 from irscope.analysis.alias import AliasDb
-from irscope.analysis.alias.build import Record
+from irscope.analysis.alias.points_to import Record
 from irscope.analysis.shapes import Shapes, infer, infer_after, refined
 from irscope.analysis.views import Layouts, demands_of, with_strides_of
 from irscope.errors import ArgumentError

@@ -11,28 +11,26 @@ import pandas as pd
 
 from irscope._base.results import Drawn, Verdict, no, yes
 from irscope._base.words import plural
-from irscope.analysis.alias.build import (
+from irscope.analysis.alias.points_to import (
     EVERYTHING,
     Access,
     CannotFollow,
     Kind,
     Knowledge,
+    Label,
+    MemoryClass,
     ModRef,
     OrderConflict,
+    PointsTo,
+    Reachability,
     Record,
+    Structures,
     build,
     callees_of,
     follow,
-    summaries,
-)
-from irscope.analysis.alias.points_to import (
-    Label,
-    MemoryClass,
-    PointsTo,
-    Reachability,
-    Structures,
     memory_classes,
     points_to_dot,
+    summaries,
 )
 from irscope.analysis.alias.questions import Questions, Values
 from irscope.errors import ArgumentError, loading

@@ -7,9 +7,18 @@ from functools import cached_property
 from typing import Any, Final
 
 from irscope._base.results import Verdict, no, yes
-from irscope.analysis.alias.build import EVERYTHING, Access, OrderConflict
 from irscope.analysis.alias.paths import Derivation, Paths, Step, Words
-from irscope.analysis.alias.points_to import MIXED, Label, Place, PointsTo, Reachability, Write
+from irscope.analysis.alias.points_to import (
+    EVERYTHING,
+    MIXED,
+    Access,
+    Label,
+    OrderConflict,
+    Place,
+    PointsTo,
+    Reachability,
+    Write,
+)
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import functional_source

@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from irscope._base.words import listed
-from irscope.analysis.alias.build import is_inlined
-from irscope.analysis.alias.points_to import Label, Place, PointsTo, Reachability, closure
+from irscope.analysis.alias.points_to import Label, Place, PointsTo, Reachability, closure, is_inlined
 from irscope.analysis.effects import OBJECT, Signatures
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Block, Graph, Node, TensorType, Value

@@ -11,9 +11,8 @@ from functools import cached_property
 from operator import itemgetter
 
 from irscope._base.results import Verdict, no, yes
-from irscope.analysis.alias.build import EVERYTHING, Accesses, ModRef
 from irscope.analysis.alias.explainer import Explainer, lazy
-from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures
+from irscope.analysis.alias.points_to import EVERYTHING, Accesses, Label, ModRef, PointsTo, Reachability, Structures
 from irscope.analysis.views import ViewAliases
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, TensorType, Value

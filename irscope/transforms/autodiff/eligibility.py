@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from irscope.analysis.alias import AliasDb
-from irscope.analysis.alias.build import EVERYTHING
+from irscope.analysis.alias.points_to import EVERYTHING
 from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, PrimitiveType, TensorData, TensorType, Use, Value, constant_of
 from irscope.ops.registry import bind, effect_of, overloads, schema_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.alias.build.mod_ref import Accesses
+from irscope.analysis.alias.points_to.mod_ref import Accesses
 from irscope.errors import UnknownName
 from irscope.ir.text.parser import parse
 from tests.random_programs.graphs import random_program

@@ -1,4 +1,4 @@
-"""What is a points-to graph, and how is it solved?"""
+"""What is a points-to graph, what does each node add to it, read and write (mod/ref), and how do edits change it?"""
 
 import lazy_loader
 

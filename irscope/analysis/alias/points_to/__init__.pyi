@@ -1,7 +1,8 @@
-from .builder import OutsideMemory as OutsideMemory, PointsToBuilder as PointsToBuilder, Shared as Shared
-from .elements import MIXED as MIXED, TENSOR as TENSOR, Elements as Elements, Structure as Structure, Structures as Structures
-from .elements import class_name as class_name
-from .graph import Called as Called, Effects as Effects, Label as Label, MemoryClass as MemoryClass, Place as Place, PointsTo as PointsTo
-from .graph import Reachability as Reachability, Reasons as Reasons, Write as Write, closure as closure
-from .graph import collapse_cycles as collapse_cycles, make_place as make_place, memory_classes as memory_classes
-from .graph import points_to_dot as points_to_dot
+from .delta import CannotFollow as CannotFollow
+from .elements import MIXED as MIXED, Structures as Structures
+from .graph import Label as Label, MemoryClass as MemoryClass, Place as Place, PointsTo as PointsTo, Reachability as Reachability
+from .graph import Write as Write, closure as closure, memory_classes as memory_classes, points_to_dot as points_to_dot
+from .mod_ref import EVERYTHING as EVERYTHING, WAITS as WAITS, Access as Access, Accesses as Accesses, Kind as Kind, ModRef as ModRef
+from .mod_ref import OrderConflict as OrderConflict
+from .update import Knowledge as Knowledge, Record as Record, follow as follow
+from .walk import build as build, callees_of as callees_of, is_inlined as is_inlined, summaries as summaries

@@ -232,7 +232,7 @@ def _is_open(structure: Structure) -> bool:
 #    not start is unseen code too, the caller's: it may have written any input. And if there are tasks, unseen code may wait
 #    for one: it then reads and writes all memory.
 # 9. *Groups*: a block whose parameters correspond to the node's inputs one to one is read as if inlined. So is the callee of
-#    a call, if it is known, by its summary (`irscope.analysis.alias.build.callee_summary`).
+#    a call, if it is known, by its summary (`irscope.analysis.alias.points_to.callee_summary`).
 #
 # **Assumptions.** A constant tensor belongs to its node alone; a constant None, of whatever type, is not memory, nor
 # is a value that is declared and never set (`prim::Uninitialized`). Two names of incompatible structure (a list, a tensor) are

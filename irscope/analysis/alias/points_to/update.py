@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from irscope._base.frozen import fast_constructor
-from irscope.analysis.alias.build.callee_summary import NO_CALLEES
-from irscope.analysis.alias.build.delta import (
+from irscope.analysis.alias.points_to.builder import PointsToBuilder
+from irscope.analysis.alias.points_to.callee_summary import NO_CALLEES
+from irscope.analysis.alias.points_to.delta import (
     CannotFollow,
     Classes,
     Extension,
@@ -21,17 +22,10 @@ from irscope.analysis.alias.build.delta import (
     Writes,
     refuse,
 )
-from irscope.analysis.alias.build.node_rules import STATISTICS, NodeRules, copy_flag, is_copy_by_types
-from irscope.analysis.alias.build.walk import NOTHING, Walk, is_inlined
-from irscope.analysis.alias.points_to import (
-    TENSOR,
-    PointsTo,
-    PointsToBuilder,
-    Reachability,
-    Structure,
-    Structures,
-    Write,
-)
+from irscope.analysis.alias.points_to.elements import TENSOR, Structure, Structures
+from irscope.analysis.alias.points_to.graph import PointsTo, Reachability, Write
+from irscope.analysis.alias.points_to.node_rules import STATISTICS, NodeRules, copy_flag, is_copy_by_types
+from irscope.analysis.alias.points_to.walk import NOTHING, Walk, is_inlined
 from irscope.analysis.effects import Signatures
 from irscope.ir import (
     NOT_CONSTANT,

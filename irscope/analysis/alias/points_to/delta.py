@@ -7,19 +7,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeVar
 
-from irscope.analysis.alias.points_to import (
-    Elements,
-    Label,
-    OutsideMemory,
-    PointsTo,
-    Reachability,
-    Reasons,
-    Structure,
-    Structures,
-    Write,
-    closure,
-    make_place,
-)
+from irscope.analysis.alias.points_to.builder import OutsideMemory
+from irscope.analysis.alias.points_to.elements import Elements, Structure, Structures
+from irscope.analysis.alias.points_to.graph import Label, PointsTo, Reachability, Reasons, Write, closure, make_place
 from irscope.ir import Graph, Node, TensorType, Value
 
 # Persistent maps: a large table that never changes, under small layers of the changes since.
@@ -163,7 +153,7 @@ class DraftList(list[V]):
 # Extends a sealed points-to graph by a few elements, edges and writes: a builder for the edits of one pass.
 #
 # It knows which elements belong to one value alone, and refuses every edit that would change the classes of the graph or memory
-# common to the whole program. The soundness argument is in `irscope.analysis.alias.build.update`.
+# common to the whole program. The soundness argument is in `irscope.analysis.alias.points_to.update`.
 
 
 _SEARCHED: Final = 256

@@ -11,7 +11,7 @@ import pytest
 import irscope as irs
 from irscope._base.frozen import FrozenDict
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.alias.build.delta import Layers
+from irscope.analysis.alias.points_to.delta import Layers
 from irscope.errors import ArgumentError
 from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.rewriter import Created, Erased, Merged, Rewriter

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from irscope.analysis.alias.points_to import Called, PointsTo, Reachability, class_name
+from irscope.analysis.alias.points_to.elements import class_name
+from irscope.analysis.alias.points_to.graph import Called, PointsTo, Reachability
 from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
 from irscope.ir import (
     CONTROL_FLOW,

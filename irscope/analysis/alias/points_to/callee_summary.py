@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from irscope.analysis.alias.points_to import Called, Effects, Elements, Label, Place, PointsToBuilder, Shared, Structure
+from irscope.analysis.alias.points_to.builder import PointsToBuilder, Shared
+from irscope.analysis.alias.points_to.elements import Elements, Structure
+from irscope.analysis.alias.points_to.graph import Called, Effects, Label, Place
 from irscope.ir import Node, Value
 
 # The effect of a program on its caller's memory, summarised so that the program is walked once instead of once per call.
@@ -18,7 +20,7 @@ from irscope.ir import Node, Value
 # parameters, reduced to its *roots*: the elements that a caller can reach or name. These are the parameters and results with
 # all their contents, memory from outside, attributes, constants, and the bags and tensors that a rule inspects when the
 # caller's graph is sealed. For each root the summary keeps the roots, and the memories created by the callee, that it
-# reaches over intermediate elements. Applying it (`irscope.analysis.alias.build.callee_summary`) substitutes the operands' elements,
+# reaches over intermediate elements. Applying it (`irscope.analysis.alias.points_to.callee_summary`) substitutes the operands' elements,
 # and the caller's own shared ones, for the roots, and new elements for memory that the callee
 # creates, and repeats the edges by `PointsToBuilder.flow`, which joins contents as usual (rules 4 and 5).
 #
@@ -173,7 +175,7 @@ class _Cut:
 
 # Applies a callee's summary to its caller's points-to graph, with the operands in place of the parameters.
 #
-# The argument is in `irscope.analysis.alias.build.callee_summary`.
+# The argument is in `irscope.analysis.alias.points_to.callee_summary`.
 
 
 def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequence[Value]) -> None:

@@ -15,13 +15,13 @@ import pytest
 import irscope as irs
 from irscope._base.results import Verdict
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.alias.build.walk import Walk
+from irscope.analysis.alias.points_to.walk import Walk
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Module
 from irscope.ir.invariants import verify
 from irscope.ir.text.parser import parse
-from tests.analysis.alias.build.outlining import call_itself, call_twice, nodes_of, outline
+from tests.analysis.alias.points_to.outlining import call_itself, call_twice, nodes_of, outline
 from tests.random_programs.graphs import random_program
 from tests.random_programs.odd_graphs import odd_program
 from tests.work import calls_made
@@ -32,7 +32,7 @@ COUNTS = Counter[tuple[bool, bool]]
 def compare(inlined: AliasDb, called: AliasDb) -> COUNTS:
     """The answers of both about the values that both have; counts them by (inlined, called)."""
     known = set(inlined.graph.values())
-    common = [v for v in called.graph.values() if v in known and called._is_memory(v)]
+    common = [v for v in called.graph.values() if v in known and called.is_memory(v)]
     found: COUNTS = Counter()
     for index, a in enumerate(common):
         found[bool(inlined.has_writers(a)), bool(called.has_writers(a))] += 1

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Summaries, Summary, summarize
-from irscope.analysis.alias.build.mod_ref import TASKS, WAITS, may_draw
-from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, STATISTICS, Copies, NodeRules, Rule
-from irscope.analysis.alias.points_to import (
-    TENSOR,
-    Effects,
-    Elements,
-    PointsTo,
-    PointsToBuilder,
-    Structure,
-    Structures,
-    Write,
-    collapse_cycles,
-)
+from irscope.analysis.alias.points_to.builder import PointsToBuilder
+from irscope.analysis.alias.points_to.callee_summary import NO_CALLEES, Summaries, Summary, summarize
+from irscope.analysis.alias.points_to.elements import TENSOR, Elements, Structure, Structures
+from irscope.analysis.alias.points_to.graph import Effects, PointsTo, Write, collapse_cycles
+from irscope.analysis.alias.points_to.mod_ref import TASKS, WAITS, may_draw
+from irscope.analysis.alias.points_to.node_rules import LIST_RULES, RULES, STATISTICS, Copies, NodeRules, Rule
 from irscope.analysis.effects import (
     OBJECT,
     MemorySignature,
@@ -37,7 +29,7 @@ from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
 # Walks a program once, in textual order and with an explicit stack, and adds each node to a points-to graph.
 #
-# Control flow and groups are handled here, everything else by `irscope.analysis.alias.build.node_rules`. Most nodes need no rule call:
+# Control flow and groups are handled here, everything else by `irscope.analysis.alias.points_to.node_rules`. Most nodes need no rule call:
 # the plan for an op with a given number of operands is made at the first such node, and looked up from then on.
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from irscope.analysis.alias.build.callee_summary import Summaries, apply
-from irscope.analysis.alias.points_to import MIXED, TENSOR, PointsToBuilder, class_name
+from irscope.analysis.alias.points_to.builder import PointsToBuilder
+from irscope.analysis.alias.points_to.callee_summary import Summaries, apply
+from irscope.analysis.alias.points_to.elements import MIXED, TENSOR, class_name
 from irscope.analysis.effects import (
     CALLS,
     OBJECT,
@@ -323,7 +324,7 @@ class SchemaRules:
 
 # Points-to rules of ops that need their own: constructors and accessors, objects, calls, tasks.
 #
-# Ops without a rule here follow their schema (`irscope.analysis.alias.build.node_rules`).
+# Ops without a rule here follow their schema (`irscope.analysis.alias.points_to.node_rules`).
 
 
 _PASS_ON: Final = frozenset(f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split())

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.analysis.dependence import Dependence, Dependences
 from irscope.ir import (
     Block,
     Edit,
@@ -538,3 +540,51 @@ def _joined(ahead: dict[int, tuple[int, int]], behind: dict[int, tuple[int, int]
         here, node = behind[here]
         path.append(node)
     return path
+
+
+# What fusion and autodiff do alike with the partition of a block: grow a group, and say what lies between two.
+
+
+def pull_producers(
+    parts: Partition, consumer: int, producers: Callable[[int], Iterable[int]], merge: Callable[[int, int], bool]
+) -> None:
+    """Merge producers into the group of a node, the latest first, until no candidate is left; `merge` takes a producer and the node
+    that reads it, and returns whether they are in one group now."""
+    heap = [(-producer, consumer) for producer in producers(consumer)]
+    heapify(heap)
+    asked: set[int] = set()
+    while heap:
+        negative, reader = heappop(heap)
+        producer = -negative
+        if producer in asked:
+            continue
+        asked.add(producer)
+        if parts.find(producer) == parts.find(consumer):
+            continue
+        is_alone = len(parts.members(producer)) == 1
+        if merge(producer, reader) and is_alone:  # the producers of a larger group were its candidates already
+            for earlier in producers(producer):
+                heappush(heap, (-earlier, producer))
+
+
+def ties_along(ties: Dependences, parts: Partition, path: Sequence[int]) -> list[Dependence]:
+    """A dependence of each group of a path on the group before it; the path holds one node of each."""
+    nodes, found = ties.block.nodes, list[Dependence]()
+    for a, b in pairwise(path):
+        before = {nodes[index] for index in parts.members(a)}
+        found.append(next(tie for i in sorted(parts.members(b)) for tie in ties.predecessors[nodes[i]] if tie.node in before))
+    return found
+
+
+def explain_path(ties: Dependences, parts: Partition, path: Sequence[int]) -> Refusal:
+    """Describes a path between two groups through a third one: blocked by a write, an effect, random numbers, or by data alone."""
+    found, words = ties_along(ties, parts, path), ties.db.node_words
+    nodes = tuple(dict.fromkeys(node for tie in found for node in (tie.node, tie.obstacle.later)))
+    for kind, rule in (("memory", "blocked-by-write"), ("effect", "side-effect-between"), ("random", "random-order")):
+        tie = next((tie for tie in found if tie.kind == kind), None)
+        if tie is not None:
+            named, (first, *_, last) = (tie.node, tie.obstacle.later), nodes
+            known = first in named and last in named  # then the sentence names the ends of the path already
+            because = tie.because if known else f"{tie.because}; that lies between {words(first)} and {words(last)}"
+            return Refusal(rule, because, (*named, *nodes))
+    return Refusal("cycle", f"fusing them would create a cycle: {' → '.join(map(words, nodes))}", nodes)

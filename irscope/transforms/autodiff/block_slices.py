@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from heapq import heapify, heappop, heappush
 
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
 from irscope.ops.registry import effect_of
 from irscope.transforms.autodiff.eligibility import GradientRules
-from irscope.transforms.grouping import Partition, Refusal
+from irscope.transforms.grouping import Partition, Refusal, pull_producers
 
 _SWEEPS = 8
 
@@ -117,29 +116,17 @@ class BlockSlices:
 
     def grow(self, reader: int) -> None:
         """Merge producers into the group of a node, the latest first, until no candidate is left."""
-        heap = [(-producer, reader) for producer in self.producers(reader)]
-        if not heap:
-            return
-        partition = self.partition
-        heapify(heap)
-        asked: set[int] = set()
-        while heap:
-            negative, through = heappop(heap)
-            producer = -negative
-            if producer in asked or partition.find(producer) == partition.find(reader):
-                continue
-            asked.add(producer)
-            is_alone = len(partition.members(producer)) == 1
-            path = partition.merge(producer, through)
-            if path:
-                self.paths[producer, through] = path
-                continue
-            self.merges.append((producer, through))
-            self.grouped.add(producer)
-            self.grouped.add(through)
-            if is_alone:  # the producers of a larger group were its candidates already
-                for earlier in self.producers(producer):
-                    heappush(heap, (-earlier, producer))
+        if self.producers(reader):  # else the partition may never be needed
+            pull_producers(self.partition, reader, self.producers, self._merge)
+
+    def _merge(self, producer: int, reader: int) -> bool:
+        path = self.partition.merge(producer, reader)
+        if path:
+            self.paths[producer, reader] = path
+        else:
+            self.merges.append((producer, reader))
+            self.grouped.update((producer, reader))
+        return not path
 
     def settle(self) -> None:
         """Remove members that may not be in a group, and drop groups that are too small."""

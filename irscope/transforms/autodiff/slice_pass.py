@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from time import perf_counter
 
 import pandas as pd
@@ -13,7 +12,7 @@ import pandas as pd
 from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import plural
-from irscope.analysis.dependence import Dependence, dependences
+from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import CONTROL_FLOW, Block, Edit, Graph, Merged, Node, Value, count_uses, graph_of, make_node, new_id
 from irscope.transforms.autodiff.block_slices import BlockSlices, slice_block
@@ -22,6 +21,7 @@ from irscope.transforms.base import History, PassRecord, Remark, Unpicklable
 from irscope.transforms.grouping import (
     Identity,
     Refusal,
+    explain_path,
     leaving_values,
     outline_nodes,
     outside_names,
@@ -123,28 +123,6 @@ def _merge_edits(plan: BlockSlices, share: int, done: Sliced) -> list[Edit]:
 # Remarks about slicing into differentiable subgraphs: what was grouped, and one remark per obstacle to remove.
 
 
-def path_words(plan: BlockSlices, path: Sequence[int]) -> Refusal:
-    """Describes a path between two groups through a third one: blocked by a write, by random numbers, or by data alone."""
-    ties = [_tie(plan, a, b) for a, b in pairwise(path)]
-    nodes = tuple(dict.fromkeys(node for tie in ties for node in (tie.node, tie.obstacle.later)))
-    for kind, rule in (("memory", "blocked-by-write"), ("random", "random-order")):
-        found = next((tie for tie in ties if tie.kind == kind), None)
-        if found is not None:
-            return Refusal(rule, found.because, (found.node, found.obstacle.later, *nodes))
-    names = " → ".join(plan.rules.db.node_words(node) for node in nodes)
-    return Refusal("cycle", f"fusing them would create a cycle: {names}", nodes)
-
-
-def _tie(plan: BlockSlices, a: int, b: int) -> Dependence:
-    """Returns a dependence of a node of the group of `b` on one of the group of `a`."""
-    nodes, found = plan.block.nodes, plan.settled
-    for index in sorted(found.members(b)):
-        for tie in plan.ties.predecessors[nodes[index]]:
-            if found.find(plan.index[tie.node]) == found.find(a):
-                return tie
-    raise AssertionError(f"no dependence leads from {nodes[a]!r} to {nodes[b]!r}")
-
-
 def slice_remarks(plans: Sequence[BlockSlices], sliced: Sliced) -> tuple[Remark, ...]:
     """Returns the passed remarks, then the missed ones, each in program order of blocks."""
     passed = [remark for plan in plans for remark in _passed(plan, sliced)]
@@ -180,7 +158,7 @@ def _blocked(plan: BlockSlices) -> Iterator[Remark]:
         path = plan.settled.obstacle(producer, reader)
         if not path:
             continue
-        refusal = path_words(plan, path)
+        refusal = explain_path(plan.ties, plan.settled, path)
         if refusal.rule != "cycle":
             key = refusal.rule, frozenset(refusal.evidence[:2])
             known = found.get(key)
@@ -336,7 +314,7 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
         return no(f"between two effects there are fewer than {plan.threshold} nodes that could be in a subgraph", a, b)
     path = plan.settled.obstacle(first, last)
     if path:
-        refusal = path_words(plan, path)
+        refusal = explain_path(plan.ties, plan.settled, path)
         return no(refusal.because, *refusal.evidence)
     if plan.partition.find(first) == plan.partition.find(last):
         return no(f"their subgraph would have fewer than {plan.threshold} nodes", a, b)

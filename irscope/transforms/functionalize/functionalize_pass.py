@@ -41,8 +41,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from irscope._base.words import plural
-from irscope.errors import ArgumentError
-from irscope.ir import Graph, Node, Value
+from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.functionalize.alias_families import Escape, Families, Family, Refusal, Write
@@ -70,8 +69,7 @@ def functionalize(graph: Graph, *, scatter: bool | Container[Value] = True) -> P
       %c : Float(4) = aten::mul(%b, %x)
       return (%c)
     """
-    if not isinstance(graph, Graph):
-        raise ArgumentError(f"functionalize works on a Graph, not on {type(graph).__name__}")
+    graph = graph_of(graph, "functionalize")
     if not any(effect_of(node) == "in-place" for node in graph.nodes()):
         return PassRecord("functionalize", graph, graph)
     families = Families(graph, scatter=scatter)

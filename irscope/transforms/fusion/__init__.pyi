@@ -2,5 +2,4 @@ from .explain import Cost as Cost
 from .fuse_pass import fuse as fuse, fuse_groups as fuse_groups, fuse_rebuilding as fuse_rebuilding, prepare_fusion as prepare_fusion
 from .fusion_result import GROUPING as GROUPING, Fusion as Fusion
 from .outline import group_pools as group_pools, group_views as group_views
-from .planning import Named as Named
-from .policies import POLICIES as POLICIES, Score as Score
+from .planning import POLICIES as POLICIES, Named as Named, Score as Score

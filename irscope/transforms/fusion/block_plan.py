@@ -1,7 +1,7 @@
 """The groups of one block while they grow: their inputs, values and outputs, and the step that merges two.
 
 A merge is legal if the contraction stays acyclic (`partition`), if the two groups have a common domain (`Candidate`), and if
-the kernel stays within the limits. A policy decides which of the legal merges happen, and in which order (`policies`). A merge
+the kernel stays within the limits. A policy decides which of the legal merges happen, and in which order (`planning`). A merge
 is decided before anything is changed: a refused one leaves no trace.
 
 Nodes are identified by their position in the block, groups by the position of one of their nodes. The counts that decide
@@ -21,7 +21,7 @@ from irscope.ops.traits import RESHAPES
 from irscope.ops.view_steps import Num, typical
 from irscope.transforms.fusion.domains import MAX_PATCHES, Domain, NodeProfiles, gathered_shapes, misaligned_use
 from irscope.transforms.fusion.eligibility import same_space
-from irscope.transforms.grouping import Partition, Refusal, leaving_values
+from irscope.transforms.grouping import Partition, Refusal, explain_path, leaving_values
 
 MAX_ARGUMENTS: Final = 128
 """The most inputs and outputs of one kernel, as in PyTorch's fuser."""
@@ -177,14 +177,17 @@ class Candidate:
     def bytes_saved(self) -> int:
         """The memory traffic that the merge avoids: a value that both read is read once, and one that only the second reads
         is not written either. An unknown extent counts as 64, so that larger tensors count for more."""
-        sizes = self._plan.profiles.sizes
-        outside, times = self._plan.outside, self.theirs.inputs
+        return typical(self.saving())
+
+    def saving(self) -> Num:
+        """The same as a formula of the extents that are unknown."""
+        sizes, outside, times = self._plan.profiles.sizes, self._plan.outside, self.theirs.inputs
         saved: Num = 0
         for value in self.common:
             saved += sizes[value]
         for value in self.shared:
             saved += sizes[value] * (2 if outside[value] == times[value] else 1)
-        return typical(saved)
+        return saved
 
     @property
     def transfers_saved(self) -> int:
@@ -336,10 +339,7 @@ class Candidate:
     def _inside(self) -> int:
         """The number of shared values that are used nowhere else."""
         outside, times = self._plan.outside, self.theirs.inputs
-        count = 0
-        for value in self.shared:
-            count += outside[value] == times[value]
-        return count
+        return sum([outside[value] == times[value] for value in self.shared])
 
     def _too_many(self, rule: str, number: int, what: str, limit: int) -> Refusal:
         return Refusal(rule, f"the kernel would have {number} {what}, the limit is {limit}", self.nodes)
@@ -532,6 +532,18 @@ class BlockPlan:
         self._commit(candidate, domain)
         return None
 
+    def candidate(self, x: int, y: int) -> Candidate:
+        """The candidate of two nodes' groups, with the producer first."""
+        return Candidate(self, y, x) if self.shared(y, x) else Candidate(self, x, y)
+
+    def obstacle(self, x: int, y: int) -> Refusal | None:
+        """What forbids a merge of the groups of two nodes now, whatever the policy."""
+        path = self.partition.obstacle(x, y)
+        if path:
+            return explain_path(self.ties, self.partition, path)
+        verdict = self.candidate(x, y).verdict()
+        return verdict if isinstance(verdict, Refusal) else None
+
     def shared(self, producer: int, consumer: int) -> list[Value]:
         """The values that the second node's group reads from the first's, found from the smaller side."""
         values, inputs = self.group(producer).values, self.group(consumer).inputs
@@ -542,28 +554,17 @@ class BlockPlan:
         return [value for value in inputs if value in maker and find(maker[value]) == here]
 
     def _commit(self, candidate: Candidate, domain: Domain) -> None:
-        """Combine the counts of the two groups, and record the saving: a value that both read is read once, and one that
-        only the second reads from the first is not written either."""
-        ours, theirs, shared, sizes = candidate.ours, candidate.theirs, candidate.shared, self.profiles.sizes
+        """Combine the counts of the two groups, and record the saving."""
+        ours, theirs, shared = candidate.ours, candidate.theirs, candidate.shared
+        saved, witness = candidate.saving(), next(iter(shared or candidate.common), None)
         outside, inputs, fewer = self.outside, theirs.inputs, ours.inputs
-        saved: Num = 0
-        witness = shared[0] if shared else None
         for value in shared:
             left = outside[value] = outside[value] - inputs.pop(value)
-            saved += sizes[value]
-            if not left:
-                saved += sizes[value]
-                ours.outputs -= 1
+            ours.outputs -= not left
         if len(fewer) > len(inputs):
             inputs, fewer = fewer, inputs
         for value, times in fewer.items():
-            before = inputs.get(value)
-            if before is None:
-                inputs[value] = times
-            else:
-                inputs[value] = before + times
-                saved += sizes[value]
-                witness = witness or value
+            inputs[value] = inputs.get(value, 0) + times
         values, others = theirs.values, ours.values
         if len(others) > len(values):
             values, others = others, values

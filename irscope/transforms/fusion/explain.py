@@ -22,8 +22,8 @@ from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
 from irscope.transforms.fusion.eligibility import Eligibility, format_space
 from irscope.transforms.fusion.outline import Grouped
-from irscope.transforms.fusion.policies import POLICIES, Policy, candidate_of, explain_path, obstacle, ties_along
-from irscope.transforms.grouping import Refusal
+from irscope.transforms.fusion.planning import POLICIES, Policy
+from irscope.transforms.grouping import Refusal, explain_path, ties_along
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +36,10 @@ def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: in
     if plan.partition.find(x) == plan.partition.find(y):
         what = "their group is smaller than the smallest that was asked for"
         return Refusal("too-small", what, plan.nodes(x, y))
-    found = obstacle(plan, x, y)
+    found = plan.obstacle(x, y)
     if found is None:
         found = _own_limit(plan, x, y) or _declined(plan, policy, x, y)
-    elif found.rule in ("argument-limit", "size-limit") or obstacle(plan.untouched, x, y) is not None:
+    elif found.rule in ("argument-limit", "size-limit") or plan.untouched.obstacle(x, y) is not None:
         return found
     else:
         found = _other_partner(plan, policy, x, y, found)
@@ -64,7 +64,7 @@ def _remedy(plan: BlockPlan, policy: Policy, x: int, y: int, min_size: int) -> s
         if other.partition.find(x) == other.partition.find(y) and group.size - group.views >= min_size:
             return '; policy="min-bytes" joins them'
     views = sum(plan.untouched.group(index).views for index in (x, y))
-    if 2 - views >= min_size and obstacle(plan.untouched, x, y) is None and not plan.wishes.together:
+    if 2 - views >= min_size and plan.untouched.obstacle(x, y) is None and not plan.wishes.together:
         return "; what_if(force=[(a, b)]) joins them"
     return ""
 
@@ -83,7 +83,7 @@ def _last_refusal(plan: BlockPlan, x: int, y: int) -> Refusal | None:
 
 def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
     """Returns why a policy did not do a merge that would be legal."""
-    found = candidate_of(plan, x, y)
+    found = plan.candidate(x, y)
     nodes, name = plan.nodes(x, y), plan.rules.name
     quoted = f"policy {policy.name!r}"
     score = policy.score(found) if policy.score is not None else 1
@@ -123,7 +123,7 @@ def _last_on_path(plan: BlockPlan, x: int, y: int, path: list[int]) -> int:
     """The index of the merge that completed the path between two groups: each group on it is entered at one node and left at
     another, and the last two of these that became one group completed it."""
     index, find = plan.index, plan.partition.find
-    ties = ties_along(plan, plan.nodes(*path))
+    ties = ties_along(plan.ties, plan.partition, path)
     first, last = (x, y) if find(path[0]) == find(x) else (y, x)
     entered = [first, *(index[tie.obstacle.later] for tie in ties)]
     left = [*(index[tie.node] for tie in ties), last]
@@ -137,7 +137,7 @@ def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
     for index, merge in enumerate(plan.merges):
         if find(merge.producer) in ends:
             replay.try_merge(Candidate(replay, merge.producer, merge.consumer))
-            if isinstance(candidate_of(replay, x, y).verdict(), Refusal):
+            if isinstance(replay.candidate(x, y).verdict(), Refusal):
                 return index
     raise AssertionError("the groups are as they were planned, and have no common domain")
 
@@ -217,7 +217,7 @@ def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal,
         if refusal.rule == "cycle":
             if plan.ties.by_data_alone:
                 continue
-            found = explain_path(plan, tuple(node for node in refusal.evidence if isinstance(node, Node)))
+            found = explain_path(plan.ties, plan.partition, [plan.index[node] for node in refusal.evidence if isinstance(node, Node)])
         if found.rule in _NOT_A_MISS:
             continue
         if found.rule in ("argument-limit", "size-limit"):

@@ -14,7 +14,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import Dependences, dependences_by
 from irscope.analysis.per_graph import leads, once
 from irscope.errors import ArgumentError
-from irscope.ir import Block, Graph, Merged, Module, Node, Value
+from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
 from irscope.transforms.base import History, PassRecord
@@ -30,12 +30,13 @@ from irscope.transforms.fusion.planning import (
     FusionOptions,
     Named,
     Plans,
-    as_graph,
+    Score,
     fusible_blocks,
+    meant_in,
     plans_of,
-    wishes_of,
+    policy_of,
+    read_wishes,
 )
-from irscope.transforms.fusion.policies import Score, policy_of
 
 # Decides which tensors that a program writes part by part become chains of copies, computed as a whole by one kernel.
 #
@@ -189,7 +190,7 @@ def prepare_fusion(graph: Graph) -> History:
     <History of 'graph': fold-constants, functionalize>
     """
     with without_collector():
-        return prepare(as_graph(graph, "prepare-fusion"), FusionOptions())
+        return prepare(graph_of(graph, "prepare-fusion"), FusionOptions())
 
 
 def prepare(graph: Graph, options: FusionOptions, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:
@@ -296,8 +297,8 @@ def fuse(
     >>> f.groups, f.refused[0].because.partition(": ")[2]
     ((), 'aten::t is a view at the edge of a group: a kernel has only views between two of its nodes')
     """
-    program = as_graph(graph, "fuse")
-    wishes = wishes_of(program, forbid, force, opaque)
+    program = graph_of(graph, "fuse")
+    wishes = read_wishes(meant_in(program), [program], forbid, force, opaque)
     options = FusionOptions(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
     with without_collector():
         fusion = _fuse(program, options, {})
@@ -315,7 +316,7 @@ def fuse_groups(graph: Graph) -> Fusion:
     >>> fuse_groups(g)
     <Fusion of 'graph': 2 nodes in 1 group>
     """
-    history = History(as_graph(graph, GROUPING))
+    history = History(graph_of(graph, GROUPING))
     with without_collector():
         return form_groups(history, plans_of(history, FusionOptions()))
 
@@ -404,7 +405,7 @@ def fuse_rebuilding(graph: Graph, per: Literal["block", "merge"]) -> Fusion:
     if per not in ("block", "merge"):
         raise ArgumentError(f"an AliasDb is not rebuilt per {per!r}", hint='per is "block" or "merge"')
     options = FusionOptions()
-    history = prepare(as_graph(graph, "fuse_rebuilding"), options)
+    history = prepare(graph_of(graph, "fuse_rebuilding"), options)
     profiles = profiles_of(history.final)
     plans: dict[Block, BlockPlan] = {}
     groups = Groups(profiles, plans.values(), min_size=options.min_size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,25 @@ from irscope.transforms.fusion.explain import (
     why_apart,
     with_cause,
 )
-from irscope.transforms.fusion.planning import FusionOptions, Named, Plans, Sides, Wishes, some, subject_of
-from irscope.transforms.fusion.policies import Score, policy_of
+from irscope.transforms.fusion.planning import (
+    FusionOptions,
+    Named,
+    Plans,
+    Score,
+    Sides,
+    Wishes,
+    policy_of,
+    read_wishes,
+    some,
+    subject_of,
+)
 from irscope.transforms.grouping import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd
+
+GROUPING = "fuse-groups"
+"""The name of the pass in a history that forms the groups."""
 
 # The same program grouped differently: earlier wishes still apply, except those that a new one contradicts.
 
@@ -45,13 +58,12 @@ def _what_if(
 ) -> tuple[FusionOptions, Graph | None]:  # fmt: skip
     """Returns the new options, and the program if it is another one. Raises ArgumentError or UnknownName."""
     options = fusion._plans.options
-    apart = tuple(_sides(fusion, each) for each in forbid)
-    together = tuple(_several(fusion, each) for each in force)
-    before = options.wishes
+    graphs = fusion._plans.rules.graph, fusion.original
+    new, before = read_wishes(partial(_meant, fusion), graphs, forbid, force, opaque), options.wishes
     wishes = Wishes(
-        forbid=(*(each for each in before.forbid if not any(_opposed(fusion, each, new) for new in together)), *apart),
-        force=(*(each for each in before.force if not any(_opposed(fusion, new, each) for new in apart)), *together),
-        opaque=tuple(dict.fromkeys((*before.opaque, *_alone(fusion, opaque)))),
+        forbid=(*(each for each in before.forbid if not any(_opposed(fusion, each, other) for other in new.force)), *new.forbid),
+        force=(*(each for each in before.force if not any(_opposed(fusion, other, each) for other in new.forbid)), *new.force),
+        opaque=tuple(dict.fromkeys((*before.opaque, *new.opaque))),
         kept=before.kept if step is None else _kept(fusion, step),
     )
     options = replace(options, wishes=wishes, policy=options.policy if policy is None else policy_of(policy))
@@ -59,52 +71,20 @@ def _what_if(
     return options, assume(fusion.original, distinct=distinct, channels_last=lying) if distinct is not None or lying else None
 
 
-def _several(fusion: Fusion, several: Iterable[Named]) -> tuple[Subject, ...]:
-    """The nodes of one wish; a group means its members."""
-    if isinstance(several, str | Value) or not isinstance(several, Iterable | Node):
-        raise ArgumentError(f"{several!r} is not a pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
-    each = [several] if isinstance(several, Node) else several
-    found = tuple(dict.fromkeys(subject for named in each for subject in _subjects(fusion, named)))
-    if len(found) < 2:
-        raise ArgumentError("a pair is two different nodes", hint='give a list of pairs: forbid=[("a", "b")]')
-    return found
-
-
-def _sides(fusion: Fusion, several: Iterable[Named]) -> Sides:
-    """The sides to keep apart: single nodes, or for several groups the members of each."""
-    if isinstance(several, str | Value | Node) or not isinstance(several, Iterable):
-        return tuple((each,) for each in _several(fusion, several))
-    listed = list(several)
-    sides = [tuple(_subjects(fusion, named)) for named in listed]
-    if len(sides) < 2 or all(len(side) == 1 for side in sides):
-        return tuple((each,) for each in _several(fusion, listed))
-    taken: set[Subject] = set()
-    for place, side in sorted(enumerate(sides), key=lambda side: len(side[1])):  # one member can be kept apart from the rest of its group
-        sides[place] = tuple(each for each in side if each not in taken)
-        taken.update(side)
-    return tuple(sides)
-
-
-def _alone(fusion: Fusion, opaque: Iterable[Named]) -> Iterable[Subject]:
-    for named in some(opaque):
-        every = isinstance(named, str) and "::" in named and "#" not in named and not named.startswith("%")
-        found = [node for graph in (fusion._plans.rules.graph, fusion.original) for node in graph.nodes() if every and node.op == named]
-        for each in found or [named]:
-            yield from _subjects(fusion, each)
-
-
-def _subjects(fusion: Fusion, named: Named) -> Iterable[Subject]:
-    graph = fusion._plans.rules.graph
-    meant: Sequence[Named] = fusion._inside(named) or [named]
-    for each in meant:
+def _meant(fusion: Fusion, named: Named) -> list[Subject]:
+    """The nodes that a name means in a fusion; a group means its members."""
+    found = []
+    members: Sequence[Named] | None = fusion._inside(named)
+    for each in members or [named]:
         node = fusion._find(each)
         if not isinstance(node, Verdict):
-            yield subject_of(graph, node)
+            found.append(subject_of(fusion._plans.rules.graph, node))
             continue
         removed = each if isinstance(each, Node) else fusion._maker(each)
         if removed is None or removed not in fusion.original.position:
             raise ArgumentError(node.because, hint="name a value that the program computes when it runs")
-        yield subject_of(fusion.original, removed)
+        found.append(subject_of(fusion.original, removed))
+    return found
 
 
 def _opposed(fusion: Fusion, apart: Sides, together: tuple[Subject, ...]) -> bool:
@@ -130,10 +110,6 @@ def _kept(fusion: Fusion, step: int) -> tuple[tuple[Subject, Subject], ...]:
         for plan in plans.by_block.values() for merge in plan.kept_merges(max(plans.options.min_size, 2))
     )  # fmt: skip
     return tuple(islice(merges, done))
-
-
-GROUPING = "fuse-groups"
-"""The name of the pass in a history that forms the groups."""
 
 
 @dataclass(frozen=True, eq=False)

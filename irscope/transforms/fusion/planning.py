@@ -1,23 +1,329 @@
-"""Plans the groups of one graph: the options of fusion with a user's wishes, and a plan for each block."""
+"""Plans the groups of one graph: the fusion policies, a user's wishes, and a plan for each block.
+
+A policy decides which legal merges happen, and in which order; `BlockPlan` decides what is legal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from heapq import heappop, heappush
 from itertools import chain, pairwise
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError
-from irscope.ir import CONTROL_FLOW, Block, Graph, Module, Node, Value
-from irscope.ir.module import inlined
+from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value
 from irscope.transforms.base import History, Remark
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate, Limits, PlacedWishes, Subject
-from irscope.transforms.fusion.domains import NodeProfiles, profiles_of
+from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility
-from irscope.transforms.fusion.policies import POLICIES, Policy, candidate_of, explain_path, obstacle
-from irscope.transforms.grouping import Refusal
+from irscope.transforms.grouping import Refusal, explain_path, pull_producers
+
+# Sibling fusion: merges groups that read the same value and not each other, so that one kernel reads it once.
+#
+# Each value is visited once, user by user in program order, and each user is tried with the last few groups before it that
+# have the same domain. This misses pairs that are further apart, and keeps the pass linear in the number of uses: a value
+# with a thousand users would otherwise yield half a million pairs. The merge must certainly save bytes, so values of
+# unknown size join no groups.
+
+_LAST: Final = 4
+"""The number of earlier groups that a user is tried with."""
+
+
+def join_siblings(plan: BlockPlan) -> None:
+    """Merge users of a value that have the same domain and do not read each other."""
+    find = plan.partition.find
+    for value, readers in plan.readers.items():
+        if len(readers) == 1 or not plan.profiles.sizes[value]:
+            continue
+        latest: dict[Domain, list[int]] = {}
+        for reader in dict.fromkeys(map(find, readers)):
+            group = plan.group(reader)
+            if value in group.inputs:
+                before = latest.setdefault(group.domain, [])
+                if not any(_joined(plan, other, reader) for other in reversed(before)):
+                    latest[group.domain] = [*before[1 - _LAST :], reader]
+
+
+def why_not_siblings(candidate: Candidate) -> str:
+    """Says why `join_siblings` left two groups apart that read the same value of known size and could be one kernel."""
+    first, second = candidate.ours.domain, candidate.theirs.domain
+    if first is not second:
+        alike = "joins such groups only if they go over the same points in the same way"
+        return f"{alike}, and these go over {first} and {second}" if str(first) != str(second) else alike
+    return f"tries a group only with the last {_LAST} such groups before it"
+
+
+def _joined(plan: BlockPlan, first: int, second: int) -> bool:
+    """Merge the groups of two nodes if they are siblings, and return whether they are in one group now."""
+    if plan.partition.find(first) == plan.partition.find(second):
+        return True
+    candidate = Candidate(plan, first, second)
+    return candidate.is_sibling and not plan.shared(second, first) and plan.try_merge(candidate) is None
+
+
+# The greedy policy on one block: consumers bottom-up, and for each the producers from the latest to the earliest.
+#
+# The latest producer first lets `f(a, a + b)` see `a + b` before `a` (the order of PyTorch's GraphFuser). A producer
+# that was refused because of a path through a third group stays refused while its group grows: nodes that join later come
+# before it in the program, and the nodes on the path were tried before it. So a group tries each candidate once. Pairs
+# refused for another reason are tried again after other merges; siblings join when nothing else can, and then the
+# refused pairs are tried once more.
+
+_ROUNDS: Final = 8
+
+_FOR_GOOD: Final = frozenset({"cycle", "size-limit", "device", "forbidden"})
+"""Refusals that remain valid however the groups grow."""
+
+
+def grow_greedily(plan: BlockPlan) -> None:
+    """Decide the groups of a block."""
+    find, groups = plan.partition.find, plan.groups
+    roots = {find(merge.consumer) for merge in plan.merges}
+    together = {index for root in roots for index in plan.partition.members(root)}  # merged before the policy began
+    for consumer in reversed(range(len(plan.block.nodes))):
+        if groups[find(consumer)].size == 1 or consumer in together:
+            pull_producers(plan.partition, consumer, plan.producers, partial(_is_merged, plan))
+    for _ in range(_ROUNDS):
+        before = len(plan.merges)
+        _retry(plan)
+        if len(plan.merges) == before:
+            join_siblings(plan)
+        if len(plan.merges) == before:
+            break
+
+
+def _retry(plan: BlockPlan) -> None:
+    """Try the pairs that were refused, consumers bottom-up."""
+    find = plan.partition.find
+    refused = [pair for pair, refusal in plan.refusals.items() if refusal.rule not in _FOR_GOOD]
+    for producer, consumer in sorted(refused, key=lambda pair: (pair[1], pair[0]), reverse=True):
+        if find(producer) != find(consumer):
+            single = plan.group(producer).size == 1
+            if _is_merged(plan, producer, consumer) and single:
+                pull_producers(plan.partition, producer, plan.producers, partial(_is_merged, plan))
+
+
+def _is_merged(plan: BlockPlan, producer: int, reader: int) -> bool:
+    refusal = plan.try_merge(Candidate(plan, producer, reader))
+    if refusal is not None:
+        plan.refusals[producer, reader] = refusal
+    return refusal is None
+
+
+# The order in which PyTorch's GraphFuser merges (the fuser of `prim::FusionGroup`), decision by decision.
+#
+# It visits the nodes from the last to the first. A node or group tries its producers, the latest first; the first that can
+# be moved directly in front of it joins it, and the new group starts again. When none joins, the node in front is next; the
+# whole is repeated until nothing changes. A successful move stays even if the kernel would then have too many arguments,
+# and moves change which producer is the latest, so they are done here as well.
+#
+# Arguments are counted as in PyTorch: inputs and outputs of both sides added up, regardless of what they share, those of a
+# single node with its constants. Groups never join siblings.
+
+
+def grow_like_torch(plan: BlockPlan) -> None:
+    """Decide the groups of a block."""
+    merged = True
+    while merged:
+        merged = False
+        plan.refusals.clear()
+        node = plan.partition.last()
+        while node is not None:
+            if _look_up(plan, node):
+                merged = True
+            else:
+                node = plan.partition.in_front_of(node)
+
+
+def _look_up(plan: BlockPlan, consumer: int) -> bool:
+    """Merge the latest possible producer into a node's group, and return whether there was one."""
+    if not plan.fusible[consumer]:
+        return False
+    find, place, maker = plan.partition.find, plan.partition.place, plan.maker
+    read = {find(maker[value]): (maker[value], value) for value in plan.group(consumer).inputs if value in maker}
+    for producer, value in sorted(read.values(), key=lambda found: place(found[0]), reverse=True):
+        reader = plan.reader(consumer, value)
+        refusal = _fuse(plan, Candidate(plan, producer, reader))
+        if refusal is None:
+            return True
+        plan.refusals[producer, reader] = refusal
+    return False
+
+
+def _fuse(plan: BlockPlan, candidate: Candidate) -> Refusal | None:
+    """Move the two groups together, which is not undone, and merge them."""
+    path = plan.partition.bring(candidate.producer_index, candidate.consumer_index)
+    if path:
+        return Refusal("cycle", "fusing them would create a cycle", plan.nodes(*path))
+    count = sum(_arguments(plan, index) for index in (candidate.producer_index, candidate.consumer_index))
+    limit = plan.limits.arguments
+    if count > limit:
+        what = f"the two kernels have {count} arguments together, and 'torch-legacy' allows {limit}"
+        return Refusal("argument-limit", what, candidate.nodes)
+    return plan.try_merge(candidate)
+
+
+def _arguments(plan: BlockPlan, index: int) -> int:
+    group, node = plan.group(index), plan.block.nodes[index]
+    return len(group.inputs) + group.outputs if group.size > 1 else len(node.inputs) + len(node.outputs)
+
+
+# The best-first policy: merges the candidate with the best score first.
+#
+# Candidates are a group and its producer, and groups that read the same value one after the other. They wait in a heap with the
+# score that they had when they were queued. A candidate that is popped is scored again, as its groups may have grown: if the
+# score fell, it is queued again; otherwise the two groups are merged, or refused as they are now. After a merge, the candidates
+# of the smaller side are queued again, scored with the merged group; so each node queues its candidates only O(log n) times,
+# and a pass is near-linear as long as the score is. Siblings are queued when no group can join a user of it any more, so
+# that they do not block such merges.
+#
+# For a value with very many users, only those next to the group are queued: all pairs would be quadratic.
+
+Score = Callable[[Candidate], float | None]
+"""Scores a candidate merge; None and numbers up to 0 decline it."""
+
+_NEXT_READERS = 8
+
+
+def score_by_bytes(candidate: Candidate) -> float:
+    """Score a merge by the bytes saved, and by the number of transfers saved, each of which counts for less than a byte."""
+    return candidate.bytes_saved + candidate.transfers_saved / (1 << 20)
+
+
+def why_not_neighbours(candidate: Candidate) -> str:
+    """Says why a policy that ranks candidates left two groups apart that read the same value and that it would join."""
+    return "tries only readers of one value that follow each other in the program"
+
+
+def grow_best_first(plan: BlockPlan, score: Score) -> None:
+    """Decide the groups of a block."""
+    queue = _Queue(plan, score)
+    plan.refusals.clear()
+    for index, fits in enumerate(plan.fusible):
+        if fits:
+            for producer in set(plan.producers(index)):
+                queue.put(producer, index)
+    queue.run()
+    queue.takes_siblings = True
+    for readers in plan.readers.values():
+        for before, after in pairwise(readers):
+            queue.put(before, after)
+    queue.run()
+
+
+class _Queue:
+    """The queue of candidates of one block."""
+
+    def __init__(self, plan: BlockPlan, score: Score) -> None:
+        self._plan = plan
+        self._score = score
+        self._heap: list[tuple[float, int, int]] = []
+        self.takes_siblings = False
+
+    def put(self, producer: int, consumer: int) -> None:
+        """Queue a candidate, if its score is positive."""
+        candidate = self._candidate(producer, consumer)
+        if candidate is not None:
+            score = self._score(candidate)
+            if score is not None and score > 0:
+                heappush(self._heap, (-score, -producer, -consumer))
+
+    def run(self) -> None:
+        """Merge until no candidate is left."""
+        heap, plan = self._heap, self._plan
+        while heap:
+            waiting, producer, consumer = heappop(heap)
+            candidate = self._candidate(-producer, -consumer)
+            if candidate is None:
+                continue
+            score = self._score(candidate)
+            if score is None or score <= 0:
+                continue
+            if -score > waiting:
+                heappush(heap, (-score, producer, consumer))
+                continue
+            sides = (candidate.ours.size, candidate.producer_index), (candidate.theirs.size, candidate.consumer_index)
+            smaller = list(plan.partition.members(min(sides)[1]))
+            refusal = plan.try_merge(candidate)
+            if refusal is None:
+                self._requeue(smaller)
+            elif not candidate.is_sibling:
+                plan.refusals[-producer, -consumer] = refusal
+
+    def _candidate(self, producer: int, consumer: int) -> Candidate | None:
+        """The candidate of two nodes' current groups; None when they are one already, or siblings too early."""
+        find = self._plan.partition.find
+        if find(producer) == find(consumer):
+            return None
+        candidate = self._plan.candidate(producer, consumer)
+        return candidate if candidate.shared or self.takes_siblings else None
+
+    def _requeue(self, members: list[int]) -> None:
+        """Queue the candidates of nodes whose group has grown."""
+        plan = self._plan
+        for index in members:
+            node = plan.block.nodes[index]
+            for value in node.inputs:
+                self._neighbours(value, index)
+            for value in node.outputs:
+                for reader in plan.readers.get(value, ())[:_NEXT_READERS]:
+                    self.put(index, reader)
+
+    def _neighbours(self, value: Value, index: int) -> None:
+        """Queue a node with the producer of a value, and with the users of it directly before and after the node."""
+        plan = self._plan
+        producer = plan.maker.get(value)
+        if producer is not None:
+            self.put(producer, index)
+        readers = plan.readers.get(value, [])
+        if self.takes_siblings and len(readers) > 1:
+            place = bisect_left(readers, index)
+            for other in readers[max(0, place - 1) : place + 2]:
+                self.put(*sorted((other, index)))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A way to decide the groups of a block."""
+
+    name: str
+    grow: Callable[[BlockPlan], None]
+    siblings: Callable[[Candidate], str] | None
+    """Says why it leaves two groups apart that read the same, although neither reads from the other and it could join them; None for
+    a policy that never joins such groups."""
+    score: Score | None = None
+    """The function that ranks candidates, if the policy ranks them."""
+
+
+POLICIES: Final[Mapping[str, Policy]] = {
+    policy.name: policy
+    for policy in (
+        Policy("greedy", grow_greedily, why_not_siblings),
+        Policy("torch-legacy", grow_like_torch, None),
+        Policy("min-bytes", partial(grow_best_first, score=score_by_bytes), why_not_neighbours, score=score_by_bytes),
+    )
+}
+
+
+def policy_of(choice: str | Score) -> Policy:
+    """Returns the policy of a name, or one that ranks candidates by a function.
+
+    >>> policy_of("greedy").score, policy_of(lambda candidate: candidate.bytes_saved).name
+    (None, '<lambda>')
+    """
+    if isinstance(choice, str) and choice in POLICIES:
+        return POLICIES[choice]
+    if callable(choice):
+        name = getattr(choice, "__name__", type(choice).__name__)
+        return Policy(name, partial(grow_best_first, score=choice), why_not_neighbours, score=choice)
+    names = ", ".join(map(repr, POLICIES))
+    raise ArgumentError(f"there is no fusion policy {choice!r}", hint=f"the policy is {names}, or a function that scores a candidate merge")
+
 
 # A user's wishes about the groups of a program, whatever the policy: ops apart, ops together, ops left to the library.
 #
@@ -63,48 +369,74 @@ Named = Node | Value | str
 """A node, a value that it produces, or the printed name of either."""
 
 
-def wishes_of(graph: Graph, forbid: Iterable[Any] = (), force: Iterable[Any] = (), opaque: Iterable[Named] = ()) -> Wishes:
-    """Returns the wishes for a graph. Raises ArgumentError or UnknownName for a name without a node."""
-    alone = [node for each in some(opaque) for node in (_every(graph, each) if isinstance(each, str) else [_node(graph, each)])]
-    return Wishes(
-        forbid=tuple(tuple((each,) for each in subjects(graph, several)) for several in forbid),
-        force=tuple(subjects(graph, several) for several in force),
-        opaque=tuple(dict.fromkeys(subject_of(graph, node) for node in alone)),
-    )
+Meant = Callable[[Named], Sequence[Subject]]
+"""Returns the nodes that a user means by a name; raises ArgumentError or UnknownName if there is none."""
 
 
-def some(named: Iterable[Any]) -> list[Any]:
+def meant_in(graph: Graph) -> Meant:
+    """What names mean in a graph to be fused."""
+
+    def meant(named: Named) -> list[Subject]:
+        if isinstance(named, Node) or (isinstance(named, str) and "::" in named):
+            return [subject_of(graph, graph.node(named))]
+        value = graph.value(named)
+        if value not in graph.producer:
+            what = f"%{graph.names[value]} is an input, or the parameter of a block: no op produces it"
+            raise ArgumentError(what, hint="name a value that the program computes")
+        return [subject_of(graph, graph.producer[value])]
+
+    return meant
+
+
+def read_wishes(
+    meant: Meant, graphs: Iterable[Graph], forbid: Iterable[Any], force: Iterable[Any], opaque: Iterable[Named]
+) -> Wishes:
+    """Returns the wishes as the user gave them; `graphs` have the nodes of an op that is named for all its nodes.
+
+    Raises ArgumentError for fewer than two nodes to put together or apart.
+    """
+    alone: dict[Subject, None] = {}
+    for named in some(opaque):
+        is_op = isinstance(named, str) and "::" in named and "#" not in named and not named.startswith("%")
+        every = [node for graph in graphs for node in graph.nodes() if is_op and node.op == named]
+        alone.update(dict.fromkeys(subject for each in every or [named] for subject in meant(each)))
+    apart, together = (_sides(meant, _pair(several)) for several in forbid), (_together(meant, _pair(several)) for several in force)
+    return Wishes(tuple(apart), tuple(together), tuple(alone))
+
+
+def some(named: Any) -> list[Any]:
     """Returns the names as a list; a single name becomes a list of one."""
     return [named] if isinstance(named, str | Node | Value) else list(named)
 
 
-def subjects(graph: Graph, several: Any) -> tuple[Subject, ...]:
-    """Returns the nodes of one wish. Raises ArgumentError for fewer than two."""
-    if isinstance(several, str | Node | Value) or not isinstance(several, Iterable):
-        raise ArgumentError(f"{several!r} is not a pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
-    found = tuple(dict.fromkeys(subject_of(graph, _node(graph, each)) for each in several))
+_PAIRS: Final = 'give a list of pairs: forbid=[("a", "b")]'
+
+
+def _pair(several: Any) -> list[Named]:
+    """The names in one wish; a single group means its members."""
+    if isinstance(several, str | Value) or not isinstance(several, Iterable | Node):
+        raise ArgumentError(f"{several!r} is not a pair of nodes", hint=_PAIRS)
+    return some(several)
+
+
+def _together(meant: Meant, several: Sequence[Named]) -> tuple[Subject, ...]:
+    found = tuple(dict.fromkeys(subject for named in several for subject in meant(named)))
     if len(found) < 2:
-        raise ArgumentError("a pair is two different nodes", hint='give a list of pairs: forbid=[("a", "b")]')
+        raise ArgumentError("a pair is two different nodes", hint=_PAIRS)
     return found
 
 
-def _every(graph: Graph, name: str) -> list[Node]:
-    """Returns all nodes of an op, or the one node of a name."""
-    if "::" not in name or "#" in name:
-        return [_node(graph, name)]
-    found = [node for node in graph.nodes() if node.op == name]
-    return found or [_node(graph, name)]
-
-
-def _node(graph: Graph, named: Named) -> Node:
-    if isinstance(named, Node) or (isinstance(named, str) and "::" in named):
-        return graph.node(named)
-    value = graph.value(named)
-    producer = graph.producer.get(value)
-    if producer is None:
-        what = f"%{graph.names[value]} is an input, or the parameter of a block: no op produces it"
-        raise ArgumentError(what, hint="name a value that the program computes")
-    return producer
+def _sides(meant: Meant, several: Sequence[Named]) -> Sides:
+    """The sides to keep apart: single nodes, or for several groups the members of each."""
+    sides = list(map(meant, several))
+    if len(sides) < 2 or all(len(side) == 1 for side in sides):
+        return tuple((each,) for each in _together(meant, several))
+    taken: set[Subject] = set()
+    found: list[tuple[Subject, ...]] = [()] * len(sides)
+    for place, side in sorted(enumerate(sides), key=lambda side: len(side[1])):  # one member can be kept apart from the rest of its group
+        found[place] = tuple(each for each in side if each not in taken)
+        taken.update(side)
+    return tuple(found)
 
 
 def place_wishes(wishes: Wishes, history: History) -> PlacedWishes:
@@ -193,8 +525,7 @@ def _merge(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
     x, y = sorted((plan.index[a], plan.index[b]))
     if plan.partition.find(x) == plan.partition.find(y):
         return None
-    refusal = obstacle(plan, x, y)
-    return refusal if refusal is not None else plan.try_merge(candidate_of(plan, x, y))
+    return plan.obstacle(x, y) or plan.try_merge(plan.candidate(x, y))
 
 
 def _bring_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan, BlockPlan]) -> Refusal | None:
@@ -225,8 +556,8 @@ def _join_through_others(trial: BlockPlan, x: int, y: int) -> Refusal | None:
         way = trial.partition.obstacle(*sorted((x, y)))
         while path := trial.partition.obstacle(*sorted((p, q))):
             p, q = path[0], path[1]
-        if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(candidate_of(trial, *sorted((p, q)))) is not None:
-            return explain_path(trial, trial.nodes(*way)) if way else obstacle(trial, *sorted((x, y)))
+        if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(trial.candidate(*sorted((p, q)))) is not None:
+            return explain_path(trial.ties, trial.partition, way) if way else trial.obstacle(*sorted((x, y)))
     return None
 
 
@@ -239,18 +570,6 @@ class FusionOptions:
     limits: Limits = Limits()  # noqa: RUF009 it is frozen
     exact: bool = False
     wishes: Wishes = Wishes()
-
-
-def as_graph(program: object, caller: str) -> Graph:
-    """Returns the argument of a pass as a graph; the calls of a module, which must have one entry, are inlined."""
-    if isinstance(program, Module):
-        return inlined(program)
-    if isinstance(program, Graph):
-        return program
-    raise ArgumentError(
-        f"{caller} works on a Graph, not on {type(program).__name__}",
-        hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
-    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,7 @@ from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.block_plan import Candidate
 from irscope.transforms.fusion.domains import Domain
-from irscope.transforms.fusion.policies import POLICIES
+from irscope.transforms.fusion.planning import POLICIES
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import our_groups, program, torch_groups
 from tests.transforms.fusion.test_fuse_pass import assert_same

@@ -14,7 +14,7 @@ from irscope.runtime.reference import run_reference
 from irscope.transforms import base
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.block_plan import Candidate
-from irscope.transforms.fusion.policies import POLICIES, Score
+from irscope.transforms.fusion.planning import POLICIES, Score
 from tests.random_programs.graphs import FEATURES, Program, random_program
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 from tests.transforms.same_meaning import TYPED

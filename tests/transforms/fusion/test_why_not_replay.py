@@ -12,7 +12,7 @@ import pytest
 import irscope as irs
 from irscope.ir.core import Graph, Node
 from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.policies import POLICIES
+from irscope.transforms.fusion.planning import POLICIES
 from irscope.transforms.grouping import Refusal
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import confirm, neighbours, typed

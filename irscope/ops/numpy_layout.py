@@ -13,13 +13,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irscope.errors import RunError
-from irscope.ir import TensorType
+from irscope.ir import Dim, TensorType
 from irscope.ops.type_rules import (
     Abstract,
     Unknown,
     channels_last_strides,
     contiguous_strides,
     dtype_name,
+    fresh,
     like_strides,
     mismatch,
     refined,
@@ -105,6 +106,18 @@ def type_suggests_channels_last(type: TensorType) -> bool | None:
     if shape is None or type.strides is None:
         return None
     return suggests_channels_last(shape, type.strides)
+
+
+def in_format(dtype: str | None, shape: Sequence[Dim] | None, *formats: bool | None) -> TensorType:
+    """Return a type that is channels-last if every operand is (`type_suggests_channels_last`), and row-major if one is not.
+
+    >>> str(in_format("float32", (2, 3, 4, 5), True)), str(in_format("float32", (2, 3), True, None))
+    ('Float(2, 3, 4, 5, strides=[60, 1, 15, 3])', 'Float(2, 3)')
+    """
+    if False in formats:
+        return fresh(dtype, shape)
+    known = static_shape(refined(dtype, shape))
+    return refined(dtype, shape, channels_last_strides(known) if None not in formats and known is not None else None)
 
 
 def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:

@@ -126,14 +126,11 @@ def _shares(alias: AliasAnnotation | None) -> bool:
 # known not to be training draws nothing.
 
 _ALWAYS: Final = frozenset(
-    """
-    aten::_cudnn_init_dropout_state aten::_fill_mem_eff_dropout_mask_ aten::_fused_dropout aten::_sample_dirichlet
-    aten::_standard_gamma aten::bernoulli aten::bernoulli_ aten::binomial aten::cauchy aten::cauchy_ aten::exponential
-    aten::exponential_ aten::geometric aten::geometric_ aten::log_normal aten::log_normal_ aten::multinomial
-    aten::normal aten::normal_ aten::normal_functional aten::poisson aten::rand aten::rand_like aten::randint
-    aten::randint_like aten::randn aten::randn_like aten::random aten::random_ aten::randperm aten::uniform
-    aten::uniform_
-    """.split()
+    f"aten::{name}"
+    for name in """
+    _cudnn_init_dropout_state _fill_mem_eff_dropout_mask_ _fused_dropout _sample_dirichlet _standard_gamma bernoulli bernoulli_ binomial
+    cauchy cauchy_ exponential exponential_ geometric geometric_ log_normal log_normal_ multinomial normal normal_ normal_functional
+    poisson rand rand_like randint randint_like randn randn_like random random_ randperm uniform uniform_""".split()
 )
 
 _ONNX: Final = frozenset(
@@ -141,40 +138,24 @@ _ONNX: Final = frozenset(
 )
 
 _WHEN_TRAINING: Final[Mapping[str, str]] = {
-    "aten::dropout": "train",
-    "aten::dropout_": "train",
-    "aten::alpha_dropout": "train",
-    "aten::alpha_dropout_": "train",
-    "aten::feature_dropout": "train",
-    "aten::feature_dropout_": "train",
-    "aten::feature_alpha_dropout": "train",
-    "aten::feature_alpha_dropout_": "train",
-    "aten::native_dropout": "train",
-    "aten::lstm": "train",
-    "aten::gru": "train",
-    "aten::rnn_tanh": "train",
-    "aten::rnn_relu": "train",
-    "aten::_cudnn_rnn": "train",
-    "aten::_lstm_mps": "train",
-    "aten::miopen_rnn": "train",
-    "aten::rrelu": "training",
-    "aten::rrelu_": "training",
-    "aten::rrelu_with_noise": "training",
-    "aten::rrelu_with_noise_": "training",
-    "aten::rrelu_with_noise_functional": "training",
+    f"aten::{name}": flag
+    for flag, names in (
+        ("train", "dropout alpha_dropout feature_dropout feature_alpha_dropout native_dropout"),
+        ("train", "dropout_ alpha_dropout_ feature_dropout_ feature_alpha_dropout_"),
+        ("train", "lstm gru rnn_tanh rnn_relu _cudnn_rnn _lstm_mps miopen_rnn"),
+        ("training", "rrelu rrelu_ rrelu_with_noise rrelu_with_noise_ rrelu_with_noise_functional"),
+    )
+    for name in names.split()
 }
 """The flag that must be set, by op name."""
 
-_WHEN_DROPPING: Final = frozenset({
-    "aten::scaled_dot_product_attention",
-    "aten::_scaled_dot_product_attention_math",
-    "aten::_scaled_dot_product_flash_attention",
-    "aten::_scaled_dot_product_flash_attention_for_cpu",
-    "aten::_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_cudnn_attention",
-    "aten::_flash_attention_forward",
-    "aten::_efficient_attention_forward",
-})  # fmt: skip
+_WHEN_DROPPING: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention
+    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention
+    _flash_attention_forward _efficient_attention_forward""".split()
+)
 """Ops that draw unless the probability `dropout_p` is zero."""
 
 
@@ -216,6 +197,19 @@ def define(
     assert len(names) == 1, f"one op, one name: {sorted(names)}"
     effect = effect or effect_of_schemas(schemas)
     return Op(names.pop(), schemas, category, effect, type_rule, reference, expression, operand_axes, channel_parts)
+
+
+def in_place_variant(text: str) -> str | None:
+    """Return the schema of the variant that writes `self`; None when that is not a tensor.
+
+    >>> in_place_variant("aten::add.Tensor(Tensor self, Tensor other) -> Tensor")
+    'aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)'
+    """
+    head, operands, rest = text.partition("(Tensor self")
+    if not operands or not rest.endswith("-> Tensor"):
+        return None
+    name, point, overload = head.partition(".")
+    return f"{name}_{point}{overload}(Tensor(a!) self{rest}(a!)"
 
 
 def effect_of_schemas(schemas: tuple[OpSchema, ...]) -> Effect:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import TensorType
-from irscope.ops.expr import Expr, conversion, lift
+from irscope.ops.expr import conversion, lift
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.numpy_layout import (
     Array,
@@ -31,12 +31,6 @@ from irscope.ops.type_rules import (
     suggests_channels_last,
     to_real,
 )
-
-__all__ = []
-
-
-# The ops that copy elements without computing: clone, casts, in-place stores.
-
 
 _memory: Final = partial(define, category="memory")
 
@@ -125,6 +119,9 @@ def _copy_(self: Array, src: Any = None, other: Any = None, **rest: Any) -> Arra
     return _store(self, source)
 
 
+_WHERE = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_HOW = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+
 _COPIES = (
     _memory(
         "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
@@ -140,15 +137,10 @@ _COPIES = (
     _memory("aten::lift_fresh_copy(Tensor self) -> Tensor", type_rule=_clone, reference=_clone_array),
     define("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_written, reference=lambda self: self),
     _memory(
-        "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
-        "MemoryFormat? memory_format=None) -> Tensor(a)",
-        "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
-        "MemoryFormat? memory_format=None) -> Tensor(a)",
-        "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
-        "MemoryFormat? memory_format=None) -> Tensor(a)",
-        "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-        "bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
-        "MemoryFormat? memory_format=None) -> Tensor(a)",
+        f"aten::to.device(Tensor(a) self, Device device, ScalarType dtype, {_HOW}",
+        f"aten::to.dtype(Tensor(a) self, ScalarType dtype, {_HOW}",
+        f"aten::to.other(Tensor(a) self, Tensor other, {_HOW}",
+        f"aten::to.dtype_layout(Tensor(a) self, *, {_WHERE}, {_HOW}",
         "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
@@ -157,8 +149,7 @@ _COPIES = (
         expression=conversion,
     ),
     _memory(
-        "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-        "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        f"aten::_to_copy(Tensor self, *, {_WHERE}, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
         type_rule=lambda self, **arguments: _to(self, **{**arguments, "copy": True}),
         reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}),
         expression=conversion,
@@ -193,10 +184,6 @@ def _filled(self: Array, value: Any = 0, **rest: Any) -> Array:
     return result
 
 
-def _nothing(x: Expr) -> Expr:
-    return lift(0, x.dtype)
-
-
 def _functional_store(*texts: str, operands: str, expr: Any) -> tuple[Op, ...]:
     return elementwise(*texts, numpy=_filled, expr=expr, operands=operands, in_place=False, layout="like-first")
 
@@ -207,15 +194,9 @@ def _in_place_of(self: TensorType, **rest: Abstract) -> TensorType:
     return copy if copy.strides == self.strides else copy.with_(strides=None)
 
 
-def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
+def _with_part(self: Array, src: Array, dim: int, part: int | slice) -> Array:
     result = self.copy("K")
-    result[(slice(None),) * (dim % self.ndim) + (index,)] = src
-    return result
-
-
-def _slice_scatter(self: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
-    result = self.copy("K")
-    result[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)] = src
+    result[(slice(None),) * (dim % self.ndim) + (part,)] = src
     return result
 
 
@@ -231,18 +212,16 @@ _STORES: Final = (
         operands="self =value",
         expr=lambda self, value: value,
     ),
-    *_functional_store("aten::zero(Tensor self) -> Tensor", operands="self", expr=_nothing),
-    define(
+    *_functional_store("aten::zero(Tensor self) -> Tensor", operands="self", expr=lambda x: lift(0, x.dtype)),
+    _memory(
         "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-        category="memory",
         type_rule=_in_place_of,
-        reference=_select_scatter,
+        reference=lambda self, src, dim, index: _with_part(self, src, dim, index),
     ),
-    define(
+    _memory(
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-        category="memory",
         type_rule=_in_place_of,
-        reference=_slice_scatter,
+        reference=lambda self, src, dim=0, start=None, end=None, step=1: _with_part(self, src, dim, slice(start, end, step)),
     ),
 )
 

@@ -105,38 +105,28 @@ def _scalar_tensor(s: Abstract, dtype: Abstract = None, device: Abstract = None,
     return _on(fresh(dtype_name(dtype, "float32"), ()), device)
 
 
-def _filled(value: Any) -> Callable[..., Array]:
-    def reference(size: Any, dtype: Any = None, **rest: Any) -> Array:
-        return np.full(tuple(size), value, numpy_dtype(dtype, np.float32))
+def _filled(value: Any = None) -> Callable[..., Array]:
+    """Return the reference of `zeros` and others of one number, or of `full`."""
+
+    def reference(size: Any, fill_value: Any = value, dtype: Any = None, **rest: Any) -> Array:
+        given = fill_value.item() if isinstance(fill_value, np.ndarray) else fill_value
+        return np.full(tuple(size), given, numpy_dtype(dtype, np.float32 if value is not None else default_dtype(given)))
 
     return reference
 
 
-def _filled_like(value: Any) -> Callable[..., Array]:
-    def reference(self: Array, dtype: Any = None, **rest: Any) -> Array:
-        return np.full_like(self, value, numpy_dtype(dtype, self.dtype))
+def _filled_like(value: Any = None) -> Callable[..., Array]:
+    def reference(self: Array, fill_value: Any = value, dtype: Any = None, **rest: Any) -> Array:
+        return np.full_like(self, fill_value, numpy_dtype(dtype, self.dtype))
 
     return reference
 
 
-def _filled_new(value: Any) -> Callable[..., Array]:
-    def reference(self: Array, size: Any, dtype: Any = None, **rest: Any) -> Array:
-        return np.full(tuple(size), value, numpy_dtype(dtype, self.dtype))
+def _filled_new(value: Any = None) -> Callable[..., Array]:
+    def reference(self: Array, size: Any, fill_value: Any = value, dtype: Any = None, **rest: Any) -> Array:
+        return np.full(tuple(size), fill_value, numpy_dtype(dtype, self.dtype))
 
     return reference
-
-
-def _full_array(size: Any, fill_value: Any, dtype: Any = None, **rest: Any) -> Array:
-    value = fill_value.item() if isinstance(fill_value, np.ndarray) else fill_value
-    return np.full(tuple(size), value, numpy_dtype(dtype, default_dtype(value)))
-
-
-def _full_like_array(self: Array, fill_value: Any, dtype: Any = None, **rest: Any) -> Array:
-    return np.full_like(self, fill_value, numpy_dtype(dtype, self.dtype))
-
-
-def _new_full_array(self: Array, size: Any, fill_value: Any, dtype: Any = None, **rest: Any) -> Array:
-    return np.full(tuple(size), fill_value, numpy_dtype(dtype, self.dtype))
 
 
 def _arange_array(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **rest: Any) -> Array:
@@ -178,37 +168,26 @@ def _constant(value: Any = None) -> Callable[..., Expr]:
 
 
 def _family(word: str, value: Any) -> tuple[Op, ...]:
-    """Define ops like `zeros`, `zeros_like` and `new_zeros`. The contents of `empty` are unspecified; the reference fills in 0."""
-    plain = f"aten::{word}(SymInt[] size, *, {_OPTIONS}) -> Tensor"
-    if word == "empty":
-        plain = f"aten::empty.memory_format(SymInt[] size, *, {_LIKE}) -> Tensor"
-    like = f"aten::{word}_like(Tensor self, *, {_LIKE}) -> Tensor"
-    new = f"aten::new_{word}(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor"
+    """Define ops like `zeros`, `zeros_like` and `new_zeros`, or `full`, which takes a number. The contents of `empty` are unspecified;
+    the reference fills in 0."""
+    number, rule = ("", _sized) if value is not None else ("Scalar fill_value, ", _full)
+    name, options = ("empty.memory_format", _LIKE) if word == "empty" else (word, _OPTIONS)
     expression = None if word == "empty" else _constant(value)
     return (
-        _memory(plain, type_rule=_sized, reference=_filled(value)),
-        _memory(like, type_rule=_like, reference=_filled_like(value), expression=expression),
-        _memory(new, type_rule=_new, reference=_filled_new(value), expression=expression),
-    )
+        _memory(f"aten::{name}(SymInt[] size, {number}*, {options}) -> Tensor", type_rule=rule, reference=_filled(value)),
+        _memory(
+            f"aten::{word}_like(Tensor self, {number}*, {_LIKE}) -> Tensor",
+            type_rule=_like, reference=_filled_like(value), expression=expression,
+        ),
+        _memory(
+            f"aten::new_{word}(Tensor self, SymInt[] size, {number}*, {_OPTIONS}) -> Tensor",
+            type_rule=_new, reference=_filled_new(value), expression=expression,
+        ),
+    )  # fmt: skip
 
 
 OPS = (
-    *_family("empty", 0),
-    *_family("zeros", 0),
-    *_family("ones", 1),
-    _memory(f"aten::full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", type_rule=_full, reference=_full_array),
-    _memory(
-        f"aten::full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor",
-        type_rule=_like,
-        reference=_full_like_array,
-        expression=_constant(),
-    ),
-    _memory(
-        f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
-        type_rule=_new,
-        reference=_new_full_array,
-        expression=_constant(),
-    ),
+    *(op for word, value in (("empty", 0), ("zeros", 0), ("ones", 1), ("full", None)) for op in _family(word, value)),
     _memory(
         f"aten::arange(Scalar end, *, {_OPTIONS}) -> Tensor",
         f"aten::arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor",
@@ -226,11 +205,10 @@ OPS = (
         reference=_eye_array,
     ),
     _memory(
-        "aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+        *(
+            f"aten::tensor{text}, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
+            for text in (".bool(bool t", ".float(float t", ".int(int t", ".complex(complex t", "(t[] data")
+        ),
         type_rule=_tensor,
         reference=_tensor_array,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from irscope.ir import TensorType
 from irscope.ops.numpy_layout import Array, at, laid_out_like
-from irscope.ops.op import define
+from irscope.ops.op import Op, define, in_place_variant
 from irscope.ops.type_rules import Abstract, Unknown, broadcast, fresh, mismatch, refined, wrap_dim
 
 _memory: Final = partial(define, category="memory")
@@ -60,19 +60,6 @@ def _rank(shape: Sequence[Any]) -> int:
     return max(len(shape), 1)
 
 
-def _scattered(self: TensorType, **rest: Abstract) -> TensorType:
-    return laid_out_like(self, self.dtype)
-
-
-def _scattered_in_rows(self: TensorType, **rest: Abstract) -> TensorType:
-    """Return a row-major type: torch lays these results out in rows, whatever the layout of the original tensor."""
-    return fresh(self.dtype, self.shape)
-
-
-def _same(self: TensorType, **rest: Abstract) -> TensorType:
-    return self
-
-
 def _pick(indices: Sequence[Array | None]) -> tuple[Any, ...]:
     """Convert torch's indices to NumPy's: None takes the whole dimension, a byte mask becomes a bool mask."""
     return tuple(slice(None) if index is None else index.astype(np.bool_) if index.dtype == np.uint8 else index for index in indices)
@@ -88,10 +75,6 @@ def _index_put_(self: Array, indices: Sequence[Array | None], values: Array, acc
     else:
         self[_pick(indices)] = values
     return self
-
-
-def _index_put(self: Array, **arguments: Any) -> Array:
-    return _index_put_(self.copy("K"), **arguments)
 
 
 def _gather_array(self: Array, dim: int, index: Array, **rest: Any) -> Array:
@@ -121,14 +104,6 @@ def _scatter_(self: Array, dim: int, index: Array, src: Any = None, value: Any =
     else:
         seen[places] = stored
     return self
-
-
-def _scatter(self: Array, **arguments: Any) -> Array:
-    return _scatter_(self.copy(), **arguments)
-
-
-def _scatter_add_(self: Array, dim: int, index: Array, src: Array) -> Array:
-    return _scatter_(self, dim, index, src, reduce="add")
 
 
 _COMBINED = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
@@ -178,7 +153,21 @@ def _index_add_(self: Array, dim: int, index: Array, source: Array, alpha: Any =
     return self
 
 
-_INDEX_PUT = "Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"
+def _stores(*texts: str, store: Callable[..., Array], in_rows: bool = True) -> tuple[Op, Op]:
+    """Define a store into a copy of the tensor, and into the tensor itself. Torch lays most of the copies out in rows, whatever the
+    layout of the tensor."""
+
+    def rule(self: TensorType, **rest: Abstract) -> TensorType:
+        return fresh(self.dtype, self.shape) if in_rows else laid_out_like(self, self.dtype)
+
+    def functional(self: Array, **arguments: Any) -> Array:
+        return store(self.copy("C" if in_rows else "K"), **arguments)
+
+    written = [text for text in map(in_place_variant, texts) if text is not None]
+    return (
+        _memory(*texts, type_rule=rule, reference=functional),
+        _memory(*written, type_rule=lambda self, **rest: self, reference=store),
+    )
 
 
 OPS = (
@@ -193,84 +182,36 @@ OPS = (
         type_rule=_index,
         reference=_index_array,
     ),
-    _memory(
-        f"aten::index_put_(Tensor(a!) self, {_INDEX_PUT}(a!)",
-        "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
-        type_rule=_same,
-        reference=_index_put_,
+    *_stores(
+        "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+        "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
+        store=_index_put_, in_rows=False,
     ),
-    _memory(f"aten::index_put(Tensor self, {_INDEX_PUT}", type_rule=_scattered, reference=_index_put),
     _memory(
         "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
         type_rule=_index_select,
         reference=lambda self, dim, index: np.take(self, index.reshape(-1) if self.ndim else 0, axis=dim if self.ndim else None),
     ),
-    _memory(
-        "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
-        "aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)",
-        type_rule=_same,
-        reference=_index_fill_,
-    ),
-    _memory(
-        "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)", type_rule=_same, reference=_index_copy_
-    ),
-    _memory(
+    *_stores(
         "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
         "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-        type_rule=_scattered,
-        reference=lambda self, **arguments: _index_fill_(self.copy("K"), **arguments),
+        store=_index_fill_, in_rows=False,
     ),
-    _memory(
-        "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-        type_rule=_scattered_in_rows,
-        reference=lambda self, **arguments: _index_copy_(self.copy(), **arguments),
-    ),
-    _memory(
-        "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
-        type_rule=_same,
-        reference=_index_add_,
-    ),
-    _memory(
-        "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-        type_rule=_scattered_in_rows,
-        reference=lambda self, **arguments: _index_add_(self.copy(), **arguments),
-    ),
+    *_stores("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", store=_index_copy_),
+    *_stores("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", store=_index_add_),
     _memory(
         "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", type_rule=_gather, reference=_gather_array
     ),
-    _memory(
+    *_stores(
         "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
         "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-        type_rule=_scattered_in_rows,
-        reference=_scatter,
+        store=_scatter_,
     ),
-    _memory(
-        "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
-        "aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
-        "aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)",
-        "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)",
-        type_rule=_same,
-        reference=_scatter_,
-    ),
-    _memory(
+    *_stores("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", store=partial(_scatter_, reduce="add")),
+    *_stores(
         "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-        type_rule=_scattered_in_rows,
-        reference=lambda self, **arguments: _scatter_reduce_(self.copy(), **arguments),
+        store=_scatter_reduce_,
     ),
-    _memory(
-        "aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, "
-        "bool include_self=True) -> Tensor(a!)",
-        type_rule=_same,
-        reference=_scatter_reduce_,
-    ),
-    _memory(
-        "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        type_rule=_scattered_in_rows,
-        reference=lambda self, **arguments: _scatter_add_(self.copy(), **arguments),
-    ),
-    _memory(
-        "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", type_rule=_same, reference=_scatter_add_
-    ),
-)
+)  # fmt: skip

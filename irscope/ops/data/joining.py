@@ -8,9 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ir import TENSOR, Dim, ListType, TensorType
+from irscope.ir import TENSOR, ListType, TensorType
 from irscope.ops.expr.elementwise import result_type
-from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, laid_out_like, type_suggests_channels_last
+from irscope.ops.numpy_layout import (
+    Array,
+    array_type,
+    channels_last_copy,
+    in_format,
+    laid_out_like,
+    type_suggests_channels_last,
+)
 from irscope.ops.op import define
 from irscope.ops.type_rules import (
     Abstract,
@@ -65,7 +72,7 @@ def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
             shape[other] = same_dim(shape[other], here[other], what=what, rule="cat-shapes")
     known = known_ints(sizes)
     shape[axis] = None if known is None else sum(known)
-    return _in_format(dtype, shape, [type_suggests_channels_last(tensor) for tensor in tensors])
+    return in_format(dtype, shape, *map(type_suggests_channels_last, tensors))
 
 
 def _parts(tensors: Sequence[TensorType]) -> Sequence[TensorType]:
@@ -73,16 +80,6 @@ def _parts(tensors: Sequence[TensorType]) -> Sequence[TensorType]:
     some = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
     ranks = {tensor.rank for tensor in some}
     return [tensor for tensor in some if tensor.shape != (None,)] if len(ranks) == 2 and 1 in ranks else some
-
-
-def _in_format(dtype: str | None, shape: Sequence[Dim], formats: Sequence[bool | None]) -> TensorType:
-    """Return a type that is channels-last if every operand is, and row-major if one is not."""
-    if False in formats:
-        return fresh(dtype, shape)
-    known = static_shape(refined(dtype, shape))
-    if None in formats or known is None:
-        return refined(dtype, shape)
-    return refined(dtype, shape, channels_last_strides(known))
 
 
 def _stack(tensors: Abstract, dim: Abstract = 0) -> TensorType:
@@ -135,10 +132,6 @@ def _kept(self: TensorType, **rest: Abstract) -> TensorType:
     return laid_out_like(self, self.dtype)
 
 
-def _rows(self: TensorType, **rest: Abstract) -> TensorType:
-    return fresh(self.dtype, self.shape)
-
-
 def _rolled(self: TensorType, shifts: Abstract, dims: Abstract = ()) -> TensorType:
     """Infer the layout as torch does: for each axis it swaps two parts and joins them as `cat` does. Without axes the tensor is rolled
     flat, and one without elements is copied."""
@@ -155,8 +148,7 @@ def _rolled(self: TensorType, shifts: Abstract, dims: Abstract = ()) -> TensorTy
         at = wrap_dim(axis, len(shape), op="roll")
         start = -amount % shape[at]
         parts = [(*shape[:at], size, *shape[at + 1 :]) for size in (shape[at] - start, start)]
-        formats = [type_suggests_channels_last(TensorType(self.dtype, part, here.strides)) for part in parts]
-        here = _in_format(self.dtype, shape, formats)
+        here = in_format(self.dtype, shape, *(type_suggests_channels_last(TensorType(self.dtype, part, here.strides)) for part in parts))
     return here
 
 
@@ -174,10 +166,7 @@ def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value:
         return refined(self.dtype, shape)
     if max(margins, default=0) <= 0:  # a copy of the remaining part, with its layout
         return laid_out_like(refined(self.dtype, shape, self.strides), self.dtype)
-    last, sizes = type_suggests_channels_last(self), static_shape(refined(None, shape))
-    if last and sizes is not None:
-        return refined(self.dtype, sizes, channels_last_strides(sizes))
-    return fresh(self.dtype, shape) if last is False else refined(self.dtype, shape)
+    return in_format(self.dtype, shape, type_suggests_channels_last(self))
 
 
 def _meshgrid(tensors: Abstract, indexing: Abstract = "ij") -> Abstract:
@@ -187,10 +176,8 @@ def _meshgrid(tensors: Abstract, indexing: Abstract = "ij") -> Abstract:
     grids = []
     for axis, tensor in enumerate(tensors):
         step = tensor.strides[0] if tensor.strides else 1 if tensor.shape == () else None
-        strides = None if step is None else [step * (a == axis) if shape[a] != 1 else 0 for a in range(len(shape))]
-        grids.append(
-            _swapped(refined(tensor.dtype, shape), indexing) if 1 in shape else _swapped(refined(tensor.dtype, shape, strides), indexing)
-        )
+        strides = None if step is None else [step * (a == axis) for a in range(len(shape))]
+        grids.append(_swapped(refined(tensor.dtype, shape, None if 1 in shape else strides), indexing))
     return grids
 
 
@@ -250,8 +237,10 @@ def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Arr
 
 
 OPS = (
-    _memory("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_cat, reference=_cat_arrays),
-    _memory("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_cat, reference=_cat_arrays),
+    *(
+        _memory(f"aten::{name}(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_cat, reference=_cat_arrays)
+        for name in ("cat", "concat")
+    ),
     _memory("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_stack, reference=_stack_arrays),
     _memory(
         "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
@@ -262,16 +251,20 @@ OPS = (
     ),
     _memory("aten::flip(Tensor self, int[] dims) -> Tensor", type_rule=_kept, reference=_flip_array),
     _memory("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", type_rule=_rolled, reference=_roll_array),
-    _memory(
-        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", type_rule=_rows, reference=lambda self, diagonal=0: np.tril(self, diagonal)
+    *(
+        _memory(
+            f"aten::{name}(Tensor self, SymInt diagonal=0) -> Tensor", type_rule=lambda self, **rest: fresh(self.dtype, self.shape),
+            reference=lambda self, diagonal=0, part=part: part(self, diagonal),
+        )
+        for name, part in (("tril", np.tril), ("triu", np.triu))
     ),
-    _memory(
-        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", type_rule=_rows, reference=lambda self, diagonal=0: np.triu(self, diagonal)
+    *(
+        _memory(f"aten::{text} -> Tensor", type_rule=_padded, reference=_pad_array)
+        for text in (
+            'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None)',
+            "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0)",
+        )
     ),
-    _memory(
-        'aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', type_rule=_padded, reference=_pad_array
-    ),
-    _memory("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", type_rule=_padded, reference=_pad_array),
     _memory("aten::complex(Tensor real, Tensor imag) -> Tensor", type_rule=_of_parts, reference=_of_part_arrays),
     define(
         "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
@@ -280,4 +273,4 @@ OPS = (
         type_rule=_meshgrid,
         reference=_meshgrid_arrays,
     ),
-)
+)  # fmt: skip

@@ -27,7 +27,7 @@ from irscope._base.frozen import EMPTY
 from irscope.ir import TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
 from irscope.ops.expr.numpy_eval import round_to
-from irscope.ops.op import Op, define
+from irscope.ops.op import Op, define, in_place_variant
 from irscope.ops.type_rules import (
     DIMENSIONED,
     ZERO_DIM,
@@ -276,7 +276,7 @@ def elementwise(
     for name in (first, *also.split()):
         here = [text.replace(f"::{first}", f"::{name}", 1) for text in texts]
         made.append(_op(here, rule))
-        variants = [variant for text in here if in_place and (variant := _in_place(text, name))]
+        variants = [variant for text in here if in_place and (variant := in_place_variant(text))]
         if variants:
             made.append(_op(variants, replace(rule, in_place=True)))
     return tuple(made)
@@ -292,14 +292,6 @@ def _op(texts: Sequence[str], template: Elementwise) -> Op:
         expression=None if rule.expr is None else rule.expression,
         operand_axes=rule.axes,
     )
-
-
-def _in_place(text: str, name: str) -> str | None:
-    """Return the schema of the variant that writes `self`; None when that is not a tensor."""
-    if "(Tensor self" not in text or not text.endswith("-> Tensor"):
-        return None
-    written = text.replace("(Tensor self", "(Tensor(a!) self", 1).removesuffix("Tensor") + "Tensor(a!)"
-    return written.replace(f"::{name}", f"::{name}_", 1)
 
 
 def require_known(value: Any, what: str) -> Any:

@@ -13,18 +13,14 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, type_suggests_channels_last
+from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, in_format, type_suggests_channels_last
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import (
     Abstract,
     Unknown,
-    channels_last_strides,
-    fresh,
     known_ints,
     mismatch,
-    refined,
     same_dim,
-    static_shape,
 )
 
 
@@ -80,12 +76,8 @@ def _check_channels(input: TensorType, weight: TensorType, groups: int, transpos
 
 def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weight: TensorType) -> TensorType:
     formats = type_suggests_channels_last(input), type_suggests_channels_last(weight)
-    known = static_shape(refined(dtype, shape))
-    if formats == (False, False):
-        return fresh(dtype, shape)
-    if True in formats and known is not None and len(known) == len(weight.shape or ()):
-        return refined(dtype, known, channels_last_strides(known))
-    return refined(dtype, shape)
+    is_last = (True in formats and len(shape) == len(weight.shape or ())) or (False if formats == (False, False) else None)
+    return in_format(dtype, shape, is_last)
 
 
 def _extents(

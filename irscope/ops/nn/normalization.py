@@ -17,7 +17,7 @@ from irscope.ops.expr import Expr, NoExpression, call, cast, lift, result_type
 from irscope.ops.expr import reductions as kernel
 from irscope.ops.nn.matmul import wide
 from irscope.ops.nn.reduction import axes_of
-from irscope.ops.numpy_layout import Array, laid_out_like, mean_of, numpy_dtype, type_suggests_channels_last
+from irscope.ops.numpy_layout import Array, in_format, laid_out_like, mean_of, numpy_dtype, type_suggests_channels_last
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import (
     Abstract,
@@ -83,9 +83,7 @@ def _statistics_dtype(dtype: str | None) -> str | None:
 
 def _rms_norm(input: TensorType, normalized_shape: Abstract, **rest: Abstract) -> TensorType:
     _check_normalized(input, normalized_shape)
-    if type_suggests_channels_last(input) is False:
-        return fresh(input.dtype, input.shape)
-    return refined(input.dtype, input.shape)
+    return in_format(input.dtype, input.shape, type_suggests_channels_last(input) and None)
 
 
 def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> TensorType:
@@ -95,11 +93,8 @@ def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> Te
             raise mismatch(f"group_norm takes at least 1 group, not {num_groups}", rule="group-norm")
         if isinstance(channels, int) and channels % num_groups:
             raise mismatch(f"{channels} channels of {input} cannot be divided into {num_groups} groups", rule="group-norm")
-    last, shape = type_suggests_channels_last(input), static_shape(input)
-    if last is False:
-        return fresh(input.dtype, input.shape)
-    keeps = last and shape is not None and input.device == "cpu"  # on a GPU the result is row-major
-    return refined(input.dtype, input.shape, channels_last_strides(shape) if keeps and shape is not None else None)
+    last = type_suggests_channels_last(input)
+    return in_format(input.dtype, input.shape, last if last is False or input.device == "cpu" else None)  # on a GPU it is row-major
 
 
 def _native_group_norm(

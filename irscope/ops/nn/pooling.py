@@ -13,14 +13,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
 from irscope.ops.nn.convolution import spread
-from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, type_suggests_channels_last
+from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, in_format, type_suggests_channels_last
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import (
     Abstract,
     Unknown,
     as_dims,
-    channels_last_strides,
-    fresh,
     is_contiguous,
     is_known,
     mismatch,
@@ -29,15 +27,13 @@ from irscope.ops.type_rules import (
 )
 
 
-def in_format(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
+def _sized(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
+    """Return the type of a tensor like this one with these extents in the last dimensions."""
     assert self.shape is not None
     shape = (*self.shape[: len(self.shape) - len(sizes)], *sizes)
     if len(sizes) == 1 and not _is_laid_out_in_rows(self):  # torch adds a dimension, and then takes the tensor for channels-last
         return refined(self.dtype, shape)
-    last, known = type_suggests_channels_last(self), static_shape(refined(None, shape))
-    if last is False or len(self.shape) == len(sizes) + 1:
-        return fresh(self.dtype, shape)
-    return refined(self.dtype, shape, channels_last_strides(known) if last and known else None)
+    return in_format(self.dtype, shape, len(self.shape) != len(sizes) + 1 and type_suggests_channels_last(self))
 
 
 def _is_laid_out_in_rows(self: TensorType) -> bool:
@@ -66,7 +62,7 @@ def _pool_type(space: int) -> Callable[..., TensorType]:
         settings = kernel_size, stride, padding, dilation, ceil_mode
         if not is_known(settings):
             return TensorType(self.dtype, (*self.shape[:-space], *[None] * space))
-        return in_format(self, _pooled_sizes(self.shape[-space:], *settings))
+        return _sized(self, _pooled_sizes(self.shape[-space:], *settings))
 
     return rule
 
@@ -107,7 +103,7 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
             return TensorType(self.dtype)
         _check_rank(self, space, "adaptive pooling")
         sizes = sizes * space if len(sizes) == 1 else sizes
-        result = in_format(self, sizes)
+        result = _sized(self, sizes)
         single = all(size == 1 for size in sizes) and not _is_laid_out_in_rows(self)
         return result.with_(strides=None) if single else result
 
@@ -244,7 +240,7 @@ def _upsample_type(space: int) -> Callable[..., TensorType]:
         if source.rank != space + 2:
             raise mismatch(f"this upsampling reads a tensor of rank {space + 2}, not {source}", rule="rank")
         sizes = _upsampled_sizes(source.shape[2:], output_size, scale_factors)
-        return in_format(source, sizes)
+        return _sized(source, sizes)
 
     return rule
 

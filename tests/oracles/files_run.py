@@ -1,16 +1,15 @@
-"""Many damaged files of one kind, by hand: what became of them so far stands in a file, and is printed at the end or at Ctrl-C.
+"""Damaged files of one kind, and damaged programs, read in processes that may die of them: what became of each.
 
     .venv/bin/python -m tests.oracles.files_run onnx --count 10000 --json onnx.json
 
-Files are read as in `tests/oracles/test_damage.py`. Only MLIR's own parser, for which irscope starts a Python every time,
-runs in a fork of this one, which has loaded the parser: with the same code and limits, in a tenth of the time.
+prints the counts at the end or at Ctrl-C, and keeps those so far in a file. Only MLIR's own parser, for which irscope starts a
+Python every time, runs in the fork itself, which has loaded the parser: with the same code and limits, in a tenth of the time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import resource
 import tempfile
 import time
@@ -22,13 +21,18 @@ from typing import Final
 import irscope as irs
 from irscope.errors import IrscopeError
 from tests.oracles.counts import Counts, table
-from tests.oracles.damaged_files import KINDS, damaged, whole
+from tests.oracles.damaged_files import KINDS as FILES
+from tests.oracles.damaged_files import damaged, whole
+from tests.oracles.everything import trouble
+from tests.oracles.mutations import mutated, schema_program
 from tests.oracles.watched import Ended, Stage, watched
 
-MOST_MEMORY: Final = 1 << 30
-"""Bytes of address space that reading files may take beyond what the process has."""
-MOST_SECONDS: Final = 2.0
-"""Processor time that reading one file may take."""
+PROGRAMS: Final = {"damaged programs": mutated, "programs of one op": schema_program}
+KINDS: Final = (*FILES, *PROGRAMS)
+_MOST_SECONDS: Final = dict.fromkeys(FILES, 2.0) | dict.fromkeys(PROGRAMS, 5.0)
+"""Processor time that reading one file may take, or everything that is done with a program: 40 times what any takes today."""
+_MOST_MEMORY: Final = dict.fromkeys(FILES, 1 << 30) | dict.fromkeys(PROGRAMS, 3 << 30)
+"""Bytes of address space that this may take beyond what the process has; where more is wanted, a MemoryError, which is not ours."""
 _TOLD: Final = 50
 """Files between two writings of the counts."""
 
@@ -44,13 +48,14 @@ def _read(job: Job, skip: int) -> Iterator[Stage | Ended]:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / f"model.{kind}"
-        path.write_bytes(damaged(kind, seed))
-        _limit_memory()
+        if kind in FILES:
+            path.write_bytes(damaged(kind, seed))
+        _limit_memory(_MOST_MEMORY[kind])
         start = time.process_time()
-        ended = _ended(path, program)
+        ended = _ended(path, program) if kind in FILES else _followed(PROGRAMS[kind](seed), program, compiled=seed % 10 == 0)
         seconds = time.process_time() - start
     late = f"{seconds:.1f} s of processor time; {ended.said}"
-    yield Ended(program, "hang", late) if seconds > MOST_SECONDS else ended
+    yield Ended(program, "hang", late) if seconds > _MOST_SECONDS[kind] else ended
 
 
 def _ended(path: Path, program: str) -> Ended:
@@ -67,27 +72,34 @@ def _ended(path: Path, program: str) -> Ended:
     return Ended(program, "passed")
 
 
+def _followed(text: str, program: str, *, compiled: bool) -> Ended:
+    told = trouble(text, compiled=compiled)
+    return Ended(program, "foreign" if told else "passed", told)
+
+
 _limited = False
 
 
-def _limit_memory() -> None:
-    """Once a process: a MemoryError, which is not an error of ours, where more is wanted."""
+def _limit_memory(most: int) -> None:
+    """Once a process."""
     global _limited
     statm = Path("/proc/self/statm")
     if not _limited and statm.exists():
         pages = int(statm.read_text(encoding="ascii").split()[0])
-        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_MEMORY, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + most, resource.RLIM_INFINITY))
         _limited = True
 
 
 def survey(kind: str, first: int, count: int) -> Iterator[Ended]:
-    """What became of so many damaged files, one after the other."""
+    """What became of so many of a kind, one after the other."""
     with tempfile.TemporaryDirectory() as folder:
-        for index, content in enumerate(whole(kind)):  # made once, in the parent
+        for index, content in enumerate(whole(kind) if kind in FILES else ()):  # made once, in the parent
             path = Path(folder) / f"{index}.{kind}"
             path.write_bytes(content)
             irs.load(path)  # what a sound file needs is loaded once, in the parent
-    yield from watched(_read, [(kind, seed) for seed in range(first, first + count)])
+    if kind in PROGRAMS:
+        trouble(PROGRAMS[kind](0))
+    yield from watched(_read, [(kind, seed) for seed in range(first, first + count)], each=40 if kind in FILES else 250)
 
 
 def main() -> None:
@@ -104,7 +116,7 @@ def main() -> None:
             if options.json and found.programs % _TOLD == 0:
                 options.json.write_text(json.dumps(found.plain()), encoding="utf-8")
     except KeyboardInterrupt:
-        multiprocessing.active_children()
+        pass
     print("\n".join([*table([found]), *(f"{way}: {program}: {said}" for way, program, said in found.bad())]))
 
 

@@ -2,153 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-import signal
-import sys
-import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 import pytest
 
 import irscope as irs
 from tests.oracles.counts import Counts
-from tests.oracles.damaged_files import KINDS, whole, zipped
+from tests.oracles.damaged_files import KINDS as FILES
+from tests.oracles.damaged_files import whole, zipped
 from tests.oracles.everything import trouble
-from tests.oracles.files_run import survey as surveyed
-from tests.oracles.mutations import mutated, schema_program
+from tests.oracles.files_run import PROGRAMS, survey
+from tests.oracles.mutations import mutated
 
-SLICE, LONG, CHUNK = 120, 20_000, 500
-MOST_SECONDS = 5.0
-"""Processor time that one program may take, and 40 times what any takes today; these programs have about 1 kB."""
-MOST_MEMORY = 3 << 30
-"""Bytes of address space more than before a chunk; a program that wants more ends in a MemoryError, which is trouble."""
-
-
-_LATE = "more than"
+SEEDS = dict.fromkeys(FILES, (4, 2000, 100)) | dict.fromkeys(PROGRAMS, (120, 20_000, 500))
+"""How many are tried in the suite and in the long run, and how many in one test of that."""
+NEEDED = {"pt": "torch", "pt2": "torch", "onnx": "onnx", "mlir": "jax", "mlirbc": "jax"}
+RUNS = [(kind, 0, few) for kind, (few, _, _) in SEEDS.items()]
+LONG = [(kind, first, min(each, most - first)) for kind, (few, most, each) in SEEDS.items() for first in range(few, most, each)]
 
 
-class _TooLong(BaseException):
-    """Not an Exception, so that nothing on the way takes it for an error to handle."""
-
-
-@contextmanager
-def _limits() -> Iterator[None]:
-    """Where the system has them: a limit of processor time for what runs inside, and of memory."""
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _TooLong(f"{_LATE} {MOST_SECONDS} s of processor time, at {frame}")
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-@pytest.fixture
-def less_memory() -> Iterator[None]:
-    """A MemoryError instead of a machine that swaps."""
-    resource = pytest.importorskip("resource")
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) if sys.platform == "linux" else 0
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    if pages:
-        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_MEMORY, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def _told(text: str, *, compiled: bool) -> str:
-    try:
-        with _limits():
-            return trouble(text, compiled=compiled)
-    except _TooLong as late:
-        return str(late)
-
-
-PROGRAMS = {"damaged programs": mutated, "programs of one op": schema_program}
-
-
-def _survey(name: str, first: int, count: int) -> Counts:
-    found = Counts(name)
-    for seed in range(first, first + count):
-        told = _told(PROGRAMS[name](seed), compiled=seed % 10 == 0)
-        way = "passed" if not told else "hang" if told.startswith(_LATE) else "foreign"
-        found.add(way, told, f"seed {seed}")
-    return found
-
-
-@pytest.mark.usefixtures("less_memory")
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_damaged_programs(name: str, tell: Callable[[Counts], None]) -> None:
-    found = _survey(name, 0, SLICE)
-    tell(found)
-    found.assert_sound()
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("less_memory")
-@pytest.mark.parametrize("first", range(SLICE, LONG, CHUNK))
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_many_damaged_programs(name: str, first: int, tell: Callable[[Counts], None]) -> None:
-    found = _survey(name, first, CHUNK)
+@pytest.mark.torch
+@pytest.mark.parametrize(("kind", "first", "count"), [*RUNS, *(pytest.param(*run, marks=pytest.mark.long) for run in LONG)])
+def test_damage(kind: str, first: int, count: int, tell: Callable[[Counts], None]) -> None:
+    pytest.importorskip(NEEDED.get(kind, "numpy"))
+    found = Counts("files" if kind in FILES else kind)
+    for ended in survey(kind, first, count):
+        found.add(ended.way, ended.said, ended.program)
     tell(found)
     found.assert_sound()
 
 
 def test_most_damage_is_seen_and_much_is_harmless() -> None:
     """The mutations reach past the reader: a fair part of the programs still load."""
-    import irscope as irs
-
     loaded = 0
-    for seed in range(SLICE):
-        try:
+    for seed in range(120):
+        with contextlib.suppress(irs.IrscopeError):
             irs.load(mutated(seed))
             loaded += 1
-        except irs.IrscopeError:
-            pass
-    assert SLICE * 0.12 < loaded < SLICE * 0.9
-
-
-MUTATED_FILES_SLICE, MUTATED_FILES_LONG, MUTATED_FILES_CHUNK = 4, 2000, 100
-NEEDED = {"pt": "torch", "pt2": "torch", "onnx": "onnx", "mlir": "jax", "mlirbc": "jax", "ir": "numpy"}
-
-
-def survey(kind: str, first: int, count: int) -> Counts:
-    """What became of so many damaged files."""
-    found = Counts("files")
-    for ended in surveyed(kind, first, count):
-        found.add(ended.way, ended.said, ended.program)
-    return found
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files(kind: str, tell: Callable[[Counts], None]) -> None:
-    pytest.importorskip(NEEDED[kind])
-    found = survey(kind, 0, MUTATED_FILES_SLICE)
-    tell(found)
-    found.assert_sound()
-
-
-@pytest.mark.long
-@pytest.mark.torch
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("first", range(MUTATED_FILES_SLICE, MUTATED_FILES_LONG, MUTATED_FILES_CHUNK))
-def test_many_damaged_files(kind: str, first: int, tell: Callable[[Counts], None]) -> None:
-    pytest.importorskip(NEEDED[kind])
-    found = survey(kind, first, min(MUTATED_FILES_CHUNK, MUTATED_FILES_LONG - first))
-    tell(found)
-    found.assert_sound()
+    assert 120 * 0.12 < loaded < 120 * 0.9
 
 
 GROUPED = """graph(%x : Float(2, 3)):

@@ -73,6 +73,7 @@ class CupyMemory(Memory):
     """CuPy's arrays and its allocator."""
 
     library = "cupy"
+    facts = ("dtype", "shape", "strides", "__class__")
 
     def __init__(self, cupy: Any) -> None:
         """`cupy`: the module."""
@@ -85,12 +86,6 @@ class CupyMemory(Memory):
     def key(self, operands: Sequence[Any]) -> Hashable:
         array = self.cupy.ndarray
         return tuple([(x.dtype, x.shape, x.strides) if isinstance(x, array) else type(x) for x in operands])
-
-    def signature(self, arguments: Sequence[Any]) -> Hashable:
-        array = self.cupy.ndarray
-        if not all(isinstance(x, array) for x in arguments):
-            return None
-        return self.key(arguments)
 
     def owns(self, argument: Any) -> bool:
         return type(argument) is self.cupy.ndarray

@@ -48,8 +48,8 @@ class Memory:
 
     library: Literal["torch", "cupy", "numpy"]
     """The library of the tensors, and on a GPU, of the stream that their kernels run on."""
-    facts: tuple[str, ...] = ()
-    """The attributes and calls that an argument contributes to a signature."""
+    facts: tuple[str, ...]
+    """The attributes and calls that say all that a program's checks and plans depend on, of an argument that this memory owns."""
     address_text = "address({})"
     """Python source for the address of a tensor, where `address` is this memory's own method."""
 
@@ -57,13 +57,8 @@ class Memory:
         """Returns the key that a plan depends on, at low cost."""
         raise NotImplementedError
 
-    def signature(self, arguments: Sequence[Any]) -> Hashable:
-        """Returns all that a program's checks and plans depend on, for arguments that this memory owns; None if a number is
-        among them."""
-        raise NotImplementedError
-
     def owns(self, argument: Any) -> bool:
-        """Checks whether `signature` describes this argument completely."""
+        """Checks whether `facts` describe this argument completely."""
         raise NotImplementedError
 
     def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:

@@ -104,12 +104,6 @@ class NumpyMemory(Memory):
                 for x in operands
             ])  # fmt: skip
 
-    def signature(self, arguments: Sequence[Any]) -> Hashable:
-        try:
-            return tuple([(x.dtype, x.shape, x.strides, x.__class__) for x in arguments])
-        except AttributeError:
-            return None
-
     def owns(self, argument: Any) -> bool:
         return type(argument) is np.ndarray and argument.dtype.isnative
 

@@ -260,12 +260,6 @@ class TorchMemory(Memory):
             return None  # no plan exists for it
         return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x) for x in operands])
 
-    def signature(self, arguments: Sequence[Any]) -> Hashable:
-        try:
-            return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__, x.is_neg(), x._is_zerotensor()) for x in arguments])
-        except AttributeError:
-            return None
-
     def guard(self, arguments: Sequence[Any]) -> Callable[..., bool] | None:
         return None if self.guards is None else self.guards(arguments)
 

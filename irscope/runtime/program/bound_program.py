@@ -47,7 +47,7 @@ from irscope.runtime.foreign_ops import plainly_typed, tensor_of
 from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
 from irscope.runtime.program.groups import GroupCall, GroupKernels
-from irscope.runtime.program.guard import Call, may_write, program_call
+from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
 from irscope.runtime.program.peak_memory import PeakMemory
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
@@ -103,8 +103,11 @@ class BoundProgram:
         rounded_results = rounded(results, [value.type for value in self.graph.outputs])
         return return_arrays(rounded_results, args, self.graph.bound.values())
 
-    def call(self, args: Sequence[Any], check: Callable[[Sequence[Any]], object] | None) -> Call | None:
-        """Returns a specialised call for arguments like these, which have passed the checks; None if some must be moved."""
+    def call(self, args: Sequence[Any], check: Callable[[Sequence[Any]], object] | None, only: OnlyGroup | None) -> Call | None:
+        """Returns the function for arguments like these, which have passed the checks; None if some must be moved. `only`: the
+        group that is the whole program."""
+        if only is not None and (direct := kernel_call(args, only, self.memory)) is not None:
+            return direct
         if self.move_to:
             return None
         gives_one = len(self.code.outputs) == 1

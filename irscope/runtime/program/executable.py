@@ -3,12 +3,17 @@
 In-place ops, views, containers and control flow keep the program's semantics; parameters and buffers are the model's own
 tensors, so writes to them persist.
 
+A call is answered by the function that was generated for the signature of its arguments (`irscope.runtime.program.guard`): the
+one generated last, or if these are unlike its arguments, the one of their own signature. Arguments without a function are
+checked and converted, and the program runs from its slots; so does `run`, which also tells observers of each node.
+
 `torch.compile` leaves a call of a compiled program alone: Dynamo would otherwise trace into the runtime, where it compiles
 hundreds of small functions and meets code that it cannot trace. Instead the call breaks its graph and runs as outside of it.
 """
 
 from __future__ import annotations
 
+import operator
 import sys
 import threading
 import time
@@ -22,7 +27,7 @@ from irscope._base.nested import leaves
 from irscope._base.words import plural, warn_caller
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
-from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel, numbers_of_keys
+from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import (
@@ -47,11 +52,9 @@ from irscope.runtime.program.code import Code, Stamp
 from irscope.runtime.program.compiled_kernel import KernelList
 from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
 from irscope.runtime.program.guard import (
-    MISSED,
     Check,
     KnownCalls,
     check_of,
-    kernel_call,
     may_write,
     only_group,
     storage_check,
@@ -168,11 +171,9 @@ class Executable:
         self._storages = storage_check(graph)
         """Checks the addresses of arguments, if they make a difference."""
         self._calls = KnownCalls()
-        """The fast path, for arguments like earlier ones."""
+        """What answers calls like earlier ones."""
         self._last_warning = ""
         """The last warning about a model whose modes changed after capture; empty while they are unchanged."""
-        self._slow_calls = 0
-        """The number of calls that took the slow path."""
         self._lock = threading.RLock()
         _leave_alone(type(self).__call__)
 
@@ -284,10 +285,27 @@ class Executable:
         Raises ArgumentError for arguments that the program was not loaded for, and RunError when an op fails."""
         if self.graph.modes is not None:
             self._warn_of_modes(self.graph.modes)
-        result = self._calls.quick(args)
-        if result is MISSED:
-            result = self._calls.like(args)(args)
-        return self._slow_path(args) if result is MISSED else result
+        return self._calls.last(args, self._by_signature)
+
+    def _by_signature(self, args: Sequence[Any]) -> Any:
+        """Runs the program by the function for arguments of this signature."""
+        return self._calls.like(args)(args, self._as_new)
+
+    def _as_new(self, args: Sequence[Any]) -> Any:
+        """Runs the program on arguments for which there is no function; if they come again, generates one.
+
+        None can be generated for arguments that a run has to convert."""
+        accepted = self._accepted(args)
+        is_as_given = len(accepted) == len(args) and all(map(operator.is_, accepted, args))
+        if not is_as_given or self.device == "reference" or self._is_lent(args):
+            return self._run(accepted)
+        program = self._program(self._library_of(args))
+        key = self._calls.key(args, program.memory)
+        call = None if key is None else program.call(args, self._storages, self._only)  # before the run, which may alter them
+        result = self._run(accepted)
+        if call is not None:
+            self._calls.keep(key, call)
+        return result
 
     def _warn_of_modes(self, modes: Callable[[], str]) -> None:
         """Warns, once per change, when a model is in other modes than those it was captured in."""
@@ -295,27 +313,6 @@ class Executable:
         if text and text != self._last_warning:
             warn_caller(text)
         self._last_warning = text
-
-    def _slow_path(self, args: Sequence[Any]) -> Any:
-        """Runs, and compiles a fast path for arguments like these; ever more rarely where they differ from call to call."""
-        args = numbers_of_keys(args)
-        self._slow_calls += 1
-        rare = self._slow_calls & (self._slow_calls - 1) == 0
-        program = self._programs.get(self._library_of(args))
-        converted = len(args) != len(self._free) or any(type(args[index]) is not float for index in self._floats)
-        writes = rare and program is not None and not converted
-        call = program.call(args, self._storages) if writes and program is not None else None  # the run may alter them
-        result = self.run(args)
-        if self._is_lent(args):
-            return result
-        if self._only is not None:
-            for program in self._programs.values():
-                if (direct := kernel_call(args, self._only, program.memory)) is not None:
-                    self._calls.keep(direct, args, program.memory)
-                    break
-        elif call is not None and program is not None:
-            self._calls.keep(call, args, program.memory)
-        return result
 
     def _library_of(self, args: Sequence[Any]) -> str:
         return "torch" if self._is_torchs or are_torchs(args) or self._is_lent(args) else "numpy"
@@ -334,17 +331,24 @@ class Executable:
         """Runs the program; `launched` is called for each node that launches a kernel, ours or the library's, before it does.
 
         A `PeakMemory` that follows the run is appended to `footprints`."""
+        return self._run(self._accepted(args), None if launched is None else partial(self._visit, launched), footprints)
+
+    def _accepted(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Returns the arguments, one for each input, with the numbers that TorchScript would convert. Raises ArgumentError."""
         args = flatten_arguments(args, self.graph)
         self._check(args)
         if self._storages is not None:
             self._storages(args)
-        if self._floats:  # a float input converts its argument, as in TorchScript
-            args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
+        if not self._floats:
+            return args
+        return [float(arg) if index in self._floats and type(arg) is not float else arg for index, arg in enumerate(args)]
+
+    def _run(self, args: Sequence[Any], visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None) -> Any:
+        """Runs the program on accepted arguments, which it converts to its library."""
         library = self._library_of(args)
         is_seen = library == "torch" and self._surroundings.node_by_node(args)
         if self.device == "reference":
             return self._interpret(args)
-        visit = None if launched is None else partial(self._visit, launched)
         program = self._seen_by_torch() if is_seen else self._program(library)
         results = program.run(args, visit, footprints)
         if library == "torch" and self._is_lent(args):

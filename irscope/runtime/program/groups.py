@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -256,7 +256,7 @@ class GroupCall:
         self.memory = memory
         self.library = library
         self.call: Callable[..., Any] = self.look_up
-        self.known: dict[Hashable, Specialization | None] = {}
+        self.known: dict[Hashable, Callable[..., Any] | None] = {}
         self.fallback: Callable[[Sequence[Any]], Any] | None = None
 
     def look_up(self, *operands: Any) -> Any:
@@ -267,10 +267,10 @@ class GroupCall:
             if self.fallback is None:
                 self.fallback = _by_library(self.group.group, self.library)
             return self.fallback(operands)
-        self.call = found.call
-        return found.run(*operands)
+        self.call = found
+        return found(*operands)
 
-    def _specialize(self, key: Hashable, operands: Sequence[Any]) -> Specialization | None:
+    def _specialize(self, key: Hashable, operands: Sequence[Any]) -> Callable[..., Any] | None:
         """Returns the function for operands of a new layout, and keeps it."""
         if len(self.known) >= _MOST:
             self.known = {}
@@ -278,7 +278,7 @@ class GroupCall:
         self.known[key] = found = None if ready is None else self._written(key, ready, operands)
         return found
 
-    def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any]) -> Specialization:
+    def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any]) -> Callable[..., Any]:
         memory = self.memory
         assert isinstance(key, tuple), "a key has one entry per operand"
         xs = [f"x{place}" for place in range(len(operands))]
@@ -298,27 +298,20 @@ class GroupCall:
             strange = f"{nested}(not same({', '.join(tensors)}){others}) and {strange}"
         body = [*ready.make_text(xs, names), *ready.launch_text(xs, numbers, memory, names)]
         text = "\n".join([
-            f"def run({given}):", *[f"    {line}" for line in body], f"    return {', '.join(ys)}",
-            f"def call({given}):", f"    if {strange}: return miss({given})", *[f"    {line}" for line in body],
+            f"def call({given}):",
+            f"    if {strange}: return miss({given})",
+            *[f"    {line}" for line in body],
             f"    return {', '.join(ys)}",
         ])  # fmt: skip
-        exec(_compiled(text), names)  # only counts and a memory's own facts
-        return Specialization(names["call"], names["run"])
-
-
-class Specialization(NamedTuple):
-    """The functions that run a group on one layout of operands."""
-
-    call: Callable[..., Any]
-    """Looks operands of another layout up."""
-    run: Callable[..., Any]
-    """For operands of this layout alone."""
+        exec(compiled_text(text), names)  # only counts and a memory's own facts
+        made: Callable[..., Any] = names["call"]
+        return made
 
 
 @lru_cache(maxsize=512)
-def _compiled(text: str) -> CodeType:
-    """Returns the code of a text; groups of the same form share it."""
-    return compile(text, "<a call of a group>", "exec")
+def compiled_text(text: str) -> CodeType:
+    """Returns the code of a text; groups and programs of the same form share it."""
+    return compile(text, "<a call of a program or group>", "exec")
 
 
 def _prepared(device: Device, plan: LaunchPlan) -> None:

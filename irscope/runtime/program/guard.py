@@ -9,13 +9,14 @@ and since `p.data = ...` gives a parameter other memory, those that have moved a
 each parameter, and a search among their ranges for each argument.
 
 Torch's own op on a thousand elements takes little more than a microsecond, including checks and memory for the result.
-Flattening and checking arguments, choosing a library and walking the program take several more, and their outcome depends
-only on the arguments' types and layouts. So for each signature one function is generated: each fact about each argument is one
+Flattening and checking arguments, choosing a library and converting them take several more, and their outcome depends only on
+the arguments' types and layouts. So one function is generated for each signature: each fact about each argument is one
 comparison. A program that is exactly one group then calls its kernel; any other starts from slots that are filled in.
 """
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -29,17 +30,16 @@ from irscope.ir import BOOL, FLOAT, INT, NONE, STR, Graph, Node, TensorType, Typ
 from irscope.ir.payload import element_name
 from irscope.ops.registry import schema_of
 from irscope.runtime.arrays import Memory
-from irscope.runtime.program.groups import GroupKernels
+from irscope.runtime.program.groups import GroupKernels, compiled_text
 
-MISSED: Final = object()
-"""Returned by a specialised call when the arguments do not match its guard."""
+Answer = Callable[[Sequence[Any]], Any]
+"""Returns the program's results."""
+Call = Callable[[Sequence[Any], Answer], Any]
+"""The same for arguments of one signature; others, for which nothing has run, go to the second operand."""
 
-Call = Callable[[Sequence[Any]], Any]
-"""Returns the program's results, or MISSED, in which case nothing has run."""
-
-_ERRORS: Final = (AttributeError, MemoryError, RuntimeError, ValueError)
-"""Raised when arguments lack an attribute, are too few or too many, or when memory for results runs out: the slow path then
-reports the error."""
+_ERRORS: Final = (AttributeError, MemoryError, OverflowError, RuntimeError, ValueError, struct.error)
+"""Raised when arguments lack an attribute or memory, are too few, too many or too large, or when memory for results runs out:
+what is asked next reports the error."""
 
 _COMPARED: Final = ("shape", "stride()", "strides")
 """Facts that may be equal without being the same object."""
@@ -292,99 +292,113 @@ def only_group(graph: Graph, groups: Mapping[Node, GroupKernels]) -> OnlyGroup |
 
 
 class KnownCalls:
-    """The specialised calls compiled so far; thread-safe."""
+    """The functions generated for the signatures of earlier calls; thread-safe.
+
+    A signature gets its function when it comes for the second time: where tensors grow, each call has a new one."""
 
     def __init__(self) -> None:
-        self.quick: Call = _missed
-        """The one that was compiled last."""
-        self._memory: Memory | None = None
-        """Computes signatures; None until something has been learned."""
+        self.last: Call = _ask_next
+        """The function that was generated last."""
+        self._memories: list[Memory] = []
+        """Those that compute the keys of signatures."""
         self._known: dict[Hashable, Call] = {}
 
     def like(self, arguments: Sequence[Any]) -> Call:
-        """Returns the call for arguments of this signature, or one that always misses."""
-        try:
-            if self._memory is None or not self._memory.is_plain(arguments):
-                return _missed
-            return self._known.get(self._memory.signature(arguments), _missed)
-        except _ERRORS:
-            return _missed
+        """Returns the function for arguments of this signature, or one that asks the next."""
+        for memory in self._memories:
+            try:
+                found = self._known.get(memory.key(arguments), _ask_next)
+            except _ERRORS:
+                continue
+            if found is not _ask_next:
+                return found
+        return _ask_next
 
-    def keep(self, call: Call, arguments: Sequence[Any], memory: Memory) -> None:
-        """Stores the call compiled for these arguments; calls with other arguments find it by signature if one memory owns
-        them all."""
-        if memory.facts and arguments:
-            self.quick = call
-        if not all(map(memory.owns, arguments)) or (self._memory is not None and memory is not self._memory):
-            return
+    def key(self, arguments: Sequence[Any], memory: Memory) -> Hashable:
+        """Returns the key of a signature that came before; None the first time, and for arguments that have none."""
+        try:
+            key = memory.key(arguments)
+        except _ERRORS:
+            return None
+        if key in self._known:
+            return key
         if len(self._known) >= _MOST:
             self._known = {}
-        self._known[memory.signature(arguments)] = call
-        self._memory = memory
+        self._known[key] = _ask_next
+        if memory not in self._memories:
+            self._memories.append(memory)
+        return None
+
+    def keep(self, key: Hashable, call: Call) -> None:
+        """Stores the function that was generated for arguments of this key."""
+        self._known[key] = self.last = call
 
 
-def _missed(arguments: Sequence[Any]) -> Any:
-    return MISSED
+def _ask_next(arguments: Sequence[Any], otherwise: Answer) -> Any:
+    return otherwise(arguments)
 
 
 def kernel_call(arguments: Sequence[Any], only: OnlyGroup, memory: Memory) -> Call | None:
-    """Returns a specialised call of a one-group program for arguments like these, which have passed the checks; None if no
-    kernel takes them, or `memory` does not own them."""
-    if not all(map(memory.owns, arguments)) or not memory.is_plain(arguments):
-        return None
-    ready = only.group.ready([arguments[index] for index in only.reads], memory)
-    if ready is None:
-        return None
+    """Returns the function of a one-group program for arguments like these, which have passed the checks; None if no kernel
+    takes them, or no guard can tell them from others."""
     names: dict[str, Any] = {}
+    condition = _guard(arguments, memory, names)
+    ready = None if condition is None else only.group.ready([arguments[index] for index in only.reads], memory)
+    if condition is None or ready is None:
+        return None
+    numbers = {f"x{place}" for place, argument in enumerate(arguments) if not memory.owns(argument)}
     xs, ys = [f"x{place}" for place in only.reads], [f"y{place}" for place in only.gives]
-    makes, launch = ready.make_text(xs, names), ready.launch_text(xs, (), memory, names)
+    makes, launch = ready.make_text(xs, names), ready.launch_text(xs, numbers, memory, names)
     given = ys[0] if len(ys) == 1 else f"({', '.join(ys)})"
-    return _written(arguments, memory, names, makes, [*launch, f"return {given}"])
+    return _written(len(arguments), condition, names, [*makes, *launch], [f"return {given}"])
 
 
 def program_call(
     arguments: Sequence[Any], memory: Memory, run: Callable[[list[Any]], Sequence[Any]], template: list[Any],
     slots: Sequence[int], check: Callable[[Sequence[Any]], object] | None, *, gives_one: bool,
 ) -> Call | None:  # fmt: skip
-    """Returns a specialised call that runs a program from its slots, for arguments like these, which have passed the checks.
+    """Returns a function that runs a program from its slots, for arguments like these, which have passed the checks; None if
+    no guard can tell them from others.
 
-    None if one of them is neither owned by the memory nor plain. `slots`: the slot of each argument; `check` runs on them at
-    each call."""
+    `slots`: the slot of each argument; `check` runs on them at each call."""
     names: dict[str, Any] = {"template": template, "run": run, "check": check}
+    condition = _guard(arguments, memory, names)
+    if condition is None:
+        return None
     body = [
         *(["check(arguments)"] if check is not None else []),
         "slots = template.copy()",
         *[f"slots[{slot}] = x{place}" for place, slot in enumerate(slots)],
         f"return run(slots){'[0]' if gives_one else ''}",
     ]
-    return _written(arguments, memory, names, [], body)
+    return _written(len(arguments), condition, names, [], body)
 
 
-def _written(arguments: Sequence[Any], memory: Memory, names: dict[str, Any], first: Sequence[str], body: Sequence[str]) -> Call | None:
-    """Compiles a function that runs `first`, whose failure loses nothing, and then `body`."""
-    condition = _guard(arguments, memory, names)
-    if condition is None:
-        return None
-    names |= {"missed": MISSED, "errors": _ERRORS}
+def _written(count: int, condition: str, names: dict[str, Any], first: Sequence[str], body: Sequence[str]) -> Call:
+    """Generates a function of `count` arguments: if they fulfil the condition, it runs `first`, whose failure loses nothing, and
+    then `body`."""
+    names["errors"] = _ERRORS
     text = "\n".join([
-        "def call(arguments):",
+        "def call(arguments, otherwise):",
         "    try:",
-        f"        {''.join(f'x{place}, ' for place in range(len(arguments))) or '()'} = arguments",
-        f"        if not ({condition}):",
-        "            return missed",
-        *[f"        {line}" for line in first],
+        f"        {''.join(f'x{place}, ' for place in range(count)) or '()'} = arguments",
+        f"        fits = {condition}",
+        *(["        if fits:"] if first else []),
+        *[f"            {line}" for line in first],
         "    except errors:",
-        "        return missed",
+        "        fits = False",
+        "    if not fits:",
+        "        return otherwise(arguments)",
         *[f"    {line}" for line in body],
     ])  # fmt: skip
-    exec(compile(text, "<a call of a program>", "exec"), names)  # only counts and a memory's own facts
+    exec(compiled_text(text), names)  # only counts and a memory's own facts
     made: Call = names["call"]
     return made
 
 
 def _guard(arguments: Sequence[Any], memory: Memory, names: dict[str, Any]) -> str | None:
     """Returns a condition for whether the variables `x0`, … are like these arguments: by type for numbers, by all `facts` for
-    the memory's own. Adds what the condition needs to `names`."""
+    the memory's own; None if an argument is neither, or if torch must see the ops. Adds what the condition needs to `names`."""
     owned = [place for place, argument in enumerate(arguments) if memory.owns(argument)]
     if not memory.is_plain([arguments[place] for place in owned]):
         return None
@@ -396,7 +410,7 @@ def _guard(arguments: Sequence[Any], memory: Memory, names: dict[str, Any]) -> s
             return None
         names[f"type{place}"] = type(argument)
         tests.append(f"x{place}.__class__ is type{place}")
-    if owned and memory.facts:
+    if owned:
         try:
             tests.append(f"({_facts(arguments, owned, memory, names)})")
         except _ERRORS:

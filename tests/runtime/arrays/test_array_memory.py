@@ -32,9 +32,9 @@ def tensors() -> list[Any]:
 
 
 def facts(memory: TorchMemory, tensor: Any) -> tuple[Any, ...] | None:
-    """All that a signature has of a tensor; None for one that has no strides."""
+    """All that a guard compares of a tensor; None for one that has no strides."""
     try:
-        return tuple(memory.signature([tensor])[0])  # type: ignore[index]
+        return tuple(eval(f"tensor.{fact}", {"tensor": tensor}) for fact in memory.facts)
     except RuntimeError:
         return None
 

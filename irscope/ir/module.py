@@ -274,11 +274,11 @@ def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]
     for dictionaries if no keys are known.
     """
     if not any(isinstance(argument, list | tuple | dict) for argument in arguments):
-        return numbers_of_keys(arguments)  # the usual case, at each call: it does not inspect the graph's inputs
-    return numbers_of_keys(_flattened(arguments, graph))
+        return _numbers_of_keys(arguments)  # the usual case, at each call: it does not inspect the graph's inputs
+    return _numbers_of_keys(_flattened(arguments, graph))
 
 
-def numbers_of_keys(arguments: Sequence[Any]) -> tuple[Any, ...]:
+def _numbers_of_keys(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments with the unsigned integers of each typed key of JAX's (`jax.random.key`) in its place."""
     return tuple(
         [sys.modules["jax"].random.key_data(argument) if type(argument).__name__ == "PRNGKeyArray" else argument for argument in arguments]

@@ -4,7 +4,6 @@ from .core import Location as Location, Module as Module, Node as Node, Origin a
 from .core import Value as Value, count_uses as count_uses, has_kernel as has_kernel, make_block as make_block, make_node as make_node
 from .core import make_value as make_value, new_id as new_id, steps as steps
 from .module import check_count as check_count, flatten_arguments as flatten_arguments, graph_of as graph_of, nested_paths as nested_paths
-from .module import numbers_of_keys as numbers_of_keys
 from .payload import NOT_CONSTANT as NOT_CONSTANT, Opaque as Opaque, TensorData as TensorData, argument_type as argument_type
 from .payload import constant_of as constant_of, constant_value as constant_value
 from .rewriter import Created as Created, Edit as Edit, Erased as Erased, Merged as Merged, Moved as Moved, Replaced as Replaced

@@ -1,4 +1,4 @@
-"""Every page that irscope writes, of one small program with a copy, an in-place write, equal groups, and whatever names are wanted."""
+"""Programs for the browser, and every page that irscope writes of a small one, with whatever names are wanted."""
 
 from __future__ import annotations
 
@@ -41,6 +41,27 @@ def program(name: str = "net") -> Graph:
     (copied,) = build.node("aten::contiguous", (turned, zero), (X,), names=("copied",))
     (result,) = build.node("foreign::op", (copied, build.constant(name)), (X,), attrs={"code": name}, names=("result",))
     return build.finish([result, row])
+
+
+def network(blocks: int) -> str:
+    """The text of a residual network, whose blocks are a convolution and a group each; a row of the last is written in place."""
+    t, lines, last = "Float(1, 8, 8, 8)", list[str](), "x"
+    for k in range(blocks):
+        bend = ("relu", "tanh", "sigmoid", "exp", "neg")[k * k % 53 % 5]  # nothing repeats itself
+        ops = (
+            f"c{k} : {t} = aten::conv2d(%{last}, %w, %none, %ones, %ones, %ones, %one)",
+            f"n{k} : {t} = aten::{bend}(%c{k})", f"a{k} : {t} = aten::add(%n{k}, %{last}, %one)",
+        )  # fmt: skip
+        lines += [f"  %{op}, scope: backbone.stage{(k + 4) // 6}\n" for op in ops]
+        last = f"a{k}"
+    return f"""graph(%x : {t}, %w : Float(8, 8, 3, 3)):
+  %none : NoneType = prim::Constant()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %ones : int[] = prim::Constant[value=[1, 1]]()
+{"".join(lines)}  %row : Float(8, 8, 8) = aten::select(%{last}, %zero, %zero)
+  %written : Float(8, 8, 8) = aten::relu_(%row)
+  return (%{last}, %row)"""
 
 
 def pages(folder: Path, name: str = "net") -> dict[str, str]:

@@ -16,13 +16,11 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir.core import Value
-from tests.browser.fixtures import network
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
 
-from irscope.report.pages import Exploration, Page
+from irscope.report.pages import Exploration
 from irscope.widgets.explorer import Explorer
 from irscope.widgets.hub import Runtime
 
@@ -47,72 +45,53 @@ class Recorded(Explorer):  # type: ignore[misc]
         self._handle_custom_msg(message, [])
 
 
+CHAIN = """graph(%x : Float(8)):
+  %a : Float(8) = aten::relu(%x)
+  %b : Float(8) = aten::tanh(%a)
+  %c : Float(8) = aten::neg(%b)
+  return (%c)"""
+
+
 def explorer(**answers: Any) -> Recorded:
-    net = network(3)
-
-    def resolve(record: Any) -> int:
-        if isinstance(record, Value):
-            return record.id
-        if isinstance(record, str) and record.lstrip("%") not in net.names:
-            raise UnknownName(f"no value {record}")
-        return record if isinstance(record, int) else net.names[record.lstrip("%")]
-
-    page = Page(net.view("net"), net.inspect, resolve)
-    page.answers.update(answers)
-    return Recorded(page)
+    e = Recorded(Exploration(irs.fuse(irs.parse(CHAIN))))
+    e._page.answers.update(answers)
+    return e
 
 
-def test_the_view_travels_once_as_json_text() -> None:
+def test_selection_is_the_hub_s_selection_both_ways_and_observers_hear_it_once() -> None:
     e = explorer()
-    assert json.loads(e.view)["title"] == "net"
-
-
-def test_selection_is_the_hub_s_selection_both_ways() -> None:
-    e = explorer()
-    e.selection = [3, 4]
-    assert e.hub.selection == [3, 4]
-    e.hub.selection = [7]
-    assert e.selection == [7]
-    e.step = 5
-    assert e.hub.step == 5
-
-
-def test_selection_takes_records_and_names_one_or_several() -> None:
-    e, net = explorer(), network(3)
-    e.selection = "%c1"
-    assert e.selection == [net.names["c1"]]
-    e.selection = ["c0", "%g1"]
-    assert e.selection == [net.names["c0"], net.names["g1"]]
-    from irscope.ir.types import TENSOR
-
-    e.selection = Value(41, TENSOR, "x")
-    assert e.selection == [41]
-
-
-def test_an_unknown_name_raises_and_changes_nothing() -> None:
-    e = explorer()
-    e.selection = [3]
-    with pytest.raises(UnknownName):
-        e.selection = ["%nothing"]
-    assert e.selection == [3]
-
-
-def test_selecting_calls_observers_once() -> None:
-    e = explorer()
+    a, b = (e._page.exploration.graph.value(name).id for name in "ab")
     seen: list[list[int]] = []
     e.observe(lambda change: seen.append(change["new"]), "selection")
-    e.hub.selection = [5]
-    e.selection = [5]
-    assert seen == [[5]]
+    e.selection = [a, b]
+    assert e.hub.selection == [a, b]
+    e.hub.selection = [b]
+    e.selection = [b]
+    assert e.selection == [b] and seen == [[a, b], [b]]
+    e.step = 1
+    assert e.hub.step == 1
+
+
+def test_selection_takes_records_and_names_one_or_several_and_an_unknown_name_changes_nothing() -> None:
+    e, graph = explorer(), irs.parse(CHAIN)
+    shown = e._page.exploration.graph
+    for given, wanted in (("%a", "a"), (["b", "%c", shown.value("a")], "bca"), (shown.node("aten::relu#0"), None)):
+        e.selection = given
+        assert e.selection == ([shown.value(name).id for name in wanted] if wanted else [given.id])
+    before = e.selection
+    for stranger in (["%nothing"], graph.value("a")):
+        with pytest.raises(UnknownName):
+            e.selection = stranger
+    assert e.selection == before and "<img" in e.static().data
 
 
 def test_questions_are_answered_with_their_token() -> None:
-    e, net = explorer(), network(3)
-    value = net.names["c1"]
-    one = e.receive({"kind": "inspect", "ids": [value], "token": 1})
-    assert (one["kind"], one["token"], one["detail"]["title"]) == ("detail", 1, "%c1")
-    two = e.receive({"kind": "inspect", "ids": [value, net.names["c0"]], "token": 2})
-    assert (two["kind"], two["token"], two["pair"]["alias"]["holds"]) == ("pair", 2, True)
+    e = explorer()
+    a, b = (e._page.exploration.graph.value(name).id for name in "ab")
+    one = e.receive({"kind": "inspect", "ids": [a], "token": 1})
+    assert (one["kind"], one["token"], one["detail"]["title"]) == ("detail", 1, "%a : f32[8]")
+    two = e.receive({"kind": "inspect", "ids": [a, b], "token": 2})
+    assert (two["kind"], two["token"], two["pair"]["alias"]["holds"]) == ("pair", 2, False)
 
 
 @pytest.mark.parametrize("message", [
@@ -126,17 +105,17 @@ def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
     assert answer["message"]
 
 
-def test_a_kernel_is_asked_for_by_language() -> None:
-    fusion = irs.fuse(irs.parse(CHAIN))
-    e = Recorded(Exploration(fusion))
-    answer = e.receive({"kind": "kernel", "id": fusion.groups[0].id, "language": "assembly", "token": 4})
+def test_a_kernel_is_asked_for_by_language_and_a_timeline_has_none() -> None:
+    e = explorer()
+    ask = {"kind": "kernel", "id": e._page.exploration.fusion.groups[0].id, "language": "assembly", "token": 4}
+    answer = e.receive(ask)
     assert (answer["kind"], answer["token"], answer["kernel"]["language"]) == ("kernel", 4, "assembly") and answer["kernel"]["source"]
-    refused = explorer().receive({"kind": "kernel", "id": 7, "language": "llvm", "token": 5})
-    assert "this explorer answers no 'kernel'" in refused["message"]
+    del e._page.answers["kernel"]
+    assert "this explorer answers no 'kernel'" in e.receive(ask)["message"]
 
 
 def test_an_answer_that_is_not_json_becomes_an_error() -> None:
-    e = Recorded(Page(network(3).view("net"), lambda ids: {"title": object()}))  # type: ignore[arg-type, return-value, typeddict-item]
+    e = explorer(inspect=lambda ask: {"title": object()})
     assert "not JSON serializable" in e.receive({"kind": "inspect", "ids": [1], "token": 1})["message"]
 
 
@@ -170,7 +149,7 @@ def test_the_picture_is_displayed_before_the_live_views(monkeypatch: pytest.Monk
     e._ipython_display_()
     assert shown[0]["text/html"].startswith('<div class="irs-static"><img ')
     assert "run this cell" in shown[0]["text/html"]
-    assert shown[0]["text/plain"] == repr(e) == "Recorded(net · 12 nodes · 3 fusion groups · 1 kernels · 3 in-place writes)"
+    assert shown[0]["text/plain"] == repr(e) and repr(e).startswith("Recorded(graph · 3 nodes · 1 fusion group · 1 kernel · ")
     assert "application/vnd.jupyter.widget-view+json" in shown[1]
     assert sum("text/plain" in data for data in shown) == 1, "a terminal prints it once"
 
@@ -184,31 +163,6 @@ def test_without_anywidget_the_error_says_what_to_install() -> None:
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.startswith("MissingExtra the package 'anywidget' is needed")
     assert "pip install 'irscope[lab]'" in printed
-
-
-PROGRAM = """graph(%x : Tensor):
-  %y : Tensor = aten::relu_(%x)
-  %z : Tensor = aten::neg_(%y)
-  return (%z)"""
-
-
-def test_a_real_program_is_selected_by_its_records_and_answers_questions() -> None:
-    g = irs.parse(PROGRAM)
-    e = irs.explore(g)
-    e.selection = [g.value("y"), "%z", "aten::relu_#0"]
-    assert e.hub.selection == [g.value("y").id, g.value("z").id, g.node("y").id]
-    alias = e._page.inspection([g.value("y").id, g.value("z").id])["alias"]
-    assert alias["holds"]
-    with pytest.raises(UnknownName, match="nothing"):
-        e.selection = "%nothing"
-    assert "<img" in e.static().data
-
-
-CHAIN = """graph(%x : Float(8)):
-  %a : Float(8) = aten::relu(%x)
-  %b : Float(8) = aten::tanh(%a)
-  %c : Float(8) = aten::neg(%b)
-  return (%c)"""
 
 
 def test_the_step_starts_at_the_end_counts_from_either_and_stays_inside_the_history() -> None:

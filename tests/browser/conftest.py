@@ -1,7 +1,7 @@
 """A private JupyterLab and one headless Chromium for all browser tests: own directories, own port, no network.
 
-Starting them takes ten seconds, a further notebook in the same page two. Where there is no Chromium the tests are
-skipped, or fail if the environment says CI=true.
+Starting them takes ten seconds, a kernel that has imported everything four, a notebook that shares it one. Where there is no
+Chromium the tests are skipped, or fail if the environment says CI=true.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class Lab:
     """Requests that left this machine."""
     errors: list[str] = field(default_factory=list)
     """Errors that no script caught."""
+    kernel: str | None = None
+    """The kernel that the notebooks of `shown` share, one after the other: it has imported everything."""
 
     def watch(self, url: str, its_own: str) -> None:
         """Note requests to elsewhere, and errors of the page but for one that is the program's own."""
@@ -88,25 +90,29 @@ class Lab:
         self.write(name, *cells)
         self.reopen(name)
 
-    def reopen(self, name: str) -> None:
-        """Open a notebook that is there."""
-        self.page.evaluate(
-            """async path => { const lab = window.jupyterapp;
-            const panel = await lab.commands.execute('docmanager:open', {path});
-            await panel.context.ready; await panel.sessionContext.ready; lab.shell.activateById(panel.id); }""",
-            name,
+    def reopen(self, name: str, kernel: str | None = None) -> str:
+        """Open a notebook that is there, with this kernel or one of its own; gives the kernel."""
+        used: str = self.page.evaluate(
+            """async ([path, id]) => { const lab = window.jupyterapp;
+            const panel = await lab.commands.execute('docmanager:open', id ? {path, kernel: {id}} : {path});
+            await panel.context.ready; await panel.sessionContext.ready; lab.shell.activateById(panel.id);
+            const {kernel} = panel.sessionContext.session;
+            while (kernel.connectionStatus !== 'connected') await new Promise(later => setTimeout(later, 20));
+            if (id) await kernel.requestKernelInfo();  // a kernel at rest says how it is only when it is asked
+            return kernel.id; }""",
+            [name, kernel],
         )
         self.page.wait_for_function(
             """path => { const panel = window.jupyterapp.shell.currentWidget; return panel.context?.path === path
             && panel.sessionContext.session?.kernel?.status === 'idle'; }""",
             arg=name, timeout=60_000,
         )  # fmt: skip
+        return used
 
     def reload(self) -> None:
         """Load the page again; Lab opens the notebook that was in front, with the kernel that it had."""
         self.page.reload(wait_until="domcontentloaded")
-        self.page.wait_for_function("() => window.jupyterapp && window.jupyterapp.started", timeout=60_000)
-        self.page.evaluate("() => window.jupyterapp.started")
+        self.page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel", timeout=60_000)
 
     def run_all(self) -> None:
         """Run the cells of the notebook in front."""
@@ -125,11 +131,15 @@ class Lab:
     @contextlib.contextmanager
     def shown(self, name: str, *cells: str, until: str, seconds: int = 60) -> Iterator[Lab]:
         """A notebook of these cells, run until this is in sight; in the end it is closed, and nothing may have gone wrong."""
-        self.open(name, *cells)
+        self.write(name, *cells)
+        self.kernel = self.reopen(name, self.kernel)
         self.run_all()
         self.page.locator(f"{ACTIVE} {until}").first.wait_for(timeout=seconds * 1000)
         yield self
-        self.close()
+        if self.kernel is not None:
+            self.python("import ipywidgets; ipywidgets.Widget.close_all()")
+        self.save()
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.close()")
         assert self.errors == [] and self.outside == []
 
     def run_to_the_end(self, seconds: int) -> None:
@@ -164,6 +174,7 @@ class Lab:
 
     def close(self) -> None:
         """Close the notebook in front and end its kernel."""
+        self.kernel = None
         self.page.evaluate(
             """async () => { const panel = window.jupyterapp.shell.currentWidget;
             await panel.sessionContext.shutdown(); await panel.context.save(); panel.close(); }"""
@@ -229,7 +240,7 @@ def _server(root: Path, module: str = "jupyterlab", app: str = "LabApp") -> Iter
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+                process.wait(3)  # its kernels end with it
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait(10)

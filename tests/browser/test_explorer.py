@@ -263,62 +263,59 @@ e
 
 
 def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
-    lab.open("large.ipynb", LARGE)
-    lab.run_all()
-    page = lab.page
-    stretch = page.locator(f"{LIVE} .irs-kind-stretch")
-    stretch.first.wait_for(timeout=60_000)
-    assert page.locator(f"{LIVE} .irs-box").count() < 60
-    page.locator(f"{LIVE} .irs-fact", has_text="equivalence class").wait_for()  # comes once the first picture stands
-    lab.python("found = e.select('name:/^v5890$/')")
-    page.locator(f"{LIVE} .irs-line.selected", has_text="%v5890").wait_for()  # a line that was not sent at first
-    page.locator(f"{LIVE} .irs-stage .holding").wait_for()
-    page.locator(f"{LIVE} button", has_text="show in graph").click()
-    page.locator(f"{LIVE} .irs-stage .irs-box.selected").wait_for()
-    page.locator(f"{LIVE} .irs-search input").fill("writes %x | op:matmul & line:1-40")
-    page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
-    page.keyboard.press("Escape")
-    page.locator(f"{LIVE} .irs-search input").fill("")
-    page.locator(f"{LIVE} .irs-search-help").click()
-    page.locator(f"{LIVE} .irs-found [role=option]", has_text="op:conv & bytes>1MB").wait_for()
-    assert page.locator(f"{LIVE} .irs-found [role=option]").count() == 6
-    page.locator(f"{LIVE} .irs-found [role=option]", has_text="is:write").click()  # fills the box, and asks
-    page.locator(f"{LIVE} .irs-found [role=option]", has_text=re.compile("add_|relu_|nothing found")).first.wait_for()
-    page.locator(f"{LIVE} .irs-search input").fill("op:matmul and bytes>1")
-    page.locator(f"{LIVE} .irs-found", has_text="op:matmul & bytes>1").wait_for()  # the hint is a query
-    page.locator(f"{LIVE} .irs-search input").fill("op:relu")
-    page.locator(f"{LIVE} .irs-found [role=option]", has_text="select all").dispatch_event("pointerdown")
-    prints(lab, "len(e.selection)", lab.python("print(len(f.graph.select('op:relu')))"))  # more than were sent
-    lab.python("asked, where = [], e._page.answers['places']; e._page.answers['places'] = lambda ask: asked.append(ask) or where(ask)")
-    line = page.locator(f"{LIVE} .irs-line", has_text="aten::").nth(12).get_attribute("id")
-    page.locator(f"[id='{line}'] .irs-number").click()
-    page.locator(f"[id='{line}'].selected").wait_for()
-    page.locator(f"{LIVE} .irs-stage :is(.selected, .holding)").first.wait_for()  # its page of text said where it stands
-    page.wait_for_timeout(200)
-    assert lab.python("print(len(asked))") == "0"
-    assert page.locator(f"{LIVE} .irs-dock-panel").is_hidden()  # text and graph have its place until somebody asks
-    page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Remarks").click()
-    page.locator(f"{LIVE} .irs-filter input").click()  # nothing covers it
-    page.locator(f"{LIVE} .irs-text button", has_text="edit").wait_for()
-    page.locator(f"{LIVE} .irs-graph button", has_text="open all").click()
-    page.locator(f"{LIVE} .irs-graph [role=status]", has_text="stay closed").wait_for(timeout=60_000)
-    for name in ("close all", "fit"):
-        page.locator(f"{LIVE} .irs-graph button", has_text=name).click()
-    stretch.first.click()
-    page.locator(f"{LIVE} .irs-inspector h3", has_text="lines").wait_for()
-    stretch.nth(1).click(modifiers=["Shift"])
-    page.locator(f"{LIVE} .irs-inspector h3", has_text="2 selected").wait_for()
-    stretch.nth(1).locator(".irs-toggle").click()
-    page.locator(f"{LIVE} .irs-kind-stretch[aria-expanded=true]").wait_for()
-    page.locator(f"{LIVE} .irs-step-offer button", has_text="step by step").click()
-    page.locator(f"{LIVE} [role=slider]").wait_for(timeout=30_000)
-    page.locator(f"{LIVE} .irs-kind-stretch[aria-expanded=true]").wait_for()  # drawn anew, and open as it was
-    page.locator(f"{LIVE} .irs-filter input").wait_for()  # its table too
-    lab.python("e.step = 3")
-    page.locator(f"{LIVE} [role=slider][aria-valuenow='3']").wait_for()
-    lab.save()
-    assert (lab.root / "large.ipynb").stat().st_size < 300_000
-    lab.close()
+    with lab.shown("large.ipynb", LARGE, until=".irs .irs-kind-stretch"):
+        page = lab.page
+        stretch = page.locator(f"{LIVE} .irs-kind-stretch")
+        assert page.locator(f"{LIVE} .irs-box").count() < 60
+        page.locator(f"{LIVE} .irs-fact", has_text="equivalence class").wait_for()  # comes once the first picture stands
+        lab.python("found = e.select('name:/^v5890$/')")
+        page.locator(f"{LIVE} .irs-line.selected", has_text="%v5890").wait_for()  # a line that was not sent at first
+        page.locator(f"{LIVE} .irs-stage .holding").wait_for()
+        page.locator(f"{LIVE} button", has_text="show in graph").click()
+        page.locator(f"{LIVE} .irs-stage .irs-box.selected").wait_for()
+        page.locator(f"{LIVE} .irs-search input").fill("writes %x | op:matmul & line:1-40")
+        page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
+        page.keyboard.press("Escape")
+        page.locator(f"{LIVE} .irs-search input").fill("")
+        page.locator(f"{LIVE} .irs-search-help").click()
+        page.locator(f"{LIVE} .irs-found [role=option]", has_text="op:conv & bytes>1MB").wait_for()
+        assert page.locator(f"{LIVE} .irs-found [role=option]").count() == 6
+        page.locator(f"{LIVE} .irs-found [role=option]", has_text="is:write").click()  # fills the box, and asks
+        page.locator(f"{LIVE} .irs-found [role=option]", has_text=re.compile("add_|relu_|nothing found")).first.wait_for()
+        page.locator(f"{LIVE} .irs-search input").fill("op:matmul and bytes>1")
+        page.locator(f"{LIVE} .irs-found", has_text="op:matmul & bytes>1").wait_for()  # the hint is a query
+        page.locator(f"{LIVE} .irs-search input").fill("op:relu")
+        page.locator(f"{LIVE} .irs-found [role=option]", has_text="select all").dispatch_event("pointerdown")
+        prints(lab, "len(e.selection)", lab.python("print(len(f.graph.select('op:relu')))"))  # more than were sent
+        lab.python("asked, where = [], e._page.answers['places']; e._page.answers['places'] = lambda ask: asked.append(ask) or where(ask)")
+        line = page.locator(f"{LIVE} .irs-line", has_text="aten::").nth(12).get_attribute("id")
+        page.locator(f"[id='{line}'] .irs-number").click()
+        page.locator(f"[id='{line}'].selected").wait_for()
+        page.locator(f"{LIVE} .irs-stage :is(.selected, .holding)").first.wait_for()  # its page of text said where it stands
+        page.wait_for_timeout(200)
+        assert lab.python("print(len(asked))") == "0"
+        assert page.locator(f"{LIVE} .irs-dock-panel").is_hidden()  # text and graph have its place until somebody asks
+        page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Remarks").click()
+        page.locator(f"{LIVE} .irs-filter input").click()  # nothing covers it
+        page.locator(f"{LIVE} .irs-text button", has_text="edit").wait_for()
+        page.locator(f"{LIVE} .irs-graph button", has_text="open all").click()
+        page.locator(f"{LIVE} .irs-graph [role=status]", has_text="stay closed").wait_for(timeout=60_000)
+        for name in ("close all", "fit"):
+            page.locator(f"{LIVE} .irs-graph button", has_text=name).click()
+        stretch.first.click()
+        page.locator(f"{LIVE} .irs-inspector h3", has_text="lines").wait_for()
+        stretch.nth(1).click(modifiers=["Shift"])
+        page.locator(f"{LIVE} .irs-inspector h3", has_text="2 selected").wait_for()
+        stretch.nth(1).locator(".irs-toggle").click()
+        page.locator(f"{LIVE} .irs-kind-stretch[aria-expanded=true]").wait_for()
+        page.locator(f"{LIVE} .irs-step-offer button", has_text="step by step").click()
+        page.locator(f"{LIVE} [role=slider]").wait_for(timeout=30_000)
+        page.locator(f"{LIVE} .irs-kind-stretch[aria-expanded=true]").wait_for()  # drawn anew, and open as it was
+        page.locator(f"{LIVE} .irs-filter input").wait_for()  # its table too
+        lab.python("e.step = 3")
+        page.locator(f"{LIVE} [role=slider][aria-valuenow='3']").wait_for()
+        lab.save()
+        assert (lab.root / "large.ipynb").stat().st_size < 300_000
 
 
 CLOSED = """

@@ -10,7 +10,7 @@ import pytest
 import irscope as irs
 from irscope._base.words import printable
 from irscope.ir.builder import GraphBuilder
-from tests.browser.conftest import opened
+from tests.browser.conftest import ACTIVE, opened
 from tests.browser.pages import EXPLORERS, pages, states
 from tests.oracles.hostile import BRIEF, HOSTILE, SHORT, X, program, told
 
@@ -21,10 +21,7 @@ TEXTS = ["</script><img src=x onerror=window.pwned=1>", "<!--<script>", "a\udc80
 """
 CELLS = (
     PROGRAM,
-    "irs.explore(program(TEXTS[0]))",
-    "irs.explore(program(TEXTS[1]))",
-    "irs.explore(program(TEXTS[2]))",
-    "irs.explore(program(TEXTS[3]))",
+    *(f"irs.explore(program(TEXTS[{k}]))" for k in range(4)),
     "%load_ext irscope\nprogram(TEXTS[0])",
     "irs.fuse(program(TEXTS[2]))",
     "irs.AliasDb(program(TEXTS[3]))",
@@ -37,26 +34,19 @@ CELLS = (
 
 
 def test_every_view_of_a_notebook_is_alive(lab: Any) -> None:
-    lab.open("hostile.ipynb", *CELLS)
-    lab.run_all()
-    page = lab.page
-    heads = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .irs-head h2")
-    heads.nth(4).wait_for(timeout=60_000)
-    assert page.evaluate("window.pwned") is None
-    views = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .irs")
-    for index in range(4):
-        view = views.nth(index)
-        view.locator(".irs-line", has_text="aten::tanh").first.click()
-        view.locator(".irs-line.selected", has_text="aten::tanh").first.wait_for()
-        view.locator(".irs-sentence").first.wait_for()
-    assert (
-        page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) [data-mime-type*=stderr], .jp-RenderedText[data-mime-type*=error]").count() == 0
-    )
-    assert [heads.nth(index).text_content() for index in range(4)] == [
-        "</script><img src=x onerror=window.pwned=1>", "<!--<script>", r"a\udc80b", r"nul\x00 \x1b[31m",
-    ]  # fmt: skip
-    assert lab.errors == []
-    lab.close()
+    with lab.shown("hostile.ipynb", *CELLS, until=".irs .irs-head h2 >> nth=4"):
+        page = lab.page
+        assert page.evaluate("window.pwned") is None
+        heads, views = page.locator(f"{ACTIVE} .irs-head h2"), page.locator(f"{ACTIVE} .irs")
+        for index in range(4):
+            view = views.nth(index)
+            view.locator(".irs-line", has_text="aten::tanh").first.click()
+            view.locator(".irs-line.selected", has_text="aten::tanh").first.wait_for()
+            view.locator(".irs-sentence").first.wait_for()
+        assert page.locator(f"{ACTIVE} [data-mime-type*=stderr], .jp-RenderedText[data-mime-type*=error]").count() == 0
+        assert [heads.nth(index).text_content() for index in range(4)] == [
+            "</script><img src=x onerror=window.pwned=1>", "<!--<script>", r"a\udc80b", r"nul\x00 \x1b[31m",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("texts", [BRIEF, pytest.param(HOSTILE, marks=pytest.mark.long)], ids=["some", "all"])

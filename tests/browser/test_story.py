@@ -83,32 +83,28 @@ def _played(page: Any, root: Any, picture: Path) -> list[Any]:
 
 
 def test_a_story_made_in_lab_plays_from_disk(lab: Lab, browser: Any, tmp_path: Path) -> None:
-    lab.open("story.ipynb", CELL)
-    lab.run_all()
-    lab.page.locator(f"{TOLD} .irs-line").first.wait_for(timeout=60_000)
-    _add(lab, "%x", "It **begins** here.")
-    lab.page.locator(f"{TOLD} .irs-text .irs-whole").click()
-    _add(lab, "%c", "A product of *matrices* ends the kernel.")
-    assert lab.python("print([step.selection for step in s.steps])") == "[('%x',), ('%c',)]"
-    live = _played(lab.page, lab.page.locator(TOLD), tmp_path / "live")
-    saved = lab.root / "story.html"
-    lab.python("s.save('story.html')")
-    frame = lab.page.locator(TOLD).evaluate(INNER)
-    context = browser.new_context(viewport={"width": frame["width"], "height": frame["height"]}, offline=True)
-    page = context.new_page()
+    with lab.shown("story.ipynb", CELL, until=".irs-told .irs-line"):
+        _add(lab, "%x", "It **begins** here.")
+        lab.page.locator(f"{TOLD} .irs-text .irs-whole").click()
+        _add(lab, "%c", "A product of *matrices* ends the kernel.")
+        assert lab.python("print([step.selection for step in s.steps])") == "[('%x',), ('%c',)]"
+        live = _played(lab.page, lab.page.locator(TOLD), tmp_path / "live")
+        lab.python("s.save('story.html')")
+        frame = lab.page.locator(TOLD).evaluate(INNER)
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(saved.as_uri())
-    page.locator(".irs-told .irs-line").first.wait_for()
-    played = _played(page, page.locator(".irs-told"), tmp_path / "page")
+    with opened(browser, (lab.root / "story.html").as_uri(), ".irs-told .irs-line") as page:
+        page.on("request", lambda request: asked.append(request.url))
+        page.context.set_offline(True)
+        page.set_viewport_size({"width": frame["width"], "height": frame["height"]})
+        page.reload()
+        page.locator(".irs-told .irs-line").first.wait_for()
+        played = _played(page, page.locator(".irs-told"), tmp_path / "page")
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert [step["text"] for step in played] == ["It begins here.", "A product of matrices ends the kernel."]
     for one, other in zip(live, played, strict=True):
         differs = np.abs(one.pop("picture") - other.pop("picture")).max(axis=-1) > 0.2
         assert differs.mean() < MOST_DIFFERENT
         assert one == other
-    context.close()
-    lab.close()
 
 
 IN_SIGHT = """() => { const around = document.querySelector('.irs-stage').getBoundingClientRect();

@@ -67,32 +67,36 @@ class Trace:
     """The memories that could be reached from it: when it was bound, and in the end."""
     writes: dict[Node, set[int]] = field(default_factory=lambda: defaultdict(set))
     """The memories that each node, without the nodes in its blocks, changed."""
-    printed: list[str] = field(default_factory=list)
+    bound: list[tuple[Value, Any]] = field(default_factory=list)
+    """What each name was bound to, in that order."""
     error: Exception | None = None
     """What stopped the program."""
+
+    def note(self, value: Value, thing: Any) -> None:
+        """Note the memories of a name now."""
+        memory = memory_of(thing)
+        if memory is not None:
+            self.memories[value].add(memory)
+        self.reached[value] |= reachable(thing)
 
 
 ERRORS = (RuntimeError, IndexError, KeyError, ValueError)
 
 
 class _Run:
-    def __init__(self, trace: Trace | None) -> None:
-        self.trace = trace
+    def __init__(self, found: Trace, *, trace: bool) -> None:
+        self.found, self.trace = found, trace
         self.values: dict[Value, Any] = {}
         self.alive: list[Any] = []
         self.storages: list[Any] = []
-        self.bound: list[tuple[Value, Any]] = []
 
     def bind(self, value: Value, thing: Any) -> None:
         self.values[value] = thing
-        if self.trace is not None:
+        self.found.bound.append((value, thing))
+        if self.trace:
             self.alive.extend(parts(thing))  # so that no address is ever used twice
             self.storages.extend(part.untyped_storage() for part in parts(thing) if isinstance(part, torch.Tensor))
-            self.bound.append((value, thing))
-            memory = memory_of(thing)
-            if memory is not None:
-                self.trace.memories[value].add(memory)
-            self.trace.reached[value] |= reachable(thing)
+            self.found.note(value, thing)
 
     def block(self, block: Block, arguments: Sequence[Any], order: Mapping[Block, Sequence[Node]]) -> list[Any]:
         for param, argument in zip(block.params, arguments, strict=True):
@@ -112,11 +116,11 @@ class _Run:
         elif node.op == "prim::fork":  # at once, which is one of the times at which it may run
             results = [Object(result=self.block(node.blocks[0], inputs, order)[0])]
         else:
-            before = self.snapshot() if self.trace is not None else {}
+            before = self.snapshot() if self.trace else {}
             results = run_op(node, inputs)
-            if self.trace is not None:
+            if self.trace:
                 after = self.snapshot()
-                self.trace.writes[node] |= {memory for memory, content in before.items() if after[memory] != content}
+                self.found.writes[node] |= {memory for memory, content in before.items() if after[memory] != content}
         for value, result in zip(node.outputs, results, strict=True):
             self.bind(value, result)
 
@@ -151,7 +155,7 @@ def run(
     With `stops`, a program that torch refuses at some point counts as far as it got.
     """
     found = Trace()
-    running = _Run(found if trace else None)
+    running = _Run(found, trace=trace)
     try:
         with torch.no_grad():
             found.results = tuple(running.block(graph.body, arguments, order or {}))
@@ -160,11 +164,8 @@ def run(
             found.error = error
         else:
             raise
-    for value, thing in running.bound:
-        memory = memory_of(thing)  # which an exchange of its storage may have changed
-        if memory is not None:
-            found.memories[value].add(memory)
-        found.reached[value] |= reachable(thing)
+    for value, thing in found.bound if trace else ():
+        found.note(value, thing)  # an exchange of its storage may have changed it
     return found
 
 

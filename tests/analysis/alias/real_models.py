@@ -13,32 +13,19 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from tests.benchmarks import models
+
 
 def yolov3() -> Any:
-    from yolov3 import yolov3 as model
-
-    return torch.jit.script(model()).inlined_graph
+    return torch.jit.script(models.yolov3()[0]).inlined_graph
 
 
 def bert() -> Any:
-    from bert import bert as model
-    from bert import tokens
-
-    return _traced(model(layers=3, hidden=32), tokens(2, 8))
+    return _traced(*models.bert(3, 32, (2, 8)))
 
 
 def gpt2() -> Any:
-    from transformers import GPT2Config, GPT2Model
-
-    class Plain(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = GPT2Model(GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=3, n_head=2))
-
-        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-            return self.model(tokens, use_cache=False, return_dict=False)[0]
-
-    return _traced(Plain(), torch.randint(0, 50, (1, 8)))
+    return _traced(*models.gpt2(3, 16, (1, 8), 50, 16))
 
 
 def lstm() -> Any:
@@ -190,7 +177,7 @@ class Attention(nn.Module):
 
 def encoder_layers() -> Any:
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-    return _traced(nn.TransformerEncoder(layer, 3, enable_nested_tensor=False), torch.rand(2, 5, 16), train=True)
+    return _traced(nn.TransformerEncoder(layer, 3, enable_nested_tensor=False), (torch.rand(2, 5, 16),), train=True)
 
 
 def greedy_decoder() -> Any:
@@ -224,7 +211,7 @@ MODELS: Final[Mapping[str, Callable[[], Any]]] = {
 }  # fmt: skip
 
 
-def _traced(model: nn.Module, *arguments: torch.Tensor, train: bool = False) -> Any:
+def _traced(model: nn.Module, arguments: tuple[torch.Tensor, ...], *, train: bool = False) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a trace keeps one path is what is wanted here
         return torch.jit.trace(model.train(train), arguments, check_trace=False).inlined_graph

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from tests.analysis.alias.test_execution import ours, theirs  # noqa: E402
+from tests.analysis.alias.judge import same_in_torch  # noqa: E402
 from tests.case_answers import ask, questions  # noqa: E402
 from tests.conftest import Sections, read_sections  # noqa: E402
 
@@ -68,7 +68,7 @@ def test_torch_runs_the_graph_wrongly(case: Sections) -> None:
 def test_torchs_db_denies_what_happens(case: Sections) -> None:
     graph, torch_graph = irs.parse(case["input"]), torch._C.parse_ir(case["input"])
     db, torch_db = irs.AliasDb(graph), torch_graph.alias_db()
-    other = dict(zip(ours(graph.body), theirs(torch_graph), strict=True))
+    other = same_in_torch(graph, torch_graph)
     answers = [
         (bool(ask(db, question, names)), theirs_to(question)(torch_db, *(other[graph.value(name)] for name in names)))
         for question, names in questions(case["questions"])

@@ -13,7 +13,7 @@ import pytest
 
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.text.parser import parse
-from tests.analysis.alias.test_execution import ours, theirs, torch
+from tests.analysis.alias.judge import same_in_torch, torch
 
 pytestmark = pytest.mark.torch
 
@@ -187,7 +187,7 @@ def test_our_answer_is_right(row: Row) -> None:
 def test_torch_answers_no_better_without_a_reason(row: Row) -> None:
     question, *names = row.question.split()
     graph, torch_graph = parse(row.text), torch._C.parse_ir(row.text, parse_tensor_constants=True)
-    same = dict(zip(ours(graph.body), theirs(torch_graph), strict=True))
+    same = same_in_torch(graph, torch_graph)
     found = getattr(torch_graph.alias_db(), question)(*(same[graph.value(name)] for name in names))
     assert found == row.torch
     assert not row.right or found or row.why

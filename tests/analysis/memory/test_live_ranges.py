@@ -15,7 +15,7 @@ from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes  # 
 from irscope.ir.core import Graph, Node  # noqa: E402
 from irscope.runtime.arrays.torch import TorchLibrary  # noqa: E402
 from irscope.runtime.program.code import flatten  # noqa: E402
-from tests.analysis.alias.test_execution import arguments, flat  # noqa: E402
+from tests.analysis.alias.judge import arguments, flat  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch

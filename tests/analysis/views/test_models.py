@@ -9,57 +9,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from irscope.ir import Graph, Value  # noqa: E402
-from tests.analysis.alias.eager import _Run  # noqa: E402
+from irscope.ir import Graph, TensorType  # noqa: E402
+from tests.analysis.alias.eager import run  # noqa: E402
+from tests.benchmarks import models  # noqa: E402
 from tests.random_programs.view_chains import addresses  # noqa: E402
 
 pytestmark = pytest.mark.torch
-
-
-class _Storages(_Run):
-    """Runs a graph and keeps every tensor that a name had."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.had: dict[Value, list[Any]] = {}
-
-    def bind(self, value: Value, thing: Any) -> None:
-        super().bind(value, thing)
-        if isinstance(thing, torch.Tensor):
-            self.had.setdefault(value, []).append(thing)
-
-
-def bert() -> tuple[Any, tuple[Any, ...]]:
-    from transformers import BertConfig, BertModel
-
-    config = BertConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
-    return _first_result(BertModel(config)), (torch.randint(0, 50, (2, 8)),)
-
-
-def gpt2() -> tuple[Any, tuple[Any, ...]]:
-    from transformers import GPT2Config, GPT2Model
-
-    config = GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2, use_cache=False)
-    return _first_result(GPT2Model(config)), (torch.randint(0, 50, (1, 8)),)
-
-
-def vit() -> tuple[Any, tuple[Any, ...]]:
-    from transformers import ViTConfig, ViTModel
-
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "image_size": 16}
-    return _first_result(ViTModel(ViTConfig(patch_size=8, **sizes))), (torch.randn(1, 3, 16, 16),)
-
-
-def _first_result(model: Any) -> Any:
-    class Plain(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, given: Any) -> Any:
-            return self.model(given, return_dict=False)[0]
-
-    return Plain().eval()
 
 
 def resnet_channels_last() -> tuple[Any, tuple[Any, ...]]:
@@ -88,23 +43,6 @@ def resnet_channels_last() -> tuple[Any, tuple[Any, ...]]:
     return Net().eval().to(memory_format=torch.channels_last), (images,)
 
 
-def unet() -> tuple[Any, tuple[Any, ...]]:
-    class Net(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.down = torch.nn.Conv2d(3, 8, 3, padding=1)
-            self.deep = torch.nn.Conv2d(8, 8, 3, padding=1)
-            self.up = torch.nn.ConvTranspose2d(8, 8, 2, stride=2)
-            self.out = torch.nn.Conv2d(16, 1, 1)
-
-        def forward(self, x: Any) -> Any:
-            skip = torch.relu(self.down(x))
-            deep = torch.relu(self.deep(torch.nn.functional.max_pool2d(skip, 2)))
-            return self.out(torch.cat([skip, self.up(deep)], 1))
-
-    return Net().eval(), (torch.randn(1, 3, 16, 16),)
-
-
 def yolov3_decoder() -> tuple[Any, tuple[Any, ...]]:
     """What the detector makes of the feature maps of its three scales, written in place into slices."""
 
@@ -127,17 +65,18 @@ def compared(model: Any, arguments: tuple[Any, ...]) -> tuple[Graph, int, int]:
     """The graph, how many tensors were compared, and how many lie in views whose bytes are known."""
     graph = irs.load(model, *arguments)
     va = irs.ViewAliases(graph)
-    run = _Storages()
     given = iter(arguments)
-    with torch.no_grad():
-        run.block(graph.body, [graph.bound[v] if v in graph.bound else next(given) for v in graph.inputs], {})
+    had: dict[Any, list[Any]] = {}
+    for value, thing in run(graph, [graph.bound[v] if v in graph.bound else next(given) for v in graph.inputs]).bound:
+        if isinstance(thing, torch.Tensor):
+            had.setdefault(value, []).append(thing)
     count = known = 0
-    for value, tensors in run.had.items():
+    for value, tensors in had.items():
         if value not in va._placements.of or not va.is_decided(value):
             continue
         root = va.root(value)
         assert root is not None
-        (tensor,), (whole,) = tensors, run.had[root]
+        (tensor,), (whole,) = tensors, had[root]
         same = tensor.untyped_storage()._cdata == whole.untyped_storage()._cdata
         assert same == (va.kind(value) == "view" or root is value)
         count += 1
@@ -146,19 +85,23 @@ def compared(model: Any, arguments: tuple[Any, ...]) -> tuple[Graph, int, int]:
             known += 1
             assert frozenset(b for r in covered.runs() for b in range(*r)) == addresses(tensor, whole), graph.names[value]
         if va.kind(value) == "copy":
-            others = [t for v, ts in run.had.items() for t in ts if va.root(v) is not value]
+            others = [t for v, ts in had.items() for t in ts if va.root(v) is not value]
             assert not any(t.untyped_storage()._cdata == tensor.untyped_storage()._cdata for t in others), graph.names[value]
     return graph, count, known
 
 
+MODELS = {
+    "bert": lambda: models.bert(2, 32, (2, 8)), "gpt2": lambda: models.gpt2(2, 16, (1, 8), 50, 16, use_cache=False),
+    "vit": lambda: models.vit(2, 32, size=16, batch=1), "unet": lambda: models.unet(8, 16),
+    "resnet in channels-last": resnet_channels_last, "decoder of yolov3": yolov3_decoder,
+}  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "model",
-    [*(pytest.param(model, marks=pytest.mark.long) for model in (bert, gpt2, vit)), resnet_channels_last, unet, yolov3_decoder],
-    ids=lambda model: model.__name__,
-)
-def test_a_model_lies_as_in_an_eager_run(model: Any) -> None:
-    graph, count, known = compared(*model())
-    tensors = sum(type(v.type).__name__ == "TensorType" for v in graph.values())
-    print(f"{model.__name__}: {count} of {tensors} tensors decided, bytes of {known} views")
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in ("bert", "gpt2", "vit"))) for name in MODELS])
+def test_a_model_lies_as_in_an_eager_run(name: str) -> None:
+    model, arguments = MODELS[name]()
+    graph, count, known = compared(model.eval(), arguments)
+    tensors = sum(isinstance(value.type, TensorType) for value in graph.values())
+    print(f"{name}: {count} of {tensors} tensors decided, bytes of {known} views")
     assert count > 0.95 * tensors

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import sys
 from math import log10
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -124,10 +122,6 @@ def test_languages_without_memory_lie_row_by_row() -> None:
     assert kinds(va, graph.names[graph.outputs[0]]) == ["view"]
 
 
-def kinds_of_module(va: irs.ViewAliases, *names: str) -> list[str]:
-    return [va.kind(name) if va.is_decided(name) else "open" for name in names]
-
-
 def onnx_model(onnx: Any) -> Any:
     helper, types = onnx.helper, onnx.TensorProto
 
@@ -154,8 +148,8 @@ def onnx_model(onnx: Any) -> Any:
 def test_symbolic_extents_of_onnx() -> None:
     onnx = pytest.importorskip("onnx")
     va = irs.ViewAliases(irs.load(onnx_model(onnx)))
-    assert kinds_of_module(va, "heads", "turned", "back", "flat", "left", "right", "p", "q") == ["view"] * 8
-    assert kinds_of_module(va, "copied") == ["open"], "a view where n is 1"
+    assert kinds(va, "heads", "turned", "back", "flat", "left", "right", "p", "q") == ["view"] * 8
+    assert kinds(va, "copied") == ["open"], "a view where n is 1"
     assert va.root("flat") is va.graph.value("x")
     assert str(va.layout("turned")) == "b×4×n×2, strides (8*n, 2, 8, 1), axes in memory order 0 2 1 3"
     assert str(va.bytes("right")) == "20 bytes every 32, b*n times, from byte 12"
@@ -178,7 +172,7 @@ def test_unknown_extents_of_stablehlo() -> None:
         }""")
     )
     turned, back, made = (va.graph.names[value] for value in va.graph.outputs)
-    assert kinds_of_module(va, turned, back, made) == ["view", "view", "copy"]
+    assert kinds(va, turned, back, made) == ["view", "view", "copy"]
     assert va.root(back) is va.graph.inputs[0]
     assert va.layout(turned).strides == (48, 1, 8)
     assert va.layout(back).strides == (48, 8, 1)
@@ -202,7 +196,7 @@ def test_parts_and_regroupings_of_unknown_extents_of_stablehlo() -> None:
         }""")
     va = irs.ViewAliases(graph)
     left, right, flat, _ = (graph.names[value] for value in graph.outputs)
-    assert kinds_of_module(va, left, right, flat) == ["view"] * 3
+    assert kinds(va, left, right, flat) == ["view"] * 3
     assert all(va.root(name) is graph.inputs[0] for name in (left, right, flat))
     assert not va.overlaps(left, right)
     assert va.overlaps(left, flat)
@@ -214,9 +208,6 @@ def test_parts_and_regroupings_of_unknown_extents_of_stablehlo() -> None:
             assert np.array_equal(one, other)
         with pytest.raises(irs.errors.RunError, match="narrow"):  # there are no two of them
             run(x[:1])
-
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
 
 
 @pytest.mark.torch

@@ -20,7 +20,7 @@ and merges programs that compute different numbers; here a name is compared by i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -171,60 +171,66 @@ class _Spelling(Protocol):
 def _list_body(body: Body, spelling: _Spelling, out: list[Token], names: Mapping[Value, str] | None = None) -> list[Token]:
     """Adds the block to `out` as tokens, with the `names` of values where they count. A value is the number of its definition, so that
     the k-th definition of one piece corresponds to the k-th of another with the same list: that is their bijection."""
-    out += (spelling.attrs(body.attrs) if body.attrs else _NO_ATTRS), b"{"
+    spelled: Token = spelling.attrs(body.attrs) if body.attrs else _NO_ATTRS
     if body.block is NO_BLOCK:
-        out += ~0, b"}", ~0
+        out += (spelled, b"{", ~0, b"}", ~0)
         return out
+    out += (spelled, b"{")
     number: dict[Value, int] = {}
-    add, known, spell = out.append, spelling.types.get, spelling.type
-
-    def define(values: Sequence[Value]) -> None:
-        add(~len(values))
-        for value in values:
-            number[value] = len(number)
-            add(known(id(value.type)) or spell(value.type))
-            if names is not None:
-                add(prefixed(names.get(value) or value.name or ""))
-
-    def read(values: Sequence[Value]) -> None:
-        try:
-            out.extend((~len(values), *map(number.__getitem__, values)))
-        except KeyError:
-            add(b"!")
-            define([value for value in values if value not in number])
-            read(values)
-
-    define(body.block.params)
+    add, known, spell, number_of = out.append, spelling.types.get, spelling.type, number.__getitem__
+    _define(body.block.params, number, spelling, out, names)
     stack: list[tuple[Block, Iterator[Node]]] = [(body.block, iter(body.block.nodes))]
     while stack:
         block, nodes = stack[-1]
         for node in nodes:
-            add(node.op)
-            read(node.inputs)
-            outputs = node.outputs
-            if node.attrs is EMPTY:  # most nodes, for which this loop is what sorting a program costs
-                add(_NO_ATTRS)
-                inner = node.blocks
+            inputs, outputs = node.inputs, node.outputs
+            try:  # this loop is what sorting a program costs: most nodes need no call
+                out += (node.op, ~len(inputs), *map(number_of, inputs))
+            except KeyError:
+                _define_outer(inputs, number, spelling, out, names)
+                out += (node.op, ~len(inputs), *map(number_of, inputs))
+            if node.attrs is EMPTY:
+                spelled, inner = _NO_ATTRS, node.blocks
             else:
                 attrs, inner = attrs_of(node), inner_blocks(node)
-                add(spelling.attrs(attrs) if attrs else _NO_ATTRS)
-            if len(outputs) == 1 and names is None:  # as `define` does it, without a call
+                spelled = spelling.attrs(attrs) if attrs else _NO_ATTRS
+            if len(outputs) == 1 and names is None:  # as `_define` does it
                 number[outputs[0]] = len(number)
-                out += ~1, known(id(outputs[0].type)) or spell(outputs[0].type)
+                out += (spelled, ~1, known(id(outputs[0].type)) or spell(outputs[0].type))
             else:
-                define(outputs)
+                add(spelled)
+                _define(outputs, number, spelling, out, names)
             if inner:
                 stack.extend((nested, iter(nested.nodes)) for nested in reversed(inner))
-                out += b"[", ~len(inner)
+                out += (b"[", ~len(inner))
                 for nested in inner:
                     add(b"{")
-                    define(nested.params)
+                    _define(nested.params, number, spelling, out, names)
                 break
         else:
             stack.pop()
             add(b"}")
-            read(block.returns)
+            if not number.keys() >= set(block.returns):
+                _define_outer(block.returns, number, spelling, out, names)
+            out += (~len(block.returns), *map(number_of, block.returns))
     return out
+
+
+def _define(
+    values: Collection[Value], number: dict[Value, int], spelling: _Spelling, out: list[Token], names: Mapping[Value, str] | None
+) -> None:
+    out.append(~len(values))
+    for value in values:
+        number[value] = len(number)
+        out.append(spelling.types.get(id(value.type)) or spelling.type(value.type))
+        if names is not None:
+            out.append(prefixed(names.get(value) or value.name or ""))
+
+
+def _define_outer(values: Iterable[Value], number: dict[Value, int], *rest: Any) -> None:
+    """Numbers the values from outside the piece where they are first read."""
+    rest[1].append(b"!")
+    _define(dict.fromkeys(value for value in values if value not in number), number, *rest)
 
 
 _op: Final = lru_cache(maxsize=1 << 12)(prefixed)
@@ -239,7 +245,7 @@ def _join(tokens: Iterable[Token]) -> bytes:
     return b"".join(spelled)
 
 
-_NO_ATTRS: Final = spell_attrs({})
+_NO_ATTRS: Final[Token] = spell_attrs({})
 
 
 class _InFull:

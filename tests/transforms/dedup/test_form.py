@@ -12,7 +12,7 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Block, Graph, Module, Node, Symbol
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import INT, TENSOR, ClassType, ListType, TensorType
-from irscope.transforms.dedup import fingerprint, has_stable_fingerprint, pieces_of
+from irscope.transforms.dedup import Piece, fingerprint, has_stable_fingerprint, pieces_of
 from irscope.transforms.dedup.form import Keys
 from irscope.transforms.dedup.matching import match
 from tests.random_programs.graphs import random_program
@@ -20,7 +20,10 @@ from tests.random_programs.graphs import random_program
 
 def agree(module: Module) -> bool:
     """Whether keys and proofs say the same of the two graphs or modules; gives what they say."""
-    left, right = pieces_of(module)[0].values()
+    return agree_on(*pieces_of(module)[0].values())
+
+
+def agree_on(left: Piece, right: Piece) -> bool:
     keys = Keys()
     ours, theirs = keys.key(left), keys.key(right)
     proved = match(left, right, "alpha") is not None
@@ -99,6 +102,21 @@ def test_keys_ignore_names_of_roots_but_not_names_from_outside() -> None:
     assert not agree(both(executable("F", "h", other="h"), executable("G", "k", other="k")))
     private = pieces_of(both(executable("F", "h", other="h"), executable("G", "h", other="h")))[0]
     assert all(Keys().key(piece) is None for piece in private.values())
+
+
+def test_an_outer_value_that_is_read_twice_at_once_is_one_value() -> None:
+    graph = irs.parse("""graph(%x : Float(4), %c : bool):
+  %r : Float(4) = prim::If(%c)
+    block0():
+      %q : Float(4) = aten::mul(%x, %x)
+      %y : Float(4) = aten::exp(%q)
+      -> (%y)
+    block1():
+      %p : Float(4) = aten::mul(%x, %x)
+      %z : Float(4) = aten::exp(%x)
+      -> (%z)
+  return (%r)""")
+    assert not agree_on(*(Piece(f"{number}", block, graph, {}) for number, block in enumerate(graph.node("r").blocks)))
 
 
 def test_equal_types_of_different_objects_have_one_number() -> None:

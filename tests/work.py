@@ -1,11 +1,13 @@
-"""How much work a function does, counted in calls of Python and C functions: the same on every machine, unlike seconds."""
+"""How much work a function does, counted in calls of Python and C functions (the same on every machine, unlike seconds); long runs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
+
+import pytest
 
 
 def calls_made(function: Callable[[], object]) -> int:
@@ -23,3 +25,13 @@ def calls_made(function: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+def long(cases: Iterable[Any]) -> list[Any]:
+    """Cases of a parametrised test that only a long run tries."""
+    return [pytest.param(case, marks=pytest.mark.long) for case in cases]
+
+
+def blocks(first: int, count: int, size: int) -> list[range]:
+    """So many ranges of this size, one after the other."""
+    return [range(start, start + size) for start in range(first, first + count * size, size)]

@@ -296,38 +296,22 @@ _NONE: Final[list[int]] = []
 class Partition:
     """Groups of the nodes 0 … n-1, initially one each; a group is identified by the number of one of its nodes.
 
-    >>> parts = Partition([[1, 2], [2], []])  # 0 → 1 → 2 and 0 → 2
+    >>> parts = Partition([[], [0], [0, 1]])  # 0 → 1 → 2 and 0 → 2
     >>> parts.merge(0, 2)                     # 1 would have to run inside the group
     [0, 1, 2]
     >>> parts.merge(0, 1), parts.merge(1, 2), parts.schedule()
     ([], [], [[0, 1, 2]])
     """
 
-    def __init__(self, successors: Sequence[Sequence[int]]) -> None:
-        """`successors[u]`: the nodes that must come after `u`, all greater than `u`."""
-        size = len(successors)
-        before: list[list[int]] = [[] for _ in range(size)]
-        for node, targets in enumerate(successors):
-            for target in targets:
-                assert node < target, "dependences follow program order"
-                before[target].append(node)
-        self._start([list(targets) for targets in successors], before)
-
-    @classmethod
-    def behind(cls, predecessors: Sequence[Sequence[int]]) -> Partition:
-        """Build a partition from the nodes that must come before each node, instead of after it."""
-        after: list[list[int]] = [[] for _ in predecessors]
+    def __init__(self, predecessors: Sequence[Sequence[int]]) -> None:
+        """`predecessors[v]`: the nodes that must come before `v`, all less than `v`."""
+        size = len(predecessors)
+        self._before = [list(sources) for sources in predecessors]
+        self._after: list[list[int]] = [[] for _ in range(size)]
         for node, sources in enumerate(predecessors):
             for source in sources:
                 assert source < node, "dependences follow program order"
-                after[source].append(node)
-        parts = cls.__new__(cls)
-        parts._start(after, [list(sources) for sources in predecessors])
-        return parts
-
-    def _start(self, after: list[list[int]], before: list[list[int]]) -> None:
-        size = len(after)
-        self._after, self._before = after, before
+                self._after[source].append(node)
         self._parent = list(range(size))
         self._members = [[node] for node in range(size)]
         self._line = OrderedList(size)

@@ -65,7 +65,7 @@ def _written_type(hint: Any) -> type | None:
     return next((kind for kind in kinds if kind in (bool, int, float, str)), None)
 
 
-_ALL: Final = (
+PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     Pass("fold-constants", "replaces known numbers by constants, and decided ifs by their branch", "cleanup.fold:fold_constants"),
     Pass(
         "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
@@ -99,9 +99,7 @@ _ALL: Final = (
     Pass("dedup", "gives fusion groups of one class one body, with the numbers that differ as parameters", "dedup.rewrite:merge_groups"),
     Pass("normal-form", "puts nodes, operands and constants into a canonical order", "dedup.rewrite:normal_form"),
     Pass("dce", "removes nodes without effects whose results are unused", "cleanup.fold:remove_dead_nodes"),
-)  # fmt: skip
-
-PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in _ALL}
+)}  # fmt: skip
 """All passes by name, in the order in which one would usually run them."""
 
 

@@ -59,7 +59,7 @@ class BlockSlices:
     @cached_property
     def partition(self) -> Partition:
         """The groups as merged, before any node leaves."""
-        return Partition.behind(self.ties.before)
+        return Partition(self.ties.before)
 
     @property
     def settled(self) -> Partition:
@@ -107,7 +107,7 @@ class BlockSlices:
         """The groups after only the first `count` merges: nodes not merged yet are single, so no cycle can close."""
         if count >= len(self.decided):
             return self.settled
-        made = Partition.behind(self.ties.before)
+        made = Partition(self.ties.before)
         for nodes in self.decided[:count]:
             for index in nodes[1:]:
                 path = made.merge(nodes[0], index)
@@ -141,7 +141,7 @@ class BlockSlices:
             is_changed |= len(members) > 1 and (len(staying) < len(members) or len(staying) < self.threshold)
         if not is_changed:
             return
-        self._settled = settled = Partition.behind(self.ties.before)
+        self._settled = settled = Partition(self.ties.before)
         for group in kept:
             for index in group[1:]:
                 path = settled.merge(group[0], index)

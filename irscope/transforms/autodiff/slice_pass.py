@@ -32,18 +32,18 @@ from irscope.transforms.grouping import (
 # Builds the next graph from slices: each group becomes one `prim::DifferentiableGraph` with the members in its block.
 
 
+@dataclass(slots=True)
 class Sliced:
     """The graph with its subgraphs, and where each node and value is in it."""
 
-    def __init__(self, rules: GradientRules) -> None:
-        self.graph: Graph = rules.graph
-        self.edits: tuple[Edit, ...] = ()
-        self.group_of: dict[Node, Node] = {}
-        """The subgraph of each node of the old graph that is in one."""
-        self.outside_of: dict[Value, Value] = {}
-        """Maps parameters and results of the subgraphs' blocks to the outside values that they represent."""
-        self.gone: set[Value] = set()
-        """Constants that were used only by subgraphs, which now have copies."""
+    graph: Graph
+    edits: tuple[Edit, ...] = ()
+    group_of: dict[Node, Node] = field(default_factory=dict)
+    """The subgraph of each node of the old graph that is in one."""
+    outside_of: dict[Value, Value] = field(default_factory=dict)
+    """Maps parameters and results of the subgraphs' blocks to the outside values that they represent."""
+    gone: set[Value] = field(default_factory=set)
+    """Constants that were used only by subgraphs, which now have copies."""
 
 
 class Slicer:
@@ -61,7 +61,7 @@ class Slicer:
         Values that leave a group, and values that are only read inside, stay the same Values; inside, new Values represent
         the group's inputs and the values that leave it.
         """
-        done = Sliced(self.rules)
+        done = Sliced(self.rules.graph)
         scheduled: dict[Block, list[Node]] = {}
         merged: dict[Block, list[Edit]] = {}
         for plan in self.plans:

@@ -22,6 +22,7 @@ from irscope.ir import (
     constant_value,
 )
 from irscope.ops.registry import bind, schema_of
+from irscope.ops.traits import UNPACKS
 from irscope.ops.type_rules import is_contiguous, is_integral, static_shape
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.cse import EscapeInfo
@@ -166,23 +167,20 @@ def _drops_nothing(site: Site) -> Equals:
 def _taken_out_of_a_tuple(site: Site) -> Equals:
     """An element of a tuple is the value that it was built from, as tuples never change."""
     made = site.inner("prim::TupleConstruct")
-    if made is None:
-        return None
-    if site.node.op == "prim::TupleUnpack":
-        return made[1]
-    index = site.constant(site.operands[1])
-    return (made[1][index],) if isinstance(index, int) and -len(made[1]) <= index < len(made[1]) else None
+    return None if made is None else _elements_taken(site, made[1])
 
 
 def _taken_out_of_a_list(site: Site) -> Equals:
     """An element of a list that is never written is the value that it was built from."""
     made = site.inner("prim::ListConstruct")
-    if made is None or site.is_written(made[0].output):
-        return None
-    if site.node.op == "prim::ListUnpack":
-        return made[1] if len(made[1]) == len(site.node.outputs) else None
+    return None if made is None or site.is_written(made[0].output) else _elements_taken(site, made[1])
+
+
+def _elements_taken(site: Site, elements: tuple[Value, ...]) -> Equals:
+    if site.node.op in UNPACKS:
+        return elements if len(elements) == len(site.node.outputs) else None
     index = site.constant(site.operands[1])
-    return (made[1][index],) if isinstance(index, int) and -len(made[1]) <= index < len(made[1]) else None
+    return (elements[index],) if isinstance(index, int) and -len(elements) <= index < len(elements) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -174,15 +174,12 @@ def _with_copies(graph: Graph, group: Node, nodes: Sequence[Node]) -> Node:
             returns.append(inside[value])
     for node in nodes:
         constant = graph.producer[node.inputs[1]]
-        code = make_value(new_id(), constant.output.type, constant.output.name)
         made = make_value(new_id(), node.output.type, node.output.name)
-        place = (), node.location, node.scope
-        body.append(make_node(new_id(), constant.op, (), (code,), constant.attrs, *place))
-        body.append(make_node(new_id(), node.op, (inside[node.inputs[0]], code), (made,), node.attrs, *place))
+        body += copied_as(inside[node.inputs[0]], made, constant.attrs["value"], node)
         outputs.append(node.output)
         returns.append(made)
     new = make_block(new_id(), block.params, tuple(body), tuple(returns))
-    return make_node(new_id(), group.op, group.inputs, tuple(outputs), group.attrs, (new,), group.location, group.scope)
+    return replace(group, id=new_id(), outputs=tuple(outputs), blocks=(new,))
 
 
 # Converts a program's two-dimensional convolutions, and the tensors between them, to the channels-last layout.
@@ -338,14 +335,14 @@ def _with_layout_copies(graph: Graph, formats: Mapping[Node, int]) -> tuple[Grap
             copy = make_value(new_id(), laid, f"{source.name or 'x'}_{'last' if format == _LAST else 'rows'}")
             copies[source, format] = copy
             entrances[copy] = laid
-            new = _copy(source, copy, format, node)
-        inputs = (copies[source, format], *node.inputs[1:])
-        new.append(make_node(new_id(), node.op, inputs, node.outputs, node.attrs, (), node.location, node.scope))
+            new = copied_as(source, copy, format, node)
+        new.append(replace(node, id=new_id(), inputs=(copies[source, format], *node.inputs[1:])))
         rewriter.replace_node(node, new, reason=reason)
     return rewriter.finish(), rewriter.edits, entrances
 
 
-def _copy(source: Value, copy: Value, format: int, like: Node) -> list[Node]:
+def copied_as(source: Value, copy: Value, format: int, like: Node) -> list[Node]:
+    """The nodes that copy a value into a memory format, by torch's number of it."""
     code = make_value(new_id(), INT, "memory_format")
     place = (), like.location, like.scope
     constant = make_node(new_id(), "prim::Constant", (), (code,), FrozenDict(value=format), *place)
@@ -441,10 +438,9 @@ def _with_rows(
         inputs = tuple([inner.get(value, value) for value in node.inputs])
         if node in makers or (not made and inputs == node.inputs):
             continue
-        outputs = tuple([inner.get(value, value) for value in node.outputs])
-        new = [make_node(new_id(), node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)]
+        new = [replace(node, id=new_id(), inputs=inputs, outputs=tuple(inner.get(value, value) for value in node.outputs))]
         for value in made:
-            new += _copy(inner[value], rows[value], _ROWS, node)
+            new += copied_as(inner[value], rows[value], _ROWS, node)
         rewriter.replace_node(node, new, reason="the caller gets it row by row, as before")
     for value, row in rows.items():
         rewriter.replace(value, row, reason="the caller gets it row by row, as before")

@@ -7,16 +7,16 @@ those of the weight included, if memory that would be shared is not written, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.analysis.views import Recommendation, ViewAliases
-from irscope.ir import INT, Edit, Graph, Node, Rewriter, TensorType, Value, make_node, make_value, new_id
+from irscope.ir import Edit, Graph, Node, Rewriter, TensorType, Value, make_value, new_id
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import Layout
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup.channels_last import layout_reader, results_of, shared_results
+from irscope.transforms.cleanup.channels_last import copied_as, layout_reader, results_of, shared_results
 
 _CHANNELS_LAST: Final = {4: 2, 5: 3}
 """Torch's number of the memory format, by rank."""
@@ -134,18 +134,12 @@ def _with_weight_last(graph: Graph, node: Node) -> tuple[Graph, tuple[Edit, ...]
     type = shapes_of(graph).type(weight)
     assert isinstance(type, TensorType)
     rewriter = Rewriter(graph)
-    code = make_value(new_id(), INT, "memory_format")
     last = make_value(new_id(), TensorType(type.dtype, type.shape, device=type.device), f"{weight.name or 'weight'}_last")
-    reason = "its result is channels last then"
-    place = (), node.location, node.scope
-    number = {"value": _CHANNELS_LAST[len(type.shape or ())]}
-    constant = make_node(new_id(), "prim::Constant", (), (code,), FrozenDict(number), *place)
-    copy = make_node(new_id(), "aten::contiguous", (weight, code), (last,), EMPTY, *place)
-    inputs = (node.inputs[0], last, *node.inputs[2:])
-    read = make_node(new_id(), node.op, inputs, node.outputs, node.attrs, *place)
-    rewriter.replace_node(node, [constant, copy, read], reason=reason)
+    copies = copied_as(weight, last, _CHANNELS_LAST[len(type.shape or ())], node)
+    read = replace(node, id=new_id(), inputs=(node.inputs[0], last, *node.inputs[2:]))
+    rewriter.replace_node(node, [*copies, read], reason="its result is channels last then")
     after, edits = _with_true_types(rewriter.finish())
-    return after, rewriter.edits + edits, frozenset({code, last})
+    return after, rewriter.edits + edits, frozenset(copy.output for copy in copies)
 
 
 def _with_true_types(graph: Graph) -> tuple[Graph, tuple[Edit, ...]]:
@@ -159,8 +153,7 @@ def _with_true_types(graph: Graph) -> tuple[Graph, tuple[Edit, ...]]:
             has_layout = declared is None or (isinstance(type, TensorType) and type.strides == declared)
             renewed.append(value if has_layout or node.blocks else make_value(new_id(), type, value.name))
         if any(a is not b for a, b in zip(renewed, node.outputs, strict=True)):
-            new = make_node(new_id(), node.op, node.inputs, tuple(renewed), node.attrs, (), node.location, node.scope)
-            rewriter.replace_node(node, [new], reason="its result is channels last now")
+            rewriter.replace_node(node, [replace(node, id=new_id(), outputs=tuple(renewed))], reason="its result is channels last now")
             for a, b in zip(node.outputs, renewed, strict=True):
                 if a is not b:
                     rewriter.replace(a, b, reason="the same elements in another layout")

@@ -235,15 +235,8 @@ class Family:
 def viewed(parent: Member, node: Node) -> Member:
     """Returns the member for a view of a member."""
     takes_all = node.op in INVERSES
-    return Member(
-        parent.family,
-        node.output,
-        parent,
-        node,
-        parent.depth + 1,
-        is_dense=parent.is_dense and takes_all,
-        is_part=parent.is_part or not takes_all,
-    )
+    is_dense, is_part = parent.is_dense and takes_all, parent.is_part or not takes_all
+    return Member(parent.family, node.output, parent, node, parent.depth + 1, is_dense, is_part)
 
 
 _MOST_VIEWS: Final = 16

@@ -68,7 +68,7 @@ class _Name:
 
 
 @dataclass(slots=True)
-class Frame:
+class _Frame:
     """A block that is being rewritten."""
 
     block: Block
@@ -79,15 +79,47 @@ class Frame:
     names: list[tuple[Member, _Name | None]] = field(default_factory=list)
 
 
-class Names:
-    """The names at the walk's current place in the program; new nodes are added to the open block."""
+@dataclass(slots=True)
+class _Open:
+    """A node whose blocks are being rewritten."""
+
+    node: Node
+    inputs: tuple[Value, ...]
+    blocks: list[Block] = field(default_factory=list)
+
+
+def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
+    """The graph after the plan, and the edits; linear in the graph and in the carried values."""
+    walk = _Walk(plan)
+    for step in steps(graph):
+        if step.kind == "enter":
+            walk.enter(step.node, step.block)
+        elif step.kind == "leave":
+            walk.leave(step.node)
+        elif step.kind == "done":
+            walk.close()
+        elif step.node is not None:
+            walk.node(step.node)
+    body = walk.body
+    assert body is not None
+    if walk.false is not None:
+        constant = make_node(new_id(), "prim::Constant", (), (walk.false,), FrozenDict(value=0), (), None, "")
+        walk.edits.append(Created(constant, "the copies are not asynchronous (non_blocking is False)"))
+        body = make_block(body.id, body.params, (constant, *body.nodes), body.returns)
+    return (graph if body is graph.body else replace(graph, body=body)), walk.edits
+
+
+class _Walk:
+    """The state of one walk, with the names at its current place in the program; new nodes are added to the open block."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.edits: list[Edit] = []
         self.false: Value | None = None
         """The `non_blocking` argument of all copies, once one is needed."""
-        self._frames: list[Frame] = []
+        self.body: Block | None = None
+        self._open: list[_Open] = []
+        self._frames: list[_Frame] = []
         self._version: dict[Family, Value] = {}
         self._names: dict[Member, _Name] = {}
         self._rounds = 0
@@ -147,10 +179,8 @@ class Names:
         return names
 
     def _touch(self, values: Iterable[Value]) -> None:
-        for value in values:
-            member = self.plan.members.get(value)
-            if member is not None:
-                self._touched[member.family] += 1
+        members = map(self.plan.members.get, values)
+        self._touched.update(member.family for member in members if member is not None)
 
     def _epoch(self, family: Family) -> tuple[int, int]:
         return self._rounds, self._touched[family]
@@ -212,49 +242,10 @@ class Names:
             self._set_name(member, here, is_view=True)
         return here
 
-
-@dataclass(slots=True)
-class _Open:
-    """A node whose blocks are being rewritten."""
-
-    node: Node
-    inputs: tuple[Value, ...]
-    blocks: list[Block] = field(default_factory=list)
-
-
-def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
-    """The graph after the plan, and the edits; linear in the graph and in the carried values."""
-    walk = _Walk(plan)
-    for step in steps(graph):
-        if step.kind == "enter":
-            walk.enter(step.node, step.block)
-        elif step.kind == "leave":
-            walk.leave(step.node)
-        elif step.kind == "done":
-            walk.close()
-        elif step.node is not None:
-            walk.node(step.node)
-    body = walk.body
-    assert body is not None
-    if walk.false is not None:
-        constant = make_node(new_id(), "prim::Constant", (), (walk.false,), FrozenDict(value=0), (), None, "")
-        walk.edits.append(Created(constant, "the copies are not asynchronous (non_blocking is False)"))
-        body = make_block(body.id, body.params, (constant, *body.nodes), body.returns)
-    return (graph if body is graph.body else replace(graph, body=body)), walk.edits
-
-
-class _Walk(Names):
-    """The state of one walk."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self.body: Block | None = None
-        self._open: list[_Open] = []
-
     # Blocks
 
     def enter(self, owner: Node | None, block: Block) -> None:
-        frame = Frame(block, block.params)
+        frame = _Frame(block, block.params)
         self._frames.append(frame)
         if owner is not None and owner.op == "prim::Loop":
             self._rounds += 1
@@ -268,8 +259,7 @@ class _Walk(Names):
         returns = self._handed_out(frame.block.returns)
         returns += tuple(self._version[family] for family in self.plan.carried.get(owner, ())) if owner else ()
         self._frames.pop()
-        for family, version in reversed(frame.versions):
-            self._version[family] = version
+        self._version.update(reversed(frame.versions))
         for member, name in reversed(frame.names):
             if name is None:
                 del self._names[member]
@@ -432,7 +422,7 @@ def _with(node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blo
     return make_node(node.id, node.op, inputs, outputs, node.attrs, blocks, node.location, node.scope)
 
 
-def _same_or_new(frame: Frame, returns: tuple[Value, ...]) -> Block:
+def _same_or_new(frame: _Frame, returns: tuple[Value, ...]) -> Block:
     block = frame.block
     same = len(frame.nodes) == len(block.nodes) and returns == block.returns and frame.params == block.params
     if same and all(new is old for new, old in zip(frame.nodes, block.nodes, strict=True)):

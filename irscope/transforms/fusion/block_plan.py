@@ -377,7 +377,7 @@ class BlockPlan:
         nodes = self.block.nodes
         self.on_merge: Callable[[BlockPlan], None] | None = None
         """Called after each merge."""
-        self.partition = Partition.behind(ties.before)
+        self.partition = Partition(ties.before)
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
         """Why a producer (first) did not join the group of its user (second), as of the last attempt."""
@@ -515,7 +515,7 @@ class BlockPlan:
         Leaving out the merges of small groups, which were legal, cannot close a cycle: a cycle would have to pass through
         a group that is still merged, and it would have been a cycle with the small groups merged, too.
         """
-        parts = Partition.behind(self.ties.before)
+        parts = Partition(self.ties.before)
         for merge in self.kept_merges(min_size)[:merges]:
             parts.unite(merge.producer, merge.consumer)
         return parts.schedule()
@@ -527,8 +527,7 @@ class BlockPlan:
             return domain
         path = self.partition.merge(candidate.producer_index, candidate.consumer_index)
         if path:
-            nodes = tuple(self.block.nodes[index] for index in path)
-            return Refusal("cycle", "fusing them would create a cycle", nodes)
+            return Refusal("cycle", "fusing them would create a cycle", self.nodes(*path))
         self._commit(candidate, domain)
         return None
 

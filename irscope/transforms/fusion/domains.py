@@ -15,7 +15,7 @@ from irscope.analysis.per_graph import once, shapes_of
 from irscope.analysis.shapes import NodeSignature
 from irscope.ir import NOT_CONSTANT, Dim, Graph, Node, Value, count_uses
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
-from irscope.ops.traits import KEEPS_ORDER
+from irscope.ops.traits import JOINS, KEEPS_ORDER, PATCHES
 from irscope.ops.view_steps import Num
 from irscope.transforms.fusion.eligibility import Eligibility, Space, format_space, same_space
 
@@ -193,7 +193,7 @@ class NodeProfiles:
         is_known = self.rules.known
         arguments = tuple(i for i, value in enumerate(node.inputs) if is_known(value) is NOT_CONSTANT)
         profile = NodeProfile(self.domain_of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
-        if form is not None and effect_of(node) == "pure" and not self.rules.joins(node):
+        if form is not None and effect_of(node) == "pure" and node.op not in JOINS:
             self._by_form[form] = profile
         return profile
 
@@ -205,17 +205,8 @@ class NodeProfiles:
         if rules.is_view(node):
             return self.shared_domain(Domain(None, device, "view"))
         axes = rules.axes(node)
-        return self.shared_domain(
-            Domain(
-                rules.space(node),
-                device,
-                "reduction" if axes else "pointwise",
-                axes,
-                rules.parts(node),
-                rules.joins(node),
-                int(rules.patches(node)),
-            )
-        )
+        kind, ends, patches = "reduction" if axes else "pointwise", node.op in JOINS, int(node.op in PATCHES)
+        return self.shared_domain(Domain(rules.space(node), device, kind, axes, rules.parts(node), ends, patches))
 
     def shared_domain(self, domain: Domain) -> Domain:
         """Returns the same object for equal domains."""

@@ -6,7 +6,7 @@ fresh result cannot be distinguished from one that shares an argument's memory. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import mul
@@ -139,24 +139,17 @@ def _tails(shape: Sequence[Dim] | None) -> Iterator[int]:
 
 def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
     """Returns a cut and the node that unpacks its list, given either, if the list has no other use."""
-    cut = node if node.op in CUTS else graph.producer.get(node.inputs[0]) if node.op == "prim::ListUnpack" else None
-    if cut is None or cut.op not in CUTS:
-        return None
-    uses = graph.users.get(cut.output, ())
-    reader = uses[0].user if len(uses) == 1 else None
-    if not isinstance(reader, Node) or reader.op != "prim::ListUnpack":
-        return None
-    return (cut, reader) if graph.block_of[reader] is graph.block_of[cut] else None
+    return _through_list(graph, node, CUTS, frozenset({"prim::ListUnpack"}))
 
 
-def joined_list(graph: Graph, node: Node) -> tuple[Node, Node] | None:
-    """Returns the node that builds a list and the one that joins its tensors, given either, if the list has no other use."""
-    made = node if node.op == "prim::ListConstruct" else graph.producer.get(node.inputs[0]) if node.op in JOINS else None
-    if made is None or made.op != "prim::ListConstruct":
+def _through_list(graph: Graph, node: Node, makers: Set[str], readers: Set[str]) -> tuple[Node, Node] | None:
+    """The node that makes a list and the one that reads it, given either, if the list has no other use and both are of one block."""
+    made = node if node.op in makers else graph.producer.get(node.inputs[0]) if node.op in readers else None
+    if made is None or made.op not in makers:
         return None
     uses = graph.users.get(made.output, ())
     reader = uses[0].user if len(uses) == 1 else None
-    if not isinstance(reader, Node) or reader.op not in JOINS or reader.inputs[0] is not made.output:
+    if not isinstance(reader, Node) or reader.op not in readers or reader.inputs[0] is not made.output:
         return None
     return (made, reader) if graph.block_of[reader] is graph.block_of[made] else None
 
@@ -189,7 +182,7 @@ class _Moving:
     def join_refusal(self, node: Node) -> Refusal | None:
         """Returns why a join cannot be in a kernel; all joined tensors but one must be computed by kernels for it alone, which
         then write them directly to their places."""
-        pair = joined_list(self._rules.graph, node)
+        pair = _through_list(self._rules.graph, node, frozenset({"prim::ListConstruct"}), JOINS)
         if pair is None:
             what = (
                 "works on containers"
@@ -374,14 +367,6 @@ class Eligibility:
         """Whether a node that kernels see through copies where it runs by itself, as `contiguous` of a transposed tensor does."""
         return node.op in MAY_COPY and not self.db.may_alias(node.inputs[0], node.outputs[0])
 
-    def joins(self, node: Node) -> bool:
-        """Whether a node that qualifies joins tensors, which a kernel does only at its end."""
-        return node.op in JOINS
-
-    def patches(self, node: Node) -> bool:
-        """Whether a node that qualifies replaces a range of a tensor."""
-        return node.op in PATCHES
-
     def axes(self, node: Node) -> tuple[int, ...]:
         """The axes along which a node that qualifies reduces its first tensor; empty for most nodes."""
         return () if self.refusal(node) else self._axes.get(node, ())
@@ -424,9 +409,8 @@ class Eligibility:
 
     def _judge(self, node: Node) -> Refusal | None:
         if node.op == "prim::Constant":
-            return Refusal(
-                "not-pointwise", f"{self.name(node.output)} is a constant, which is copied into each group that uses it", (node,)
-            )
+            what = f"{self.name(node.output)} is a constant, which is copied into each group that uses it"
+            return Refusal("not-pointwise", what, (node,))
         if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
             return self._moving.join_refusal(node)
         if self.is_view(node):

@@ -26,6 +26,7 @@ from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
 from irscope.transforms.fusion.eligibility import unpacked_cut
 from irscope.transforms.fusion.planning import fusible_blocks
 from irscope.transforms.grouping import (
+    Constant,
     Identity,
     Partition,
     leaving_values,
@@ -61,6 +62,7 @@ class Groups:
         self._min_size = max(min_size, 2)
         self._identity: dict[Node, Identity] = {}
         self._made: dict[tuple[Node, int], Node] = {}
+        self._constant = _copies_of(profiles.rules.known)
 
     def carry_out(self) -> Grouped:
         """The graph after all merges; groups of fewer than `min_size` nodes are not built."""
@@ -118,9 +120,15 @@ class Groups:
     def _is_known(self, value: Value) -> bool:
         return self._profiles.rules.known(value) is not NOT_CONSTANT
 
-    def _constant(self, value: Value, copy: Value, user: Node) -> Node | None:
-        payload = self._profiles.rules.known(value)
+
+def _copies_of(known: Callable[[Value], Any]) -> Constant:
+    """Copies the numbers that are known into a group."""
+
+    def constant(value: Value, copy: Value, user: Node) -> Node | None:
+        payload = known(value)
         return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
+
+    return constant
 
 
 def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
@@ -194,7 +202,7 @@ def _placed(
     views = {node: index for index, node in enumerate(block.nodes) if _never_copies(graph, node)}
     if len(views) < 2:
         return [], edits
-    partition = Partition.behind(dependences(graph, block).before)
+    partition = Partition(dependences(graph, block).before)
     for node, index in views.items():
         producer = graph.producer.get(node.inputs[0])
         if producer in views:
@@ -205,7 +213,8 @@ def _placed(
         if sum(node.op != "prim::ListUnpack" for node in members) < 2 or _cut_apart(graph, members):
             placed += members
             continue
-        group = _group(members, known, readings)
+        leaving = leaving_values(members, readings)
+        group = outline_nodes("prim::FusionGroup", members, leaving, _copies_of(known), attrs=FrozenDict(kind="view"))
         group_of.update(dict.fromkeys(members, group))
         names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
         edits.append(Merged(tuple(members), group, f"only views lie between its inputs and {names}", rule="view"))
@@ -225,17 +234,6 @@ def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
     inside = set(members)
     pairs = (unpacked_cut(graph, node) for node in members if node.op in CUTS or node.op == "prim::ListUnpack")
     return any(pair is None or not inside.issuperset(pair) for pair in pairs)
-
-
-def _group(members: Sequence[Node], known: Callable[[Value], Any], readings: Mapping[Value, int]) -> Node:
-    """Build one group node that runs the members; values that leave it stay the same Values."""
-
-    def constant(value: Value, copy: Value, user: Node) -> Node | None:
-        payload = known(value)
-        return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
-
-    attrs: FrozenDict[str, str] = FrozenDict(kind="view")
-    return outline_nodes("prim::FusionGroup", members, leaving_values(members, readings), constant, attrs=attrs)
 
 
 # Gives each max pooling a kernel of its own, which writes only its result.
@@ -265,6 +263,7 @@ def group_pools(graph: Graph) -> PassRecord:
     passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
     """
     shapes, remarks = shapes_of(graph), list[Remark]()
+    constant = _copies_of(shapes.known)
     scheduled: dict[Block, Sequence[Node]] = {}
     merged: dict[Block, list[Edit]] = {}
     for block in fusible_blocks(graph):
@@ -275,7 +274,7 @@ def group_pools(graph: Graph) -> PassRecord:
                 if why_not:
                     remarks.append(Remark("missed", "pool-kernel", node, why_not, (node.inputs[0],)))
                 else:
-                    groups[node] = _group_pool_kernels(node, shapes)
+                    groups[node] = outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind="pointwise"))
                     remarks.append(Remark("passed", "pool-kernel", node, _saved(node, shapes), (node.inputs[0],)))
         if groups:
             scheduled[block] = [groups.get(node, node) for node in block.nodes]
@@ -285,26 +284,13 @@ def group_pools(graph: Graph) -> PassRecord:
     return PassRecord("group-pools", graph, after, edits, tuple(remarks))
 
 
-def _group_pool_kernels(node: Node, shapes: Shapes) -> Node:
-    def constant(value: Value, copy: Value, user: Node) -> Node | None:
-        payload = shapes.known(value)
-        return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
-
-    return outline_nodes("prim::FusionGroup", [node], list(node.outputs), constant, attrs=FrozenDict(kind="pointwise"))
-
-
 def _refusal(node: Node, shapes: Shapes) -> str:
     """Returns why a pooling stays an op of the library; empty if it need not."""
     given, made, schema = shapes.type(node.inputs[0]), shapes.type(node.output), schema_of(node)
     if not isinstance(given, TensorType) or not given.is_static or not isinstance(made, TensorType) or not made.is_static:
         return "its extents are not all known before the run"
-    known = (
-        {}
-        if schema is None
-        else {
-            name: shapes.known(value) if isinstance(value, Value) else value for name, value in bind(node, schema).items() if name != "self"
-        }
-    )
+    bound = bind(node, schema) if schema is not None else {}
+    known = {name: shapes.known(value) if isinstance(value, Value) else value for name, value in bound.items() if name != "self"}
     if not known or NOT_CONSTANT in known.values():
         return "its windows are not all known before the run"
     axes = int(node.op[-2])

@@ -119,30 +119,3 @@ def test_torch_lets_an_alias_out_that_its_schema_hides() -> None:
     x = torch.rand(3)
     assert torch.relu(x).type_as(x).data_ptr() != x.data_ptr()
     assert x.type_as(x) is x
-
-
-TWO_PRINTS = """graph(%x : Tensor, %flag : bool):
-  %a : Tensor = aten::mul(%x, %x)
-   = prim::If(%flag)
-    block0():
-       = prim::Print(%a)
-      -> ()
-    block1():
-      -> ()
-  %b : Tensor = aten::tanh(%x)
-   = prim::If(%flag)
-    block0():
-       = prim::Print(%b)
-      -> ()
-    block1():
-      -> ()
-  %c : Tensor = aten::mul(%a, %b)
-  return (%c)"""
-
-
-def test_torch_cuts_at_no_print_inside_an_if() -> None:
-    graph = torch._C.parse_ir(TWO_PRINTS.replace(" = prim::If", "prim::If").replace(" = prim::Print", "prim::Print"))
-    count, ops = theirs(graph)
-    found = autodiff_subgraphs(irs.parse(TWO_PRINTS))
-    assert found.groups == ()
-    assert count == 1 and sum(ops.values()) > 1  # ops from both sides of a print are one node now

@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph
 from irscope.ir.invariants import verify
@@ -16,7 +15,7 @@ from irscope.ir.structural import same_structure
 from irscope.runtime.reference import run_reference
 from irscope.transforms.autodiff.slice_pass import AutodiffSubgraphs, autodiff_subgraphs
 from tests.random_programs.graphs import Program, programs, random_program
-from tests.transforms.fusion.test_fuse_pass import assert_same
+from tests.transforms.fusion.judges import assert_no_dependence_is_reversed, assert_same, assert_same_runs
 from tests.work import calls_made
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,9 +38,7 @@ def test_the_program_means_the_same(program: Program) -> None:
     graph = irs.parse(program.text)
     found = autodiff_subgraphs(graph)
     verify(found.graph)
-    before, after = program.fresh(), program.fresh()
-    assert_same(run_reference(graph, *before), run_reference(found.graph, *after))
-    assert_same(before, after)
+    assert_same_runs(graph, found.graph, program)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -59,13 +56,7 @@ def test_a_compiled_program_runs_its_subgraphs(seed: int) -> None:
 @given(programs())
 def test_no_dependence_is_reversed_and_the_text_reads_back(program: Program) -> None:
     found = autodiff_subgraphs(irs.parse(program.text), 1)
-    place = {node.id: index for index, node in enumerate(found.graph.nodes())}
-    db = AliasDb(found.original)
-    for block in found.original.blocks():
-        for later, ties in dependences_by(db, block).predecessors.items():
-            for tie in ties:
-                if tie.node.op != "prim::Constant":
-                    assert place[tie.node.id] < place[later.id], tie.because
+    assert_no_dependence_is_reversed(found.original, found.graph)
     assert same_structure(irs.parse(str(found.graph)), found.graph)
 
 
@@ -133,18 +124,67 @@ def test_a_group_that_grows_keeps_its_identity() -> None:
     assert [step.because for step in found.history.steps] == ["%b feeds %c", "%a feeds %b"]
 
 
-def test_producers_join_their_readers() -> None:
-    found = sliced("%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\nreturn (%b)")
-    assert kinds(found) == [["mul", "tanh"]]
-    assert found.why_not("a", "b")
-    assert found.table().loc[0].tolist() == ["%b", 2, "mul, tanh", 2, 1]
-    assert [remark.kind for remark in found.remarks] == ["passed"]
+TANH = "%a : Tensor = aten::mul(%x, %y)\n{effect}%b : Tensor = aten::tanh(%a)\nreturn (%b)"
+PRINTS = "= prim::If(%flag)\n  block0():\n    = prim::Print(%x)\n    -> ()\n  block1():\n    -> ()\n"
+
+SLICED = {
+    "producers join their readers": (TANH.format(effect=""), [["mul", "tanh"]], "a b", "both are in the differentiable subgraph"),
+    "independent nodes stay apart": (
+        "%a : Tensor = aten::tanh(%x)\n%b : Tensor = aten::tanh(%y)\nreturn (%a, %b)", [], "a b",
+        "only producers are merged with their users",
+    ),
+    "groups are cut at a print": (TANH.format(effect="= prim::Print(%x)\n"), [], "a b", "prim::Print is between them"),
+    "groups are cut at a print inside an if": (TANH.format(effect=PRINTS), [], "a b", "prim::If is between them"),
+    "a view of what leaves goes out again with its readers": (
+        """%a : Tensor = aten::mul(%x, %y)
+%t : Tensor = aten::t(%a)
+%b : Tensor = aten::tanh(%t)
+%c : Tensor = aten::neg(%a)
+return (%a, %t, %b, %c)""", [["mul", "neg"]], "a t",
+        "%t was taken out again: %t would leave the subgraph, and may be the memory of %a",
+    ),
+    "a view that only the subgraph sees stays": (
+        "%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)", [["t", "tanh"]], "t b", "both are in",
+    ),
+    "a view of an input does not leave": (
+        "%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b, %t)", [], "t b", "may be the memory of %x",
+    ),
+    "torch leaves some views outside": (
+        "%t : Tensor = aten::view_as(%x, %y)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)", [], "t b", "a view that leaves a subgraph",
+    ),
+    "a write keeps a producer from its reader": (
+        """%a : Tensor = aten::tanh(%x)
+%w : Tensor = aten::relu_(%x)
+%v : Tensor = aten::neg(%w)
+%b : Tensor = aten::mul(%a, %v)
+return (%b)""", [["neg", "mul"]], "a b", "aten::relu_",
+    ),
+    "nested blocks have their own": (
+        """%b : Tensor = prim::If(%flag)
+  block0():
+    %c : Tensor = aten::mul(%x, %x)
+    %d : Tensor = aten::tanh(%c)
+    -> (%d)
+  block1():
+    -> (%x)
+return (%b)""", [["mul", "tanh"]], "c d", "both are in",
+    ),
+}  # fmt: skip
+MISSED = {
+    "a view of what leaves goes out again with its readers": ["aliases"],
+    "a write keeps a producer from its reader": ["blocked-by-write"],
+}
 
 
-def test_independent_nodes_stay_apart() -> None:
-    found = sliced("%a : Tensor = aten::tanh(%x)\n%b : Tensor = aten::tanh(%y)\nreturn (%a, %b)")
-    assert found.groups == () and found.graph is found.original
-    assert "only producers are merged with their users" in found.why_not("a", "b").because
+@pytest.mark.parametrize("name", SLICED)
+def test_what_comes_together_and_why_the_rest_does_not(name: str) -> None:
+    body, wanted, pair, because = SLICED[name]
+    found = sliced(body, "%x : Tensor, %y : Tensor, %flag : bool")
+    assert kinds(found) == wanted
+    assert (found.graph is found.original) == (not wanted)
+    assert because in found.why_not(*pair.split()).because
+    missed = [remark.rule for remark in found.remarks if remark.kind == "missed"]
+    assert missed == MISSED.get(name, missed)
 
 
 def test_a_small_subgraph_is_left_in_the_open() -> None:
@@ -166,26 +206,6 @@ return (%a)"""
     assert [value.name for value in found.groups[0].inputs] == ["x", "y"]
 
 
-PRINTS = """
-%a : Tensor = aten::mul(%x, %y)
-{effect}
-%b : Tensor = aten::tanh(%a)
-return (%b)"""
-
-
-def test_groups_are_cut_at_a_print() -> None:
-    found = sliced(PRINTS.format(effect="= prim::Print(%x)"))
-    assert found.groups == ()
-    assert "prim::Print is between them" in found.why_not("a", "b").because
-
-
-def test_groups_are_cut_at_a_print_inside_an_if() -> None:
-    effect = "= prim::If(%flag)\n  block0():\n    = prim::Print(%x)\n    -> ()\n  block1():\n    -> ()"
-    found = sliced(PRINTS.format(effect=effect), "%x : Tensor, %y : Tensor, %flag : bool")
-    assert found.groups == ()
-    assert "prim::If is between them" in found.why_not("a", "b").because
-
-
 def test_prints_keep_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     """Torch's slicer moves one if across the other, because it does not look for prints inside them."""
     ifs = "= prim::If(%flag)\n  block0():\n    = prim::Print({0})\n    -> ()\n  block1():\n    -> ()"
@@ -200,66 +220,6 @@ def test_prints_keep_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = capsys.readouterr().out
     run_reference(found.graph, np.array([1.0]), True)
     assert capsys.readouterr().out == wanted
-
-
-def test_nested_blocks_have_their_own() -> None:
-    found = sliced(
-        """
-%b : Tensor = prim::If(%flag)
-  block0():
-    %c : Tensor = aten::mul(%x, %x)
-    %d : Tensor = aten::tanh(%c)
-    -> (%d)
-  block1():
-    -> (%x)
-return (%b)""",
-        "%x : Tensor, %flag : bool",
-    )
-    assert kinds(found) == [["mul", "tanh"]]
-    assert found.graph.block_of[found.groups[0]] is not found.graph.body
-    assert "different blocks" not in found.why_not("c", "d").because
-
-
-def test_a_view_of_what_leaves_goes_out_again_with_its_readers() -> None:
-    found = sliced("""
-%a : Tensor = aten::mul(%x, %y)
-%t : Tensor = aten::t(%a)
-%b : Tensor = aten::tanh(%t)
-%c : Tensor = aten::neg(%a)
-return (%a, %t, %b, %c)""")
-    assert kinds(found) == [["mul", "neg"]]
-    assert "%t was taken out again: %t would leave the subgraph, and may be the memory of %a" in found.why_not("a", "t").because
-    assert found.group_of("b") is None
-    assert [(r.rule, "2 nodes left" in r.because) for r in found.remarks if r.kind == "missed"] == [("aliases", True)]
-
-
-def test_a_view_that_only_the_subgraph_sees_stays() -> None:
-    found = sliced("%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)")
-    assert kinds(found) == [["t", "tanh"]]
-
-
-def test_a_view_of_an_input_does_not_leave() -> None:
-    found = sliced("%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b, %t)")
-    assert found.groups == ()
-
-
-def test_torch_leaves_some_views_outside() -> None:
-    found = sliced("%t : Tensor = aten::view_as(%x, %y)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)")
-    assert found.groups == ()
-    assert "a view that leaves a subgraph" in found.why_not("t", "b").because
-
-
-def test_a_write_keeps_a_producer_from_its_reader() -> None:
-    found = sliced("""
-%a : Tensor = aten::tanh(%x)
-%w : Tensor = aten::relu_(%x)
-%v : Tensor = aten::neg(%w)
-%b : Tensor = aten::mul(%a, %v)
-return (%b)""")
-    assert kinds(found) == [["neg", "mul"]]
-    verdict = found.why_not("a", "b")
-    assert "aten::relu_" in verdict.because
-    assert [remark.rule for remark in found.remarks if remark.kind == "missed"] == ["blocked-by-write"]
 
 
 def test_a_writing_batch_norm_keeps_its_place() -> None:

@@ -3,19 +3,95 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
 
 import irscope as irs
 from irscope.analysis.alias import AliasDb
-from irscope.analysis.dependence import dependences
+from irscope.analysis.dependence import dependences, dependences_by
 from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir import Edit, Erased, Merged, TensorType, Value
 from irscope.ir.core import Block, Graph, Node, new_id
 from irscope.ir.types import TENSOR
+from irscope.runtime.reference import run_reference
 from irscope.transforms.base import History, PassRecord
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.grouping import MAKES_NUMBERS, Refusal
+from tests.random_programs.graphs import Program
+
+
+def leaves(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        yield from leaves(list(value.values()))
+    else:
+        yield np.asarray(value)
+
+
+def assert_same(ours: Any, theirs: Any, **tolerance: float) -> None:
+    for x, y in zip(leaves(ours), leaves(theirs), strict=True):
+        np.testing.assert_allclose(x, y, **{"rtol": 0.0, "atol": 0.0, **tolerance})
+
+
+def assert_same_runs(before: Graph, after: Graph, program: Program, **tolerance: float) -> None:
+    """In the reference both graphs give the same results, and write their arguments alike."""
+    given, other = program.fresh(), program.fresh()
+    assert_same(run_reference(after, *other), run_reference(before, *given), **tolerance)
+    assert_same(other, given, **tolerance)
+
+
+def as_torch(arguments: Any) -> Any:
+    """Tensors over the same memory."""
+    import torch
+
+    return [
+        as_torch(value) if isinstance(value, list) else torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        for value in arguments
+    ]
+
+
+def eager(program: Program) -> tuple[Any, Any]:
+    """What torch makes of a program, op by op, and its arguments afterwards."""
+    import torch
+
+    function = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
+    given = as_torch(program.fresh())
+    optimised = torch._C._get_graph_executor_optimize()
+    torch._C._get_graph_executor_optimize(False)
+    try:
+        with torch.no_grad():
+            return function(*given), given
+    finally:
+        torch._C._get_graph_executor_optimize(optimised)
+
+
+def assert_as_eager(program: Program, graphs: Iterable[Graph], runs: Iterable[Callable[..., Any]]) -> None:
+    """Graphs in the reference, and compiled programs, do to results and arguments what torch does op by op."""
+    import torch
+
+    wanted = eager(program)
+    for graph in graphs:
+        given = program.fresh()
+        found = run_reference(graph, *given)
+        assert_same((found if len(found) != 1 else found[0], given), wanted, rtol=1e-4, atol=1e-5)
+    for run in runs:
+        given = as_torch(program.fresh())
+        with torch.no_grad():
+            assert_same((run(*given), given), wanted, rtol=1e-4, atol=1e-5)
+
+def assert_no_dependence_is_reversed(before: Graph, after: Graph) -> None:
+    """Nodes come after what they depend on, but for the numbers of which groups have their own."""
+    place, db = {node.id: index for index, node in enumerate(after.nodes())}, AliasDb(before)
+    for block in before.blocks():
+        for later, ties in dependences_by(db, block).predecessors.items():
+            for tie in ties:
+                if tie.node.op not in MAKES_NUMBERS:
+                    assert place[tie.node.id] < place[later.id], tie.because
+
 
 _FEW: Final = 64
 """Values of which every pair is compared."""

@@ -20,7 +20,7 @@ from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.domains import Domain
 from irscope.transforms.fusion.fuse_pass import fuse
 from tests.random_programs.graphs import FEATURES, MORE_FEATURES, Program, programs
-from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
+from tests.transforms.fusion.judges import assert_as_eager, assert_same_runs
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ALL = FEATURES | MORE_FEATURES
@@ -49,9 +49,7 @@ def test_fused_programs_mean_the_same(program: Program) -> None:
     graph = irs.parse(program.with_types().text)
     fused = fuse(graph).graph
     verify(fused)
-    before, after = program.fresh(), program.fresh()
-    assert_same(run_reference(graph, *before), run_reference(fused, *after))
-    assert_same(before, after)
+    assert_same_runs(graph, fused, program)
 
 
 @pytest.mark.parametrize("policy", ["greedy", "min-bytes"])
@@ -74,14 +72,10 @@ def test_what_is_planned_can_be_generated_many_times(program: Program) -> None:
 @settings(QUICK, max_examples=15)
 @given(programs(features=PURE, max_size=12))
 def test_kernels_compute_what_torch_computes(program: Program) -> None:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     pytest.importorskip("llvmlite")
     run = irs.compile(fuse(irs.parse(program.with_types().text)))
-    ours = run(*as_torch(torch, program.fresh()))
-    function = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
-    with torch.no_grad():
-        wanted = function(*as_torch(torch, program.fresh()))
-    assert_same(ours, wanted, rtol=1e-3, atol=1e-4)
+    assert_as_eager(program, [], [run])
     assert [remark.because for remark in run.remarks] == []
 
 

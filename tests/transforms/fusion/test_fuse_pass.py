@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph, Node, Symbol
 from irscope.ir.invariants import verify
@@ -21,6 +15,7 @@ from irscope.ir.structural import same_structure
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.fuse_pass import fuse
 from tests.random_programs.graphs import Program, programs
+from tests.transforms.fusion.judges import assert_no_dependence_is_reversed, assert_same
 
 QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -31,78 +26,11 @@ CHAIN = """graph(%x : Float(2, 3)):
   return (%c)"""
 
 
-def leaves(value: Any) -> Iterator[np.ndarray[Any, Any]]:
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from leaves(item)
-    elif isinstance(value, dict):
-        yield from leaves(list(value.values()))
-    else:
-        yield np.asarray(value)
-
-
-def assert_same(ours: Any, theirs: Any, **tolerance: float) -> None:
-    for x, y in zip(leaves(ours), leaves(theirs), strict=True):
-        np.testing.assert_allclose(x, y, **{"rtol": 0.0, "atol": 0.0, **tolerance})
-
-
-@QUICK
-@given(programs())
-def test_the_fused_program_means_the_same(program: Program) -> None:
-    graph = irs.parse(program.text)
-    fusion = fuse(graph)
-    verify(fusion.graph)
-    before, after = program.fresh(), program.fresh()
-    assert_same(run_reference(graph, *before), run_reference(fusion.graph, *after))
-    assert_same(before, after)  # the arguments were written alike
-
-
-@pytest.mark.torch
-@settings(QUICK, max_examples=40)
-@given(programs())
-def test_the_fused_program_means_what_torch_computes(program: Program) -> None:
-    torch = pytest.importorskip("torch")
-    fused = fuse(irs.parse(program.text)).graph
-    ours, theirs = program.fresh(), as_torch(torch, program.fresh())
-    function = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
-    optimised = torch._C._get_graph_executor_optimize()
-    torch._C._get_graph_executor_optimize(False)
-    try:
-        with torch.no_grad():
-            wanted = function(*theirs)
-    finally:
-        torch._C._get_graph_executor_optimize(optimised)
-    found = run_reference(fused, *ours)
-    assert_same(found if len(found) != 1 else found[0], wanted, rtol=1e-4, atol=1e-5)
-    assert_same(ours, theirs, rtol=1e-4, atol=1e-5)
-
-
-def as_torch(torch: Any, arguments: Any) -> Any:
-    """Tensors over the same memory."""
-    return [
-        as_torch(torch, value) if isinstance(value, list) else torch.from_numpy(value) if isinstance(value, np.ndarray) else value
-        for value in arguments
-    ]
-
-
-def placed(graph: Graph, original: Graph) -> dict[int, int]:
-    """By node id, where a node of the original comes in the fused graph."""
-    wanted = {node.id for node in original.nodes()}
-    return {node.id: place for place, node in enumerate(graph.nodes()) if node.id in wanted}
-
-
 @QUICK
 @given(programs())
 def test_no_dependence_is_reversed(program: Program) -> None:
     fusion = fuse(irs.parse(program.text))
-    folded = fusion.history.graph(-2)
-    place, db = placed(fusion.graph, folded), AliasDb(folded)
-    for block in folded.blocks():
-        ties = dependences_by(db, block)
-        for later in block.nodes:
-            for tie in ties.predecessors[later]:
-                if tie.node.op not in ("prim::Constant", "prim::ListConstruct"):  # groups have their own known numbers
-                    assert place[tie.node.id] < place[later.id], tie.because
+    assert_no_dependence_is_reversed(fusion.history.graph(-2), fusion.graph)
 
 
 @QUICK
@@ -154,15 +82,6 @@ def test_values_outside_groups_are_the_original_ones() -> None:
     assert fusion.graph.outputs == graph.outputs
     assert fusion.groups[0].outputs == graph.outputs
     assert fusion.groups[0].inputs == graph.inputs
-
-
-def test_the_history_starts_with_folding_and_names_each_merge() -> None:
-    fusion = fuse(irs.parse(CHAIN))
-    assert [record.name for record in fusion.history.records] == ["fold-constants", "fuse-groups"]
-    merges = fusion.history.records[-1].edits
-    assert [type(edit) for edit in merges] == [Merged, Merged]
-    assert [edit.bytes_saved for edit in merges if isinstance(edit, Merged)] == [48, 48]
-    assert "iteration space (2, 3)" in merges[0].reason
 
 
 def test_the_table_adds_up() -> None:
@@ -233,11 +152,6 @@ def test_why_not_knows_folded_and_inner_names() -> None:
     assert not fusion.why_not("n", "a")
     with pytest.raises(UnknownName):
         fusion.why_not("nobody", "a")
-
-
-def test_an_unknown_policy_is_an_error_with_the_choices() -> None:
-    with pytest.raises(ArgumentError, match="greedy"):
-        fuse(irs.parse(CHAIN), policy="cleverest")
 
 
 @given(st.integers(2, 6), st.integers(1, 8))

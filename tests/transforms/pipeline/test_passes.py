@@ -19,7 +19,7 @@ from tests.transforms.same_meaning import TYPED, assert_same_meaning, check_pass
 
 pytestmark = pytest.mark.torch
 
-ELSEWHERE = {"functionalize", "fuse", "prepare-fusion", "fuse-groups", "group-views", "autodiff-subgraphs"}
+ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "group-views", "autodiff-subgraphs"}
 """Passes with random programs of their own, in the tests of their rooms."""
 PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}
 ALL = "functionalize,canonicalize,cse,pool-constants,dce"
@@ -98,9 +98,9 @@ def long_program(count: int) -> Graph:
     return irs.parse(f"graph(%x : Tensor):\n{body}\n  return (%d.{count - 1})")
 
 
-@pytest.mark.parametrize("name", [*PASSES, "functionalize"])
+@pytest.mark.parametrize("name", PASSES)
 def test_work_grows_with_the_program(name: str) -> None:
-    run = irs.functionalize if name == "functionalize" else PASSES[name]
+    run = PASSES[name]
     run(long_program(5))  # loads the tables of ops
     small, large = long_program(60), long_program(480)
     assert calls_made(lambda: run(large)) < 9.6 * calls_made(lambda: run(small))

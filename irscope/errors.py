@@ -22,11 +22,12 @@ so that a terminal takes no commands from it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.words import marked, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "ArgumentError",
@@ -42,7 +43,7 @@ __all__ = [
     "UnknownName",
     "UnknownNumber",
     "VerifyError",
-    "loading",
+    "new_table",
 ]
 
 
@@ -166,20 +167,14 @@ class DeviceUnavailable(IrscopeError):
     """A device or its compiler is missing; the hint says what still works."""
 
 
-@contextmanager
-def loading(package: str) -> Iterator[None]:
-    """Raise IrscopeError if the import of a package that is always installed fails inside the `with`.
+def new_table(data: Any = None, **options: Any) -> pd.DataFrame:
+    """Returns a DataFrame that prints whole (`irscope._base.tables.Table`), of which the operands are those of pandas.
 
-    A process with little memory left, or with a memory limit, gets an ImportError from the package's own libraries.
-
-    >>> with loading("pandas"):
-    ...     raise ImportError("hashtable.so: failed to map segment from shared object")
-    Traceback (most recent call last):
-    irscope.errors.IrscopeError: the package 'pandas' cannot be loaded: hashtable.so: failed to map segment from shared object
-      hint: give the process more memory (`ulimit -v`), load the package before memory gets short, or install it again
+    Pandas is always installed, but in a process with little memory left its own libraries may not load; that is an error here.
     """
     try:
-        yield
+        from irscope._base.tables import Table
     except (ImportError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "there is not enough memory"
-        raise IrscopeError(f"the package {package!r} cannot be loaded: {reason}", hint=_LOAD_AGAIN) from None
+        raise IrscopeError(f"the package 'pandas' cannot be loaded: {reason}", hint=_LOAD_AGAIN) from None
+    return Table(data, **options)

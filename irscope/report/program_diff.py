@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from irscope._base.words import shortened
 from irscope.analysis.dependence import dependences
+from irscope.errors import new_table
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ir.text import print_node
 from irscope.ops.registry import effect_of
@@ -73,10 +74,8 @@ class ProgramDiff:
 
     def table(self) -> pd.DataFrame:
         """One row for each node that is not kept: kind, how, line before, line after."""
-        from irscope._base.tables import Table
-
         rows = [(kind, how, before.strip(), after.strip()) for kind, before, after, how in self.lines() if kind != "kept"]
-        return Table(rows, columns=["kind", "how", "before", "after"])
+        return new_table(rows, columns=["kind", "how", "before", "after"])
 
     def __str__(self) -> str:
         """Lines marked − for gone, + for new, and both for changed."""

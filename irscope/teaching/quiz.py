@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.words import in_markup
 from irscope.display.svg import embedded_svg, graph_svg
-from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra
+from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, new_table
 from irscope.files import read_json
 from irscope.frontends.text import parse
 from irscope.ir import Graph, Node, Value, graph_of
@@ -382,14 +382,12 @@ def score(*answered: Quiz | str | Path) -> pd.DataFrame:
     >>> irs.quiz.score(q)[["title", "seed", "questions", "answered", "points"]].values.tolist()
     [['views', 3, 2, 1, 1.0]]
     """
-    from irscope._base.tables import Table
-
     rows = []
     for source in answered:
         records = [source.record()] if isinstance(source, Quiz) else saved_records(source)
         where = "" if isinstance(source, Quiz) else Path(source).name
         rows += [(where, r["title"], r["seed"], r["questions"], len(r["answers"]), r["points"]) for r in records]
-    return Table(rows, columns=["notebook", "title", "seed", "questions", "answered", "points"])
+    return new_table(rows, columns=["notebook", "title", "seed", "questions", "answered", "points"])
 
 
 def saved_records(path: str | Path) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import pandas as pd
 from irscope._base.running import progress
 from irscope._base.words import plural
 from irscope.analysis.per_graph import leads
-from irscope.errors import ArgumentError, IrscopeError, PassError, loading
+from irscope.errors import ArgumentError, IrscopeError, PassError, new_table
 from irscope.ir import Graph, graph_of
 from irscope.ops.node_check import verify
 from irscope.transforms.base import History, PassRecord, Remark, Unpicklable, check_types
@@ -262,9 +262,6 @@ class Pipelined(Unpicklable):
 
     def table(self) -> pd.DataFrame:
         """One row per pass: nodes before and after over all blocks, seconds, and the number of remarks of each kind."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         rows = []
         for record in self.records:
             kinds = Counter(remark.kind for remark in record.remarks)
@@ -276,7 +273,7 @@ class Pipelined(Unpicklable):
                 }
             )  # fmt: skip
         columns = ["pass", "nodes before", "nodes after", "seconds", "passed", "missed"]
-        return Table(rows, columns=columns)
+        return new_table(rows, columns=columns)
 
     def __repr__(self) -> str:
         nodes = f"{len(self.history.initial.position)} → {plural(len(self.graph.position), 'node')}"

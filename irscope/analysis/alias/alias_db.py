@@ -33,7 +33,7 @@ from irscope.analysis.alias.points_to import (
     summaries,
 )
 from irscope.analysis.alias.questions import Questions, Values
-from irscope.errors import ArgumentError, loading
+from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph, Module, Node, Value, graph_of
 
 # The rows of an alias db's table: each value that is memory, its alias set, its locations, and its writers.
@@ -438,12 +438,9 @@ class AliasDb(Questions, Drawn):
         `alias_set`, `locations` and `writers` return the full lists. Linear in the program: if nearly everything may alias
         everything, rows after the first ones show upper bounds (`up to 5000 values`).
         """
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         wanted = self.graph.values() if values is None else map(self._value, values)
         found = rows(self, [value for value in wanted if self.is_memory(value)])
-        return Table(found, columns=list(COLUMNS))
+        return new_table(found, columns=list(COLUMNS))
 
     def dot(self, values: Values | None = None) -> str:
         """The points-to graph in Graphviz's language, for some values and what they may be and hold, or for all.

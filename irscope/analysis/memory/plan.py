@@ -19,7 +19,7 @@ from irscope.analysis.dependence import dependences
 from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place
 from irscope.analysis.memory.placement import Block, Place, live_sums, placed
 from irscope.analysis.per_graph import shapes_of
-from irscope.errors import loading
+from irscope.errors import new_table
 from irscope.ir import Graph, Node, TensorType, Value, graph_of, has_kernel
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import Num, byte_words, tensor_bytes
@@ -324,9 +324,6 @@ class MemoryPlan:
         >>> mp.table()[["value", "bytes", "place", "offset (bytes)", "memory of"]].values.tolist()[1:3]
         [['%b', 1024, 'arena', 1024, ''], ['%c', 1024, 'arena', 0, '%a']]
         """
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         peak, names = set(self.at_peak), self.graph.names
         before = self._before()
         rows = []
@@ -345,13 +342,10 @@ class MemoryPlan:
                 "line": str(buffer.maker.location or ""),
             })  # fmt: skip
         columns = ["value", "bytes", "made by", "from", "to", "place", "offset (bytes)", "memory of", "at peak", "line"]
-        return Table(rows, columns=columns).astype({"offset (bytes)": "Int64"})
+        return new_table(rows, columns=columns).astype({"offset (bytes)": "Int64"})
 
     def peak_table(self) -> pd.DataFrame:
         """The contributions to the peak: one row per memory that is live at that moment, the largest first."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         names, total = self.graph.names, self.lower_bound or 1
         rows = [
             {
@@ -365,7 +359,7 @@ class MemoryPlan:
             }
             for buffer in self.at_peak
         ]
-        return Table(rows, columns=["value", "type", "bytes", "share (%)", "made by", "needed until", "line"])
+        return new_table(rows, columns=["value", "type", "bytes", "share (%)", "made by", "needed until", "line"])
 
     def _before(self) -> Mapping[Buffer, Sequence[Value]]:
         """For each buffer, the values that most recently used some of its bytes before it."""

@@ -30,7 +30,7 @@ from irscope.analysis.views.assumed import Demand, Layouts, demands_of, with_str
 from irscope.analysis.views.facts import Kind, Placement, is_tensor
 from irscope.analysis.views.placements import Placements
 from irscope.analysis.views.recommend import Recommendation, failure_words, recommendations, stride_demands
-from irscope.errors import ArgumentError, UnknownName, loading
+from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import Graph, Value, graph_of
 from irscope.ops.view_steps import ByteSet, Layout, SymbolicBytes, are_apart, are_disjoint
 
@@ -409,12 +409,9 @@ class ViewAliases:
 
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
         """One row per tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         wanted = self.graph.values() if values is None else map(self._value, values)
         rows = [self._row(value) for value in wanted if is_tensor(value.type) and value in self._placements.of]
-        return Table(rows, columns=["value", "op", "kind", "root", "shape", "strides", "flags", "bytes of root"])
+        return new_table(rows, columns=["value", "op", "kind", "root", "shape", "strides", "flags", "bytes of root"])
 
     def _row(self, value: Value) -> dict[str, Any]:
         placement = self.placement(value)

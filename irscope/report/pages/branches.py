@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, IrscopeError, MissingExtra
+from irscope.errors import ArgumentError, IrscopeError, MissingExtra, new_table
 from irscope.ir import Graph, Node, TensorType, Type, Value, flatten_arguments
 from irscope.ir.text import parse
 from irscope.ops.node_check import verify
@@ -193,7 +193,6 @@ class Branches(Sequence[Branch]):
         try:
             import pandas as pd
 
-            from irscope._base.tables import Table
         except ImportError:
             raise MissingExtra("pandas", extra="lab", purpose="to make a table") from None
         rows = []
@@ -205,7 +204,7 @@ class Branches(Sequence[Branch]):
                 "kernels": cost.kernels, "library calls": cost.calls, "bytes": cost.bytes, "µs at 20 GB/s": round(cost.microseconds(), 3),
                 "ms measured": branch.measured, "refused": len(branch.refused),
             })  # fmt: skip
-        return Table(rows).rename_axis("branch")
+        return new_table(rows).rename_axis("branch")
 
     def view(self, shown: int) -> BranchesView:
         """The view model of all branches."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec
 from irscope.codegen.kernel.comparing import LEVELS, skeleton, spec_difference
-from irscope.errors import loading
+from irscope.errors import new_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,12 +82,9 @@ class MissLog:
 
     def table(self) -> pd.DataFrame:
         """Returns one row for each kernel that was compiled, whether the cache was empty or not."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         columns = ["kernel", "nearest", "differs", "compile ms"]
         rows = [[miss.kernel, miss.nearest, miss.differs, 1e3 * miss.seconds] for miss in self.misses()]
-        return Table(rows, columns=columns)
+        return new_table(rows, columns=columns)
 
     def __repr__(self) -> str:
         now = self.summary()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irscope.errors import ArgumentError, MissingExtra, loading
+from irscope.errors import ArgumentError, MissingExtra, new_table
 from irscope.runtime.timer import Spread, time_words
 
 if TYPE_CHECKING:
@@ -91,15 +91,10 @@ class Comparison:
 
     def table(self) -> pd.DataFrame:
         """Returns one row per competitor; `.attrs` has the `warnings` and the `caption`."""
-        with loading("pandas"):
-            import pandas as pd
-
-            from irscope._base.tables import Table
-
         data = {title: [getattr(row, name) for row in self.rows] for title, name in _COLUMNS.items()}
         data["peak MB"] = [None if value is None else value / 1e6 for value in data["peak MB"]]
         data["wrong"] = [row.wrong or (self.no_errors and f"not known: {self.no_errors}") or None for row in self.rows]
-        made = Table(data, index=pd.Index([row.label for row in self.rows], name=self.name))
+        made = new_table(data, index=[row.label for row in self.rows]).rename_axis(self.name)
         made.attrs = {"warnings": list(self.warnings), "caption": self.caption}
         return made
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irscope.errors import ArgumentError, loading
+from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph
 from irscope.runtime.measure.accuracy import arrays, distance
 from irscope.runtime.measure.conditions import ArgumentSnapshot
@@ -163,11 +163,8 @@ class ProfileDifference:
 
     def table(self) -> pd.DataFrame:
         """Returns one row per class of pieces, the largest change first."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         cells = [_cells(each) for each in self.classes]
-        return Table(cells, columns=list(_COLUMNS))
+        return new_table(cells, columns=list(_COLUMNS))
 
     def __repr__(self) -> str:
         verdict = self.after.against(self.before)

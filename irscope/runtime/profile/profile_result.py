@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from irscope._base.words import byte_count, plural
-from irscope.errors import ArgumentError, loading
+from irscope.errors import ArgumentError, new_table
 from irscope.files import write_file
 from irscope.ir import Node
 from irscope.runtime.profile.advice.evidence import Evidence, Remark
@@ -71,9 +71,6 @@ class Profile(Readings):
     def parts(self) -> pd.DataFrame:
         """The parts of each way's time, in ms: compiling, the first call, warming up, a call; within the call its entry, nodes,
         gaps and end; and what a time stamp costs by itself."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         cells = {}
         for label, way in self.ways.items():
             nodes = sum(row.self_time.median for row in self.rows(label))
@@ -85,7 +82,7 @@ class Profile(Readings):
                 "parts of call": way.parts_of_call,
                 "measuring µs a node": way.watch.cost / 1e3, "runs": way.runs, "peak MB": way.counter.peak_bytes / 1e6,
             }  # fmt: skip
-        return Table(cells).T.rename_axis(self.name)
+        return new_table(cells).T.rename_axis(self.name)
 
     # -- what would help ----------------------------------------------------------------------------------------------
 

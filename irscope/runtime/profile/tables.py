@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irscope.errors import ArgumentError, loading
+from irscope.errors import ArgumentError, new_table
 from irscope.ir import Node
 from irscope.runtime.profile.readings import NodeRow, Readings, class_numbers, place, type_words
 
@@ -182,7 +182,4 @@ def check(by: str) -> None:
 
 
 def _frame(cells: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    with loading("pandas"):
-        from irscope._base.tables import Table
-
-    return Table(cells, columns=list(columns))
+    return new_table(cells, columns=list(columns))

@@ -13,7 +13,7 @@ from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import plural
 from irscope.analysis.dependence import dependences
-from irscope.errors import ArgumentError, UnknownName, loading
+from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import CONTROL_FLOW, Block, Edit, Graph, Merged, Node, Value, count_uses, graph_of, make_node, new_id
 from irscope.transforms.autodiff.block_slices import BlockSlices, slice_block
 from irscope.transforms.autodiff.eligibility import GradientRules
@@ -213,9 +213,6 @@ class AutodiffSubgraphs(Unpicklable):
 
     def table(self) -> pd.DataFrame:
         """One row per subgraph: its results, the number of nodes, their ops, and the numbers of inputs and outputs."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         names = self.graph.names
         rows = []
         for index, group in enumerate(self.groups):
@@ -224,7 +221,7 @@ class AutodiffSubgraphs(Unpicklable):
             shown = ", ".join(ops[:8]) + (", …" if len(ops) > 8 else "")
             rows.append((index, results, len(ops), shown, len(group.inputs), len(group.outputs)))
         columns = ["group", "result", "nodes", "ops", "inputs", "outputs"]
-        return Table(rows, columns=columns).set_index("group")
+        return new_table(rows, columns=columns).set_index("group")
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
         """The subgraph that contains a node, or the producer of a value; None if there is none."""

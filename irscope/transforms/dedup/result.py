@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from irscope._base.results import Drawn, Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
+from irscope.errors import ArgumentError, UnknownName, UnknownNumber, new_table
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
 from irscope.transforms.base import PassRecord
@@ -125,11 +125,8 @@ class Dedup(Drawn):
         graph, if given, and estimates otherwise. For generated kernels they are measured, and a last row, which is not a step,
         counts the classes of equal machine code. For constants the bytes saved are the only saving.
         """
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         if self.constants is not None:
-            return Table(self.constants.ladder_rows(), columns=LADDER_COLUMNS).set_index("relation")
+            return new_table(self.constants.ladder_rows(), columns=LADDER_COLUMNS).set_index("relation")
         rows, seconds = [], self._seconds(executable)
         sizes: dict[Node | str, tuple[int, int, float]] = {}
         for members in self._ladder.classes("alpha"):  # pieces that differ in names only have one size
@@ -147,17 +144,14 @@ class Dedup(Drawn):
         columns = [
             "relation", "pieces", "classes", "largest", "ops saved", "text bytes saved", "compile s saved", "measured", "gives up",
         ]  # fmt: skip
-        return Table(rows, columns=columns).set_index("relation")
+        return new_table(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
         """One row per class: the number of members, their size and ops, and the representative; for constants their type, how they
         follow from the representative, and the bytes saved."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         if self.constants is not None:
             found = [(cls.index, str(cls.representative), tuple(map(str, cls.members)), cls.bytes_saved) for cls in self.classes]
-            return Table(self.constants.class_rows(found), columns=CLASS_COLUMNS).set_index("class")
+            return new_table(self.constants.class_rows(found), columns=CLASS_COLUMNS).set_index("class")
         rows = []
         for cls in self.classes:
             piece = self._pieces[cls.representative]
@@ -167,7 +161,7 @@ class Dedup(Drawn):
                 "representative": piece.label, "fingerprint": cls.fingerprint,
             })  # fmt: skip
         columns = ["class", "members", "nodes", "ops", "representative", "fingerprint"]
-        made = Table(rows, columns=columns).set_index("class")
+        made = new_table(rows, columns=columns).set_index("class")
         if self.kernels is not None:
             code = {name: place for place, names in enumerate(self.kernels.codes) for name in names}
             made["machine codes"] = [len({code[str(member)] for member in cls.members}) for cls in self.classes]
@@ -238,11 +232,8 @@ class Dedup(Drawn):
         For constants the rows are type, shape, and how it follows from which other.
         """
         if self.constants is not None:
-            with loading("pandas"):
-                from irscope._base.tables import Table
-
             rows = self.constants.differing_rows(found := self._class(cls).members, self._class(cls).representative)
-            return Table(rows.values(), index=list(rows), columns=list(found))
+            return new_table(rows.values(), index=list(rows), columns=list(found))
         return self.class_holes(cls).table()
 
     def class_holes(self, cls: EquivalenceClass | Node | Value | int | str) -> ClassHoles:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from irscope._base.results import Verdict, yes
 from irscope._base.words import listed
 from irscope.analysis.per_graph import once
-from irscope.errors import ArgumentError, loading
+from irscope.errors import ArgumentError, new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.registry import category_of, effect_of, lookup
 from irscope.ops.view_steps import Num, byte_words, formula, is_unknown, tensor_bytes
@@ -293,9 +293,6 @@ def group_table(
     bandwidth: str | float,
 ) -> pd.DataFrame:  # fmt: skip
     """Returns one row per group of the fused graph; `members` maps it to its nodes in the graph before."""
-    with loading("pandas"):
-        from irscope._base.tables import Table
-
     speed = bytes_per_second(bandwidth)
     bandwidth_text = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"
     rows = []
@@ -314,7 +311,7 @@ def group_table(
             f"µs at {bandwidth_text}": round(_microseconds(after, speed), 3),
         })  # fmt: skip
     columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
-    return Table(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
+    return new_table(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
 
 
 def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[Num, Num]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.analysis.per_graph import alias_db_of
-from irscope.errors import loading
+from irscope.errors import new_table
 from irscope.ir import (
     ANY,
     Block,
@@ -226,11 +226,8 @@ class Repeat:
 
     def table(self) -> pd.DataFrame:
         """The differences: one row per hole, one column per place."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         rows = [(hole.kind, hole.place, *hole.values) for hole in self.holes]
-        return Table(rows, columns=["kind", "where", *self.labels])
+        return new_table(rows, columns=["kind", "where", *self.labels])
 
     def __repr__(self) -> str:
         return f"<Repeat: {self.size} nodes ×{len(self)}>"

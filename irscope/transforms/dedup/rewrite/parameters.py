@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from irscope.errors import loading
+from irscope.errors import new_table
 from irscope.ir import (
     CONTROL_FLOW,
     GROUPS,
@@ -92,12 +92,9 @@ class ClassHoles:
 
     def table(self) -> pd.DataFrame:
         """One row per hole, one column per member, and what the hole depends on."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
         rows = [[row.place, row.kind, *map(_cell, row.values), row.dependence] for row in self.rows]
-        return Table(rows, columns=columns, dtype=object)  # so that a None does not turn sizes into floats
+        return new_table(rows, columns=columns, dtype=object)  # so that a None does not turn sizes into floats
 
 
 def _cell(value: Any) -> Any:

@@ -21,7 +21,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, loading
+from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph, Node, TensorData
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.classes import Ladder, Members
@@ -218,9 +218,6 @@ class Recommendation:
 
     def table(self) -> pd.DataFrame:
         """One row per class: what merging it saves, and what it costs."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
         rows = [
             {
                 "pieces": len(c.members), "step": c.step, "leader": self._ladder.pieces[c.members[0]].label, "bodies saved": c.cost.bodies,
@@ -230,7 +227,7 @@ class Recommendation:
             }
             for c in self.choices
         ]  # fmt: skip
-        return Table(rows)
+        return new_table(rows)
 
     def __repr__(self) -> str:
         lines = list(map(str, self.choices)) or ["no two pieces are worth merging"]

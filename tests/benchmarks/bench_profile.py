@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 import irscope as irs  # noqa: E402
 from irscope.runtime.profile import way as way_module  # noqa: E402
-from irscope.runtime.profile.clocks import HostWatch  # noqa: E402
+from irscope.runtime.profile.way import HostWatch  # noqa: E402
 from tests.benchmarks import models  # noqa: E402
 
 

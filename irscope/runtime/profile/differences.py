@@ -13,7 +13,7 @@ from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph
 from irscope.runtime.measure.accuracy import arrays, distance
 from irscope.runtime.measure.conditions import ArgumentSnapshot
-from irscope.runtime.profile.advice import Remark
+from irscope.runtime.profile.evidence import Remark
 from irscope.runtime.profile.readings import NodeRow, Readings, piece_key, place
 from irscope.runtime.program import compile_graph
 from irscope.runtime.timer import Measurement, Spread, measure, time_words

@@ -24,11 +24,10 @@ from irscope.ops.registry import category_of
 from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.machine import describe
 from irscope.runtime.measure.workload import flops_of
-from irscope.runtime.profile.clocks import HostWatch
 from irscope.runtime.profile.costs import NodeCost, TensorFacts
 from irscope.runtime.profile.measuring import Measured
 from irscope.runtime.profile.profile_result import Profile
-from irscope.runtime.profile.way import Way
+from irscope.runtime.profile.way import HostWatch, Way
 from irscope.runtime.program import compile_graph
 from irscope.runtime.timer import Spread, time_words
 

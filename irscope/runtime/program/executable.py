@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from irscope.runtime.cuda import Captured
 
 Memory = Literal["planned"] | None
-_LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
+LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
 """Categories of ops that run at least one kernel of the library."""
 
 
@@ -416,7 +416,7 @@ class Executable:
         return None if self._arena is None else self._arena.plan
 
     def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
-        if node in self._groups or category_of(node) in _LAUNCHING:
+        if node in self._groups or category_of(node) in LAUNCHING:
             launched(node)
 
     def _program(self, library: str) -> BoundProgram:

@@ -11,7 +11,7 @@ import pytest
 
 import irscope as irs
 from irscope.runtime.measure import side_by_side
-from irscope.runtime.profile.clocks import EventWatch
+from irscope.runtime.profile.way import EventWatch
 from tests.codegen.cuda_emulator import AVAILABLE
 from tests.runtime.cuda.fake_cupy import FakeCupy
 from tests.runtime.cuda.test_device import CountingCompiler, installed

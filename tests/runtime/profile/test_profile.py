@@ -16,7 +16,7 @@ from irscope.errors import ArgumentError
 from irscope.runtime.profile.costs import TensorFacts
 from irscope.runtime.profile.measuring import is_larger, measure_program, sure_order
 from irscope.runtime.profile.profile_result import Profile
-from irscope.runtime.profile.tables import BY
+from irscope.runtime.profile.readings import BY
 from irscope.runtime.timer import Spread
 
 torch = pytest.importorskip("torch")

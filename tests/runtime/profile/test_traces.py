@@ -13,7 +13,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, LoadError
-from irscope.runtime.profile.trace_files import chrome_trace
+from irscope.runtime.profile.profile_result import chrome_trace
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -9,8 +9,8 @@ from typing import Final
 from irscope._base.words import byte_count, plural
 from irscope.errors import IrscopeError
 from irscope.ir import Node
-from irscope.runtime.profile.advice.evidence import Evidence, Remark
 from irscope.runtime.profile.costs import TensorFacts
+from irscope.runtime.profile.evidence import Evidence, Remark
 from irscope.runtime.profile.readings import NodeRow
 from irscope.runtime.timer import time_words
 from irscope.transforms.fusion import Fusion

@@ -15,8 +15,8 @@ from irscope.frontends.torch.types import payload_of
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, make_node, new_id
 from irscope.ops.traits import JOINS, MAY_COPY
 from irscope.runtime.arrays import is_torch_tensor
-from irscope.runtime.profile.advice.evidence import Evidence, Remark
 from irscope.runtime.profile.costs import TensorFacts
+from irscope.runtime.profile.evidence import Evidence, Remark
 from irscope.runtime.program import compile_graph
 from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.pipeline import Pipeline

@@ -1,5 +1,0 @@
-"""What would make this program faster, by how much, and what says so?"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

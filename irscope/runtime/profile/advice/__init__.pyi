@@ -1,1 +1,0 @@
-from .evidence import Remark as Remark

@@ -14,7 +14,7 @@ from irscope.ir.payload import argument_type
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import ListType, TensorType
 from irscope.ops.op import Op
-from irscope.ops.registry import _OP_FILES  # the table of op files is the registry's own
+from irscope.ops.registry import _OP_FILES, lookup  # the table of op files is the registry's own
 from irscope.ops.type_rules import Unknown
 
 
@@ -27,6 +27,13 @@ def files() -> list[Any]:
 def table() -> dict[str, tuple[Op, OpSchema]]:
     """Every overload of every op file, by its full name."""
     return {schema.full_name: (op, schema) for file in files() for op in file.OPS for schema in op.schemas}
+
+
+def the_op(name: str) -> Any:
+    """The op of this name, whose rule and reference are there."""
+    found = lookup(name)
+    assert found is not None and found.type_rule is not None and found.reference is not None
+    return found
 
 
 def check(

@@ -242,11 +242,6 @@ assert effect_of(Node(5, 'aten::nobody_knows', (Value(6, TENSOR),))) == 'opaque'
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_views_have_their_rules_whatever_was_imported_before() -> None:
-    program = "from irscope.ops.registry import lookup; assert lookup('aten::permute').type_rule and lookup('aten::select').reference"
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_asking_again_costs_a_look_up() -> None:
     add = node("aten::add_", TensorType("float32", (2, 3)), TensorType("float32", (3,)), INT)
     schema_of(add)
@@ -290,8 +285,8 @@ def test_an_op_that_writes_its_last_operands_is_distinguished_from_one_that_take
     assert count > 500
 
 
-def test_a_view_has_a_type_rule_whatever_is_imported_before() -> None:
-    program = "from irscope.ops.registry import lookup; assert lookup('aten::select').type_rule is not None"
+def test_views_have_their_rules_whatever_was_imported_before() -> None:
+    program = "from irscope.ops.registry import lookup; assert lookup('aten::permute').type_rule and lookup('aten::select').reference"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

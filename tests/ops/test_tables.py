@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 import irscope as irs
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.errors import ArgumentError
-from irscope.ir.schema import OpSchema
 from irscope.ops.accuracy import STEP_ULPS
 from irscope.ops.python import containers, scalars
 from irscope.ops.python.scalars import RESULT_SIZES, size_of
@@ -23,13 +21,6 @@ from tests.ops import pointwise_ops as pointwise
 from tests.ops.oracle import table
 
 OVERLOADS = sorted(table().items())
-
-
-def test_no_overload_is_declared_twice() -> None:
-    from tests.ops.oracle import files
-
-    counts = Counter(schema.full_name for file in files() for op in file.OPS for schema in op.schemas)
-    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_rule_and_reference_take_the_arguments_of_the_schema() -> None:
@@ -41,25 +32,6 @@ def test_rule_and_reference_take_the_arguments_of_the_schema() -> None:
             except TypeError as error:
                 refused.append((name, str(error)))
     assert refused == []
-
-
-def test_the_schemas_are_torchs() -> None:
-    torch = pytest.importorskip("torch")
-    from irscope.ops.schemas import parse_schema
-
-    theirs: dict[str, OpSchema] = {}
-    for schema in torch._C._jit_get_all_schemas():
-        if schema.name.startswith(("aten::", "prim::")):
-            parsed = parse_schema(str(schema))
-            theirs[parsed.full_name] = parsed
-    wrong = {name: (op, schema) for name, (op, schema) in OVERLOADS if name in theirs and not same(schema, theirs[name])}
-    assert list(wrong) == []
-
-
-def same(ours: OpSchema, theirs: OpSchema) -> bool:
-    """The same arguments with the same types and defaults; annotations may be corrected (`irscope.ops.schemas`)."""
-    arguments = [(a.name, a.type, a.keyword_only) for a in ours.arguments]
-    return arguments == [(a.name, a.type, a.keyword_only) for a in theirs.arguments] and len(ours.returns) == len(theirs.returns)
 
 
 @pytest.mark.parametrize(("op", "step"), [("exp", "exp"), ("aten::tanh", "tanh"), ("mul", "mul"), ("sigmoid", "sigmoid")])

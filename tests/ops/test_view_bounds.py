@@ -106,22 +106,7 @@ def test_what_torch_refuses_is_refused(op: str, device: str) -> None:
 
 def _as_torch(layout: str, tensor: Any) -> Any:
     """The same view of the same memory."""
-    match layout:
-        case "rows":
-            return tensor
-        case "columns":
-            return tensor.t()
-        case "a part":
-            return tensor[1:, 1:]
-        case "every second":
-            return tensor[::2, ::3]
-        case "no elements":
-            return tensor[:0]
-        case "a row":
-            return tensor[2]
-        case "no dimensions":
-            return tensor[1, 1]
-    return tensor[0].expand(3, 6)
+    return tensor[0].expand(3, 6) if layout == "repeated" else LAYOUTS[layout](tensor)
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])

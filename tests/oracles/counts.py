@@ -13,10 +13,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
+
+from irscope.errors import IrscopeError
 
 WAYS: Final = ("passed", "torch", "refused", "wrong", "hang", "foreign", "crash")
 """How a program may end."""
@@ -91,6 +95,25 @@ class Counts:
     def of(plain: Mapping[str, Any]) -> Counts:
         found = [(str(way), str(program), str(said)) for way, program, said in plain["findings"]]
         return Counts(plain["oracle"], Counter(plain["ways"]), Counter(plain["refusals"]), found)
+
+
+def outcome(error: Exception) -> tuple[str, str]:
+    """How a program ends that raises, and what is said of it."""
+    said = f"{type(error).__name__}: {error}"[:500]
+    return "wrong" if isinstance(error, AssertionError) else "refused" if isinstance(error, IrscopeError) else "foreign", said
+
+
+def difference(got: Any, wanted: Any, near: Callable[[Any, Any], Any]) -> str:
+    """What differs between two arrays; empty where nothing does. Element types and shapes are equal, and so are numbers, or
+    `near(got, wanted)` where they are not whole; a NaN is like another."""
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    if (got.dtype, got.shape) != (wanted.dtype, wanted.shape):
+        return f"{got.dtype}{list(got.shape)}, not {wanted.dtype}{list(wanted.shape)}"
+    right = np.asarray(got == wanted if wanted.dtype.kind in "biuOUS" else near(got, wanted))
+    if right.all():
+        return ""
+    at = tuple(map(int, np.unravel_index(int(np.argmin(right)), right.shape)))
+    return f"{got[at]!r}, not {wanted[at]!r}, at {at}: {right.size - int(right.sum())} of {right.size}"
 
 
 def parser(about: str | None) -> argparse.ArgumentParser:

@@ -18,9 +18,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
-from irscope.errors import CaptureError, IrscopeError  # noqa: E402
+from irscope.errors import CaptureError  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
-from tests.oracles.counts import Counts  # noqa: E402
+from tests.oracles.counts import Counts, outcome  # noqa: E402
 from tests.oracles.whole_programs import POLICIES, Truth, check_call, guarded, interpreted, is_taken  # noqa: E402
 from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
@@ -81,19 +81,10 @@ def check(seed: int, found: Counts) -> None:
                 warnings.simplefilter("ignore")
                 way(seed, apart, near)
             found.add("passed")
-        except CaptureError as error:
-            found.add("torch", told(error), program)
-        except IrscopeError as error:
-            taken = all(is_taken(interpreted(one), one) for one in (apart, near))
-            found.add("refused" if taken else "torch", told(error), program)
-        except AssertionError as error:
-            found.add("wrong", told(error), program)
         except Exception as error:
-            found.add("foreign", told(error), program)
-
-
-def told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:500]
+            ended, said = outcome(error)
+            is_ours = ended != "refused" or all(is_taken(interpreted(one), one) for one in (apart, near))
+            found.add(ended if is_ours and not isinstance(error, CaptureError) else "torch", said, program)
 
 
 def scripted(seed: int, apart: TorchProgram, near: TorchProgram) -> None:
@@ -114,18 +105,17 @@ def run_in_turn(graph: irs.Graph, seed: int, apart: TorchProgram, near: TorchPro
             check_call(executable, truths[is_near], guard)
 
 
-def checked(seeds: range) -> Counts:
+LONG: Final = [pytest.param(range(start, start + 250), 0.01, 150, marks=pytest.mark.long) for start in range(1000, 13_000, 250)]
+
+
+@pytest.mark.parametrize(("seeds", "most_refused", "passed"), [(range(16), 0.0, 10), *LONG])
+def test_arguments_that_lie_together_are_eagers(seeds: range, most_refused: float, passed: int, tell: Callable[[Counts], None]) -> None:
     found = Counts("aliased arguments")
     for seed in seeds:
         check(seed, found)
-    return found
-
-
-def test_arguments_that_lie_together_are_eagers(tell: Callable[[Counts], None]) -> None:
-    found = checked(range(16))
     tell(found)
-    found.assert_sound(most_refused=0.0)
-    assert found.ways["passed"] >= 10
+    found.assert_sound(most_refused=most_refused)
+    assert found.ways["passed"] >= passed
 
 
 @pytest.mark.parametrize("seed", [
@@ -138,12 +128,3 @@ def test_what_long_runs_found_is_eagers_or_refused(seed: int) -> None:
     check(seed, found)
     found.assert_sound(most_refused=0.5)
     assert found.ways["passed"] >= 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", range(1000, 13_000, 250))
-def test_many_arguments_that_lie_together_are_eagers(start: int, tell: Callable[[Counts], None]) -> None:
-    found = checked(range(start, start + 250))
-    tell(found)
-    found.assert_sound(most_refused=0.01)
-    assert found.ways["passed"] >= 150

@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import CaptureError, IrscopeError  # noqa: E402
-from tests.oracles.counts import Counts  # noqa: E402
+from tests.oracles.counts import Counts, outcome  # noqa: E402
 from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -68,7 +68,7 @@ def check(seed: int, found: Counts) -> None:
     try:
         graph = irs.load(function, *leaves, backward=True)
     except CaptureError as error:
-        found.add("refused", f"{type(error).__name__}: {error}", str(seed))
+        found.add(*outcome(error), str(seed))
         return
     for name, run in (("op by op", irs.compile(graph)), ("fused", irs.compile(irs.fuse(graph)))):
         made = run(*leaves, *cotangents)
@@ -101,23 +101,14 @@ def difference(made: list[Any], expected: list[Any], bound: float) -> str:
     return ""
 
 
-def checked(seeds: range) -> Counts:
+LONG = [pytest.param(range(start, start + 200), 0, marks=pytest.mark.long) for start in range(1000, 2600, 200)]
+
+
+@pytest.mark.parametrize(("seeds", "passed"), [(range(12), 3), *LONG])
+def test_gradients_of_random_programs(seeds: range, passed: int, tell: Callable[[Counts], None]) -> None:
     found = Counts("gradients")
     for seed in seeds:
         check(seed, found)
-    return found
-
-
-def test_gradients_of_random_programs(tell: Callable[[Counts], None]) -> None:
-    found = checked(range(12))
     tell(found)
     found.assert_sound()
-    assert found.ways["passed"] >= 3
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("part", range(8))
-def test_gradients_of_many_random_programs(part: int, tell: Callable[[Counts], None]) -> None:
-    found = checked(range(1000 + 200 * part, 1200 + 200 * part))
-    tell(found)
-    found.assert_sound()
+    assert found.ways["passed"] >= passed

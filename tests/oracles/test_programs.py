@@ -8,7 +8,6 @@ its arguments. Element types and layouts of single ops are left to `test_sweeps`
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple
 
@@ -18,6 +17,9 @@ import irscope as irs
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
+
+from tests.oracles.judge import Call, fresh, seen  # noqa: E402
+
 Tensor = torch.Tensor
 
 pytestmark = pytest.mark.torch
@@ -30,37 +32,27 @@ def rand(*shape: int, dtype: Any = torch.float32) -> Tensor:
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
-def assert_equal(ours: Any, eager: Any) -> None:
-    """All parts of a nested result, in order; the shape of the nesting is compared apart."""
-    a, b = (torch.utils._pytree.tree_leaves(value) for value in (ours, eager))
-    assert len(a) == len(b), (ours, eager)
-    for x, y in zip(a, b, strict=True):
-        if isinstance(y, Tensor):
-            assert isinstance(x, Tensor), (x, y)
-            assert (x.dtype, x.shape) == (y.dtype, y.shape)
-            torch.testing.assert_close(x.detach(), y.detach(), rtol=1e-4, atol=5e-5, equal_nan=True)
-        else:
-            assert type(x) is type(y), (x, y)
-            assert x == y or (isinstance(y, float) and (math.isclose(x, y) or (math.isnan(x) and math.isnan(y))))
+def agree(ours: Callable[..., Any], eager: Callable[..., Any], *args: Any, calls: int = 1) -> None:
+    """A call does what torch does: the parts of results and arguments, however they are nested."""
+    leaves, tree = torch.utils._pytree.tree_flatten(args)
+
+    def of_leaves(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: function(*torch.utils._pytree.tree_unflatten(list(given), tree))
+
+    call = Call(of_leaves(eager), leaves)
+    for _ in range(calls):
+        assert call.complaint(seen(of_leaves(ours), fresh(leaves))) == ""
 
 
 def compiled(function: Any, how: str, *args: Any) -> Any:
     return irs.compile(irs.fuse(irs.load(torch.jit.script(function) if how == "script" else function, *args)))
 
 
-def check(function: Callable[..., Any], args: tuple[Any, ...], how: str) -> Any:
-    """Our run of the captured function equals the function, in results and in what it writes into its arguments."""
+def check(function: Callable[..., Any], args: tuple[Any, ...], how: str) -> None:
+    """Our run of the captured function does what the function does; the second run goes by what the first has remembered."""
     graph = irs.load(torch.jit.script(function) if how == "script" else function, *copy.deepcopy(args))
     assert irs.same_structure(graph, irs.parse(str(graph)), elements=False)
-    executable = irs.compile(irs.fuse(graph))
-    for _ in range(2):  # the second run goes by what the first has remembered
-        theirs, mine = copy.deepcopy(args), copy.deepcopy(args)
-        with torch.no_grad():
-            expected = function(*theirs)
-        result = executable(*mine)
-        assert_equal(result, expected)
-        assert_equal(mine, theirs)
-    return result
+    agree(irs.compile(irs.fuse(graph)), function, *args, calls=2)
 
 
 # -- layouts and sizes -------------------------------------------------------------------------------------------------
@@ -84,12 +76,9 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(layout: str, how: str) -> None:
     x = LAYOUTS[layout]
-    result = compiled(pointwise, how, x)(x)
-    with torch.no_grad():
-        expected = pointwise(x)
-    assert_equal(result, expected)
-    assert result.stride() == expected.stride()
-    assert result.requires_grad == x.requires_grad, "as torch's own"
+    run = compiled(pointwise, how, x)
+    agree(run, pointwise, x)
+    assert run(x).requires_grad == x.requires_grad, "as torch's own"
 
 
 def test_a_0_dim_tensor_does_not_promote() -> None:
@@ -156,17 +145,13 @@ def test_writes(function: Callable[..., Any], how: str) -> None:
 
 @both_ways
 def test_one_tensor_for_two_inputs(how: str) -> None:
-    run = compiled(reads_before_and_after, how, rand(3, 4), rand(3, 4))
-    mine, theirs = rand(3, 4), rand(3, 4)
-    assert_equal(run(mine, mine), reads_before_and_after(theirs, theirs))
-    assert_equal(mine, theirs)
+    run, x = compiled(reads_before_and_after, how, rand(3, 4), rand(3, 4)), rand(3, 4)
+    agree(run, reads_before_and_after, x, x)
 
 
 def test_overlapping_arguments() -> None:
-    run = compiled(reads_before_and_after, "script")
-    mine, theirs = rand(4, 4), rand(4, 4)
-    assert_equal(run(mine[:3], mine[1:]), reads_before_and_after(theirs[:3], theirs[1:]))
-    assert_equal(mine, theirs)
+    x = rand(4, 4)
+    agree(compiled(reads_before_and_after, "script"), reads_before_and_after, x[:3], x[1:])
 
 
 def test_results_share_memory_with_arguments_as_in_torch() -> None:
@@ -228,18 +213,16 @@ STRUCTURES = [
 @pytest.mark.parametrize("function", STRUCTURES, ids=lambda f: f.__name__)
 def test_results_of_scripted_functions_keep_their_structure(function: Callable[..., Any]) -> None:
     x = rand(3, 4)
-    result = compiled(function, "script", x)(x.clone())
-    expected = function(x.clone())
-    assert_equal(result, expected)
-    if not isinstance(expected, tuple):
-        assert type(result) is type(expected)
-    assert_equal(irs.compile(irs.load(torch.jit.script(function)), device="reference")(x.clone()), expected)
+    run = compiled(function, "script", x)
+    agree(run, function, x)
+    agree(irs.compile(irs.load(torch.jit.script(function)), device="reference"), function, x)
+    if not isinstance(expected := function(x.clone()), tuple):
+        assert type(run(x)) is type(expected)
 
 
 @pytest.mark.parametrize("function", [gives_dict, gives_nested, gives_list, gives_none], ids=lambda f: f.__name__)
 def test_results_of_exported_functions_are_the_leaves(function: Callable[..., Any]) -> None:
-    x = rand(3, 4)
-    assert_equal(compiled(function, "export", x)(x.clone()), function(x.clone()))
+    agree(compiled(function, "export", rand(3, 4)), function, rand(3, 4))
 
 
 def takes_list(xs: List[Tensor]) -> Tensor:
@@ -286,12 +269,11 @@ def halves(s: float) -> Tuple[float, float]:
 def test_an_int_for_a_float_becomes_one() -> None:
     scripted = torch.jit.script(halves)
     for graph in (irs.load(scripted), irs.load(scripted, 3)):
-        assert_equal(irs.compile(irs.fuse(graph))(3), scripted(3))
+        agree(irs.compile(irs.fuse(graph)), scripted, 3)
 
 
 def test_a_default_argument_may_be_left_out() -> None:
-    x = rand(3)
-    assert_equal(compiled(takes_optional, "script", x)(x), takes_optional(x))
+    agree(compiled(takes_optional, "script", rand(3)), takes_optional, rand(3))
 
 
 # -- control flow -----------------------------------------------------------------------------------------------------
@@ -334,7 +316,7 @@ def appends(x: Tensor, n: int) -> List[Tensor]:
 @pytest.mark.parametrize("function", [branches, loops, while_on_tensor, appends], ids=lambda f: f.__name__)
 def test_control_flow(function: Callable[..., Any], n: int) -> None:
     x = rand(3, 4)
-    assert_equal(compiled(function, "script")(x.clone(), n), function(x.clone(), n))
+    agree(compiled(function, "script"), function, x, n)
     check(function, (x, n), "script")
 
 
@@ -344,8 +326,8 @@ def test_deep_nesting() -> None:
     ends = "".join(f" -> (%{'z' if i == depth else f'y{i + 1}'})\n block1():\n -> (%x)\n" for i in reversed(range(1, depth + 1)))
     text = f"graph(%x : Tensor, %c : bool):\n%y0 : Tensor = aten::relu(%x)\n{ifs}%z : Tensor = aten::tanh(%y0)\n{ends}return (%y1)"
     run, x = irs.compile(irs.fuse(irs.load(text))), rand(4)
-    assert_equal(run(x, True), torch.tanh(torch.relu(x)))
-    assert_equal(run(x, False), x)
+    agree(run, lambda x, c: torch.tanh(torch.relu(x)) if c else x, x, True)
+    agree(run, lambda x, c: torch.tanh(torch.relu(x)) if c else x, x, False)
 
 
 # -- modules ----------------------------------------------------------------------------------------------------------
@@ -366,8 +348,7 @@ class Normed(torch.nn.Module):
 @both_ways
 def test_a_module_in_eval_mode(how: str) -> None:
     model, x = Normed().eval(), rand(2, 3, 6, 6)
-    with torch.no_grad():
-        assert_equal(compiled(model, how, x)(x), model(x))
+    agree(compiled(model, how, x), model, x)
 
 
 @both_ways
@@ -377,18 +358,14 @@ def test_a_module_in_training_mode_updates_its_statistics(how: str) -> None:
     eager = copy.deepcopy(model)
     run = compiled(model, how, x)
     with torch.no_grad():
-        assert_equal(run(x), eager(x))
-    assert_equal(model.norm.running_mean, eager.norm.running_mean)
+        torch.testing.assert_close(run(x), eager(x))
+    torch.testing.assert_close(model.norm.running_mean, eager.norm.running_mean)
     assert int(model.norm.num_batches_tracked) == 1
 
 
 def test_dropout_in_training_mode_draws_as_torch_does() -> None:
     model, x = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.ReLU()).train(), rand(4, 5)
-    run = compiled(model, "script", x)
-    torch.manual_seed(3)
-    ours = run(x)
-    torch.manual_seed(3)
-    assert_equal(ours, model(x))
+    agree(compiled(model, "script", x), model, x)
 
 
 class Scaled(torch.nn.Module):
@@ -410,7 +387,7 @@ def test_shared_parameters_and_written_buffers(how: str) -> None:
     run = compiled(model, how, x)
     with torch.no_grad():
         for _ in range(3):
-            assert_equal(run(x), eager(x))
+            torch.testing.assert_close(run(x), eager(x))
     assert float(model.count) == float(eager.count) == 3.0
 
 
@@ -432,10 +409,8 @@ def threes(x: Tensor, y: Tensor) -> Tensor:
 @pytest.mark.parametrize("function", [logarithm, product, threes])
 def test_a_result_that_a_script_asks_to_be_written_elsewhere_is(function: Callable[..., Tensor]) -> None:
     graph = irs.load(torch.jit.script(function))
-    x, y, ours = torch.rand(2, 2) + 1, torch.zeros(2, 2), torch.zeros(2, 2)
     assert irs.AliasDb(graph).has_writers(graph.inputs[1])
-    assert torch.equal(irs.compile(irs.fuse(graph))(x, ours), function(x, y))
-    assert torch.equal(ours, y)
+    agree(irs.compile(irs.fuse(graph)), function, rand(2, 2).abs() + 1, torch.zeros(2, 2))
 
 
 # -- `torch.masked`, and extents that depend on elements, by export ----------------------------------------------------
@@ -452,12 +427,9 @@ COUNTED: Final[dict[str, Callable[..., Any]]] = {
 
 
 def check_exactly(function: Callable[..., Any], *arguments: Any) -> None:
-    want = function(*copy.deepcopy(arguments))
     graph = irs.load(function, *copy.deepcopy(arguments))
     for program in (graph, irs.fuse(graph)):
-        found = irs.compile(program)(*copy.deepcopy(arguments))
-        torch.testing.assert_close(found, want, equal_nan=True)
-        assert found.stride() == want.stride()
+        agree(irs.compile(program), function, *arguments)
 
 
 @pytest.mark.parametrize("name", MASKED)

@@ -55,34 +55,6 @@ def if_taken(program: TorchProgram, seed: int) -> Counter[str]:
     return check_program(program, seed) if taken else Counter()
 
 
-@pytest.mark.parametrize("start", range(0, 320, 80))
-def test_random_programs_do_what_torch_does(start: int) -> None:
-    found = checked(range(start, start + 80), torch_program, check_program)
-    assert found["groups"] >= 50, "groups that run as kernels"
-    assert found["unsure"] + found["changed"] + found["refused"] <= 6, found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", range(1000, 21_000, 250))
-def test_many_random_programs_do_what_torch_does(start: int) -> None:
-    found = checked(range(start, start + 250), torch_program, check_program)
-    assert found["unsure"] <= 0.02 * 250, found
-    assert found["changed"] + found["refused"] <= 0.03 * 250, found
-
-
-def test_reductions_with_odd_flags_do_what_torch_does() -> None:
-    found = checked(range(250), reduction_program, if_taken)
-    assert found["programs"] >= 120
-    assert found["groups"] >= 40
-    assert found["unsure"] <= 3
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", range(1000, 6000, 500))
-def test_many_reductions_with_odd_flags_do_what_torch_does(start: int) -> None:
-    assert checked(range(start, start + 500), reduction_program, if_taken)["unsure"] <= 10
-
-
 # -- in planned memory -------------------------------------------------------------------------------------------------
 
 
@@ -123,24 +95,27 @@ def check_planned(program: TorchProgram, seed: int) -> Counter[str]:
     return Counter(remark.rule for remark in told if remark.kind == "passed") + calls[-1]
 
 
-def test_images_in_planned_memory_are_what_torch_makes_of_them() -> None:
-    found = checked(range(40), image_program, check_planned)
-    assert found["channels-last"] > 5, "programs that were laid out otherwise"
-    assert found["pool-kernel"] > 2
+def runs(of: str, make: Callable[..., TorchProgram], check: Check, starts: range, most: dict[str, int], **least: int) -> list[Any]:
+    """Runs from these seeds on: how many may at most end in each of some ways together, and how much must at least be done."""
+    marks = pytest.mark.long if starts.start >= 1000 else ()
+    return [pytest.param(range(s, s + starts.step), make, check, most, least, id=f"{of}-{s}", marks=marks) for s in starts]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("first", range(2000, 12000, 500))
-def test_many_images_in_planned_memory_are_what_torch_makes_of_them(first: int) -> None:
-    found = checked(range(first, first + 500), image_program, check_planned)
-    assert found["unsure"] + found["changed"] <= 15, found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("first", range(20000, 24000, 500))
-def test_many_scripts_compute_the_same_in_planned_memory(first: int) -> None:
-    found = checked(range(first, first + 500), torch_program, check_planned)
-    assert found["unsure"] + found["changed"] <= 25, found
+@pytest.mark.parametrize(("seeds", "make", "check", "most", "least"), [
+    *runs("scripts", torch_program, check_program, range(0, 320, 80), {"unsure changed refused": 6}, groups=50),
+    *runs("scripts", torch_program, check_program, range(1000, 21_000, 250), {"unsure": 5, "changed refused": 7}),
+    *runs("reductions", reduction_program, if_taken, range(0, 250, 250), {"unsure": 3}, programs=120, groups=40),
+    *runs("reductions", reduction_program, if_taken, range(1000, 6000, 500), {"unsure": 10}),
+    *runs("planned images", image_program, check_planned, range(0, 40, 40), {}, **{"channels-last": 6, "pool-kernel": 3}),
+    *runs("planned images", image_program, check_planned, range(2000, 12_000, 500), {"unsure changed": 15}),
+    *runs("planned scripts", torch_program, check_planned, range(20_000, 24_000, 500), {"unsure changed": 25}),
+])  # fmt: skip
+def test_random_programs_do_what_torch_does(
+    seeds: range, make: Callable[..., TorchProgram], check: Check, most: dict[str, int], least: dict[str, int]
+) -> None:
+    found = checked(seeds, make, check)
+    assert all(sum(found[way] for way in ways.split()) <= count for ways, count in most.items()), found
+    assert all(found[what] >= count for what, count in least.items()), found
 
 
 # -- the comparison itself ---------------------------------------------------------------------------------------------

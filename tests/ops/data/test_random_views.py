@@ -18,7 +18,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from irscope.errors import ArgumentError
 from irscope.ir import INT, TensorType
-from irscope.ops.registry import lookup
 from irscope.ops.traits import INVERSES, LIKE_ANOTHER, MAY_COPY, PUTS_BACK
 from irscope.ops.type_rules import Unknown
 from irscope.ops.view_steps import KINDS, SCHEMAS, lower
@@ -38,6 +37,7 @@ from irscope.ops.view_steps.steps import (
     Retyped,
     Window,
 )
+from tests.ops.oracle import the_op
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -137,8 +137,7 @@ def array(value: Any) -> Any:
 @pytest.mark.filterwarnings("ignore:.*(0-D tensors|dimension other than 2)")
 @pytest.mark.parametrize("name", sorted(name for name in SCHEMAS if name.partition("::")[2] not in ELSEWHERE))
 def test_a_view_has_the_layout_that_torch_gives_it(name: str) -> None:
-    rng, rule, op = random.Random(name), lookup(name), name.partition("::")[2]
-    assert rule is not None and rule.type_rule is not None and rule.reference is not None
+    rng, rule, op = random.Random(name), the_op(name), name.partition("::")[2]
     taken = refused = 0
     for _ in range(250):
         shape, strides = layout(rng)
@@ -158,10 +157,13 @@ def test_a_view_has_the_layout_that_torch_gives_it(name: str) -> None:
         assert [(it.shape, it.strides) for it in pieces] == [(tuple(it.shape), it.stride()) for it in wanted or ()], told
         taken += 1
         if 0 not in shape:  # NumPy knows no memory behind an array without elements
-            own = as_strided(np.arange(4000, dtype=np.float32), shape, [4 * step for step in strides])
+            memory = np.arange(4000, dtype=np.float32)
+            own = as_strided(memory, shape, [4 * step for step in strides])
             arrays = rule.reference(self=own, **{key: array(value) for key, value in given.items()})
             for seen, its in zip(arrays if isinstance(arrays, list) else [arrays], wanted or (), strict=True):
                 assert seen.shape == tuple(its.shape) and (seen == its.numpy()).all(), told
+                is_view = its.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+                assert not seen.size or np.may_share_memory(seen, memory) == is_view, told
         with_less_known(rule.type_rule, rng, shape, known, pieces)
     assert taken > 20, f"{taken} taken, {refused} refused"
 
@@ -228,17 +230,14 @@ def test_an_inverse_leads_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["real", "imag", "view_as_real", "view_as_complex"])
 def test_the_element_type_of_a_view_of_unknown_rank(name: str) -> None:
-    torch = pytest.importorskip("torch")
     x = torch.rand(2, 2) if name == "view_as_complex" else torch.rand(2, dtype=torch.complex64)
-    op = lookup(f"aten::{name}")
-    assert op is not None and op.type_rule is not None
+    op = the_op(f"aten::{name}")
     claimed = op.type_rule(self=TensorType(str(x.dtype).removeprefix("torch.")))
     assert f"torch.{claimed.dtype}" == str(getattr(torch, name)(x).dtype) and claimed.shape is None
 
 
 def test_an_extent_that_may_be_one_may_grow() -> None:
-    op = lookup("aten::expand")
-    assert op is not None and op.type_rule is not None
+    op = the_op("aten::expand")
     assert op.type_rule(self=TensorType("float32", ("N",)), size=[Unknown(INT)]).shape == (None,)
     assert op.type_rule(self=TensorType("float32", (3,)), size=[Unknown(INT)]).shape == (3,)
 

@@ -15,17 +15,15 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, input_element, number, where
 from irscope.ops.expr.numpy_eval import erf, erfc, evaluate, round_to, sigmoid
 from irscope.ops.op import Op
-from irscope.ops.registry import lookup
 from tests.ops import pointwise_ops as pointwise
+from tests.ops.oracle import the_op
 from tests.ops.pointwise.test_pointwise import choices, plain
 
 X, Y = input_element(0, "float32"), input_element(1, "float32")
 
 
 def expression(op: str, **given: Any) -> Expr:
-    found = lookup(op)
-    assert found is not None
-    assert found.expression is not None
+    found = the_op(op)
     made = found.expression(**given)
     assert isinstance(made, Expr)
     return made
@@ -182,34 +180,20 @@ def test_a_batch_norm_refuses_when_it_may_train_or_has_kept_nothing() -> None:
 
 
 def test_the_weights_of_a_batch_norm_lie_along_the_channels() -> None:
-    found = lookup("aten::batch_norm")
-    assert found is not None
+    found = the_op("aten::batch_norm")
     assert dict(found.operand_axes) == dict.fromkeys(NORM, 1)
 
 
 def test_a_dropout_that_drops_nothing_is_its_input() -> None:
     assert expression("aten::dropout", input=X, p=0.5, train=False) is X
-    found = lookup("aten::dropout")
-    assert found is not None
-    assert found.reference is not None
+    found = the_op("aten::dropout")
     array = np.ones(3)
     assert found.reference(input=array, p=0.5, train=False) is array
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "bool", "uint8"])
-def test_casts_are_torchs(dtype: str) -> None:
-    torch = pytest.importorskip("torch")
-    codes = {"float64": 7, "float16": 5, "int32": 3, "bool": 11, "uint8": 0}
-    values = np.array([0.0, -0.0, 1.9, 2.0, 0.4, 100.0], np.float32)
-    made = expression("aten::to", self=X, dtype=codes[dtype], non_blocking=False, copy=False, memory_format=None)
-    np.testing.assert_array_equal(evaluate(made, [values]), torch.from_numpy(values).to(getattr(torch, dtype)).numpy())
-
-
 def test_prelu_lays_its_weight_along_the_channels() -> None:
     torch = pytest.importorskip("torch")
-    found = lookup("aten::prelu")
-    assert found is not None
-    assert found.reference is not None
+    found = the_op("aten::prelu")
     x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     weight = np.array([0.1, 0.2, 0.3], np.float32)
     wanted = torch.ops.aten.prelu(torch.from_numpy(x), torch.from_numpy(weight)).numpy()
@@ -231,10 +215,7 @@ def test_the_sigmoid_does_not_overflow() -> None:
 
 
 def test_type_rules_keep_what_they_do_not_know() -> None:
-    found = lookup("aten::add")
-    assert found is not None
-    assert found.type_rule is not None
-    rule = found.type_rule
+    rule = the_op("aten::add").type_rule
     known = TensorType("float32", (2, 3), (3, 1))
     assert rule(self=known, other=TensorType("float32", (3,), (1,)), alpha=1) == known
     assert rule(self=known, other=TensorType(), alpha=1) == TensorType()
@@ -248,15 +229,17 @@ def test_where_needs_a_truth_value() -> None:
 
 
 DTYPES = ["float32", "float64", "int64", "bool"]
+ODD = {"aten::isinf", "aten::isfinite", "aten::mish_backward"}
+"""Ops for which torch makes a copy of whole numbers, with the steps of axes of one element, and one that it does not promote."""
 
 
-def a_tensor(torch: Any, pick: random.Random, shape: tuple[int, ...]) -> Any:
+def a_tensor(torch: Any, pick: random.Random, shape: tuple[int, ...], dtypes: list[str]) -> Any:
     """A tensor of a shape that broadcasts to this one, laid out at random: permuted, strided, repeated."""
     sizes = [1 if pick.random() < 0.2 else size for size in shape][pick.choice([0, 0, 0, 1]) :]
     order = list(range(len(sizes)))
     if pick.random() < 0.6:
         pick.shuffle(order)
-    stored = torch.ones([sizes[axis] for axis in order], dtype=getattr(torch, pick.choice(DTYPES)))
+    stored = torch.ones([sizes[axis] for axis in order], dtype=getattr(torch, pick.choice(dtypes)))
     result = stored.permute([order.index(axis) for axis in range(len(sizes))])
     if sizes and pick.random() < 0.15:
         result = result.repeat_interleave(2, dim=0)[::2]
@@ -270,35 +253,6 @@ def told(tensor: Any) -> TensorType:
     return TensorType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.stride())
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_types_and_layouts_are_torchs(seed: int) -> None:
-    torch = pytest.importorskip("torch")
-    pick = random.Random(seed)
-    calls: dict[str, Any] = {
-        "aten::add": lambda a, b, c: {"self": a, "other": b, "alpha": 1},
-        "aten::div": lambda a, b, c: {"self": a, "other": b},
-        "aten::gt": lambda a, b, c: {"self": a, "other": b},
-        "aten::mul": lambda a, b, c: {"self": a, "other": pick.choice([2, 2.5])},
-        "aten::sigmoid": lambda a, b, c: {"self": a},
-        "aten::addcmul": lambda a, b, c: {"self": a, "tensor1": b, "tensor2": c.double(), "value": 1},
-        "aten::where": lambda a, b, c: {"condition": c.bool() if hasattr(c, "bool") else c, "self": a, "other": b},
-    }
-    for _ in range(60):
-        shape = tuple(pick.choice([1, 2, 3, 4]) for _ in range(pick.randrange(5)))
-        tensors = [a_tensor(torch, pick, shape) for _ in range(3)]
-        for name, make in calls.items():
-            given = make(*tensors)
-            keywords = {key: given.pop(key) for key in ("alpha", "value") if key in given}
-            theirs = getattr(torch.ops.aten, name.removeprefix("aten::"))(*given.values(), **keywords)
-            op = lookup(name)
-            assert op is not None
-            assert op.type_rule is not None
-            types = {key: told(value) if isinstance(value, torch.Tensor) else value for key, value in given.items()}
-            ours = op.type_rule(**types, **keywords)
-            assert (ours.dtype, ours.shape) == (told(theirs).dtype, told(theirs).shape), (name, types)
-            assert ours.strides == theirs.stride(), (name, types)
-
-
 LAID = [op for op in pointwise.OPS if (op.category, op.effect, op.name[:6]) == ("pointwise", "pure", "aten::")]
 
 
@@ -307,13 +261,11 @@ def test_every_op_lays_its_result_out_as_torch_does(op: Op) -> None:
     torch = pytest.importorskip("torch")
     assert op.type_rule is not None
     pick = random.Random(op.name)
-    whole = op.name.startswith(("aten::bitwise", "aten::__"))
-    for schema in op.schemas * 12:
+    dtypes = ["int64"] if op.name.startswith(("aten::bitwise", "aten::__")) else ["float32"] if op.name in ODD else DTYPES
+    for schema in op.schemas * 24:
         shape = tuple(pick.choice([1, 2, 3, 4]) for _ in range(pick.randrange(1, 5)))
         given = {
-            argument.name: a_tensor(torch, pick, shape).to(torch.int64 if whole else torch.float32)
-            if isinstance(plain(argument), TensorType)
-            else choices(argument, 0)
+            argument.name: a_tensor(torch, pick, shape, dtypes) if isinstance(plain(argument), TensorType) else choices(argument, 0)
             for argument in schema.arguments
         }
         for name in {"mask", "condition"} & set(given):
@@ -326,7 +278,7 @@ def test_every_op_lays_its_result_out_as_torch_does(op: Op) -> None:
         keywords = {a.name: given[a.name] for a in schema.arguments if a.keyword_only}
         try:
             theirs = call(*(given[a.name] for a in schema.arguments if not a.keyword_only), **keywords)
-        except RuntimeError:  # torch has no kernel of its own for some layouts of some ops
+        except (RuntimeError, NotImplementedError):  # torch has no kernel of its own for some layouts and types of some ops
             continue
         ours = op.type_rule(**{k: told(v) if isinstance(v, torch.Tensor) else v for k, v in given.items()})
         what = f"{schema.full_name} {[told(v) for v in given.values() if isinstance(v, torch.Tensor)]}"
@@ -338,9 +290,7 @@ def test_every_op_lays_its_result_out_as_torch_does(op: Op) -> None:
 def test_batch_norms_are_laid_out_as_in_torch(seed: int) -> None:
     torch = pytest.importorskip("torch")
     pick = random.Random(seed)
-    op = lookup("aten::batch_norm")
-    assert op is not None
-    assert op.type_rule is not None
+    op = the_op("aten::batch_norm")
     for _ in range(40):
         rank = pick.choice([2, 3, 4, 5])
         order = list(range(rank))
@@ -354,17 +304,13 @@ def test_batch_norms_are_laid_out_as_in_torch(seed: int) -> None:
 
 
 def test_an_in_place_op_gives_its_first_operands_type() -> None:
-    op = lookup("aten::add_")
-    assert op is not None
-    assert op.type_rule is not None
+    op = the_op("aten::add_")
     whole = TensorType("int64", (2, 3), (1, 2))
     assert op.type_rule(self=whole, other=TensorType("int64", (3,), (1,)), alpha=1) is whole
 
 
 def test_shapes_that_do_not_broadcast_are_an_error() -> None:
-    op = lookup("aten::add")
-    assert op is not None
-    assert op.type_rule is not None
+    op = the_op("aten::add")
     with pytest.raises(ArgumentError, match="broadcast"):
         op.type_rule(self=TensorType("float32", (2, 3)), other=TensorType("float32", (4,)), alpha=1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from irscope.ops.op import effect_of_schema
-from irscope.ops.registry import lookup, overloads
+from irscope.ops.registry import overloads
 from irscope.ops.traits import (
     ALWAYS_SHARES,
     ANOTHER_OBJECT,
@@ -35,6 +35,7 @@ from irscope.ops.traits import (
     STARTS_LIKE_FIRST,
     VIEWS,
 )
+from tests.ops.oracle import the_op
 
 torch = pytest.importorskip("torch")
 
@@ -57,8 +58,7 @@ def test_a_view_is_a_view_by_its_schema(name: str) -> None:
     found = [schema for schema in overloads(name) if str(schema.arguments[0].type) == "Tensor"]
     assert found and all(effect_of_schema(schema) == "view" for schema in found)
     if name in SEEN_THROUGH:
-        op = lookup(name)
-        assert op is not None and op.type_rule is not None and op.reference is not None
+        the_op(name)
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
@@ -182,8 +182,7 @@ def test_operands_may_change_places(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(CREATES | CREATES_LIKE | DENSE_RESULT))
 def test_what_is_made_is_memory_of_its_own(name: str) -> None:
-    op = lookup(name)
-    assert op is not None and op.reference is not None
+    op = the_op(name)
     assert all(effect_of_schema(schema) == "pure" for schema in overloads(name) if not schema.overload.endswith("out"))
     takes = {"Tensor" in str(schema.arguments[0].type) for schema in op.schemas}
     assert takes == {name in CREATES_LIKE | DENSE_RESULT}

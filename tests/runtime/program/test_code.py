@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,14 +12,38 @@ import pytest
 
 import irscope as irs
 from irscope.errors import RunError
+from irscope.ir.core import Node
 from irscope.ir.text.parser import parse
 from irscope.runtime.arrays.numpy import NumpyLibrary
 from irscope.runtime.program.bound_program import as_torch
 from irscope.runtime.program.code import Code, flatten
 from irscope.runtime.program.executable import Executable
 from irscope.runtime.reference import run_reference
-from tests.behaviour.live_results import CountingLibrary
 from tests.random_programs.graphs import random_program
+
+
+class CountingLibrary(NumpyLibrary):
+    """Counts at each op how many earlier results are still there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alive: list[int] = []
+        self._results: list[weakref.ref[object]] = []
+
+    def forget(self) -> None:
+        self.alive.clear()
+        self._results.clear()
+
+    def function(self, node: Node) -> Any:
+        inner = super().function(node)
+
+        def counted(*operands: object) -> object:
+            self.alive.append(sum(ref() is not None for ref in self._results))
+            result = inner(*operands)
+            self._results.append(weakref.ref(result))
+            return result
+
+        return counted
 
 
 def run(text: str, *args: object) -> list[object]:

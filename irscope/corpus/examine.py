@@ -42,8 +42,8 @@ from irscope.ops.registry import category_of
 from irscope.ops.view_steps import typical
 from irscope.session import load
 from irscope.transforms.dedup import Dedup, Piece, Relation, dedup, fingerprint, has_stable_fingerprint, pieces_of
-from irscope.transforms.dedup.regions.block_index import free_values
 from irscope.transforms.dedup.rewrite import compile_seconds
+from irscope.transforms.dedup.rewrite.block_index import free_values
 from irscope.transforms.fusion import Fusion, fuse
 
 Record = dict[str, Any]

@@ -12,7 +12,7 @@ from irscope.analysis.per_graph import once
 from irscope.ir import ANY, ClassType, Graph, Node, TensorType, Type, Value, walk
 from irscope.ops.registry import category_of
 from irscope.ops.traits import PACKS_SEQUENCE
-from irscope.transforms.dedup.regions import Repeat, find_regions
+from irscope.transforms.dedup.rewrite import Repeat, find_regions
 
 # Assigns each node to a call of a module of the user's model, by its scope and its operands.
 #

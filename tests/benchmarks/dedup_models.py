@@ -25,7 +25,7 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
-from irscope.transforms.dedup.regions import find_regions
+from irscope.transforms.dedup.rewrite import find_regions
 from tests.benchmarks.inductor import planned
 from tests.benchmarks.models import Model, bert, gpt2, lstm, resnet, vit, yolov3
 

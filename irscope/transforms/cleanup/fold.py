@@ -292,10 +292,11 @@ def _known_number(value: Value, shapes: Shapes) -> Any:
     return payload if type(payload) is _PYTHON_TYPE.get(value.type) else NOT_CONSTANT
 
 
-def constant_node(value: Value, payload: Any, *, like: Node) -> Node:
-    """Build a `prim::Constant` that produces this Value itself, with the location and scope of `like`."""
+def constant_node(value: Value, payload: Any, *, like: Node | None = None) -> Node:
+    """Build a `prim::Constant` that produces this Value itself, with the location and scope of `like`, if given."""
     attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
-    return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), like.location, like.scope)
+    location, scope = (None, "") if like is None else (like.location, like.scope)
+    return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), location, scope)
 
 
 # Replaces small tensors that are the same at every run by constants: positions, masks built from them, initial states.

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.running import counted, without_collector
@@ -41,7 +41,9 @@ def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[No
             inside: dict[Node | str, Piece] = {name: _executable(name, inner) for name, inner in program.modules.items()}
             return inside, f"{each(len(inside), 'module')} inside the module is a piece"
         named = _names_of(program)
-        graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
+        graphs: dict[Node | str, Piece] = {
+            name: Piece(name, graph.body, graph, _promises(graph), (), named) for name, graph in program.graphs.items()
+        }
         return graphs, f"{each(len(graphs), 'graph')} of the module is a piece"
     own: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in _groups(program)}
     if own:
@@ -66,10 +68,6 @@ def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
 def _promises(graph: Graph) -> Mapping[str, Any]:
     """The promises of a graph's caller, which are part of its identity."""
     return {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)}
-
-
-def _whole(name: str, graph: Graph, named: Mapping[str, tuple[Body, ...]]) -> Piece:
-    return Piece(name, graph.body, graph, _promises(graph), (), named)
 
 
 def _executable(name: str, module: Module) -> Piece:
@@ -118,31 +116,15 @@ def _declaration_attrs(kind: str, visibility: str) -> FrozenDict[str, Any]:
 # --- generated kernels -----------------------------------------------------------------------------------------------
 
 
-class Generated(Protocol):
-    """One generated kernel."""
-
-    name: str
-    compile_seconds: float
-    groups: list[Node]
-
-    @property
-    def graph(self) -> Graph:
-        """Its spec as a graph."""
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """The attributes of the kernel as a whole."""
-
-    @property
-    def machine_code(self) -> str:
-        """The machine code that it was compiled to, without its name."""
-
-
 @dataclass(frozen=True, eq=False)
 class KernelPieces:
-    """The kernels of an executable, by name; further kernels of the same name have a number behind it."""
+    """The kernels of an executable, by name; further kernels of the same name have a number behind it.
 
-    kernels: Mapping[str, Generated]
+    Each has its spec as a `graph`, its `attributes` as a whole, the `groups` that it came from, its `compile_seconds`, and its
+    `machine_code` without its name.
+    """
+
+    kernels: Mapping[str, Any]
 
     @cached_property
     def pieces(self) -> dict[Node | str, Piece]:
@@ -190,7 +172,7 @@ class KernelPieces:
         raise UnknownName(f"there is no kernel {piece!r}", hint=f"the kernels are {', '.join(list(self.kernels)[:5])}")
 
 
-def kernel_pieces(kernels: Sequence[Generated]) -> KernelPieces:
+def kernel_pieces(kernels: Sequence[Any]) -> KernelPieces:
     """Returns the kernels under unique names."""
     counts: Counter[str] = Counter()
     named = {}
@@ -236,10 +218,6 @@ class Ladder:
     def within(self, members: Members, relation: Relation) -> list[Members]:
         """The classes of a finer relation into which a class splits."""
         return list(dict.fromkeys(self.class_of(member, relation) for member in members))
-
-    def fingerprint(self, members: Members, relation: Relation) -> bytes:
-        """The fingerprint of the first member of a class."""
-        return fingerprint(self.pieces[members[0]], relation)
 
     @cached_property
     def _keys(self) -> dict[Node | str, tuple[Token, ...] | None]:

@@ -51,7 +51,7 @@ from irscope.transforms.dedup.piece import (
     symbols_in,
     without_symbols,
 )
-from irscope.transforms.dedup.terms import Flow, Leaf, Operand, Term, flow_of, head_of, types_of
+from irscope.transforms.dedup.terms import Leaf, Operand, Term, flow_of
 
 Symbols = Callable[[str], str] | None
 """Spells the text of an attribute that names symbols; None leaves it as it is."""
@@ -79,7 +79,7 @@ def has_stable_fingerprint(piece: Piece) -> bool:
 
 def canonical_form(piece: Piece, relation: Relation) -> bytes:
     """Returns the canonical form of a piece, as the module describes it."""
-    symbols = _spelling(piece, relation)
+    symbols = spelling_of(piece, relation)
     if RANK[relation] < RANK["order"]:
         parts = [_listed(piece.body, relation, symbols)]
         for name in piece.roots:
@@ -99,7 +99,7 @@ def canonical_form(piece: Piece, relation: Relation) -> bytes:
 # --- names of symbols ---------------------------------------------------------------------------------------------------
 
 
-def _spelling(piece: Piece, relation: Relation) -> Symbols:
+def spelling_of(piece: Piece, relation: Relation) -> Symbols:
     """Returns the spelling of names in attributes: a root by its place, another declared name by its meaning, the rest as is."""
     if not piece.named or relation == "text":
         return None
@@ -373,11 +373,6 @@ class Colors:
         if permuted:
             self._refine()
 
-    @staticmethod
-    def exact(piece: Piece, flow: Flow, relation: Relation, *, permuted: bool) -> Colors:
-        """Returns digests for the terms of a given flow by a relation without holes."""
-        return Colors(flow.body, relation, permuted, _spelling(piece, relation), merged=flow.merged)
-
     def operand(self, operand: Operand) -> bytes:
         """The digest of an operand."""
         if isinstance(operand, Leaf):
@@ -404,8 +399,10 @@ class Colors:
     def _head(self, term: Term) -> bytes:
         if term.node is None:
             return self._param(term)
-        types = {value.type: self._type(value.type) for value in term.node.outputs}
-        return head_of(term, types, spell_attrs(attrs_of(term.node), self.relation, self._symbols))
+        node = term.node
+        attrs = spell_attrs(attrs_of(node), self.relation, self._symbols)
+        counts = b"%d:%d:%d:%d:" % (len(term.operands), len(node.outputs), term.ordered, len(term.regions))
+        return b"".join((prefixed(node.op), attrs, counts, *(self._type(value.type) for value in node.outputs)))
 
     def _param(self, term: Term) -> bytes:
         if term.value is None:
@@ -471,8 +468,9 @@ class Colors:
         for number in self.flow.needed:
             color = self.of[number]
             term = self.flow.terms[number]
-            for output, type in enumerate(types_of(term)):
-                for slot in type_slots(type, self.relation):
+            values = term.node.outputs if term.node is not None else () if term.value is None else (term.value,)
+            for output, value in enumerate(values):
+                for slot in type_slots(value.type, self.relation):
                     if slot.kind == "extent":
                         places.setdefault(slot.value, []).append(color + b"%d.%d" % (output, slot.index))
         return digest(*sorted(digest(*sorted(found)) for found in places.values()))
@@ -481,4 +479,4 @@ class Colors:
 @kept_in(512)
 def colors_of(piece: Piece, body: Body, relation: Relation, *, permuted: bool) -> Colors:
     """Returns the digests of one body of a piece."""
-    return Colors(body, relation, permuted, _spelling(piece, relation))
+    return Colors(body, relation, permuted, spelling_of(piece, relation))

@@ -15,14 +15,14 @@ may leave equal pieces unmerged but is never wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from irscope.ir import Block, Node, Value
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.encoding import Slot
-from irscope.transforms.dedup.form import Colors, colors_of, may_permute
+from irscope.transforms.dedup.form import Colors, colors_of, may_permute, spelling_of
 from irscope.transforms.dedup.pairing import (
     Listing,
     SymbolMap,
@@ -119,84 +119,52 @@ def match(left: Piece, right: Piece, step: Relation) -> Match | None:
     for attempt in range(_ATTEMPTS):
         search = _Search(left, right, step, attempt)
         if search.run():
-            return search.result()
+            return Match(left, right, step, search.values, search.nodes, search.blocks, search.symbols.to, tuple(search.slots))
         if not search.choices >> attempt:  # no other choice is left
             return None
     return None
 
 
-@dataclass
 class _Search:
-    """One walk down the terms of two pieces, with the choices of one attempt."""
+    """One walk down the terms of two pieces, body by body from their results, with the choices of one attempt."""
 
-    left: Piece
-    right: Piece
-    step: Relation
-    attempt: int
-    choices: int = 0
-    """The number of open choices so far."""
-    values: dict[Value, Value] = field(default_factory=dict)
-    nodes: dict[Node, Node] = field(default_factory=dict)
-    blocks: dict[Block, Block] = field(default_factory=dict)
-    slots: list[SlotPair] = field(default_factory=list)
+    def __init__(self, left: Piece, right: Piece, step: Relation, attempt: int) -> None:
+        self.left, self.right, self.step, self.attempt = left, right, step, attempt
+        self.choices = 0
+        """The number of open choices so far."""
+        self.values: dict[Value, Value] = {}
+        self.nodes: dict[Node, Node] = {}
+        self.blocks: dict[Block, Block] = {}
+        self.slots: list[SlotPair] = []
+        self.symbols = SymbolMap(left, right, step)
 
     def run(self) -> bool:
         """Walk all bodies, and return whether the pieces correspond."""
-        self.symbols = SymbolMap(self.left, self.right, self.step)
         if not self.symbols.agrees():
             return False
-        self.permuted = RANK[self.step] >= RANK["arguments"] and may_permute(self.left) and may_permute(self.right)
-        self.roots = {
-            body for name in self.left.roots for body in self.left.named.get(name, ())
-        } | {self.left.body}  # fmt: skip
-        pending = self.symbols.pending
-        pending.append((self.left.body, self.right.body))
-        done: set[tuple[Body, Body]] = set()
-        while pending:
-            pair = pending.pop()
-            if pair not in done:
-                done.add(pair)
-                if not _Bodies(self, *pair).run():
-                    return False
+        may = RANK[self.step] >= RANK["arguments"] and may_permute(self.left) and may_permute(self.right)
+        roots = {self.left.body, *(body for name in self.left.roots for body in self.left.named.get(name, ()))}
+        for left, right in self.symbols.bodies(self.left.body, self.right.body):
+            if not self._bodies(left, right, permuted=may and left in roots):
+                return False
         return self.step != "extents" or self._keeps_pattern()
-
-    def result(self) -> Match:
-        """The match that was found."""
-        slots = tuple(self.slots)
-        return Match(self.left, self.right, self.step, self.values, self.nodes, self.blocks, self.symbols.to, slots)
 
     def _keeps_pattern(self) -> bool:
         """Whether equal extents are equal on the other side, and distinct ones distinct."""
-        to: dict[object, object] = {}
-        back: dict[object, object] = {}
-        for pair in self.slots:
-            if pair.kind == "extent" and (
-                to.setdefault(pair.left, pair.right) != pair.right or back.setdefault(pair.right, pair.left) != pair.left
-            ):
-                return False
-        return True
+        extents = [pair for pair in self.slots if pair.kind == "extent"]
+        return same_identities([pair.left for pair in extents], [pair.right for pair in extents])
 
-
-class _Bodies:
-    """The walk down two bodies, from their results."""
-
-    def __init__(self, search: _Search, left: Body, right: Body) -> None:
-        self.search = search
-        self.bodies = left, right
-        self.step = search.step
-        self.permuted = search.permuted and left in search.roots
-        self.ours = colors_of(search.left, left, self.step, permuted=self.permuted)
-        self.theirs = colors_of(search.right, right, self.step, permuted=self.permuted)
+    def _bodies(self, left: Body, right: Body, *, permuted: bool) -> bool:
+        """Return whether two bodies correspond, and add the corresponding parts."""
+        self.permuted = permuted
+        self.ours = colors_of(self.left, left, self.step, permuted=permuted)
+        self.theirs = colors_of(self.right, right, self.step, permuted=permuted)
         self.partner: dict[int, int] = {}
         self.back: dict[int, int] = {}
         self.pending: list[tuple[Operand, Operand, Site]] = []
         self.open: list[tuple[int, int]] = []
         """The commutative terms whose operands could be paired either way."""
         self._exact: tuple[Colors, Colors] | None = None
-
-    def run(self) -> bool:
-        """Return whether the bodies correspond, and add the corresponding parts to the search."""
-        left, right = self.bodies
         a, b = self.ours.flow.top, self.theirs.flow.top
         if len(a.params) != len(b.params) or len(a.returns) != len(b.returns) or (a.end is None) != (b.end is None):
             return False
@@ -204,15 +172,16 @@ class _Bodies:
             return False
         if not self._attributes(left.attrs, right.attrs, "the piece"):
             return False
-        self.search.blocks[left.block] = right.block
-        if not self.permuted and not all(map(self._term, a.params, b.params)):
+        self.blocks[left.block] = right.block
+        if not permuted and not all(map(self._term, a.params, b.params)):
             return False
         self._results(a.returns, b.returns, "the results", 0)
         if a.end is not None and b.end is not None:
             self.pending.append((a.end, b.end, _NOWHERE))
-        if not self._settle():
+        if not self._settle() or not self._rest(a.params, b.params):
             return False
-        return self._rest(a.params, b.params) and self._record()
+        self._record()
+        return True
 
     def _settle(self) -> bool:
         while self.pending or self.open:
@@ -280,7 +249,7 @@ class _Bodies:
                 return False
             if not all(map(self._term, one.params, other.params)):
                 return False
-            self.search.blocks[one.block] = other.block
+            self.blocks[one.block] = other.block
             self._results(one.returns, other.returns, x.node, number)
             if one.end is not None and other.end is not None:
                 self.pending.append((one.end, other.end, _NOWHERE))
@@ -301,9 +270,9 @@ class _Bodies:
         ways = self._ways(a, b)
         if len(ways) == 2:
             exchanged = self._score(a, b, exchanged=True) > self._score(a, b, exchanged=False)
-            if self.search.attempt >> self.search.choices & 1:
+            if self.attempt >> self.choices & 1:
                 exchanged = not exchanged
-            self.search.choices += 1
+            self.choices += 1
             ways = [exchanged]
         self._pair_operands(a, b, exchanged=ways == [True])
 
@@ -337,10 +306,11 @@ class _Bodies:
         """Digests that distinguish everything that could be a hole."""
         if self._exact is None:
             step: Relation = "arguments" if self.permuted else "order"
-            pieces, flows = (self.search.left, self.search.right), (self.ours.flow, self.theirs.flow)
-            pairs = zip(pieces, flows, strict=True)
-            ours, theirs = (Colors.exact(piece, flow, step, permuted=self.permuted) for piece, flow in pairs)
-            self._exact = ours, theirs
+            ours, theirs = self.ours.flow, self.theirs.flow
+            self._exact = (
+                Colors(ours.body, step, self.permuted, spelling_of(self.left, step), merged=ours.merged),
+                Colors(theirs.body, step, self.permuted, spelling_of(self.right, step), merged=theirs.merged),
+            )
         return self._exact
 
     # -- recording what corresponds
@@ -363,7 +333,7 @@ class _Bodies:
                 return False
         return not others
 
-    def _record(self) -> bool:
+    def _record(self) -> None:
         """Record the corresponding values and nodes from the paired terms."""
         of: dict[tuple[int, int], Value] = {}
         for value, operand in self.theirs.flow.of.items():
@@ -371,12 +341,11 @@ class _Bodies:
                 of.setdefault(operand, value)
         for value, operand in self.ours.flow.of.items():
             if isinstance(operand, Ref) and operand.term in self.partner:
-                self.search.values[value] = of[Ref(self.partner[operand.term], operand.output)]
+                self.values[value] = of[Ref(self.partner[operand.term], operand.output)]
         for a, b in self.partner.items():
             one, other = self.ours.flow.terms[a].node, self.theirs.flow.terms[b].node
             if one is not None and other is not None:
-                self.search.nodes[one] = other
-        return True
+                self.nodes[one] = other
 
     def _types(self, x: Value, y: Value) -> bool:
         pairs = pair_types(x.type, y.type, self.step)
@@ -385,13 +354,13 @@ class _Bodies:
     def _attributes(self, a: Mapping[str, object], b: Mapping[str, object], subject: Node | str) -> bool:
         if not a and not b:
             return True
-        found, differs = pair_attributes(a, b, self.step, self.search.symbols)
+        found, differs = pair_attributes(a, b, self.step, self.symbols)
         return differs is None and all(self._slots(pairs, Site(subject, key, 0, 0)) for key, pairs in found.items())
 
     def _slots(self, pairs: list[tuple[Slot, Slot]], site: Site) -> bool:
         for x, y in pairs:
             kind: HoleKind = x.kind
-            self.search.slots.append(SlotPair(kind, site._replace(index=x.index), x.value, y.value))
+            self.slots.append(SlotPair(kind, site._replace(index=x.index), x.value, y.value))
         return True
 
 

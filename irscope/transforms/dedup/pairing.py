@@ -9,7 +9,7 @@ Names that are declared outside the pieces mean the same for both, and must be e
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from irscope._base.words import plural
@@ -64,6 +64,16 @@ class SymbolMap:
     def agrees(self) -> bool:
         """Whether all roots correspond, each with the root at the same place."""
         return len(self.roots) == len(self.left.roots) == len(self.right.roots)
+
+    def bodies(self, left: Body, right: Body) -> Iterator[tuple[Body, Body]]:
+        """Yields the bodies to compare, each pair once: these two, and those behind all names that have been paired by then."""
+        done: dict[tuple[Body, Body], None] = {}
+        self.pending.insert(0, (left, right))
+        while self.pending:
+            pair = self.pending.pop(0)
+            if pair not in done:
+                done[pair] = None
+                yield pair
 
     def same(self, ours: str, theirs: str) -> bool:
         """Whether two texts are the same up to names that may correspond."""
@@ -223,19 +233,13 @@ class Listing(SideBySide):
             self.holes.append(Hole("symbol", "the names from outside", ours, theirs))
             self.alike = False
             return self
-        self.symbols.pending.insert(0, (self.left.body, self.right.body))
-        done: set[tuple[Body, Body]] = set()
-        while self.symbols.pending and self.alike:
-            pair = self.symbols.pending.pop(0)
-            if pair not in done:
-                done.add(pair)
-                self._body(*pair)
+        for left, right in self.symbols.bodies(self.left.body, self.right.body):
+            self.left_names, self.right_names = left.graph.names, right.graph.names
+            self._attributes(left.attrs, right.attrs, "the group" if isinstance(self.left.member, Node) else "the piece")
+            self.walk(left.block, right.block)
+            if not self.alike:
+                break
         return self
-
-    def _body(self, left: Body, right: Body) -> None:
-        self.left_names, self.right_names = left.graph.names, right.graph.names
-        self._attributes(left.attrs, right.attrs, "the group" if isinstance(self.left.member, Node) else "the piece")
-        self.walk(left.block, right.block)
 
     def stop(self, kind: Structural, one: Any, other: Any, place: int = 0) -> None:
         self.alike = False

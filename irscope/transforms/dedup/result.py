@@ -15,8 +15,7 @@ from irscope.errors import ArgumentError, UnknownName, UnknownNumber, new_table
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
 from irscope.transforms.base import PassRecord
-from irscope.transforms.dedup import regions as repeated
-from irscope.transforms.dedup import rewrite  # both packages load their names lazily
+from irscope.transforms.dedup import rewrite  # which loads its names lazily
 from irscope.transforms.dedup.classes import KernelPieces, Ladder, Members, kernel_pieces, pieces_of
 from irscope.transforms.dedup.constants import (
     CLASS_COLUMNS,
@@ -26,6 +25,7 @@ from irscope.transforms.dedup.constants import (
     merge_constants,
     merge_constants_of_all,
 )
+from irscope.transforms.dedup.form import fingerprint
 from irscope.transforms.dedup.matching import differences, excerpt, meeting
 from irscope.transforms.dedup.piece import (
     GIVES_UP,
@@ -42,8 +42,7 @@ from irscope.transforms.dedup.piece import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from irscope.transforms.dedup.regions import RegionPieces
-    from irscope.transforms.dedup.rewrite import Choice, ClassHoles, Recommendation
+    from irscope.transforms.dedup.rewrite import Choice, ClassHoles, Recommendation, RegionPieces
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,6 @@ class Dedup(Drawn):
     note: str
     """One sentence that says what the pieces are."""
     _ladder: Ladder = field(repr=False)
-    _dedup: Callable[..., Dedup] = field(repr=False)
-    """The function that sorted the pieces, to sort those inside them."""
     regions: RegionPieces | None = field(default=None, repr=False)
     """The repeated regions, if the pieces are their places."""
     kernels: KernelPieces | None = field(default=None, repr=False)
@@ -297,7 +294,7 @@ class Dedup(Drawn):
         piece = self._pieces[self._class(cls).representative]
         name = piece.member if isinstance(piece.member, str) else piece.graph.name
         graph = Graph(piece.block, name, functional=piece.graph.functional)
-        return self._dedup(graph, relation=self.relation, unit=unit)
+        return dedup(graph, relation=self.relation, unit=unit)
 
     def _with_merged_constants(self, step: ConstantStep, frozen: bool) -> Applied:
         if isinstance(self.source, Module):
@@ -370,8 +367,7 @@ def _merge_classes(program: Graph | Module, ladder: Ladder, chosen: Choice) -> A
     if isinstance(program, Module) and ladder.holds_groups:
         return Applied(*rewrite.merge_groups_of_all(program, ladder, chosen), None)
     if isinstance(program, Module):
-        module, remarks = rewrite.merge_modules(program, ladder, chosen)
-        return Applied(module, tuple(map(str, remarks)), None)
+        return Applied(*rewrite.merge_modules(program, ladder, chosen), None)
     groups = {members: step for members, step in chosen.items() if not isinstance(members[0], str)}
     record = rewrite.merge_groups(program, chosen=groups)
     return Applied(record.after, tuple(map(record.told, record.remarks)), record)
@@ -380,7 +376,7 @@ def _merge_classes(program: Graph | Module, ladder: Ladder, chosen: Choice) -> A
 def _outline_classes(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
     """The program with the regions of each class as a function, and remarks on regions that stay as they are."""
     repeats = regions.chosen(classes)
-    module, remarks = repeated.outline_nested(graph, repeats, regions.find)
+    module, remarks = rewrite.outline_nested(graph, repeats, regions.find)
     covered = {node for repeat in repeats for place in repeat.places for node in place}
     steps = ", ".join(repr(str(step)) for step in dict.fromkeys(classes.values())) or "what was chosen"
     apart = [
@@ -434,7 +430,7 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
                     a module, or its graphs if there are none; the kernels of a compiled program
         groups      the same, but for a compiled program those of its graph; for a module the groups of all its graphs, so
                     several models can be sorted together
-        regions     the repeated regions of a graph, found without marks (`irscope.transforms.dedup.regions`)
+        regions     the repeated regions of a graph, found without marks (`irscope.transforms.dedup.rewrite`)
         scopes      the parts of a graph that belong to one module of the model, at every depth
         kernels     the generated kernels; those that differ in early stages may have the same machine code
         constants   parameters, buffers and literals, by content (`irscope.transforms.dedup.constants`)
@@ -468,7 +464,7 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
     if unit in ("regions", "scopes"):
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one called from outside
         with without_collector():
-            found = (repeated.region_pieces if unit == "regions" else repeated.scope_pieces)(graph)
+            found = (rewrite.region_pieces if unit == "regions" else rewrite.scope_pieces)(graph)
         return _sort_pieces(graph, relation, found.pieces, found.note, regions=found)
     with without_collector():  # a module may have a hundred thousand pieces
         pieces, note = pieces_of(program, groups=unit == "groups")
@@ -481,8 +477,11 @@ def _sort_pieces(
 ) -> Dedup:  # fmt: skip
     ladder = Ladder(pieces)
     found = sorted(ladder.classes(relation), key=lambda members: -len(members))
-    classes = [EquivalenceClass(i, members, members[0], partial(ladder.fingerprint, members, relation)) for i, members in enumerate(found)]
-    return Dedup(program, relation, tuple(classes), note, ladder, dedup, regions, kernels)
+    classes = tuple([
+        EquivalenceClass(number, members, members[0], partial(fingerprint, pieces[members[0]], relation))
+        for number, members in enumerate(found)
+    ])
+    return Dedup(program, relation, classes, note, ladder, regions, kernels)
 
 
 def _sort_constants(program: Graph | Module, step: ConstantStep) -> Dedup:
@@ -493,4 +492,4 @@ def _sort_constants(program: Graph | Module, step: ConstantStep) -> Dedup:
         EquivalenceClass(i, members, found.kept(members[0], step), partial(found.fingerprint, members[0]), saved)
         for i, (members, saved) in enumerate(classes)
     ]
-    return Dedup(program, step, tuple(made), found.note, Ladder({}), dedup, constants=found)
+    return Dedup(program, step, tuple(made), found.note, Ladder({}), constants=found)

@@ -21,7 +21,6 @@ signed zeros).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
@@ -50,7 +49,7 @@ from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import effect_of, functional_source, has_value_tensors, schema_of
 from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
 from irscope.ops.type_rules import iterator_strides, static_shape
-from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell_payload, spell_type
+from irscope.transforms.dedup.encoding import Role, spell_attrs, spell_payload, spell_type
 from irscope.transforms.dedup.piece import Body, all_nodes, kept_in, known_arguments
 
 STATE: Final = -1
@@ -117,11 +116,6 @@ class Flow:
     of: dict[Value, Operand] = field(default_factory=dict)
     merged: bool = False
     """Whether equal terms are merged."""
-
-
-def _has_strides(graph: Graph) -> bool:
-    """Whether any input declares strides; otherwise none can be inferred for other values."""
-    return any(isinstance(value.type, TensorType) and value.type.strides is not None for value in graph.inputs)
 
 
 def _with_strides(value: Value, graph: Graph) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -223,8 +217,8 @@ class _Builder:
         """Whether the result has the same layout with the operands exchanged, as far as layouts are known: elementwise ops order
         the dimensions of a result by the strides of the first operand, then of the second."""
         graph, (first, second) = self.flow.body.graph, node.inputs[:2]
-        if first.type == second.type or not _has_strides(graph):
-            return True
+        if first.type == second.type or all(getattr(value.type, "strides", None) is None for value in graph.inputs):
+            return True  # of one type, or no strides are declared from which others could be inferred
         known = [_with_strides(value, graph) for value in (first, second, node.outputs[0])]
         if None in known:
             return True
@@ -322,18 +316,3 @@ def _needed_terms(flow: Flow) -> list[int]:
         pending.extend(operand.term for operand in term.operands if isinstance(operand, Ref))
         todo.extend(term.regions)
     return sorted(found)
-
-
-def types_of(term: Term) -> Sequence[Type]:
-    """Returns the types of a term's outputs: a node's results, or the value itself."""
-    if term.node is not None:
-        return [value.type for value in term.node.outputs]
-    return [] if term.value is None else [term.value.type]
-
-
-def head_of(term: Term, types: Mapping[Type, bytes], attrs: bytes) -> bytes:
-    """Returns the encoding of a term without its operands."""
-    assert term.node is not None
-    spelled = b"".join([types[value.type] for value in term.node.outputs])
-    flags = b"%d:%d:%d:%d:" % (len(term.operands), len(term.node.outputs), term.ordered, len(term.regions))
-    return prefixed(term.node.op) + attrs + flags + spelled

@@ -1,4 +1,4 @@
-"""What would one piece for a whole class cost, and what does the program look like with it?"""
+"""Which parts repeat without being marked, what would one piece for a whole class cost, and what does the program look like with it?"""
 
 import lazy_loader
 

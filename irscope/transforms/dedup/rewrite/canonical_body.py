@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from time import perf_counter
 
 from irscope._base.nested import Call, run
@@ -89,13 +90,6 @@ class _Normal:
         self.colors = Colors(body, "order", permuted=False, symbols=None, merged=False)
         self.number = {self.flow.terms[n].node: n for n in self.flow.needed if self.flow.terms[n].node is not None}
         self.rank = self._ranks()
-        self.leaf: dict[tuple[Node, int], Leaf] = {
-            (node, place): operand
-            for node, n in self.number.items()
-            if node is not None
-            for place, operand in enumerate(self.flow.terms[n].operands)
-            if isinstance(operand, Leaf)
-        }
         self.constants = {v: n for n in self.graph.nodes() if n.op == "prim::Constant" for v in n.outputs}
 
     def _ranks(self) -> dict[int, bytes]:
@@ -134,31 +128,23 @@ class _Normal:
 
     def order(self, nodes: Sequence[Node]) -> list[Node]:
         """The topological order that the ranks define."""
-        own = set(nodes)
         here = {value: node for node in nodes for value in node.outputs}
-        waits: dict[Node, int] = {}
-        then: dict[Node, list[Node]] = {node: [] for node in nodes}
+        waiting = TopologicalSorter[Node]()
         last: Node | None = None
         for node in nodes:
-            needs = {here[value] for value in _read(node) if value in here}
+            needs = {here[value] for value in _read(node) if value in here} - {node}
             if self.flow.terms[self.number[node]].ordered:
-                if last is not None:
-                    needs.add(last)
+                needs |= {last} if last is not None else set()
                 last = node
-            needs.discard(node)
-            waits[node] = len(needs)
-            for needed in needs:
-                then[needed].append(node)
-        ready = [(self.rank[self.number[node]], self.number[node], node) for node in own if not waits[node]]
-        heapify(ready)
+            waiting.add(node, *needs)
+        waiting.prepare()
+        ready: list[tuple[bytes, int, Node]] = []
         found: list[Node] = []
-        while ready:
-            _, _, node = heappop(ready)
-            found.append(node)
-            for reader in then[node]:
-                waits[reader] -= 1
-                if not waits[reader]:
-                    heappush(ready, (self.rank[self.number[reader]], self.number[reader], reader))
+        while waiting.is_active():
+            for node in waiting.get_ready():
+                heappush(ready, (self.rank[self.number[node]], self.number[node], node))
+            found.append(heappop(ready)[2])
+            waiting.done(found[-1])
         return found
 
     def node(self, node: Node, blocks: tuple[Block, ...], constants: dict[tuple[object, ...], Value]) -> list[Node]:

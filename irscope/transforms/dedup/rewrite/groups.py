@@ -20,7 +20,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import (
@@ -40,6 +40,7 @@ from irscope.ir import (
     new_id,
 )
 from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.cleanup import constant_node
 from irscope.transforms.dedup.classes import Ladder, Members, pieces_of
 from irscope.transforms.dedup.encoding import leaf_slots
 from irscope.transforms.dedup.matching import Match, match
@@ -162,14 +163,8 @@ class _Copy:
         key = (type, payload if isinstance(payload, TensorData) else repr(payload))
         if key not in self.constants:
             value = self.constants[key] = make_value(new_id(), type, "")
-            self.nodes.append(constant_node(payload, value))
+            self.nodes.append(constant_node(value, payload))
         return self.constants[key]
-
-
-def constant_node(payload: Any, value: Value) -> Node:
-    """Returns a `prim::Constant` that produces a value."""
-    attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
-    return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), None, "")
 
 
 Choice = Mapping[Members, Relation]
@@ -264,7 +259,7 @@ def _merge(rewriters: Mapping[Graph, Rewriter], pieces: Sequence[Piece], relatio
 def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> list[Node]:
     """The nodes of a member with the leader's body, preceded by the constants that it passes."""
     pairs = zip(body.rows, body.parameter_types(), strict=True)
-    made = [constant_node(row.values[place], make_value(new_id(), type, "")) for row, type in pairs]
+    made = [constant_node(make_value(new_id(), type, ""), row.values[place]) for row, type in pairs]
     inputs = (*(node.inputs[at] for at in arguments), *(constant.output for constant in made))
     block = body.of(body.holes.matches[place])
     made.append(make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope))

@@ -39,11 +39,12 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ir.module import reference_to
+from irscope.transforms.cleanup import constant_node
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.form import fingerprint
 from irscope.transforms.dedup.matching import Match
 from irscope.transforms.dedup.piece import RANK, Piece, Relation, symbols_in
-from irscope.transforms.dedup.rewrite.groups import constant_node, is_parameter, parameter_type
+from irscope.transforms.dedup.rewrite.groups import is_parameter, parameter_type
 from irscope.transforms.dedup.rewrite.parameters import (
     ClassHoles,
     HoleRow,
@@ -134,7 +135,7 @@ def _pack(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> list[
     items = []
     for place, number in enumerate(payload):
         if place not in own:
-            made.append(constant_node(number, make_value(new_id(), INT, "")))
+            made.append(constant_node(make_value(new_id(), INT, ""), number))
         items.append(own[place] if place in own else made[-1].output)
     output = make_value(new_id(), type, "")
     return [*made, make_node(new_id(), "prim::ListConstruct", tuple(items), (output,), EMPTY, (), None, "")]
@@ -171,7 +172,7 @@ class Call:
     def operands(self, inputs: Sequence[Value]) -> tuple[list[Node], tuple[Value, ...]]:
         """Returns the nodes of the constants to pass, and all operands."""
         own = inputs[self.first : self.first + self.taken]
-        constants = [constant_node(value, make_value(new_id(), type, "")) for value, type in zip(self.values, self.types, strict=True)]
+        constants = [constant_node(make_value(new_id(), type, ""), value) for value, type in zip(self.values, self.types, strict=True)]
         passed = (*(own[at] for at in self.order), *(constant.output for constant in constants))
         return constants, (*inputs[: self.first], *passed, *inputs[self.first + self.taken :])
 
@@ -219,22 +220,9 @@ _PATH: Final = re.compile(r'@(?:"(?:[^"\\]|\\.)*"|[\w$.-]+)(?:::@(?:"(?:[^"\\]|\
 _REASON: Final = "it calls the leader of its class"
 
 
-@dataclass(frozen=True)
-class ModuleRemark:
-    """A remark on a class: what was done, or why it was not merged."""
-
-    kind: str
-    """`passed` or `missed`."""
-    subject: str
-    """The leader."""
-    because: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} @{self.subject}: {self.because}"
-
-
-def merge_modules(module: Module, ladder: Ladder, chosen: Mapping[Members, Relation]) -> tuple[Module, tuple[ModuleRemark, ...]]:
-    """Returns the module with one piece for each class, and the remarks; `chosen` gives the step at which each class is merged."""
+def merge_modules(module: Module, ladder: Ladder, chosen: Mapping[Members, Relation]) -> tuple[Module, tuple[str, ...]]:
+    """Returns the module with one piece for each class, and for each class in a line what was done, or why it was not merged;
+    `chosen` gives the step at which each class is merged."""
     work = _Work(module, ladder)
     pending = [(members, relation) for members, relation in chosen.items() if len(members) > 1]
     while pending:
@@ -244,8 +232,7 @@ def merge_modules(module: Module, ladder: Ladder, chosen: Mapping[Members, Relat
         if not because:
             continue
         finer = _finer(relation)
-        subject = f"{plural(len(names), 'piece')} that are the same by {relation!r} stay apart: {because}"
-        work.remarks.append(ModuleRemark("missed", names[0], subject))
+        work.remarks.append(f"missed @{names[0]}: {plural(len(names), 'piece')} that are the same by {relation!r} stay apart: {because}")
         if finer is not None:
             pending.extend((one, finer) for one in ladder.within(members, finer) if len(one) > 1)
     return work.finish(), tuple(work.remarks)
@@ -289,7 +276,7 @@ class _Work:
 
     module: Module
     ladder: Ladder
-    remarks: list[ModuleRemark] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     merged: dict[str, _Merged] = field(default_factory=dict)
     """The merged class of each member, by name."""
     calls: dict[Node, Call] = field(default_factory=dict)
@@ -318,7 +305,7 @@ class _Work:
         count = sum(len(each.rows) for each in made.values())
         what = f", with {plural(count, 'parameter')} in place of a number" if count else ""
         what += ", and leaves sizes open" * any(each.types for each in made.values())
-        self.remarks.append(ModuleRemark("passed", str(holes.leader.member), f"it serves {plural(len(holes.members), 'piece')}{what}"))
+        self.remarks.append(f"passed @{holes.leader.member}: it serves {plural(len(holes.members), 'piece')}{what}")
         return ""
 
     def plan(self, names: Sequence[str], relation: Relation) -> tuple[ClassHoles, dict[str, Parameterized], dict[Node, Call]] | str:

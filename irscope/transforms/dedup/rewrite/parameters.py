@@ -38,7 +38,7 @@ from irscope.ops.registry import has_value_tensors, schema_of
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import RANK, HoleKind, Piece, Relation, Site, format_payload
-from irscope.transforms.dedup.regions.repeat import common_type
+from irscope.transforms.dedup.rewrite.repeat import common_type
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ executable of fixed sizes its unrolling, and gives its vector loops a remainder 
 kernels take sizes as arguments in any case (`irscope.codegen.kernel`), so it costs them nothing.
 
 The slowdown is estimated by these rules, as a fraction of the run time of the pieces, unless it is measured: an executable can
-run the pieces with their own kernels and with the common one (`Measures`).
+run the pieces with their own kernels and with the common one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, new_table
@@ -74,13 +74,6 @@ class Cost:
         if self.measured:
             return f"measured {100 * self.slowdown:.1f} % slower" if self.slowdown > 0 else "measured no slower"
         return f"at most {100 * self.slowdown:.1f} % slower, estimated" if self.slowdown else "nothing is lost"
-
-
-class Measures(Protocol):
-    """An executable that can run pieces and measure slowdowns."""
-
-    def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
-        """The slowdown of groups in a graph in which they have one body; None where it cannot be measured."""
 
 
 def cost_of(holes: ClassHoles, seconds: Mapping[Any, float], members: Sequence[Piece] | None = None) -> Cost:
@@ -188,7 +181,8 @@ class Price:
     """The measured compile times of pieces."""
     graph: Graph | None = None
     """The graph in which groups are merged for measurements; with None, slowdowns are estimated."""
-    runs: Measures | None = None
+    runs: Any = None
+    """An executable whose `slowdown(after, groups)` is that of groups in a graph in which they have one body, or None."""
 
     def of(self, pieces: Sequence[Piece], step: Relation) -> Cost:
         """The cost of one body for pieces."""
@@ -249,7 +243,7 @@ def recommend(ladder: Ladder, *, budget: float, price: Price, why_not: Callable[
     while pending:
         members, step = pending.popleft()
         step = _finest(ladder, members, step)
-        choice = _choice(ladder, members, step, price, "")
+        choice = _choice(ladder, members, step, price)
         because = why_not(members, step)
         if not because and choice.cost.slowdown <= budget:
             found.append(choice)
@@ -268,8 +262,7 @@ def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
     return next(finer, step)
 
 
-def _choice(ladder: Ladder, members: Members, step: Relation, price: Price, because: str) -> ClassChoice:
+def _choice(ladder: Ladder, members: Members, step: Relation, price: Price) -> ClassChoice:
     cost = price.of([ladder.pieces[member] for member in members], step)
-    if not because:
-        because = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"
+    because = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"
     return ClassChoice(members, step, cost, because)

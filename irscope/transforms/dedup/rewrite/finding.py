@@ -52,7 +52,7 @@ dependences with each region contracted to a point have an order exactly when th
 (`irscope.transforms.grouping`). One topological sort finds the regions on cycles.
 
 *Order inside.* Places have the same data edges, but a place may have more memory edges. Nodes are listed in the order of the
-first place, so each place must allow that order (`keeps_order`).
+first place, so each place must allow that order (`is_place`).
 
 A walk costs the span of a place. Interleaved places (attention heads written side by side) are walked over once each; where the
 spans add up to more than `_SPANS` times the program, the region is given up.
@@ -62,13 +62,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from operator import lt
 from typing import Final
 
 from irscope.ir import CONTROL_FLOW, Graph
-from irscope.transforms.dedup.regions.block_index import OUTSIDE, BlockIndex, same_region
-from irscope.transforms.dedup.regions.repeat import Repeat
+from irscope.transforms.dedup.rewrite.block_index import OUTSIDE, BlockIndex, same_region
+from irscope.transforms.dedup.rewrite.repeat import Repeat
 
 # --- seeds ------------------------------------------------------------------------------------------------------------
 
@@ -282,7 +284,12 @@ def _early(before: Sequence[Sequence[int]], inside: set[int], span: range) -> se
     return returns
 
 
-def keeps_order(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
+def is_place(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
+    """Whether nodes can be a place of a region: the same as those of the first place, and free to run in their order."""
+    return same_region(index, leader, nodes) and _keeps_order(index, leader, nodes)
+
+
+def _keeps_order(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
     """Whether the nodes of a place may run in the program order of those of the first place."""
     if _is_ascending(nodes) and _is_ascending(leader):
         return True  # both are in program order
@@ -304,23 +311,16 @@ def waiting_regions(index: BlockIndex, regions: Sequence[Sequence[int]]) -> set[
         for node in nodes:
             unit[node] = nodes[0]
         point_of[nodes[0]] = number
-    after: dict[int, set[int]] = {}
-    open_edges: dict[int, int] = dict.fromkeys(unit, 0)
+    order = TopologicalSorter[int]()
     for node, row in enumerate(index.before):
-        for earlier in row:
-            a, b = unit[earlier], unit[node]
-            if a != b and b not in after.setdefault(a, set()):
-                after[a].add(b)
-                open_edges[b] += 1
-    ready = [one for one, count in open_edges.items() if not count]
-    while ready:
-        one = ready.pop()
-        del open_edges[one]
-        for other in after.get(one, ()):
-            open_edges[other] -= 1
-            if not open_edges[other]:
-                ready.append(other)
-    return {point_of[one] for one in open_edges if one in point_of}
+        order.add(unit[node], *(unit[earlier] for earlier in row if unit[earlier] != unit[node]))
+    with suppress(CycleError):  # what is on no cycle is given even so
+        order.prepare()
+    while ready := order.get_ready():
+        for one in ready:
+            point_of.pop(one, None)
+        order.done(*ready)
+    return set(point_of.values())
 
 
 _SIZES: Final = 24
@@ -380,7 +380,7 @@ class _Search:
             for places in by_size[size]:
                 self._take(places)
         self._untangle()
-        return [self._repeat(region) for region in self._found]
+        return [Repeat.of(self._index, region) for region in self._found]
 
     def _promise(self, size: int, classes: Sequence[Sequence[int]]) -> int:
         """The estimated saving of the classes of a size, by a trial with a few places of a few of them."""
@@ -403,16 +403,13 @@ class _Search:
             return
         columns.sort(key=lambda column: column[0])
         leader, *others = [list(place) for place in zip(*columns, strict=True)]
-        places = [leader, *(place for place in others if self._is_same(leader, place))]
+        places = [leader, *(place for place in others if is_place(self._index, leader, place))]
         if (len(places) - 1) * len(columns) <= len(places):
             return
         self._found.append(places)
         for place in places:
             for node in place:
                 self._taken[node] = 1
-
-    def _is_same(self, leader: Sequence[int], place: Sequence[int]) -> bool:
-        return same_region(self._index, leader, place) and keeps_order(self._index, leader, place)
 
     def _untangle(self) -> None:
         """Give up regions that wait for each other, the poorer half at a time, which keeps the rounds few."""
@@ -424,12 +421,6 @@ class _Search:
             poorest = sorted(waiting, key=lambda number: (len(self._found[number]) - 1) * len(self._found[number][0]))
             dropped = set(poorest[: (len(poorest) + 1) // 2])
             self._found = [region for number, region in enumerate(self._found) if number not in dropped]
-
-    def _repeat(self, region: Sequence[Sequence[int]]) -> Repeat:
-        index = self._index
-        nodes = tuple([tuple([index.nodes[node] for node in place]) for place in region])
-        operands = tuple([tuple([index.operands[node] for node in place]) for place in region])
-        return Repeat(index.graph, index.block, nodes, operands)
 
 
 def _sample(places: Sequence[int]) -> list[int]:

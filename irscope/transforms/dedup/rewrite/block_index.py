@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 from irscope.analysis.dependence import dependences
@@ -47,12 +47,9 @@ class BlockIndex:
     """The uses of each node's results, in textual order: number of the result, place among the operands, user."""
     looks: list[int] = field(init=False)
     """Equal numbers for nodes that look the same."""
-    constants: dict[Value, Node] = field(init=False)
-    """The constants that are visible here, by their value."""
 
     def __post_init__(self) -> None:
         self.nodes = tuple([node for node in self.block.nodes if node.op != "prim::Constant"])
-        self.constants = _Constants(self.graph)
         self.operands = [(*node.inputs, *free_values(node)) if inner_blocks(node) else node.inputs for node in self.nodes]
         made = {value: (place, number) for place, node in enumerate(self.nodes) for number, value in enumerate(node.outputs)}
         outside = (OUTSIDE, -1)
@@ -63,7 +60,7 @@ class BlockIndex:
                 if place != OUTSIDE:
                     self.users[place].append((number, slot, reader))
         self._pieces: dict[Block, Piece] = {}
-        self.looks = _Looks(self).all()
+        self.looks = _number_looks(self)
 
     def piece(self, node: Node, block: Block) -> Piece:
         """A block of a node as a piece, as by `inner_piece`, cached."""
@@ -71,10 +68,6 @@ class BlockIndex:
         if known is None:
             known = self._pieces[block] = inner_piece(self.graph, node, block)
         return known
-
-    def is_constant(self, value: Value) -> bool:
-        """Whether a `prim::Constant` produces the value."""
-        return value in self.constants
 
     @cached_property
     def before(self) -> list[tuple[int, ...]]:
@@ -87,18 +80,6 @@ class BlockIndex:
             for index, row in enumerate(rows)
             if of_block[index] != OUTSIDE
         ]
-
-    @cached_property
-    def leaving(self) -> frozenset[Value]:
-        """The values with uses other than by nodes: the results of the block."""
-        return frozenset(self.block.returns)
-
-
-class _Constants(dict[Value, Node]):
-    """The constants of a graph by their value."""
-
-    def __init__(self, graph: Graph) -> None:
-        super().__init__({node.output: node for node in graph.nodes() if node.op == "prim::Constant"})
 
 
 def free_values(node: Node) -> tuple[Value, ...]:
@@ -130,51 +111,34 @@ def inner_piece(graph: Graph, node: Node, block: Block) -> Piece:
     return Piece(node, make_block(block.id, params, block.nodes, block.returns), graph, {})
 
 
-class _Looks:
-    """Numbers the looks of nodes."""
+def _number_looks(index: BlockIndex) -> list[int]:
+    """Equal numbers for nodes that look the same."""
+    pattern = cache(_pattern)
+    forms: dict[bytes, bytes] = {}  # of blocks by `extents`, keyed by their forms by `alpha`, which are cheaper
+    known: dict[tuple[object, ...], int] = {}
 
-    def __init__(self, index: BlockIndex) -> None:
-        self._index = index
-        self._known: dict[tuple[object, ...], int] = {}
-        self._types: dict[Type, str] = {}
-        self._forms: dict[bytes, bytes] = {}
-        """The forms of blocks by `extents`, keyed by their forms by `alpha`, which are cheaper."""
-
-    def all(self) -> list[int]:
-        return [self._known.setdefault(self._look(place), len(self._known)) for place in range(len(self._index.nodes))]
-
-    def _look(self, place: int) -> tuple[object, ...]:
-        node = self._index.nodes[place]
-        operands = tuple([self._type(value.type) for value in self._index.operands[place]])
-        results = tuple([self._type(value.type) for value in node.outputs])
-        attrs = spell_attrs(node.attrs) if node.attrs else b""
-        blocks = self._blocks(node) if inner_blocks(node) else b""
-        return node.op, len(node.inputs), operands, results, attrs, blocks
-
-    def _blocks(self, node: Node) -> bytes:
-        """The look of a node's blocks; values from outside count as its operands."""
-        pieces = [self._index.piece(node, block) for block in inner_blocks(node)]
-        return b"".join(map(self._form, pieces)) + self._sharing(node)
-
-    def _form(self, piece: Piece) -> bytes:
+    def form(piece: Piece) -> bytes:
         named = canonical_form(piece, "alpha")
-        known = self._forms.get(named)
-        if known is None:
-            known = self._forms[named] = canonical_form(piece, "extents")
-        return known
+        if named not in forms:
+            forms[named] = canonical_form(piece, "extents")
+        return forms[named]
 
-    def _sharing(self, node: Node) -> bytes:
-        """The pattern of values from outside that several blocks read, or that are also operands."""
-        first: dict[Value, int] = {}
-        read = [node.inputs, *(_read_by(block) for block in node.blocks)]
-        row = [first.setdefault(value, len(first)) for values in read for value in values]
-        return b",".join(b"%d" % number for number in row)
+    def look(node: Node, operands: Sequence[Value]) -> tuple[object, ...]:
+        attrs = spell_attrs(node.attrs) if node.attrs else b""
+        inner = [form(index.piece(node, block)) for block in inner_blocks(node)]
+        blocks = (*inner, _sharing(node)) if inner else ()
+        types = [tuple([pattern(value.type) for value in values]) for values in (operands, node.outputs)]
+        return node.op, len(node.inputs), *types, attrs, blocks
 
-    def _type(self, type: Type) -> str:
-        known = self._types.get(type)
-        if known is None:
-            known = self._types[type] = _pattern(type)
-        return known
+    looks = map(look, index.nodes, index.operands)
+    return [known.setdefault(found, len(known)) for found in looks]
+
+
+def _sharing(node: Node) -> tuple[int, ...]:
+    """The pattern of values from outside that several blocks read, or that are also operands."""
+    first: dict[Value, int] = {}
+    read = [node.inputs, *(_read_by(block) for block in node.blocks)]
+    return tuple([first.setdefault(value, len(first)) for values in read for value in values])
 
 
 def _read_by(block: Block) -> tuple[Value, ...]:
@@ -184,14 +148,10 @@ def _read_by(block: Block) -> tuple[Value, ...]:
 def _pattern(type: Type) -> str:
     """A type without the parts that may differ between the places of a pattern: extents above one, strides, gradients."""
     if not isinstance(type, TensorType):
-        return "None" if type == NONE else str(type) if not _has_tensor(type) else repr(type)
+        return "None" if type == NONE else repr(type) if "Tensor" in str(type) else str(type)
     if type.shape is None:
         return f"{type.dtype}?"
     return f"{type.dtype}({','.join('1' if dim == 1 else 'n' if isinstance(dim, int) else '*' for dim in type.shape)})"
-
-
-def _has_tensor(type: Type) -> bool:
-    return "Tensor" in str(type)
 
 
 # --- two places of a region -------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from irscope.ir.module import renamed_body
 from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import format_payload
-from irscope.transforms.dedup.regions.block_index import free_values, inner_piece
+from irscope.transforms.dedup.rewrite.block_index import BlockIndex, free_values, inner_piece
 from irscope.transforms.grouping import common_scope
 
 if TYPE_CHECKING:
@@ -68,6 +68,13 @@ class Repeat:
     """The nodes of each place, in one order that every place allows; places in program order."""
     operands: tuple[tuple[tuple[Value, ...], ...], ...]
     """The operands of each node of each place, including the values that its blocks read."""
+
+    @staticmethod
+    def of(index: BlockIndex, places: Sequence[Sequence[int]]) -> Repeat:
+        """The region of nodes that are given by their numbers."""
+        nodes = tuple([tuple([index.nodes[node] for node in place]) for place in places])
+        operands = tuple([tuple([index.operands[node] for node in place]) for place in places])
+        return Repeat(index.graph, index.block, nodes, operands)
 
     def __len__(self) -> int:
         return len(self.places)

@@ -19,11 +19,11 @@ import irscope as irs
 from irscope.ir.core import Block, Graph, Module, Node, Value
 from irscope.ir.invariants import verify
 from irscope.ir.module import inlined, verify_module
-from irscope.transforms.dedup.regions import Repeat, find_regions, outline_nested, outline_regions
+from irscope.transforms.dedup.rewrite import Repeat, find_regions, outline_nested, outline_regions
 from tests.random_programs.graphs import Program, random_program
 from tests.transforms.same_meaning import observed
 
-sys.path.insert(0, str(Path(__file__).parents[4] / "examples"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
 
 
 def without_scopes(graph: Graph) -> Graph:

@@ -9,7 +9,7 @@ repeated regions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,9 +17,9 @@ from irscope._base.running import counted
 from irscope._base.words import each, plural
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.regions.block_index import OUTSIDE, BlockIndex, same_region
-from irscope.transforms.dedup.regions.finding import convex_columns, find_regions, keeps_order, waiting_regions
-from irscope.transforms.dedup.regions.repeat import Repeat, region_body
+from irscope.transforms.dedup.rewrite.block_index import OUTSIDE, BlockIndex
+from irscope.transforms.dedup.rewrite.finding import convex_columns, find_regions, is_place, waiting_regions
+from irscope.transforms.dedup.rewrite.repeat import Repeat, region_body
 from irscope.transforms.grouping import common_scope
 
 
@@ -115,8 +115,8 @@ def scope_pieces(graph: Graph) -> RegionPieces:
     for block in graph.blocks():
         index = BlockIndex(graph, block)
         found = {path: nodes for path, nodes in _by_path(index).items() if len(nodes) >= _LEAST and path not in place_of}
-        place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
-        repeats += [_repeat(index, places) for places in _find_repeated(index, found)]
+        place_of.update((path, (Repeat.of(index, [nodes]), 0)) for path, nodes in found.items())
+        repeats += [Repeat.of(index, places) for places in _find_repeated(index, found)]
     what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to modules inside it"
     note = what if place_of else "no two nodes of the graph belong to one module of the model"
     return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats, note)
@@ -143,7 +143,7 @@ def _scopes(index: BlockIndex) -> list[str]:
     return scopes
 
 
-def _find_repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[list[list[int]]]:
+def _find_repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> list[list[list[int]]]:
     """The places of each repeated region: outer regions first, and no further regions within them."""
     taken: set[int] = set()
     looks: dict[tuple[int, ...], list[list[int]]] = {}
@@ -156,25 +156,11 @@ def _find_repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterato
             if held.isdisjoint(nodes):
                 free.append(nodes)
                 held.update(nodes)
-        same = [nodes for nodes in free if _is_place(index, free[0], nodes)]
+        same = [nodes for nodes in free if is_place(index, free[0], nodes)]
         if len(same) < 2:
             continue
         regions = [place for region in (*chosen, same) for place in region]
-        if len(convex_columns(index, _columns(same))) == len(same[0]) and not waiting_regions(index, regions):
+        if len(convex_columns(index, list(map(list, zip(*same, strict=True))))) == len(same[0]) and not waiting_regions(index, regions):
             chosen.append(same)
             taken.update(node for nodes in same for node in nodes)
-    return iter(chosen)
-
-
-def _is_place(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
-    return same_region(index, leader, nodes) and keeps_order(index, leader, nodes)
-
-
-def _columns(places: Sequence[Sequence[int]]) -> list[list[int]]:
-    return [list(column) for column in zip(*places, strict=True)]
-
-
-def _repeat(index: BlockIndex, places: Sequence[Sequence[int]]) -> Repeat:
-    nodes = tuple([tuple([index.nodes[node] for node in place]) for place in places])
-    operands = tuple([tuple([index.operands[node] for node in place]) for place in places])
-    return Repeat(index.graph, index.block, nodes, operands)
+    return chosen

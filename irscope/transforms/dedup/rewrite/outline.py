@@ -1,7 +1,7 @@
 """Outlines the repeated regions of a graph: a module in which each region is a function that is called from every place.
 
 *Soundness.* A call runs the nodes of a place, on the values that the place read, in an order that it allows
-(`keeps_order`). The nodes of a place can be adjacent, and all calls have an order together with the other nodes, since
+(`is_place`). The nodes of a place can be adjacent, and all calls have an order together with the other nodes, since
 the dependences with regions contracted to points have no cycle (`waiting_regions`); dependences include memory, effects
 and random numbers. So the result is a reordering of the program that keeps all dependences, with names for parts of it.
 
@@ -17,7 +17,8 @@ are searched again until nothing is left. Each further region makes the module s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
@@ -40,8 +41,8 @@ from irscope.ir import (
 from irscope.ir.module import reference_to
 from irscope.transforms.dedup.matching import differences, match
 from irscope.transforms.dedup.piece import format_holes
-from irscope.transforms.dedup.regions.block_index import BlockIndex, inner_piece
-from irscope.transforms.dedup.regions.repeat import Repeat, region_body
+from irscope.transforms.dedup.rewrite.block_index import BlockIndex, inner_piece
+from irscope.transforms.dedup.rewrite.repeat import Repeat, region_body
 
 
 def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
@@ -51,7 +52,7 @@ def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
 
     >>> import irscope as irs
     >>> from irscope.ir.module import inlined
-    >>> from irscope.transforms.dedup.regions import find_regions
+    >>> from irscope.transforms.dedup.rewrite import find_regions
     >>> g = irs.parse('''graph(%x : Float(4), %a : Float(4), %b : Float(4)):
     ...   %p : Float(4) = aten::mul(%x, %a)
     ...   %q : Float(4) = aten::tanh(%p)
@@ -153,25 +154,18 @@ def _schedule(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: Ma
         for place in repeat.places:
             for node in place:
                 unit[place_of[node]] = place_of[place[0]]
-    waits: dict[int, set[int]] = {}
-    after: dict[int, list[int]] = {}
+    waiting = TopologicalSorter[int]()
     for here, row in enumerate(index.before):
-        mine = waits.setdefault(unit[here], set())
-        for earlier in row:
-            if unit[earlier] != unit[here] and unit[earlier] not in mine:
-                mine.add(unit[earlier])
-                after.setdefault(unit[earlier], []).append(unit[here])
-    ready = [one for one, earlier in waits.items() if not earlier]
-    heapify(ready)
+        waiting.add(unit[here], *(unit[earlier] for earlier in row if unit[earlier] != unit[here]))
+    waiting.prepare()  # raises an error if there were a cycle of regions
     order: list[Node] = [node for node in index.block.nodes if node.op == "prim::Constant"]
-    while ready:
-        one = heappop(ready)
-        order.append(calls.get(index.nodes[one], index.nodes[one]))
-        for later in after.get(one, ()):
-            waits[later].discard(one)
-            if not waits[later]:
-                heappush(ready, later)
-    assert len(order) == len(index.block.nodes) - sum(len(repeat) * (repeat.size - 1) for _, repeat in called), "a cycle of regions"
+    ready: list[int] = []
+    while waiting.is_active():
+        for one in waiting.get_ready():
+            heappush(ready, one)
+        first = heappop(ready)
+        waiting.done(first)
+        order.append(calls.get(index.nodes[first], index.nodes[first]))
     return order
 
 
@@ -196,7 +190,7 @@ def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Grap
     """Returns the module as `outline_regions` does, but with functions that call functions; and a line for each region, done or not.
 
     >>> import irscope as irs
-    >>> from irscope.transforms.dedup.regions import find_regions
+    >>> from irscope.transforms.dedup.rewrite import find_regions
     >>> part = "  %{0}a : Float(4) = aten::tanh(%{0})\\n  %{0}b : Float(4) = aten::exp(%{0}a)\\n"
     >>> part += "  %{0}c : Float(4) = aten::add(%{0}b, %{0})\\n"
     >>> body = "".join(map(part.format, "pqr"))

@@ -1,5 +1,0 @@
-"""Which parts of a program are repeated, without being marked as such?"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

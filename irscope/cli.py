@@ -143,9 +143,7 @@ def _add_profile(commands: Any) -> None:
     profile.add_argument("--html", metavar="OUT", help="write one HTML page with the pictures")
     profile.add_argument("--trace", metavar="OUT", help="write a trace for Perfetto")
     profile.add_argument("--speedscope", metavar="OUT", help="write a file for speedscope")
-    profile.add_argument("--graph", metavar="NAME", help="of a file of several functions, this one with its calls inlined")
-    profile.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded")
-    profile.add_argument("--missing-weights", choices=["inputs"], help="weights of an ONNX model that are not there are inputs")
+    _add_reading(profile)
     profile.set_defaults(run=_profile)
 
 
@@ -173,6 +171,11 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         "--input", action="append", default=[], metavar="TYPE",
         help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",
     )  # fmt: skip
+    _add_reading(parser)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    """How a file is read."""
     parser.add_argument("--graph", metavar="NAME", help="of a file of several functions, this one with its calls inlined")
     parser.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded (see SECURITY.md)")
     parser.add_argument(
@@ -183,8 +186,11 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 def _load(options: argparse.Namespace) -> Any:
     from irscope.session import load
 
-    examples = map(_example, options.input)
-    return load(options.file, *examples, graph=options.graph, trust=options.trust, missing_weights=options.missing_weights)
+    return load(options.file, *map(_example, options.input), **_reading(options))
+
+
+def _reading(options: argparse.Namespace) -> dict[str, Any]:
+    return {"graph": options.graph, "trust": options.trust, "missing_weights": options.missing_weights}
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -242,11 +248,10 @@ def _opt(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> None:
     from irscope.session import write_report
 
-    path = write_report(
-        options.file, *map(_example, options.input), output=options.output, trust=options.trust, sources=options.sources,
-        answers=options.answers, missing_weights=options.missing_weights, graph=options.graph,
-    )  # fmt: skip
-    _wrote(path)
+    examples = map(_example, options.input)
+    _wrote(write_report(
+        options.file, *examples, output=options.output, sources=options.sources, answers=options.answers, **_reading(options)
+    ))  # fmt: skip
 
 
 def _wrote(page: Path) -> None:
@@ -260,20 +265,20 @@ def _profile(options: argparse.Namespace) -> None:
     from irscope.display.text import profile_text
     from irscope.session import one_graph, write_report
 
+    given = [_example(text) for text in options.args]
     if ":" in options.source and not Path(options.source).exists():
+        if options.graph or options.missing_weights:
+            raise ArgumentError("--graph and --missing-weights are for files", hint=f"{options.source!r} is imported: leave them out")
         program, defaults = _import_program(options.source)
-        given = [_example(text) for text in options.args] or defaults
+        given = given or defaults
         if not given:
             what = f"{options.source!r} comes without example arguments"
             raise ArgumentError(what, hint="give one array type for each: --args 'float32[4,8]'")
         if not _is_torchs(program):
             given = [array.numpy() if hasattr(array, "numpy") and not isinstance(array, ndarray) else array for array in given]
-        measured = profile(program, *given, seconds=options.seconds, device=options.device, threads=options.threads)
     else:
-        args = [_example(text) for text in options.args]
-        loaded = load(options.source, *args, graph=options.graph, trust=options.trust, missing_weights=options.missing_weights)
-        graph = one_graph(loaded)
-        measured = profile(graph, *args, seconds=options.seconds, device=options.device, threads=options.threads)
+        program = one_graph(load(options.source, *given, **_reading(options)))
+    measured = profile(program, *given, seconds=options.seconds, device=options.device, threads=options.threads)
     print(profile_text(measured))
     if options.by:
         print(measured.table(options.by).to_string(index=False, max_rows=60))

@@ -29,23 +29,6 @@ from irscope._base.words import marked, printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ArgumentError",
-    "CaptureError",
-    "CodegenError",
-    "DeviceUnavailable",
-    "IrscopeError",
-    "LoadError",
-    "MissingExtra",
-    "ParseError",
-    "PassError",
-    "RunError",
-    "UnknownName",
-    "UnknownNumber",
-    "VerifyError",
-    "new_table",
-]
-
 
 class IrscopeError(Exception):
     """A mistake that the user can fix, described as what, where, why and what now.

@@ -176,9 +176,12 @@ def _as_markdown(said: str) -> Iterator[str]:
 
 def _errors() -> str:
     """Each error class with the messages that the source raises, what varies in braces, and the hint that comes with it."""
+    import inspect
+
     import irscope.errors as errors
 
-    found: dict[str, list[tuple[str, str, str]]] = {name: [] for name in errors.__all__}
+    classes = inspect.getmembers(errors, lambda thing: inspect.isclass(thing) and thing.__module__ == errors.__name__)
+    found: dict[str, list[tuple[str, str, str]]] = {name: [] for name, _ in classes}
     for path in sorted((ROOT / "irscope").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assigned = {

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from irscope._base.words import in_script
-from irscope.errors import MissingExtra
-from irscope.report.view_models import CardView, StoryView
 from irscope.widgets.explorer import Explorer
 from irscope.widgets.hub import View
 
-try:
-    import anywidget
-    import traitlets
-except ImportError as error:  # pragma: no cover - the hub raises first
-    raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to ask and to tell in a notebook") from None
+# isort: split
+import anywidget  # where it is missing, the hub has said what to install
+import traitlets
 
 
 class _Lesson(View):
@@ -49,22 +45,6 @@ class _Lesson(View):
         self.display_live()
 
 
-class Asked(Protocol):
-    """The questions of a quiz, by number."""
-
-    def explorer(self, number: int) -> Explorer:
-        """The views of a question's program, the same object each time."""
-
-    def card(self, number: int) -> CardView:
-        """The current state of a question."""
-
-    def answer(self, number: int, picks: Sequence[str]) -> None:
-        """Record an answer; raises an IrscopeError if it is not one of the options."""
-
-    def mimebundle(self) -> dict[str, Any]:
-        """The saved output: the questions, and the answers so far."""
-
-
 class QuizView(_Lesson):
     """Shows one question at a time. The page sends picks; only Python knows the right answer until the user has answered."""
 
@@ -72,7 +52,8 @@ class QuizView(_Lesson):
     card = traitlets.Bytes().tag(sync=True)
     """The question as JSON text."""
 
-    def __init__(self, asked: Asked, number: int = 0) -> None:
+    def __init__(self, asked: Any, number: int = 0) -> None:
+        """`asked` is what `irscope.teaching.quiz.Shown` is: the explorer and the card of a question, its answer, what a notebook keeps."""
         self._asked = asked
         self.number = number
         super().__init__(asked.explorer(number), asked.mimebundle, card=self._card())
@@ -99,28 +80,14 @@ class QuizView(_Lesson):
             self.show(int(message["number"]))
 
 
-class Told(Protocol):
-    """A story that the bar shows and changes."""
-
-    def view(self) -> StoryView: ...
-    def add(
-        self, text: str, *, selection: Any = (), state: int | None = None, open: Any = None, colour: str = "kind", pane: str = "",
-        at: int | None = None,
-    ) -> None: ...  # fmt: skip
-    def edit(self, number: int, **changes: Any) -> None: ...
-    def move(self, number: int, to: int) -> None: ...
-    def remove(self, number: int) -> None: ...
-    def go(self, number: int) -> None: ...
-    def kept(self) -> dict[str, Any]: ...
-
-
 class StoryWidget(_Lesson):
     """The page requests changes and Python makes them; `story` is the current story as JSON text."""
 
     _given = ("runtime", "explorer", "story")
     story = traitlets.Bytes().tag(sync=True)
 
-    def __init__(self, told: Told, explorer: Explorer) -> None:
+    def __init__(self, told: Any, explorer: Explorer) -> None:
+        """`told` is an `irscope.teaching.stories.Story`."""
         self._told = told
         super().__init__(explorer, told.kept, story=in_script(told.view()).encode())
 

@@ -45,17 +45,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'")
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'")
+    if not any(map(shutil.which, BROWSERS)):
         reason = f"none of {', '.join(BROWSERS)} is on PATH"
         if os.environ.get("CI") == "true":
             pytest.fail(f"{reason}, and CI=true asks for the browser tests")
         pytest.skip(reason)
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=FLAGS, headless=True)
-        yield chromium
-        chromium.close()
+    with chromium() as started:
+        yield started
+
+
+@contextlib.contextmanager
+def chromium(*flags: str) -> Iterator[Any]:
+    """Chromium while it runs."""
+    from playwright.sync_api import sync_playwright
+
+    executable = next(filter(None, map(shutil.which, BROWSERS)))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=[*FLAGS, *flags], headless=True)
+        yield browser
+        browser.close()
 
 
 @dataclass
@@ -204,9 +213,15 @@ def lab(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     """JupyterLab with nothing of the user's in it."""
     pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: pip install 'irscope[lab]'")
     front_end()  # a missing bundle is told here, not by a blank cell
-    root = tmp_path_factory.mktemp("lab")
+    with started_lab(browser, tmp_path_factory.mktemp("lab"), 1440, 1000) as lab:
+        yield lab
+
+
+@contextlib.contextmanager
+def started_lab(browser: Any, root: Path, width: int, height: int) -> Iterator[Lab]:
+    """JupyterLab in a window of this size."""
     with _server(root) as url:
-        context = browser.new_context(viewport={"width": 1440, "height": 1000})
+        context = browser.new_context(viewport={"width": width, "height": height})
         page = context.new_page()
         page.set_default_timeout(10_000)
         lab = Lab(page, root)

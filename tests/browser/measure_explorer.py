@@ -12,14 +12,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.browser.conftest import BROWSERS, FLAGS, TOKEN, Lab, _server
+from tests.browser.conftest import Lab, chromium, started_lab
 
 PROGRAM = """
 import irscope as irs, time
@@ -86,22 +85,11 @@ FRAMES = """async ([x, y]) => { const times = []; let last = performance.now();
 @contextlib.contextmanager
 def opened_lab() -> Iterator[Lab]:
     """A private JupyterLab in a headless Chromium."""
-    from playwright.sync_api import sync_playwright
-
-    executable = next(filter(None, map(shutil.which, BROWSERS)))
-    with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS, headless=True)
-        page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
-        page.set_default_timeout(120_000)
-        lab = Lab(page, Path(folder))
-        page.on("pageerror", lambda error: lab.errors.append(error.message))
-        page.on("console", lambda told: lab.errors.append(told.text) if told.type == "error" and "404" not in told.text else None)
-        page.goto(f"{url}/lab?token={TOKEN}&reset", wait_until="domcontentloaded")
-        page.wait_for_function("() => window.jupyterapp && window.jupyterapp.started", timeout=90_000)
-        page.evaluate("() => window.jupyterapp.started")
-        page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser, started_lab(browser, Path(folder), 1280, 800) as lab:
+        lab.page.set_default_timeout(120_000)
+        lab.page.on("console", lambda told: lab.errors.append(told.text) if told.type == "error" and "404" not in told.text else None)
+        lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
         yield lab
-        browser.close()
 
 
 def timed(lab: Lab, action: str, until: str) -> float:

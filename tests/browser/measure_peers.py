@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import shutil
 import statistics
 import subprocess
 import tempfile
@@ -23,7 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 import irscope as irs
-from tests.browser.conftest import BROWSERS, FLAGS
+from tests.browser.conftest import chromium
 from tests.browser.measure_explorer import PROGRAM
 
 PORT = 8123
@@ -124,8 +123,6 @@ def rows(browser: Any, folder: Path, sizes: list[int], times: int, patience: flo
 
 def main() -> None:
     """Measure and print."""
-    from playwright.sync_api import sync_playwright
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", help="the executable of Model Explorer")
     parser.add_argument("sizes", nargs="*", type=int, default=[1000, 20_000, 100_000])
@@ -133,12 +130,9 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=120)
     options = parser.parse_args()
     print("| nodes | Model Explorer: first picture s | a box ms | irscope's report: first picture s | a box ms |\n|---|---|---|---|---|")
-    executable = next(filter(None, map(shutil.which, BROWSERS)))
-    with tempfile.TemporaryDirectory() as name, served(options.command, Path(name)), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=[*FLAGS, "--enable-unsafe-swiftshader"], headless=True)
+    with tempfile.TemporaryDirectory() as name, served(options.command, Path(name)), chromium("--enable-unsafe-swiftshader") as browser:
         for row in rows(browser, Path(name), options.sizes, options.times, options.patience):
             print("| " + " | ".join(row) + " |", flush=True)
-        browser.close()
 
 
 if __name__ == "__main__":

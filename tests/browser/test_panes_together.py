@@ -1,8 +1,9 @@
-"""Views beside each other in the boxes of ipywidgets, in tabs of their own, and which program they show."""
+"""Views beside each other in the boxes of ipywidgets, in tabs of their own, of a survey; which program they show, and what is alight."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +96,60 @@ def test_a_view_in_a_tab_of_its_own_fills_it(panes: Lab) -> None:
     tab, view = size(panes, ".jp-LinkedOutputView"), size(panes, ".jp-LinkedOutputView .irs")
     assert view[1] > 0.9 * tab[1]
     page.evaluate("() => window.jupyterapp.shell.currentWidget.close()")
+
+
+LOOPED = '''
+import irscope as irs
+e = irs.explore("""graph(%x : Float(4, 8), %m : Float(8), %n : int):
+  %true : bool = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %a : Float(4, 8) = aten::relu(%x)
+  %b : Float(4, 8) = aten::neg(%x)
+  %row : Float(8) = aten::select(%a, %zero, %one)
+  %p : Float(4, 8), %q : Float(4, 8) = prim::Loop(%n, %true, %a, %b)
+    block0(%i : int, %p0 : Float(4, 8), %q0 : Float(4, 8)):
+      -> (%true, %q0, %p0)
+  %w : Float(4, 8) = aten::add_(%q, %m, %one)
+  %c : Float(4, 8) = aten::mul(%a, %a)
+  return (%c, %row)""")
+e
+'''
+
+
+def marked(lab: Lab, selector: str) -> set[str]:
+    return {text.split(" ")[0].rstrip(",") for text in lab.page.locator(f"{LIVE} {selector}").all_inner_texts()}
+
+
+def test_a_value_lights_its_alias_set_and_two_the_way_on_which_they_meet(lab: Lab, tmp_path: Path) -> None:
+    with lab.shown("alias.ipynb", LOOPED, until=".irs .irs-box"):
+        page = lab.page
+        row, written = (page.locator(f"{LIVE} .irs-line", has_text=f"%{name} =").locator("[data-record]").first for name in ("row", "w"))
+        row.click()
+        page.locator(f"{LIVE} .irs-t-value.lit").first.wait_for()
+        page.screenshot(path=str(tmp_path / "value.png"))
+        assert {"%a", "%p0", "%q"} <= marked(lab, ".irs-t-value.lit")
+        assert "%b" not in marked(lab, ".irs-t-value.lit")
+        assert page.locator(f"{LIVE} .irs-box.lit").count() >= 2
+        written.click(modifiers=["Shift"])
+        page.locator(f"{LIVE} .irs-verdict", has_text="is a view of %a").wait_for()
+        page.screenshot(path=str(tmp_path / "pair.png"))
+        lit = marked(lab, ".irs-t-value.lit") | marked(lab, ".irs-line.lit")
+        assert {"%q", "%q0"} <= lit or {"%p0", "%q0"} <= lit
+
+
+def test_the_model_of_a_member_opens_with_its_group_selected(lab: Lab, tmp_path: Path) -> None:
+    """In a survey: choose a class and a member."""
+    pytest.importorskip("pyarrow")
+    survey = f"s = irs.corpus.survey(MODELS, out={str(tmp_path)!r}, processes=1)\nirs.explore(s)"
+    given = "import irscope as irs\nfrom tests.corpus.test_survey import MODELS"
+    with lab.shown("survey.ipynb", given, survey, until=".jp-OutputArea-output .widget-vbox button"):
+        box = lab.page.locator(f"{ACTIVE} .jp-OutputArea-output .widget-vbox").first
+        lists = box.locator("select")
+        for row, count in ((1, 1), (0, 2)):
+            lists.first.select_option(index=row)
+            lab.page.wait_for_function("([e, count]) => e.options.length === count", arg=[lists.nth(1).element_handle(), count])
+        lists.nth(1).select_option(index=1)
+        box.get_by_role("button", name="Open the model").click()
+        lab.page.locator(f"{ACTIVE} .irs-box").first.wait_for(timeout=60_000)
+        lab.page.locator(f"{ACTIVE} .irs-line.selected").first.wait_for()

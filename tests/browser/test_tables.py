@@ -1,8 +1,11 @@
-"""Equal pieces in the explorer: the ladder, cards, holes and pieces side by side, by mouse and by keyboard; panes that fill it."""
+"""The panes of tables, by mouse and by keyboard: layouts, byte maps, copies and the memory plan; equal pieces, with the ladder, cards,
+holes and pieces side by side; panes that fill the explorer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,16 +13,73 @@ import pytest
 import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab, opened
 from tests.report.panes.test_same_view import HAND
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A page of the classes of a small program."""
-    return irs.write_report(irs.dedup(irs.fuse(irs.parse(HAND))), output=tmp_path_factory.mktemp("report") / "d.html").as_uri()
+from tests.report.panes.test_tensor_layouts import PROGRAM
 
 
 @pytest.fixture
-def page(browser: Any, report: str) -> Iterator[Any]:
+def laid_out(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """A page of a program with views and a copy."""
+    report = irs.write_report(irs.fuse(irs.parse(PROGRAM)), output=tmp_path / "m.html").as_uri()
+    with opened(browser, report, ".irs-box") as page:
+        yield page
+
+
+def test_copies_stand_out_and_their_layout_says_why(laid_out: Any) -> None:
+    page = laid_out
+    assert page.locator(".irs-box.moves").count() == 1 and page.locator(".irs-line.moves").count() == 1
+    page.locator(".irs-legend button", has_text="copies").click()
+    page.locator(".irs-line.moves.selected", has_text="%copied").wait_for()
+    page.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
+    page.locator(".irs-copy-note", has_text="stride(0) = 1, 64 needed").wait_for()
+
+
+def test_the_byte_map_of_a_buffer_is_clicked_and_walked(laid_out: Any) -> None:
+    page = laid_out
+    page.locator(".irs-inspector").wait_for()
+    page.locator(".irs-text [data-record]", has_text="%left").first.click()
+    page.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
+    assert page.locator(".irs-axis").all_inner_texts()[0].startswith("axis 0: 8")
+    page.locator(".irs-buffer-row", has_text="%t").click()
+    page.locator(".irs-subject h3", has_text="%t").wait_for()
+    page.get_by_role("listbox", name="bytes of the buffer of %x").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("Home")
+    page.locator(".irs-subject h3", has_text="%x").wait_for()
+
+
+def test_the_memory_plan_is_linked_with_the_selection(laid_out: Any) -> None:
+    page = laid_out
+    page.get_by_role("tab", name="Memory").click()
+    bars = page.locator(".irs-memory-bar")
+    assert bars.count() >= 3 and page.locator(".irs-memory-bar.peak").count() and page.locator(".irs-memory-peak").count() == 1
+    page.get_by_role("listbox", name="memory plan").focus()
+    page.keyboard.press("ArrowRight")
+    page.locator(".irs-line.selected", has_text="%copied").wait_for()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".irs-memory-bar.selected").count() == 1 and "made by" in page.locator(".irs-memory .irs-said-below").inner_text()
+
+
+def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None:
+    given = "import irscope as irs\nfrom tests.report.panes.test_tensor_layouts import PROGRAM"
+    with lab.shown("memory.ipynb", given, "e = irs.explore(irs.fuse(irs.parse(PROGRAM)))\ne", until=".irs .irs-box.moves"):
+        live = lab.page.locator(f"{ACTIVE} .irs")
+        live.get_by_role("tab", name="Memory").click()
+        live.locator(".irs-memory-bar").first.wait_for()
+        lab.python("e.step = 0")
+        live.locator(".irs-memory", has_text="at step 0:").wait_for()
+        live.locator(".irs-text [data-record]", has_text="%left").first.click()
+        live.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
+        live.locator(".irs-buffer-row").first.wait_for()
+        lab.python("e.selection = ['x']")
+        live.get_by_label("assumed layout").select_option("columns")
+        live.locator(".irs-sentence", has_text="with %x column by column, 1 node would copy 256 B (now 1 node copying 256 B)").wait_for()
+        assert live.locator(".irs-neighbour").count() == 2
+
+
+@pytest.fixture
+def page(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """A page of the classes of a small program."""
+    report = irs.write_report(irs.dedup(irs.fuse(irs.parse(HAND))), output=tmp_path / "d.html").as_uri()
     with opened(browser, report, ".irs-rung.chosen") as page:
         page.locator(".irs-rung.chosen").wait_for()  # the only one
         yield page
@@ -39,7 +99,7 @@ def test_a_step_shows_its_cards_and_a_card_its_holes_side_by_side(page: Any) -> 
     page.locator(".irs-line.selected", has_text="aten::tanh(%d)").wait_for()
 
 
-def test_a_box_of_equal_parts_says_what_differs_between_them_and_opens_each(browser: Any, tmp_path: Any) -> None:
+def test_a_box_of_equal_parts_says_what_differs_between_them_and_opens_each(browser: Any, tmp_path: Path) -> None:
     lines = "".join(
         f"  %t{k} : Float(4) = aten::tanh(%x{k})\n  %k{k} : float = prim::Constant[value=0.{k + 1}]()\n"
         f"  %e{k} : Float(4) = aten::mul(%t{k}, %k{k})\n  %x{k + 1} : Float(4) = foreign::op(%e{k})\n" for k in range(3)

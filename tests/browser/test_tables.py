@@ -12,8 +12,8 @@ import pytest
 
 import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab, opened
+from tests.report.panes.test_memory_view import PROGRAM
 from tests.report.panes.test_same_view import HAND
-from tests.report.panes.test_tensor_layouts import PROGRAM
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_memory_plan_is_linked_with_the_selection(laid_out: Any) -> None:
 
 
 def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None:
-    given = "import irscope as irs\nfrom tests.report.panes.test_tensor_layouts import PROGRAM"
+    given = "import irscope as irs\nfrom tests.report.panes.test_memory_view import PROGRAM"
     with lab.shown("memory.ipynb", given, "e = irs.explore(irs.fuse(irs.parse(PROGRAM)))\ne", until=".irs .irs-box.moves"):
         live = lab.page.locator(f"{ACTIVE} .irs")
         live.get_by_role("tab", name="Memory").click()

@@ -36,7 +36,6 @@ PROGRAM = """graph(%x : Float(8, 4), %y : Float(8, 4)):
 def viewed(history: History) -> tuple[TextView, TimelineView]:
     text = text_view(history.final)
     view = timeline_view(history, text)
-    assert view is not None
     return text, view
 
 
@@ -161,7 +160,6 @@ def test_so_are_those_of_a_pipeline_that_rewrites_nodes(seed: int) -> None:
     history = irs.Pipeline("functionalize,cse,fuse,dce")(irs.load(program.text, *program.inputs)).history
     text = text_view(history.final)
     view = timeline_view(history, text)
-    assert view is not None
     for stretch in lifetimes(history):
         if stretch.first <= first_merge(view):
             assert shown(history, text, view, stretch.first) == printed(stretch.record.before, history)

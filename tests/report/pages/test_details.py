@@ -1,8 +1,9 @@
-"""The inspector's answers agree with the analyses, for every record and for pairs."""
+"""The inspector's answers and the numbers of the whole view are those of the analyses, and what a view selects exists."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,19 +12,13 @@ import irscope as irs
 from irscope.errors import UnknownName
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
-
-
-def test_every_record_has_details_that_are_plain_json(exploration: Exploration) -> None:
-    inspection = Inspection(exploration)
-    for id in exploration.records:
-        detail = inspection.detail(id)
-        assert json.loads(json.dumps(detail))["id"] == id
+from irscope.report.pages.parts import PARTS, Cost, ProgramPage, explorer_view
+from irscope.session import exploration as exploration_of
 
 
 def test_the_alias_set_is_the_one_of_the_db(exploration: Exploration) -> None:
     value = exploration.graph.value("c")
     detail = Inspection(exploration).detail(value.id)
-    assert detail["alias"] is not None
     asked = [other for other in exploration.graph.values() if exploration.db.may_alias(value, other)]
     assert sorted(detail["alias"]["alias_set"]) == sorted(other.id for other in asked)
     assert detail["alias"]["writers"] == [exploration.graph.node("w").id]
@@ -33,7 +28,6 @@ def test_the_alias_set_is_the_one_of_the_db(exploration: Exploration) -> None:
 def test_the_points_to_picture_is_about_the_asked_value(exploration: Exploration) -> None:
     value = exploration.graph.value("row")
     alias = Inspection(exploration).detail(value.id)["alias"]
-    assert alias is not None
     picture = alias["points_to"]
     assert picture["records"][0] == value.id
     assert len(picture["labels"]) == len(picture["kinds"]) == len(picture["records"])
@@ -47,7 +41,6 @@ def test_a_number_has_no_alias_detail(exploration: Exploration) -> None:
 def test_a_group_shows_its_kernel_line_by_line(exploration: Exploration) -> None:
     group = exploration.fusion.groups[0]
     kernel = Inspection(exploration).detail(group.id)["kernel"]
-    assert kernel is not None
     inside = {node.id for node in group.blocks[0].nodes}
     assert len(kernel["line_nodes"]) >= len(kernel["source"].splitlines())
     assert set(kernel["line_nodes"]) - {0} <= inside
@@ -57,11 +50,8 @@ def test_a_group_shows_its_kernel_line_by_line(exploration: Exploration) -> None
 def test_a_pair_gets_all_three_answers(exploration: Exploration) -> None:
     one, other = exploration.fusion.groups
     pair = Inspection(exploration).pair(one.id, other.id)
-    assert pair["alias"] is not None
     assert not pair["alias"]["holds"]
-    assert pair["fusion"] is not None
     assert not pair["fusion"]["holds"]
-    assert pair["same"] is not None
     assert not pair["same"]["holds"]
     assert "sigmoid" in pair["same"]["because"]
 
@@ -99,3 +89,76 @@ def test_a_group_is_shown_with_its_neighbours_and_why_they_are_not_in_it() -> No
     assert {id: each["feeds"] for id, each in near.items()} == {f.graph.node("s").id: True, f.graph.node("c").id: False}
     assert all("aten::cumsum" in each["because"] for each in near.values())
     assert "neighbours" not in Inspection(Exploration(f)).detail(f.graph.node("s").id)
+
+
+def test_the_view_is_plain_json(exploration: Exploration) -> None:
+    view = json.loads(json.dumps(explorer_view(exploration, details=True)))
+    assert view["title"] == exploration.graph.name and {*map(int, view["details"])} == {*exploration.records}
+
+
+def test_a_stored_page_has_every_part_that_a_live_one_asks_for(exploration: Exploration) -> None:
+    page, stored = ProgramPage(exploration, Cost.LITTLE), explorer_view(exploration, details=True)
+    for name, (_, cost) in PARTS.items():
+        if Cost.LITTLE < cost < Cost.EVERY_ANSWER:
+            assert page.part(name).keys() <= stored.keys(), name
+    assert page.view["later"] == ["search", "questions", "numbers", "remarks", "timeline", "copies"]
+
+
+def test_a_page_without_a_profile_builds_its_boxes_once(exploration: Exploration) -> None:
+    assert "tree" not in vars(ProgramPage(exploration).index)
+
+
+def test_the_head_line_counts_what_there_is(exploration: Exploration) -> None:
+    counts = {count["label"]: count for count in explorer_view(exploration)["headline"]}
+    assert counts["nodes"]["value"] == str(len(exploration.fusion.original.position))
+    assert counts["fusion groups"]["value"] == "2"
+    assert counts["fusion groups"]["selects"] == [group.id for group in exploration.fusion.groups]
+    assert counts["in-place write"]["selects"] == [exploration.graph.node("w").id]
+    assert counts["equivalence classes"]["value"] == "2"
+
+
+def test_everything_that_can_be_selected_is_a_record(exploration: Exploration) -> None:
+    view = explorer_view(exploration)
+    known = set(exploration.records) | {box["id"] for box in view["graph"]["boxes"]}
+    for count in view["headline"]:
+        assert set(count["selects"]) <= known
+    for cls in view["classes"]:
+        assert set(cls["members"]) <= known
+
+
+def test_text_lines_print_their_nodes(exploration: Exploration) -> None:
+    text = explorer_view(exploration)["text"]
+    assert len(text["lines"]) == len(text["nodes"])
+    printed = [node for node in text["nodes"] if node]
+    assert printed == [node.id for node in exploration.graph.nodes()]
+    for line, id in zip(text["lines"], text["nodes"], strict=True):
+        if id:
+            assert exploration.records[id].op in line  # type: ignore[union-attr]
+
+
+def test_only_groups_carry_kernels_in_a_page(exploration: Exploration) -> None:
+    view = explorer_view(exploration, details=True)
+    kernels = {id: detail["kernel"] for id, detail in view["details"].items() if detail["kernel"] is not None}
+    assert set(kernels) == {group.id for group in exploration.fusion.groups}
+    assert {kernel["name"] for kernel in kernels.values()} == set(view["kernels"])
+    assert all(view["kernels"].values())
+
+
+def test_the_way_to_the_hottest_node_starts_open() -> None:
+    """It is in one of many modules, which start closed without a profile."""
+    torch = pytest.importorskip("torch")
+    from torch import nn
+
+    def part(k: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(k, k + 1), nn.Softmax(-1), nn.Linear(k + 1, k + 1), nn.Sigmoid(), nn.Linear(k + 1, k + 1))
+
+    parts = [part(k) for k in range(8, 48)]
+    p = irs.profile(nn.Sequential(*parts).eval(), torch.rand(4, 8), seconds=0.05)
+    shown = exploration_of(p, (), measure="never")
+    view = explorer_view(shown)
+    around = {box["id"]: box["parent"] for box in view["graph"]["boxes"]}
+    closed, plain = set(view["graph"]["closed"]), set(explorer_view(replace(shown, profile=None))["graph"]["closed"])
+    way, box = set(), shown.hottest
+    while box := around.get(box, 0):
+        way.add(box)
+    assert way and plain & way and closed == plain - way

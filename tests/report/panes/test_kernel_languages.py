@@ -35,7 +35,6 @@ def test_facts_come_with_the_kernel_s_own_text(exploration: Exploration, group: 
 def test_assembly_leads_to_the_lines_that_it_came_from(exploration: Exploration, group: Node) -> None:
     inspection = Inspection(exploration)
     detail, text = inspection.detail(group.id)["kernel"], inspection.kernel_text(group.id, "assembly")
-    assert detail is not None
     lines = text["source"].splitlines()
     assert len(lines) == len(text["origins"])
     reached = {detail["line_nodes"][origin] for origin in text["origins"] if origin != NO_LINE}
@@ -95,7 +94,6 @@ def test_the_kernel_is_the_one_that_runs() -> None:
     fusion = irs.fuse(g)
     shown = Inspection(Exploration(fusion)).detail(fusion.groups[0].id)["kernel"]
     (made,) = irs.compile(fusion).kernels
-    assert shown is not None
     assert (shown["name"], shown["source"]) == (made.name, made.source.text)
     assert "!nontemporal" in made.source.text
 
@@ -106,7 +104,6 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
         x = f"Float(16, {columns}, strides=[{columns}, 1])"
         fusion = irs.fuse(irs.parse(f"graph(%x : {x}):\n  %y : {x} = aten::relu(%x)\n  %z : {x} = aten::neg(%y)\n  return (%z)"))
         kernel = Inspection(Exploration(fusion)).detail(fusion.groups[0].id)["kernel"]
-        assert kernel is not None
         told[columns] = kernel["launched"]
     assert told[8].startswith("in this group it runs over 128 points and moves ")
     assert "to start the kernel takes longer" in told[8]

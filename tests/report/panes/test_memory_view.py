@@ -1,15 +1,169 @@
-"""A memory plan as a picture: rectangles that meet nowhere, of the plan's own numbers, well-formed and safe to show."""
+"""Memory as a page shows it: layouts, maps of bytes, copies, and the plan as a picture, stored ahead or asked for."""
 
 from __future__ import annotations
 
+import json
 from xml.etree import ElementTree
+
+import pytest
 
 import irscope as irs
 from irscope.display.ipython import _memory_plan
-from irscope.display.memory_pictures import memory_svg
+from irscope.display.memory_pictures import buffer_svg, layout_svg, memory_svg
+from irscope.errors import ArgumentError, UnknownName
+from irscope.report.pages import Exploration, Inspection
+from irscope.report.pages.parts import ProgramPage, explorer_view
+from irscope.report.panes import LayoutViews, buffer_view, buffers_with_views, layout_view
 from irscope.report.panes.memory_view import memory_view
 
-PROGRAM = """graph(%x : Float(256)):
+PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1], device=cpu), %i : int):
+  %none : NoneType = prim::Constant()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %four : int = prim::Constant[value=4]()
+  %flat : int[] = prim::Constant[value=[64]]()
+  %left : Float(8, 4, strides=[8, 1], device=cpu) = aten::slice(%x, %one, %zero, %four, %one)
+  %t : Float(8, 8, strides=[1, 8], device=cpu) = aten::t(%x)
+  %copied : Float(64, strides=[1], device=cpu) = aten::reshape(%t, %flat)
+  %free : Float(64, strides=[1], device=cpu) = aten::reshape(%x, %flat)
+  %a : Float(64, strides=[1], device=cpu) = aten::cumsum(%copied, %zero, %none)
+  %b : Float(64, strides=[1], device=cpu) = aten::cumsum(%free, %zero, %none)
+  %c : Float(64, strides=[1], device=cpu) = aten::add(%a, %b, %one)
+  %d : Float(64, strides=[1], device=cpu) = aten::tanh(%c)
+  return (%d, %left)
+"""
+
+
+@pytest.fixture(scope="module")
+def exploration() -> Exploration:
+    return Exploration(irs.fuse(irs.parse(PROGRAM)))
+
+
+def test_a_copy_is_shown_with_the_step_that_failed(exploration: Exploration) -> None:
+    (copy,) = exploration.layouts.copies()
+    assert (copy["label"], copy["bytes"]) == ("%copied = reshape", 256) and "stride(0) = 1, 64 needed" in copy["because"]
+    found = exploration.layouts.layout(exploration.graph.value("copied"))
+    assert (found["kind"], found["decided"], found["root"], found["buffer"]) == ("copy", True, exploration.graph.value("copied").id, None)
+
+
+def test_a_view_has_its_axes_in_memory_order_and_the_map_of_its_buffer(exploration: Exploration) -> None:
+    found = exploration.layouts.layout(exploration.graph.value("t"))
+    assert found["kind"] == "view" and [(axis["axis"], axis["stride"]) for axis in found["axes"]] == [(1, "8"), (0, "1")]
+    assert found["buffer"] is not None and found["buffer"]["bytes"] == 256
+    assert {row["name"] for row in found["buffer"]["rows"]} == {"%x", "%left", "%t", "%free"}
+
+
+def test_an_argument_may_be_asked_what_if_it_lay_otherwise() -> None:
+    g = irs.parse("""graph(%x : Float(2, 8, 4, 4, strides=[128, 16, 4, 1], device=cpu)):
+      %a : Float(2, 8, 4, 4, strides=[128, 16, 4, 1], device=cpu) = aten::exp(%x)
+      %nhwc : int[] = prim::Constant[value=[0, 2, 3, 1]]()
+      %b : Float(2, 4, 4, 8, strides=[128, 4, 1, 16], device=cpu) = aten::permute(%a, %nhwc)
+      %rows : int[] = prim::Constant[value=[32, 8]]()
+      %c : Float(32, 8, strides=[8, 1], device=cpu) = aten::reshape(%b, %rows)
+      %flat : int[] = prim::Constant[value=[256]]()
+      %d : Float(256, strides=[1], device=cpu) = aten::reshape(%a, %flat)
+      return (%c, %d)""")
+    layouts, x = LayoutViews(g), g.value("x")
+    assert (layouts.layout(x)["others"], layouts.layout(g.value("a"))["others"]) == (["channels_last"], [])
+    found = layouts.assumed(x, "channels_last")
+    assert [[copy["label"] for copy in found[side]] for side in ("views", "copies")] == [["%c = reshape"], ["%d = reshape"]]
+    assert "with %x channels last, 1 node would copy 1.02 kB (now 1 node copying 1.02 kB)" in found["told"]
+    with pytest.raises(ArgumentError, match="not a layout"):
+        layouts.assumed(x, "sideways")
+    with pytest.raises(ArgumentError, match="not an input"):
+        layouts.assumed(g.value("a"), "channels_last")
+
+
+def test_what_is_not_a_tensor_has_no_layout(exploration: Exploration) -> None:
+    with pytest.raises(UnknownName, match="%i is not a tensor"):
+        Inspection(exploration).layout(exploration.graph.value("i").id)
+
+
+def test_a_page_without_python_holds_layouts_buffers_copies_and_the_plan(exploration: Exploration) -> None:
+    view = json.loads(json.dumps(explorer_view(exploration, details=True)))
+    x = exploration.graph.value("x").id
+    assert view["layouts"][str(exploration.graph.value("left").id)]["root"] == x and len(view["buffers"][str(x)]["rows"]) == 4
+    assert [copy["value"] for copy in view["copies"]] == [exploration.graph.value("copied").id]
+    assert view["memory"]["peak"] > 0 and all(bar["id"] in exploration.records for bar in view["memory"]["bars"])
+
+
+def test_a_live_page_asks_for_them(exploration: Exploration) -> None:
+    page = ProgramPage(exploration)
+    assert "copies" in explorer_view(exploration)["later"] and "layouts" not in explorer_view(exploration)
+    assert page.part("copies") == {"copies": exploration.layouts.copies()}
+    final = page.part("memory")["memory"]
+    first = page.inspection.memory(0)
+    assert final["peak"] < first["peak"] or len(first["bars"]) > len(final["bars"])  # before fusion %c has memory
+    names = {bar["label"]: bar["id"] for bar in first["bars"]}
+    assert names["%a"] in exploration.records
+
+
+def test_copies_inside_of_kernels_are_not_shown() -> None:
+    fused = irs.fuse(irs.parse(PROGRAM.replace("aten::cumsum(%copied, %zero, %none)", "aten::tanh(%copied)")))
+    inside = [node.op for group in fused.groups for node in group.blocks[0].nodes]
+    told = {copy["label"] for copy in LayoutViews(fused.graph).copies()}
+    assert told == (set() if "aten::reshape" in inside else {"%copied = reshape"})
+
+
+SLICED = """
+graph(%x : Float(4, 8, strides=[8, 1])):
+  %c0 : int = prim::Constant[value=0]()
+  %c1 : int = prim::Constant[value=1]()
+  %c4 : int = prim::Constant[value=4]()
+  %c8 : int = prim::Constant[value=8]()
+  %left : Tensor = aten::slice(%x, %c1, %c0, %c4, %c1)
+  %right : Tensor = aten::slice(%x, %c1, %c4, %c8, %c1)
+  %top : Tensor = aten::select(%x, %c0, %c0)
+  return (%left, %right, %top)"""
+
+
+def test_bytes_are_drawn_to_scale_and_meetings_are_marked() -> None:
+    va = irs.ViewAliases(irs.parse(SLICED))
+    assert [va.graph.names[root] for root in buffers_with_views(va)] == ["x"]
+    view = buffer_view(va, "x")
+    rows = {row["name"]: row for row in view["rows"]}
+    assert view["bytes"] == 128
+    assert rows["%x"]["runs"] == [[0, 1]]
+    assert rows["%left"]["runs"] == [[0, 1 / 8], [2 / 8, 3 / 8], [4 / 8, 5 / 8], [6 / 8, 7 / 8]]
+    assert rows["%right"]["shared"] == [[1 / 8, 2 / 8]]  # with %top, and not with %left
+    assert rows["%x"]["shared"] == []
+    assert buffer_svg(view).count("<g ") == 4
+
+
+def test_axes_stand_in_memory_order() -> None:
+    va = irs.ViewAliases(irs.parse(SLICED.replace("strides=[8, 1]", "strides=[1, 4]")))
+    layout = va.layout("left")
+    axes = layout_view(layout)
+    assert [(axis["axis"], axis["stride"], axis["flag"]) for axis in axes] == [(1, "4", "contiguous"), (0, "1", "contiguous")]
+    assert layout_svg("%left", axes).index("axis 1: 4") < layout_svg("%left", axes).index("axis 0: 4")
+
+
+def test_what_repeats_too_often_to_be_seen_is_drawn_once() -> None:
+    """Channels of an image, channels last: 8 of 48 bytes, then 8 of which the last 4 are those of a third value."""
+    graph = irs.parse("""
+        graph(%x : Float(32, 64, 12, strides=[768, 12, 1])):
+          %axis : int = prim::Constant[value=2]()
+          %0 : int = prim::Constant[value=0]()
+          %2 : int = prim::Constant[value=2]()
+          %3 : int = prim::Constant[value=3]()
+          %4 : int = prim::Constant[value=4]()
+          %8 : int = prim::Constant[value=8]()
+          %1 : int = prim::Constant[value=1]()
+          %a : Tensor = aten::slice(%x, %axis, %0, %2, %1)
+          %b : Tensor = aten::slice(%x, %axis, %2, %4, %1)
+          %c : Tensor = aten::slice(%x, %axis, %3, %8, %1)
+          return (%a, %b, %c)""")
+    view = buffer_view(irs.ViewAliases(graph), "x")
+    assert (view["bytes"], view["window"]) == (98304, 48)
+    whole, a, b, c = view["rows"]
+    assert whole["runs"] == [[0.0, 1.0]]
+    assert [[round(48 * at) for at in run] for row in (a, b, c) for run in row["runs"]] == [[0, 8], [8, 16], [12, 32]]
+    assert not a["shared"] and not whole["shared"]
+    assert [[round(48 * at) for at in run] for row in (b, c) for run in row["shared"]] == [[12, 16]] * 2
+    assert "2,048 such parts" in buffer_svg(view)
+
+
+PLANNED = """graph(%x : Float(256)):
   %a : Float(256) = aten::neg(%x)
   %b : Float(256) = aten::exp(%a)
   %c : Float(512) = foo::"<b>&"(%b)
@@ -19,7 +173,7 @@ PROGRAM = """graph(%x : Float(256)):
 
 
 def test_rectangles_are_the_plans_and_meet_nowhere() -> None:
-    plan = irs.memory_plan(irs.parse(PROGRAM))
+    plan = irs.memory_plan(irs.parse(PLANNED))
     view = memory_view(plan)
     assert {bar["label"] for bar in view["bars"]} == {"%a", "%b", "%d", "%e"}  # %c may be anything
     assert sum(bar["bytes"] for bar in view["bars"] if bar["at_peak"]) == plan.lower_bound == view["lower_bound"]
@@ -36,7 +190,7 @@ def test_rectangles_are_the_plans_and_meet_nowhere() -> None:
 
 
 def test_the_picture_is_well_formed_and_marks_the_peak() -> None:
-    view = memory_view(irs.memory_plan(irs.parse(PROGRAM)))
+    view = memory_view(irs.memory_plan(irs.parse(PLANNED)))
     view["bars"][0]["title"] = '</title><script>"&'
     view["bars"][0]["label"] = "<&"
     picture = memory_svg(view)

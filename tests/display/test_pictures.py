@@ -13,6 +13,7 @@ import pytest
 import irscope as irs
 from irscope.display.figures import graph_dot
 from irscope.display.html import standalone_html
+from irscope.display.ipython import register_completion
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.pages.exploration import Exploration
@@ -128,3 +129,29 @@ def test_magics_bind_the_parsed_graph(shell: Any) -> None:
     irs.load_ipython_extension(shell)
     shell.run_cell_magic("ir", "g", CHAIN)
     assert isinstance(shell.user_ns["g"], irs.Graph)
+
+
+COMPLETED = "graph(%x : Tensor):\n  %conv : Tensor = aten::relu(%x)\n  %cost : Tensor = aten::tanh(%conv)\n  return (%cost)"
+
+
+def test_the_tab_key_offers_names_of_values_where_a_method_is_asked(shell: Any) -> None:
+    completers = pytest.importorskip("IPython.core.completer")
+    g = irs.parse(COMPLETED)
+    shell.user_ns.update(g=g, f=irs.fuse(g), db=irs.AliasDb(g), other="co")
+    for _ in range(2):
+        register_completion(shell)
+
+    def applied(line: str) -> list[str]:
+        with completers.provisionalcompleter():
+            found = shell.Completer.completions(line, len(line))
+            return [line[: each.start] + each.text + line[each.end :] for each in found]
+
+    for line, wanted in (
+        ('f.why_not("co', ['f.why_not("conv', 'f.why_not("cost']),
+        ('f.why_not("x", "cos', ['f.why_not("x", "cost']),
+        ("db.may_alias('co", ["db.may_alias('conv", "db.may_alias('cost"]),
+        ('f.graph.value("con', ['f.graph.value("conv']),
+    ):
+        assert set(wanted) <= set(applied(line)), line
+    for line in ('other.count("co', 'nobody.f("co', 'irs.parse("co'):
+        assert not [found for found in applied(line) if "conv" in found or "cost" in found], line

@@ -120,14 +120,6 @@ def test_what_builds_a_model_is_profiled_as_the_model(tmp_path: Path, capsys: py
     assert main(["profile", f"{source}:net"]) == 2 and main(["profile", f"{source}:nett"]) == 2
     said = capsys.readouterr().err
     assert "comes without example arguments" in said and "--args" in said and "there is net, both" in said
-    assert main(["profile", f"{source}:both", "--graph", "one"]) == 2 and "are for files" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("source", ["no_such_module:f", "json:no_such", "math:pi", "nothing.py:f"])
-def test_what_cannot_be_imported_is_one_message(source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", source]) == 2
-    said = capsys.readouterr().err
-    assert "Traceback" not in said and source.partition(":")[0] in said
 
 
 # -- magics ----------------------------------------------------------------------------------------------------------

@@ -184,15 +184,10 @@ CHECKS: dict[str, Callable[[int], int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.long)], ids=["some", "two hundred"])
 @pytest.mark.parametrize("kind", CHECKS)
-def test_right_options_are_what_torch_does(kind: str) -> None:
-    assert CHECKS[kind](FEW if kind != "fusion" else 1) > 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", CHECKS)
-def test_right_options_are_what_torch_does_in_two_hundred_questions(kind: str) -> None:
-    assert CHECKS[kind](MANY) > 0
+def test_right_options_are_what_torch_does(kind: str, count: int) -> None:
+    assert CHECKS[kind](1 if kind == "fusion" and count == FEW else count) > 0
 
 
 def test_random_programs_differ_between_seeds_and_not_within_one() -> None:

@@ -127,29 +127,22 @@ def test_the_bar_changes_the_story_and_a_bad_message_is_answered() -> None:
     pytest.importorskip("anywidget")
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.lessons import StoryWidget
-
-    class Recorded(StoryWidget):  # type: ignore[misc]
-        def send(self, content, buffers=None) -> None:
-            self.sent = content
+    from tests.widgets.conftest import asked
 
     s = made()
-    view = Recorded(s, Explorer(s.exploration))
+    view = StoryWidget(s, Explorer(s.exploration))
     s.on_change.append(view.refresh)
     group = s.exploration.fusion.groups[0]
     message = {"kind": "add", "text": "third", "selection": [group.id], "state": None, "open": [group.id], "colour": "kind", "pane": ""}
-    view._handle_custom_msg(message, [])
+    asked(view, message)
     assert s.steps[2].selection == s.steps[2].open == ("node %d",)
     assert json.loads(view.story)["at"] == 2
-    for message in (
-        {"kind": "edit", "number": 2, "text": "3rd"},
-        {"kind": "move", "number": 2, "to": 0},
-        {"kind": "remove", "number": 1},
+    asked(
+        view, {"kind": "edit", "number": 2, "text": "3rd"}, {"kind": "move", "number": 2, "to": 0}, {"kind": "remove", "number": 1},
         {"kind": "go", "number": 1},
-    ):
-        view._handle_custom_msg(message, [])
+    )  # fmt: skip
     assert [step.text for step in s.steps] == ["3rd", "These become **one kernel**."]
-    view._handle_custom_msg({"kind": "go", "number": 77}, [])
-    assert "no step 77" in view.sent["message"]
+    assert "no step 77" in asked(view, {"kind": "go", "number": 77})[-1]["message"]
 
 
 def test_boxes_of_modules_are_named_by_their_path() -> None:

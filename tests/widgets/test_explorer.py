@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.errors import ArgumentError, UnknownName
+from irscope.errors import ArgumentError, ParseError, UnknownName
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
@@ -23,27 +23,7 @@ pytest.importorskip("anywidget", reason="anywidget is not installed: pip install
 from irscope.report.pages import Exploration
 from irscope.widgets.explorer import Explorer
 from irscope.widgets.hub import Runtime
-
-
-class Recorded(Explorer):  # type: ignore[misc]
-    """An explorer that keeps what it would send to the page."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self.sent: list[Mapping[str, Any]] = []
-        super().__init__(*args, **options)
-
-    def send(self, content: Any, buffers: Any = None) -> None:
-        self.sent.append(json.loads(buffers[0]) if buffers else content)
-
-    def receive(self, message: Any) -> Mapping[str, Any]:
-        """What the page would get for a message."""
-        self.receive_nothing(message)
-        return self.sent[-1]
-
-    def receive_nothing(self, message: Any) -> None:
-        """A message that is answered later."""
-        self._handle_custom_msg(message, [])
-
+from tests.widgets.conftest import asked
 
 CHAIN = """graph(%x : Float(8)):
   %a : Float(8) = aten::relu(%x)
@@ -52,8 +32,8 @@ CHAIN = """graph(%x : Float(8)):
   return (%c)"""
 
 
-def explorer(**answers: Any) -> Recorded:
-    e = Recorded(Exploration(irs.fuse(irs.parse(CHAIN))))
+def explorer(**answers: Any) -> Explorer:
+    e = Explorer(Exploration(irs.fuse(irs.parse(CHAIN))))
     e._page.answers.update(answers)
     return e
 
@@ -88,9 +68,9 @@ def test_selection_takes_records_and_names_one_or_several_and_an_unknown_name_ch
 def test_questions_are_answered_with_their_token() -> None:
     e = explorer()
     a, b = (e._page.exploration.graph.value(name).id for name in "ab")
-    one = e.receive({"kind": "inspect", "ids": [a], "token": 1})
+    one = asked(e, {"kind": "inspect", "ids": [a], "token": 1})[-1]
     assert (one["kind"], one["token"], one["detail"]["title"]) == ("detail", 1, "%a : f32[8]")
-    two = e.receive({"kind": "inspect", "ids": [a, b], "token": 2})
+    two = asked(e, {"kind": "inspect", "ids": [a, b], "token": 2})[-1]
     assert (two["kind"], two["token"], two["pair"]["alias"]["holds"]) == ("pair", 2, False)
 
 
@@ -100,7 +80,7 @@ def test_questions_are_answered_with_their_token() -> None:
     {"kind": "inspect", "ids": ["x"], "token": 9},
 ])  # fmt: skip
 def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
-    answer = explorer().receive(message)
+    (answer,) = asked(explorer(), message)
     assert (answer["kind"], answer["token"]) == ("error", 9)
     assert answer["message"]
 
@@ -108,21 +88,19 @@ def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
 def test_a_kernel_is_asked_for_by_language_and_a_timeline_has_none() -> None:
     e = explorer()
     ask = {"kind": "kernel", "id": e._page.exploration.fusion.groups[0].id, "language": "assembly", "token": 4}
-    answer = e.receive(ask)
+    answer = asked(e, ask)[-1]
     assert (answer["kind"], answer["token"], answer["kernel"]["language"]) == ("kernel", 4, "assembly") and answer["kernel"]["source"]
     del e._page.answers["kernel"]
-    assert "this explorer answers no 'kernel'" in e.receive(ask)["message"]
+    assert "this explorer answers no 'kernel'" in asked(e, ask)[-1]["message"]
 
 
 def test_an_answer_that_is_not_json_becomes_an_error() -> None:
     e = explorer(inspect=lambda ask: {"title": object()})
-    assert "not JSON serializable" in e.receive({"kind": "inspect", "ids": [1], "token": 1})["message"]
+    assert "not JSON serializable" in asked(e, {"kind": "inspect", "ids": [1], "token": 1})[-1]["message"]
 
 
 def test_other_messages_are_not_answered() -> None:
-    e = explorer()
-    e._handle_custom_msg({"kind": "anywidget-command"}, [])
-    assert e.sent == []
+    assert asked(explorer(), {"kind": "anywidget-command"}, "no message") == []
 
 
 def test_a_pane_shares_its_explorer_and_an_unknown_one_is_refused() -> None:
@@ -149,7 +127,7 @@ def test_the_picture_is_displayed_before_the_live_views(monkeypatch: pytest.Monk
     e._ipython_display_()
     assert shown[0]["text/html"].startswith('<div class="irs-static"><img ')
     assert "run this cell" in shown[0]["text/html"]
-    assert shown[0]["text/plain"] == repr(e) and repr(e).startswith("Recorded(graph · 3 nodes · 1 fusion group · 1 kernel · ")
+    assert shown[0]["text/plain"] == repr(e) and repr(e).startswith("Explorer(graph · 3 nodes · 1 fusion group · 1 kernel · ")
     assert "application/vnd.jupyter.widget-view+json" in shown[1]
     assert sum("text/plain" in data for data in shown) == 1, "a terminal prints it once"
 
@@ -278,20 +256,20 @@ LONG = "graph(%x : Float(8)):\n" + "".join(
 
 def test_an_explorer_of_a_large_program_sends_what_it_shows_and_answers_for_the_rest() -> None:
     fusion = irs.fuse(irs.parse(LONG))
-    e = Recorded(Exploration(fusion))
+    e = Explorer(Exploration(fusion))
     assert len(e.view) < 150_000
     view = json.loads(e.view)
     assert view["text"]["total"] > 3000 > len(view["text"]["lines"])
-    answer = e.receive({"kind": "lines", "first": 2990, "count": 5, "token": 1})
+    answer = asked(e, {"kind": "lines", "first": 2990, "count": 5, "token": 1})[-1]
     assert len(answer["text"]["lines"]) == 5
-    found = e.receive({"kind": "find", "query": "name:/^v2998$/", "token": 2})["found"]
-    (place,) = e.receive({"kind": "places", "ids": found["ids"], "token": 3})["places"]
-    levels = e.receive({"kind": "levels", "boxes": place["path"][:-1], "token": 4})["levels"]
+    found = asked(e, {"kind": "find", "query": "name:/^v2998$/", "token": 2})[-1]["found"]
+    (place,) = asked(e, {"kind": "places", "ids": found["ids"], "token": 3})[-1]["places"]
+    levels = asked(e, {"kind": "levels", "boxes": place["path"][:-1], "token": 4})[-1]["levels"]
     assert place["path"][-1] in {box["id"] for level in levels for box in level["boxes"]}
-    assert "classes" in e.receive({"kind": "part", "name": "numbers", "token": 5})["part"]
-    relus = [e.receive({"kind": "find", "query": "op:relu", "all": whole, "token": 7})["found"] for whole in (False, True)]
+    assert "classes" in asked(e, {"kind": "part", "name": "numbers", "token": 5})[-1]["part"]
+    relus = [asked(e, {"kind": "find", "query": "op:relu", "all": whole, "token": 7})[-1]["found"] for whole in (False, True)]
     assert [(found["count"], len(found["ids"])) for found in relus] == [(3000, 2000), (3000, 3000)]
-    assert e.receive({"kind": "nonsense", "token": 6})["kind"] == "error"
+    assert asked(e, {"kind": "nonsense", "token": 6})[-1]["kind"] == "error"
     e.step = 0
     assert e.step == 0
     with pytest.raises(ArgumentError):
@@ -317,8 +295,8 @@ def test_a_long_answer_is_sent_as_text_beside_its_message() -> None:
     sent: list[tuple[Any, Any]] = []
     e = explorer(lines=lambda message: {"text": "%</script>" * message["count"]})
     e.send = lambda content, buffers=None: sent.append((content, buffers))  # type: ignore[method-assign]
-    e.receive_nothing({"kind": "lines", "count": 1, "token": "short"})
-    e.receive_nothing({"kind": "lines", "count": 9000, "token": "long"})
+    for count, token in ((1, "short"), (9000, "long")):
+        e._handle_custom_msg({"kind": "lines", "count": count, "token": token}, [])
     (short, none), (long, (text,)) = sent
     assert (short["kind"], short["text"], none) == ("lines", "%</script>", None)
     assert long == {"token": "long"}
@@ -327,23 +305,86 @@ def test_a_long_answer_is_sent_as_text_beside_its_message() -> None:
 
 
 def test_a_short_question_is_answered_while_a_long_part_is_worked_out() -> None:
-    asked, may_end = threading.Event(), threading.Event()
+    begun, may_end = threading.Event(), threading.Event()
 
     def part(message: Mapping[str, Any]) -> Mapping[str, Any]:
-        asked.set()
+        begun.set()
         may_end.wait(10)
         return {"part": {"title": message["name"]}}
 
     async def page() -> list[Mapping[str, Any]]:
         e = explorer(part=part, find=lambda message: {"found": message["query"]})
-        e.receive_nothing({"kind": "part", "name": "numbers", "token": "long"})
-        assert asked.wait(10)
-        e.receive({"kind": "find", "query": "relu", "token": "short"})
+        questions = {"kind": "part", "name": "numbers", "token": "long"}, {"kind": "find", "query": "relu", "token": "short"}
+        sent = asked(e, *questions)
+        assert begun.wait(10)
         may_end.set()
-        while len(e.sent) < 2:
+        while len(sent) < 2:
             await asyncio.sleep(0.01)
-        return e.sent
+        return sent
 
     short, long = asyncio.run(page())
     assert (short["token"], short["found"]) == ("short", "relu")
     assert (long["token"], long["part"]) == ("long", {"title": "numbers"})
+
+
+# Branches: Python and page see the same, what is selected stays, and errors leave everything as it was.
+
+
+TEXT = """graph(%x : Float(1000), %y : Float(1000)):
+  %a : Float(1000) = aten::relu(%x)
+  %b : Float(1000) = aten::tanh(%a)
+  %c : Float(1000) = aten::mul(%b, %y)
+  return (%c)"""
+
+
+def answer(e: Any, kind: str, **message: Any) -> Any:
+    return asked(e, {"token": "1", "kind": kind, **message})[-1]
+
+
+def shown(e: Any) -> list[str]:
+    return json.loads(e.view)["text"]["lines"]
+
+
+def test_a_branch_is_shown_and_gone_back_from() -> None:
+    e = irs.explore(irs.parse(TEXT))
+    first, e.selection = shown(e), "b"
+    branch = e.what_if(forbid=[("a", "b")])
+    assert e.branch == 1 and shown(e) != first and e.selected[0].name == "b"
+    assert e.step == branch.fusion.history.count == 1
+    assert [each["name"] for each in json.loads(e.branches_view)["branches"]] == ["greedy", "a | b apart"]
+    assert irs.diff(*e.branches).counts["changed"] + irs.diff(*e.branches).counts["new"] > 0
+    e.branch = e.branches[0]
+    assert e.branch == 0 and shown(e) == first
+    with pytest.raises(ArgumentError):
+        e.branch = 5
+    assert e.branch == 0
+
+
+def test_the_page_asks_by_ids_and_learns_why_not() -> None:
+    e = irs.explore(irs.parse(TEXT))
+    g = e.branches[0].fusion.original
+    ids = [g.value(name).id for name in "ab"]
+    assert answer(e, kind="what_if", change={"forbid": [ids], "step": 0})["refused"] == []
+    assert json.loads(e.branches_view)["branches"][1]["code"] == 'f = irs.fuse(g)\nf1 = f.what_if(step=0, forbid=[("a", "b")])'
+    assert answer(e, kind="branch_diff", first=0, second=1)["diff"]["lines"]
+    assert answer(e, kind="what_if", change={"policy": "nonsense"})["kind"] == "error"
+    assert answer(e, kind="branch", index=0)["kind"] == "branch" and e.branch == 0
+    assert "no arguments are known" in answer(e, kind="measure_branches")["message"]
+
+
+def test_an_edit_follows_and_a_wrong_text_changes_nothing() -> None:
+    e = irs.explore(irs.parse(TEXT))
+    e.selection = "b"
+    seen: list[Any] = []
+    e._bound_to = seen.append
+    text = answer(e, kind="written")["text"]
+    assert answer(e, kind="edit", text=text.replace("relu", "exp"))["trouble"] is None
+    assert e.branch == 1 and e.selected[0].name == "b" and seen[-1].node("aten::exp#0")
+    before = bytes(e.view)
+    trouble = answer(e, kind="edit", text=text.replace("%a)", "%nope)"))["trouble"]
+    line, column = next((k, line.index("%a)") + 1) for k, line in enumerate(text.splitlines(), 1) if "%a)" in line)
+    assert (trouble["line"], trouble["column"]) == (line, column) and trouble["hint"]
+    assert e.view == before
+    with pytest.raises(ParseError):
+        e.edit("graph(")
+    assert len(e.branches) == 2

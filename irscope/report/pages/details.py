@@ -17,7 +17,6 @@ from irscope.ir.text import print_node
 from irscope.report.pages.exploration import Exploration
 from irscope.report.panes import (
     AliasViews,
-    KernelTexts,
     KernelViews,
     class_sentence,
     fusion_sentence,
@@ -42,7 +41,6 @@ from irscope.report.view_models import (
     VerdictView,
 )
 from irscope.report.words import Renaming, short_type
-from irscope.runtime.cpu import CpuDevice
 from irscope.transforms.base import History
 
 _MOST_SAMPLES: Final = 50
@@ -173,17 +171,8 @@ class Inspection(HistoryInspection):
 
     @cached_property
     def kernels(self) -> KernelViews:
-        """The LLVM kernels of the groups, for this processor."""
-        fusion = self._of.fusion
-        return KernelViews(fusion.groups, self._cpu.source, self._cpu.adapted, exact=fusion.exact, alike=self._of.alike)
-
-    @cached_property
-    def _cpu(self) -> CpuDevice:
-        return CpuDevice()
-
-    @cached_property
-    def _texts(self) -> KernelTexts:
-        return KernelTexts(self.kernels, self._cpu)
+        """The kernels of the groups, for this processor."""
+        return KernelViews(self._of.fusion, self._of.alike)
 
     def prepare(self) -> None:
         """Warm up the analyses behind the first questions, by asking about one node of each op."""
@@ -233,7 +222,7 @@ class Inspection(HistoryInspection):
         group = self._group(_node(self.graph, record))
         if group is None or self.kernels.plan(group) is None:
             raise UnknownName(f"{title_of(self.graph, record)} has no kernel", hint="fusion groups have")
-        return self._texts.text(group, language)
+        return self.kernels.text(group, language)
 
     def layout(self, id: int) -> LayoutView:
         """The memory layout of a value or of a node's first result. Raises UnknownName if it is not a tensor."""

@@ -2,7 +2,7 @@ from .alias_view import AliasViews as AliasViews
 from .beside_view import repeat_view as repeat_view
 from .fusion_view import fusion_sentence as fusion_sentence, neighbour_views as neighbour_views, no_remarks as no_remarks
 from .fusion_view import planner_renaming as planner_renaming, remarks_table as remarks_table
-from .kernel_view import KernelTexts as KernelTexts, KernelViews as KernelViews
+from .kernel_view import KernelViews as KernelViews
 from .memory_view import LayoutViews as LayoutViews, buffer_view as buffer_view, buffers_with_views as buffers_with_views
 from .memory_view import layout_view as layout_view, memory_view as memory_view
 from .profile_view import Heat as Heat, profile_view as profile_view, time_sentence as time_sentence

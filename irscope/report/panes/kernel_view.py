@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from irscope._base.words import byte_count, plural
 from irscope.codegen.facts import KernelFacts, hot_loops
-from irscope.codegen.kernel import NO_NODE, KernelSpec, Launch, LaunchPlan, SourceText
+from irscope.codegen.kernel import NO_NODE, KernelSpec, LaunchPlan, SourceText
 from irscope.codegen.llvm import GENERIC
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import CodegenError, IrscopeError, UnknownName
@@ -19,26 +19,26 @@ from irscope.runtime.cpu import CpuDevice, estimated_seconds
 
 if TYPE_CHECKING:
     from irscope.runtime.cuda import CudaDevice, CudaKernel
+    from irscope.transforms.fusion import Fusion
+
+
+LANGUAGES: Final = ("llvm", "assembly", "cuda", "ptx", "sass")
 
 
 class KernelViews:
-    """The kernels of the groups of one program. Groups whose types are not refined have none yet."""
+    """The kernels of the groups of one fusion. Groups whose types are not refined have none yet."""
 
-    def __init__(
-        self, groups: Iterable[Node], emit: Callable[[KernelSpec], SourceText],
-        adapted: Callable[[Launch], Launch] = lambda launch: launch, *, exact: bool = False,
-        alike: Callable[[], Iterable[Sequence[Node]]] | None = None,
-    ) -> None:  # fmt: skip
-        """`adapted` turns a launch into what the device runs; `exact` kernels reproduce torch's bits. `alike` yields the groups
-        in lists that are equal up to names and so run the same kernels; by default each group is alone."""
-        self._exact = exact
-        self._groups = dict.fromkeys(groups)
-        self._emit = emit
-        self._adapted = adapted
-        self._alike = alike or (lambda: [[group] for group in self._groups])
+    def __init__(self, fusion: Fusion, alike: Callable[[], Iterable[Sequence[Node]]]) -> None:
+        """`alike` yields the groups in lists that are equal up to names and so run the same kernels."""
+        self._exact = fusion.exact
+        self._groups = dict.fromkeys(fusion.groups)
+        self._alike = alike
+        self._cpu = CpuDevice()
         self._plans: dict[Node, LaunchPlan | None] = {}
         self._texts: dict[tuple[KernelSpec, tuple[int, ...]], SourceText] = {}
         self._details: dict[Node, KernelDetail | None] = {}
+        self._assembled: dict[KernelSpec, tuple[SourceText, SourceText]] = {}
+        self._for_gpu: dict[tuple[KernelSpec, tuple[int, ...]], CudaKernel] = {}
 
     def plan(self, group: Node) -> LaunchPlan | None:
         """The launches of a group; None if it has no kernel."""
@@ -57,7 +57,7 @@ class KernelViews:
     def specs(self, group: Node) -> tuple[KernelSpec, ...]:
         """The kernels of a group as the device runs them; empty if it has none."""
         plan = self.plan(group)
-        return () if plan is None else tuple(self._adapted(launch).spec for launch in plan.launches)
+        return () if plan is None else tuple(self._cpu.adapted(launch).spec for launch in plan.launches)
 
     @cached_property
     def shared_by(self) -> Counter[KernelSpec]:
@@ -83,7 +83,7 @@ class KernelViews:
         key = (spec, tuple(step.node for step in spec.instructions))
         text = self._texts.get(key)
         if text is None:
-            text = self._texts[key] = self._emit(spec)
+            text = self._texts[key] = self._cpu.source(spec)
         nodes = group.blocks[0].nodes
         return KernelDetail(
             name=text.name,
@@ -94,50 +94,14 @@ class KernelViews:
             launched=_launched(plan),
         )
 
-
-_NEAR: Final = 1 << 20
-"""Bytes that fit into the caches of one core."""
-_CALL: Final = 1e-6
-"""Seconds to launch a kernel."""
-
-
-def _launched(plan: LaunchPlan) -> str:
-    """The first launch of a plan, in words."""
-    launch = plan.launches[0]
-    seconds = estimated_seconds(launch, GENERIC.vector_bytes)
-    meaning = ""
-    if seconds < _CALL:
-        meaning = "; to start the kernel takes longer than that. The figures below are for larger tensors"
-    elif launch.bytes_moved <= _NEAR:
-        meaning = ", which fit in a core's own caches. The figures below are for larger tensors"
-    first = f", the first of {len(plan.launches)} kernels" if len(plan.launches) > 1 else ""
-    return f"in this group it runs over {plural(launch.elements, 'point')} and moves {byte_count(launch.bytes_moved)}{first}{meaning}"
-
-
-# Kernel texts in the languages that details do not have: machine code, and code for GPUs, generated on request.
-#
-# Each text comes with the facts of the device that runs it. What cannot be generated on this machine says what is missing.
-
-
-LANGUAGES: Final = ("llvm", "assembly", "cuda", "ptx", "sass")
-
-
-class KernelTexts:
-    """The first kernel of each group, in every language."""
-
-    def __init__(self, views: KernelViews, cpu: CpuDevice) -> None:
-        self._views = views
-        self._cpu = cpu
-        self._assembled: dict[KernelSpec, tuple[SourceText, SourceText]] = {}
-        self._for_gpu: dict[tuple[KernelSpec, tuple[int, ...]], CudaKernel] = {}
-
     def text(self, group: Node, language: str) -> KernelText:
-        """The kernel of a group that has one. Raises UnknownName for an unknown language."""
+        """The first kernel of a group that has one, in a language that details do not have, generated on request, with the facts of
+        the device that runs it; what cannot be generated on this machine says what is missing. Raises UnknownName."""
         if language not in LANGUAGES:
             raise UnknownName(f"there is no language {language!r}", hint=f"the languages are {', '.join(LANGUAGES)}")
         try:
             if language in ("llvm", "assembly"):
-                return self._of_processor(self._views.specs(group)[0], language)
+                return self._of_processor(self.specs(group)[0], language)
             return self._of_gpu(group, language)
         except IrscopeError as error:
             return KernelText(
@@ -158,11 +122,11 @@ class KernelTexts:
         return KernelText(**found | {"origins": list(assembly.origins), "hot": hot})
 
     def _of_gpu(self, group: Node, language: str) -> KernelText:
-        spec, nodes = self._views.specs(group)[0], group.blocks[0].nodes
+        spec, nodes = self.specs(group)[0], group.blocks[0].nodes
         key = (spec, tuple(step.node for step in spec.instructions))
         kernel = self._for_gpu.get(key)
         if kernel is None:
-            plan = self._views.plan(group)
+            plan = self.plan(group)
             assert plan is not None, "asked of groups that have kernels"
             kernel = self._for_gpu[key] = self._gpu.kernels_of(plan)[0]
         made = {"cuda": lambda: kernel.source, "ptx": lambda: kernel.ptx, "sass": lambda: kernel.sass}[language]()
@@ -181,3 +145,22 @@ def _kernel_text(language: str, source: str, facts: KernelFacts) -> KernelText:
         language=language, source=source, origins=[], line_nodes=[], hot=[],
         facts=[list(row) for row in facts.rows], because=facts.because, trouble="",
     )  # fmt: skip
+
+
+_NEAR: Final = 1 << 20
+"""Bytes that fit into the caches of one core."""
+_CALL: Final = 1e-6
+"""Seconds to launch a kernel."""
+
+
+def _launched(plan: LaunchPlan) -> str:
+    """The first launch of a plan, in words."""
+    launch = plan.launches[0]
+    seconds = estimated_seconds(launch, GENERIC.vector_bytes)
+    meaning = ""
+    if seconds < _CALL:
+        meaning = "; to start the kernel takes longer than that. The figures below are for larger tensors"
+    elif launch.bytes_moved <= _NEAR:
+        meaning = ", which fit in a core's own caches. The figures below are for larger tensors"
+    first = f", the first of {len(plan.launches)} kernels" if len(plan.launches) > 1 else ""
+    return f"in this group it runs over {plural(launch.elements, 'point')} and moves {byte_count(launch.bytes_moved)}{first}{meaning}"

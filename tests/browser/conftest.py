@@ -88,8 +88,9 @@ class Lab:
 
     def write(self, name: str, *cells: str) -> None:
         """Write a notebook of these cells."""
+        code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
         notebook = {
-            "cells": [_cell(source) for source in cells], "nbformat": 4, "nbformat_minor": 5,
+            "cells": [code | {"id": f"c{k}", "source": source} for k, source in enumerate(cells)], "nbformat": 4, "nbformat_minor": 5,
             "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         }  # fmt: skip
         (self.root / name).write_text(json.dumps(notebook), encoding="utf-8")
@@ -195,17 +196,6 @@ class Lab:
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
         self.page.wait_for_timeout(300)  # Lab removes the old theme's sheet later, and trips over a second change before
-
-
-def _cell(source: str) -> dict[str, Any]:
-    return {
-        "cell_type": "code",
-        "id": f"c{abs(hash(source)) % 10**8}",
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-        "source": source,
-    }
 
 
 @pytest.fixture(scope="session")

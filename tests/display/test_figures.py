@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.errors import ArgumentError, UnknownName
 
 TEXT = """graph(%x : Float(4, 4), %y : Float(4, 4)):
   %a : Float(4, 4) = aten::relu(%x)
@@ -72,14 +71,3 @@ def test_a_large_program_is_drawn_closed() -> None:
     chain = [f"  %v{i} : Float(8) = aten::relu(%v{i - 1})" for i in range(1, 3001)]
     g = irs.parse("\n".join(["graph(%v0 : Float(8)):", *chain, "  return (%v3000)"]))
     assert len(g.to_svg()) < 150_000
-
-
-def test_a_program_finds_what_a_query_asks_for() -> None:
-    g = irs.parse(TEXT)
-    assert g.select("op:relu & reads %d") == [g.node("e")]
-    assert g.select("writes %a") == [g.node("b")]
-    assert irs.explore(g).select("op:matmul") == g.select("op:matmul")
-    with pytest.raises(UnknownName):
-        g.select("writes %nothing")
-    with pytest.raises(ArgumentError):
-        g.select("(op:relu")

@@ -58,14 +58,14 @@ def told(found: list[Node | Value]) -> list[str]:
     ("nowhere", []),
 ])  # fmt: skip
 def test_a_query_finds_what_it_says(graph: irs.Graph, query: str, wanted: list[str]) -> None:
-    assert told(Queries(graph)(query)) == wanted
+    assert told(graph.select(query)) == wanted
 
 
 def test_alias_finds_what_the_alias_db_says(graph: irs.Graph) -> None:
     db = irs.AliasDb(graph)
     for value in graph.values():
         if db.is_memory(value):
-            assert set(Queries(graph)(f"alias %{graph.names[value]}")) == set(db.alias_set(value))
+            assert set(graph.select(f"alias %{graph.names[value]}")) == set(db.alias_set(value))
 
 
 MEANINGLESS = [
@@ -76,13 +76,13 @@ MEANINGLESS = [
 @pytest.mark.parametrize("query", MEANINGLESS)
 def test_a_query_that_means_nothing_says_so(graph: irs.Graph, query: str) -> None:
     with pytest.raises(ArgumentError) as caught:
-        Queries(graph)(query)
+        graph.select(query)
     assert "hint" in str(caught.value)
 
 
 def test_a_name_that_is_not_there_is_named(graph: irs.Graph) -> None:
     with pytest.raises(UnknownName, match="nothing_here"):
-        Queries(graph)("writes %nothing_here")
+        graph.select("writes %nothing_here")
 
 
 def test_remarks_and_classes_are_asked_of_a_fusion() -> None:
@@ -112,10 +112,10 @@ def test_remarks_and_classes_are_asked_of_a_fusion() -> None:
     ("ops:tanh", "op:tanh"), ("alias", None),
 ])  # fmt: skip
 def test_what_is_not_understood_is_an_error_whose_hint_is_a_query(query: str, valid: str | None) -> None:
-    ask = Queries(irs.parse("""graph(%x : Float(8)):
+    ask = irs.parse("""graph(%x : Float(8)):
       %a : Float(8) = aten::relu_(%x)
       %b : Float(8) = aten::tanh(%a)
-      return (%b)"""))
+      return (%b)""").select
     with pytest.raises(ArgumentError) as raised:
         ask(query)
     hint = str(raised.value.hint)
@@ -125,5 +125,5 @@ def test_what_is_not_understood_is_an_error_whose_hint_is_a_query(query: str, va
 
 
 def test_a_word_of_the_program_is_a_word_whatever_it_means_elsewhere() -> None:
-    ask = Queries(irs.parse("graph(%writes : Float(8)):\n  %and : Float(8) = aten::__and__(%writes, %writes)\n  return (%and)"))
+    ask = irs.parse("graph(%writes : Float(8)):\n  %and : Float(8) = aten::__and__(%writes, %writes)\n  return (%and)").select
     assert [len(ask(query)) for query in ("writes", "and", "relu", '"op=conv"')] == [2, 1, 0, 0]

@@ -27,11 +27,6 @@ from irscope.ir import (
 )
 from irscope.ops.traits import PACKS_SEQUENCE
 
-# Outlines nodes into a group, one node with a block that holds them, or says why it declines.
-
-
-# The reason that a fuser declines: the rule, a sentence, and the values and nodes that the sentence names.
-
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -170,9 +165,6 @@ def with_groups(
             nodes = [node for node in scheduled.get(block, block.nodes) if node not in unused]
             rewriter.set_nodes(block, nodes, edits)
     return rewriter.finish(), rewriter.edits
-
-
-# Decides which nodes may share a group: partitions of a block whose contraction stays acyclic.
 
 
 # An order-maintenance list: decides in constant time which of two items comes first, while items move to any place.

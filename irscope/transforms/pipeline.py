@@ -215,9 +215,6 @@ class _Reader:
         return ArgumentError(what, where=f"{self.text}\n{' ' * self._last}^", hint=hint)
 
 
-# Runs passes one after another, given as a text such as `functionalize,cse,fuse{min_size=3},dce` or as functions.
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One pass of a pipeline with its options."""
@@ -228,7 +225,8 @@ class Stage:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        options = ",".join(f"{name}={_option_text(value)}" for name, value in self.options.items())
+        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.options.items()}
+        options = ",".join(f"{name}={text}" for name, text in texts.items())
         return f"{self.name}{{{options}}}" if options else self.name
 
 
@@ -395,7 +393,3 @@ def _check(stage: Stage, records: Sequence[PassRecord]) -> None:
     except IrscopeError as error:
         what = f"after pass {stage.name!r} the graph breaks a rule: {error.what}"
         raise PassError(what, where=error.where, rule=error.rule, hint="run the passes before it alone, then this one") from error
-
-
-def _option_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

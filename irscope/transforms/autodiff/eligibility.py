@@ -196,9 +196,6 @@ def _can(value: Value) -> bool:
     return not isinstance(type, PrimitiveType) or type.name == "Any"
 
 
-# Decides which nodes can be part of a differentiable subgraph; every refusal names the property that is missing.
-
-
 class GradientRules:
     """The refusals of the nodes of one graph, each computed on first use."""
 

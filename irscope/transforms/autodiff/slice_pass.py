@@ -181,8 +181,6 @@ def _without_gradient(plans: Sequence[BlockSlices]) -> Iterator[Remark]:
         yield Remark("missed", "no-gradient", found[0], what, tuple(found[:8]))
 
 
-# Groups the parts of a program that are differentiated as one into `prim::DifferentiableGraph` nodes, and explains why.
-#
 # A just-in-time compiler that has gradient formulas for some ops passes maximal groups of these ops to its own
 # differentiation and leaves the rest to the library's. This is PyTorch's pass of that kind, on the machinery of fusion:
 # `partition` decides legality, and the result maps each value to its place in the new graph.

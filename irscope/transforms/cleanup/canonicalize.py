@@ -238,8 +238,6 @@ def _dtype(value: Value) -> str | None:
     return value.type.dtype if isinstance(value.type, TensorType) else None
 
 
-# Simplifies a program by small local rewrites, the rules of `irscope.transforms.cleanup.canonicalize`.
-#
 # One walk in textual order. A rule looks at one node and the producers of its operands, simplified already, and names values
 # that the node's results are equal to; the node is then removed. There are two kinds of equality:
 #

@@ -182,8 +182,6 @@ def _with_copies(graph: Graph, group: Node, nodes: Sequence[Node]) -> Node:
     return replace(group, id=new_id(), outputs=tuple(outputs), blocks=(new,))
 
 
-# Converts a program's two-dimensional convolutions, and the tensors between them, to the channels-last layout.
-#
 # **Why.** A convolution of oneDNN (torch 2.13, CPU) copies an operand that is laid out channel by channel into an order of its
 # own, and copies its result back from another: twice its operands' memory while it runs, and two passes over it. It reads and
 # writes channels-last tensors in place.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any, Final
@@ -154,130 +155,6 @@ def _through_list(graph: Graph, node: Node, makers: Set[str], readers: Set[str])
     return (made, reader) if graph.block_of[reader] is graph.block_of[made] else None
 
 
-# Decides which nodes that only move elements can be in kernels: views, joins, and replaced ranges.
-#
-# A kernel sees through a view between two of its nodes, writes joined tensors directly to their places, and takes the
-# elements of a replaced range from the tensor that replaces it.
-
-
-class _Moving:
-    """Decides which nodes of one graph that move elements are eligible."""
-
-    def __init__(self, rules: Eligibility) -> None:
-        self._rules = rules
-        self._between: frozenset[Node] | None = None
-
-    def view_refusal(self, node: Node) -> Refusal | None:
-        """Returns why a view cannot be in a kernel; as it moves nothing, it is useful only between two nodes of one."""
-        what = self._why_opaque(node)
-        if what:
-            return Refusal("view", what, (node,))
-        if self._between is None:
-            self._between = frozenset(self._views_between())
-        if node not in self._between:
-            what = f"{node.op} is a view at the edge of a group: a kernel has only views between two of its nodes"
-            return Refusal("not-pointwise", what, (node,))
-        return None
-
-    def join_refusal(self, node: Node) -> Refusal | None:
-        """Returns why a join cannot be in a kernel; all joined tensors but one must be computed by kernels for it alone, which
-        then write them directly to their places."""
-        pair = _through_list(self._rules.graph, node, frozenset({"prim::ListConstruct"}), JOINS)
-        if pair is None:
-            what = (
-                "works on containers"
-                if node.op == "prim::ListConstruct"
-                else "joins a list that is used otherwise, or whose tensors are not known"
-            )
-            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
-        packed, join = pair
-        refusal = self._rules.types_refusal(join)
-        if refusal is not None:
-            return refusal
-        found = self._rules.tensor_type(join.output)
-        if any(self._rules.known(value) is NOT_CONSTANT for value in join.inputs[1:]) or found is None or not found.is_static:
-            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
-        computed = sum(map(self._is_computed_for, packed.inputs))
-        if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
-            detail = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
-            return Refusal("not-pointwise", detail, (join,))
-        return None
-
-    def patch_refusal(self, node: Node) -> Refusal | None:
-        """Returns why a replaced range cannot be in a kernel; the range and the layout of the whole must be known."""
-        rules = self._rules
-        refusal = rules.types_refusal(node)
-        if refusal is not None:
-            return refusal
-        found = patched_range(rules, node)
-        whole, part, result = (rules.tensor_type(value) for value in (*node.inputs[:2], node.output))
-        if found is None or whole is None or part is None or result is None or result.strides is None:
-            return Refusal("not-pointwise", f"{node.op} replaces a part that is only known when the program runs", (node,))
-        assert whole.shape is not None
-        axis, start, stop = found
-        own = (*whole.shape[:axis], stop - start, *whole.shape[axis + 1 :])
-        seen = part.shape if node.op == "aten::slice_scatter" or part.shape is None else (*part.shape[:axis], 1, *part.shape[axis:])
-        if seen != own or part.dtype is None or part.dtype != whole.dtype:
-            return Refusal("not-pointwise", f"{node.op} replaces a range of another shape or element type than its source", (node,))
-        return None
-
-    def _is_computed_for(self, value: Value) -> bool:
-        """Whether a pointwise node produces the value, and it has a single use."""
-        producer = self._rules.graph.producer.get(value)
-        if producer is None or producer.op in JOINS or self._rules.is_view(producer) or len(self._rules.graph.users.get(value, ())) != 1:
-            return False
-        return self._rules.refusal(producer) is None and not self._rules.axes(producer)
-
-    def _why_opaque(self, node: Node) -> str:
-        """Returns why a kernel cannot see through a view; empty when it can."""
-        if node.op == "prim::ListUnpack" and unpacked_cut(self._rules.graph, node) is None:
-            return f"{node.op} works on containers"
-        if node.op == "prim::ListUnpack":
-            return ""
-        schema = schema_of(node)
-        if schema is None or not node.inputs or self._rules.tensor_type(node.inputs[0]) is None:
-            return f"{node.op} has no known overload"
-        if any(self._rules.known(value) is NOT_CONSTANT for value in node.inputs[1:]):
-            return f"{node.op} is a view of a part that is only known when the program runs"
-        if len(node.outputs) != 1:
-            return f"{node.op} here returns {len(node.outputs)} results"
-        if isinstance(node.output.type, TensorType):
-            before, after = (self._rules.tensor_type(value) for value in (node.inputs[0], node.output))
-            if before is None or after is None or before.shape is None or after.shape is None:
-                return f"{node.op} is a view of a tensor of unknown shape"
-            if before.dtype != after.dtype:
-                return f"{node.op} sees the bytes of {before.dtype or 'some type'} as {after.dtype or 'another'}, which no kernel does"
-            if not has_finer_space(node, before.shape, after.shape):
-                detail = f"{format_space(before.shape)} as {format_space(after.shape)}"
-                return f"{node.op} sees {detail}, and no strides lead from one to the other"
-        elif unpacked_cut(self._rules.graph, node) is None:
-            return f"{node.op} returns a list of views that is not only unpacked"
-        return ""
-
-    def _views_between(self) -> set[Node]:
-        """The views that a kernel can see through and that are between eligible nodes of one block."""
-        graph, fit, below = self._rules.graph, set[Node](), set[Node]()
-        nodes = list(graph.nodes())
-        views = {n for n in nodes if self._rules.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)}
-        above: set[Node] = set()
-        for node in nodes:
-            if node in views:
-                producer = graph.producer.get(node.inputs[0])
-                if producer is not None and (producer in fit or producer in above) and self._together(producer, node):
-                    above.add(node)
-            elif not self._rules.is_view(node) and self._rules.refusal(node) is None:
-                fit.add(node)
-        for node in reversed(nodes):
-            if node in above:
-                users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-                if any(isinstance(u, Node) and (u in fit or u in below) and self._together(u, node) for u in users):
-                    below.add(node)
-        return below
-
-    def _together(self, a: Node, b: Node) -> bool:
-        return self._rules.graph.block_of[a] is self._rules.graph.block_of[b]
-
-
 def patched_range(rules: Eligibility, node: Node) -> tuple[int, int, int] | None:
     """Returns the axis along which a `slice_scatter` or `select_scatter` replaces a contiguous range, its start, and its end;
     None where these are unknown."""
@@ -341,7 +218,6 @@ class Eligibility:
         self._operations: dict[Node, int] = {}
         self._parts: dict[Node, int] = {}
         self._types: dict[Value, TensorType | None] = {}
-        self._moving = _Moving(self)
 
     def refusal(self, node: Node) -> Refusal | None:
         """Returns why a node cannot be in any group; None when it can."""
@@ -412,11 +288,11 @@ class Eligibility:
             what = f"{self.name(node.output)} is a constant, which is copied into each group that uses it"
             return Refusal("not-pointwise", what, (node,))
         if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
-            return self._moving.join_refusal(node)
+            return self._join_refusal(node)
         if self.is_view(node):
-            return self._moving.view_refusal(node)
+            return self._view_refusal(node)
         if node.op in PATCHES:
-            return self._moving.patch_refusal(node)
+            return self._patch_refusal(node)
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
@@ -555,6 +431,119 @@ class Eligibility:
                 what = f"{same}, and a copy would be observable: {safe.because}"
                 return Refusal("may-alias-argument", what, (node, operand))
         return None
+
+    # Decides which nodes that only move elements can be in kernels: views, joins, and replaced ranges.
+    #
+    # A kernel sees through a view between two of its nodes, writes joined tensors directly to their places, and takes the
+    # elements of a replaced range from the tensor that replaces it.
+
+    def _view_refusal(self, node: Node) -> Refusal | None:
+        """Returns why a view cannot be in a kernel; as it moves nothing, it is useful only between two nodes of one."""
+        what = self._why_opaque(node)
+        if what:
+            return Refusal("view", what, (node,))
+        if node not in self._views_between:
+            what = f"{node.op} is a view at the edge of a group: a kernel has only views between two of its nodes"
+            return Refusal("not-pointwise", what, (node,))
+        return None
+
+    def _join_refusal(self, node: Node) -> Refusal | None:
+        """Returns why a join cannot be in a kernel; all joined tensors but one must be computed by kernels for it alone, which
+        then write them directly to their places."""
+        pair = _through_list(self.graph, node, frozenset({"prim::ListConstruct"}), JOINS)
+        if pair is None:
+            what = (
+                "works on containers"
+                if node.op == "prim::ListConstruct"
+                else "joins a list that is used otherwise, or whose tensors are not known"
+            )
+            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
+        packed, join = pair
+        refusal = self.types_refusal(join)
+        if refusal is not None:
+            return refusal
+        found = self.tensor_type(join.output)
+        if any(self.known(value) is NOT_CONSTANT for value in join.inputs[1:]) or found is None or not found.is_static:
+            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
+        computed = sum(map(self._is_computed_for, packed.inputs))
+        if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
+            detail = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
+            return Refusal("not-pointwise", detail, (join,))
+        return None
+
+    def _patch_refusal(self, node: Node) -> Refusal | None:
+        """Returns why a replaced range cannot be in a kernel; the range and the layout of the whole must be known."""
+        refusal = self.types_refusal(node)
+        if refusal is not None:
+            return refusal
+        found = patched_range(self, node)
+        whole, part, result = (self.tensor_type(value) for value in (*node.inputs[:2], node.output))
+        if found is None or whole is None or part is None or result is None or result.strides is None:
+            return Refusal("not-pointwise", f"{node.op} replaces a part that is only known when the program runs", (node,))
+        assert whole.shape is not None
+        axis, start, stop = found
+        own = (*whole.shape[:axis], stop - start, *whole.shape[axis + 1 :])
+        seen = part.shape if node.op == "aten::slice_scatter" or part.shape is None else (*part.shape[:axis], 1, *part.shape[axis:])
+        if seen != own or part.dtype is None or part.dtype != whole.dtype:
+            return Refusal("not-pointwise", f"{node.op} replaces a range of another shape or element type than its source", (node,))
+        return None
+
+    def _is_computed_for(self, value: Value) -> bool:
+        """Whether a pointwise node produces the value, and it has a single use."""
+        producer = self.graph.producer.get(value)
+        if producer is None or producer.op in JOINS or self.is_view(producer) or len(self.graph.users.get(value, ())) != 1:
+            return False
+        return self.refusal(producer) is None and not self.axes(producer)
+
+    def _why_opaque(self, node: Node) -> str:
+        """Returns why a kernel cannot see through a view; empty when it can."""
+        if node.op == "prim::ListUnpack" and unpacked_cut(self.graph, node) is None:
+            return f"{node.op} works on containers"
+        if node.op == "prim::ListUnpack":
+            return ""
+        schema = schema_of(node)
+        if schema is None or not node.inputs or self.tensor_type(node.inputs[0]) is None:
+            return f"{node.op} has no known overload"
+        if any(self.known(value) is NOT_CONSTANT for value in node.inputs[1:]):
+            return f"{node.op} is a view of a part that is only known when the program runs"
+        if len(node.outputs) != 1:
+            return f"{node.op} here returns {len(node.outputs)} results"
+        if isinstance(node.output.type, TensorType):
+            before, after = (self.tensor_type(value) for value in (node.inputs[0], node.output))
+            if before is None or after is None or before.shape is None or after.shape is None:
+                return f"{node.op} is a view of a tensor of unknown shape"
+            if before.dtype != after.dtype:
+                return f"{node.op} sees the bytes of {before.dtype or 'some type'} as {after.dtype or 'another'}, which no kernel does"
+            if not has_finer_space(node, before.shape, after.shape):
+                detail = f"{format_space(before.shape)} as {format_space(after.shape)}"
+                return f"{node.op} sees {detail}, and no strides lead from one to the other"
+        elif unpacked_cut(self.graph, node) is None:
+            return f"{node.op} returns a list of views that is not only unpacked"
+        return ""
+
+    @cached_property
+    def _views_between(self) -> set[Node]:
+        """The views that a kernel can see through and that are between eligible nodes of one block."""
+        graph, fit, below = self.graph, set[Node](), set[Node]()
+        nodes = list(graph.nodes())
+        views = {n for n in nodes if self.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)}
+        above: set[Node] = set()
+        for node in nodes:
+            if node in views:
+                producer = graph.producer.get(node.inputs[0])
+                if producer is not None and (producer in fit or producer in above) and self._are_in_one_block(producer, node):
+                    above.add(node)
+            elif not self.is_view(node) and self.refusal(node) is None:
+                fit.add(node)
+        for node in reversed(nodes):
+            if node in above:
+                users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+                if any(isinstance(u, Node) and (u in fit or u in below) and self._are_in_one_block(u, node) for u in users):
+                    below.add(node)
+        return below
+
+    def _are_in_one_block(self, a: Node, b: Node) -> bool:
+        return self.graph.block_of[a] is self.graph.block_of[b]
 
 
 def _takes_run_time_number(declared: Type, given: Type) -> bool:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from irscope._base.results import Verdict, yes
-from irscope._base.words import listed
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, TensorType, Value
@@ -142,33 +140,14 @@ def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
     raise AssertionError("the groups are as they were planned, and have no common domain")
 
 
-class GivenGroups:
-    """The groups and unknown ops around the nodes of a graph before it was fused."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._around: dict[Block, Node | None] = {}
-        """The answers by block, each computed once, however deep the blocks nest."""
-
-    def around(self, node: Node) -> Node | None:
-        """The outermost node around a node, other than ifs and loops: an existing group, or an unknown op with blocks. None
-        where the node is in a block that is fused."""
-        inner: list[tuple[Block, Node]] = []
-        block = self._graph.block_of[node]
-        while block not in self._around and (owner := self._graph.owner.get(block)) is not None:
-            inner.append((block, owner))
-            block = self._graph.block_of[owner]
-        found = self._around.get(block)
-        for block, owner in reversed(inner):
-            found = found or (None if owner.op in CONTROL_FLOW else owner)
-            self._around[block] = found
-        return found
-
-
-def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:
-    """Returns the verdict on two nodes of one group."""
-    names = listed(group.outputs, lambda value: f"%{graph.names[value]}")
-    return yes(f"both are in the fusion group that makes {names}", group, a, b)
+def given_groups(graph: Graph) -> dict[Block, Node | None]:
+    """The outermost group or unknown op around each block of a graph before it was fused, other than ifs and loops; None for a block
+    that is fused."""
+    around: dict[Block, Node | None] = {graph.body: None}
+    for node in graph.nodes():  # a node before those of its blocks
+        for block in node.blocks:
+            around[block] = around[graph.block_of[node]] or (None if node.op in CONTROL_FLOW else node)
+    return around
 
 
 # The remarks of a fusion pass: one per group, and one per missed opportunity.

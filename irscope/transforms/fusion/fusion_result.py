@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from irscope._base.results import Drawn, Verdict, no, yes
-from irscope._base.words import plural
+from irscope._base.words import listed, plural
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import GROUPS, Graph, Node, Value
+from irscope.ir import GROUPS, Block, Graph, Node, Value
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.view_steps import Num
 from irscope.transforms.base import History, Remark, Unpicklable
@@ -21,11 +21,10 @@ from irscope.transforms.fusion.block_plan import Subject
 from irscope.transforms.fusion.explain import (
     DEFAULT_BANDWIDTH,
     Cost,
-    GivenGroups,
+    given_groups,
     group_table,
     group_traffic,
     program_cost,
-    same_group,
     why_apart,
     with_cause,
 )
@@ -48,68 +47,6 @@ if TYPE_CHECKING:
 
 GROUPING = "fuse-groups"
 """The name of the pass in a history that forms the groups."""
-
-# The same program grouped differently: earlier wishes still apply, except those that a new one contradicts.
-
-
-def _what_if(
-    fusion: Fusion, *, step: int | None, policy: str | Score | None, forbid: Iterable[Iterable[Named]], force: Iterable[Iterable[Named]],
-    opaque: Iterable[Named], distinct: bool | Iterable[Value | str] | None, channels_last: Iterable[Value | str],
-) -> tuple[FusionOptions, Graph | None]:  # fmt: skip
-    """Returns the new options, and the program if it is another one. Raises ArgumentError or UnknownName."""
-    options = fusion._plans.options
-    graphs = fusion._plans.rules.graph, fusion.original
-    new, before = read_wishes(partial(_meant, fusion), graphs, forbid, force, opaque), options.wishes
-    wishes = Wishes(
-        forbid=(*(each for each in before.forbid if not any(_opposed(fusion, each, other) for other in new.force)), *new.forbid),
-        force=(*(each for each in before.force if not any(_opposed(fusion, other, each) for other in new.forbid)), *new.force),
-        opaque=tuple(dict.fromkeys((*before.opaque, *new.opaque))),
-        kept=before.kept if step is None else _kept(fusion, step),
-    )
-    options = replace(options, wishes=wishes, policy=options.policy if policy is None else policy_of(policy))
-    lying = some(channels_last)
-    return options, assume(fusion.original, distinct=distinct, channels_last=lying) if distinct is not None or lying else None
-
-
-def _meant(fusion: Fusion, named: Named) -> list[Subject]:
-    """The nodes that a name means in a fusion; a group means its members."""
-    found = []
-    members: Sequence[Named] | None = fusion._inside(named)
-    for each in members or [named]:
-        node = fusion._find(each)
-        if not isinstance(node, Verdict):
-            found.append(subject_of(fusion._plans.rules.graph, node))
-            continue
-        removed = each if isinstance(each, Node) else fusion._maker(each)
-        if removed is None or removed not in fusion.original.position:
-            raise ArgumentError(node.because, hint="name a value that the program computes when it runs")
-        found.append(subject_of(fusion.original, removed))
-    return found
-
-
-def _opposed(fusion: Fusion, apart: Sides, together: tuple[Subject, ...]) -> bool:
-    """Whether two nodes that one wish puts together are on two sides of another wish, in the current graph."""
-    place = {_now(fusion, subject): side for side, several in enumerate(apart) for subject in several}
-    return len({place[node] for subject in together if (node := _now(fusion, subject)) in place}) > 1
-
-
-def _now(fusion: Fusion, subject: Subject) -> Node | Verdict:
-    return fusion._find(subject.node.outputs[0] if subject.node.outputs else subject.node)
-
-
-def _kept(fusion: Fusion, step: int) -> tuple[tuple[Subject, Subject], ...]:
-    """The merges done up to a step of the history. Raises ArgumentError for a step that does not exist."""
-    history, plans = fusion.history, fusion._plans
-    last = history.count
-    if not -last - 1 <= step <= last:
-        raise ArgumentError(f"there is no step {step}", hint=f"the history has steps 0 to {last}")
-    done = max(0, step % (last + 1) - history.ends[fusion._fused_at])
-    graph = plans.rules.graph
-    merges = (
-        (subject_of(graph, plan.block.nodes[merge.producer]), subject_of(graph, plan.block.nodes[merge.consumer]))
-        for plan in plans.by_block.values() for merge in plan.kept_merges(max(plans.options.min_size, 2))
-    )  # fmt: skip
-    return tuple(islice(merges, done))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,10 +121,55 @@ class Fusion(Unpicklable, Drawn):
         >>> f.what_if(step=1, opaque=["c"]).groups == f.groups, f.what_if(distinct=True).original.distinct_inputs
         (False, True)
         """
-        options, assumed = _what_if(
-            self, step=step, policy=policy, forbid=forbid, force=force, opaque=opaque, distinct=distinct, channels_last=channels_last,
+        options, graphs = self._plans.options, (self._plans.rules.graph, self.original)
+        new, before = read_wishes(self._meant, graphs, forbid, force, opaque), options.wishes
+        wishes = Wishes(
+            forbid=(*(each for each in before.forbid if not any(self._opposed(each, other) for other in new.force)), *new.forbid),
+            force=(*(each for each in before.force if not any(self._opposed(other, each) for other in new.forbid)), *new.force),
+            opaque=tuple(dict.fromkeys((*before.opaque, *new.opaque))),
+            kept=before.kept if step is None else self._kept(step),
+        )
+        options = replace(options, wishes=wishes, policy=options.policy if policy is None else policy_of(policy))
+        lying = some(channels_last)
+        same = distinct is None and not lying
+        return self._again(options, None if same else assume(self.original, distinct=distinct, channels_last=lying))
+
+    def _meant(self, named: Named) -> list[Subject]:
+        """The nodes that a name means; a group means its members."""
+        found = []
+        members: Sequence[Named] | None = self._inside(named)
+        for each in members or [named]:
+            node = self._find(each)
+            if not isinstance(node, Verdict):
+                found.append(subject_of(self._plans.rules.graph, node))
+                continue
+            removed = each if isinstance(each, Node) else self._maker(each)
+            if removed is None or removed not in self.original.position:
+                raise ArgumentError(node.because, hint="name a value that the program computes when it runs")
+            found.append(subject_of(self.original, removed))
+        return found
+
+    def _opposed(self, apart: Sides, together: tuple[Subject, ...]) -> bool:
+        """Whether two nodes that one wish puts together are on two sides of another wish, in the current graph."""
+
+        def now(subject: Subject) -> Node | Verdict:
+            return self._find(subject.node.outputs[0] if subject.node.outputs else subject.node)
+
+        place = {now(subject): side for side, several in enumerate(apart) for subject in several}
+        return len({place[node] for subject in together if (node := now(subject)) in place}) > 1
+
+    def _kept(self, step: int) -> tuple[tuple[Subject, Subject], ...]:
+        """The merges done up to a step of the history. Raises ArgumentError for a step that does not exist."""
+        last, plans = self.history.count, self._plans
+        if not -last - 1 <= step <= last:
+            raise ArgumentError(f"there is no step {step}", hint=f"the history has steps 0 to {last}")
+        done = max(0, step % (last + 1) - self.history.ends[self._fused_at])
+        merges = (
+            (subject_of(plans.rules.graph, producer), subject_of(plans.rules.graph, consumer))
+            for plan in plans.by_block.values() for merge in plan.kept_merges(max(plans.options.min_size, 2))
+            for producer, consumer in [plan.nodes(merge.producer, merge.consumer)]
         )  # fmt: skip
-        return self._again(options, assumed)
+        return tuple(islice(merges, done))
 
     def cost(self) -> Cost:
         """The cost of a run: kernels, library calls, and the bytes that they move; loop bodies count once."""
@@ -230,13 +212,13 @@ class Fusion(Unpicklable, Drawn):
         return node in self._members
 
     @cached_property
-    def _given(self) -> GivenGroups:
-        return GivenGroups(self._plans.rules.graph)
+    def _given(self) -> dict[Block, Node | None]:
+        return given_groups(self._plans.rules.graph)
 
     def _group(self, node: Node) -> Node | None:
         """The group that contains a node of the folded graph: one that this fusion built, or one that existed before."""
         made = self._group_of.get(node)
-        given = self._given.around(node) if made is None else None
+        given = self._given[self._plans.rules.graph.block_of[node]] if made is None else None
         return given if given is not None and given.op in GROUPS else made
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
@@ -285,7 +267,8 @@ class Fusion(Unpicklable, Drawn):
         if found is None:
             group = self._group(a)
             assert group is not None  # nothing keeps them apart
-            return same_group(group, a, b, self.graph)
+            names = listed(group.outputs, lambda value: f"%{self.graph.names[value]}")
+            return yes(f"both are in the fusion group that makes {names}", group, a, b)
         return no(found.because, *found.evidence)
 
     def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
@@ -313,7 +296,7 @@ class Fusion(Unpicklable, Drawn):
         if a is b or (group is not None and group is self._group(b)):
             return None
         for node in (a, b):
-            given = self._given.around(node)
+            given = self._given[folded.block_of[node]]
             if given is not None:
                 what = f"{rules.db.node_words(node)} is inside {given.op}, which the program had already and which stays as it is"
                 return Refusal("given-group", what, (node, given))

@@ -14,6 +14,7 @@ from irscope.ir.invariants import verify  # noqa: E402
 from irscope.transforms.cleanup.channels_last import channels_last  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+IMAGE = "Float(2, 8, 32, 32, strides=[8192, 1024, 32, 1], device=cpu)"
 nn, functional = torch.nn, torch.nn.functional
 
 
@@ -88,17 +89,8 @@ def test_declared_layouts_are_those_of_the_run() -> None:
         assert all(inner.layout(name).strides[1] == 1 for name in names)
 
 
-class Alone(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.one = nn.Conv2d(8, 8, 1)
-
-    def forward(self, x: Any) -> Any:
-        return self.one(x)
-
-
 def test_one_convolution_copies_no_less() -> None:
-    record = check(Alone(), torch.rand(1, 8, 16, 16), fused=False)
+    record = check(nn.Conv2d(8, 8, 1), torch.rand(1, 8, 16, 16), fused=False)
     assert record.after is record.before
     assert "bytes would be copied for" in record.remarks[0].because
 
@@ -126,39 +118,37 @@ def test_what_is_written_keeps_its_place() -> None:
     assert record.remarks[0].kind == "missed"
 
 
-def test_what_is_written_between_two_convolutions_is_copied_for_each() -> None:
-    image = "Float(2, 8, 32, 32, strides=[8192, 1024, 32, 1], device=cpu)"
-    rest = "%w, %none, %1, %1, %1, %groups)"
-    graph = irs.parse(f"""graph(%x : {image}, %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1], device=cpu)):
-  %none : NoneType = prim::Constant()
-  %1 : int[] = prim::Constant[value=[1, 1]]()
-  %groups : int = prim::Constant[value=1]()
-  %h : {image} = aten::sin(%x)
-  %a : {image} = aten::conv2d(%h, {rest}
-  %i : {image} = aten::relu_(%h)
-  %b : {image} = aten::conv2d(%h, {rest}
-  %c : {image} = aten::conv2d(%b, {rest}
-  %d : {image} = aten::conv2d(%c, {rest}
-  return (%a, %d)""")
-    assert channels_last(graph).remarks[0].kind == "passed"
-    x, w = torch.randn(2, 8, 32, 32), torch.randn(8, 8, 3, 3)
-    for expected, found in zip(irs.compile(graph)(x, w), irs.compile(graph, memory="planned")(x, w), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-2)
-
-
 def last(*, extra: str, results: str) -> irs.Graph:
     """A program that is laid out channels last, and what it makes of `%b`, the result of two convolutions."""
-    image = "Float(2, 8, 32, 32, strides=[8192, 1024, 32, 1], device=cpu)"
-    return irs.parse(f"""graph(%x : {image}, %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1], device=cpu), %yes : bool):
+    return irs.parse(f"""graph(%x : {IMAGE}, %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1], device=cpu), %yes : bool):
   %none : NoneType = prim::Constant()
   %0 : int = prim::Constant[value=0]()
   %2 : int = prim::Constant[value=2]()
   %1 : int[] = prim::Constant[value=[1, 1]]()
   %groups : int = prim::Constant[value=1]()
-  %a : {image} = aten::conv2d(%x, %w, %none, %1, %1, %1, %groups)
-  %b : {image} = aten::conv2d(%a, %w, %none, %1, %1, %1, %groups)
+  %a : {IMAGE} = aten::conv2d(%x, %w, %none, %1, %1, %1, %groups)
+  %b : {IMAGE} = aten::conv2d(%a, %w, %none, %1, %1, %1, %groups)
   {extra}
   return ({results})""")
+
+
+def test_what_is_written_between_two_convolutions_is_copied_for_each() -> None:
+    rest = "%w, %none, %1, %1, %1, %groups)"
+    graph = irs.parse(f"""graph(%x : {IMAGE}, %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1], device=cpu)):
+  %none : NoneType = prim::Constant()
+  %1 : int[] = prim::Constant[value=[1, 1]]()
+  %groups : int = prim::Constant[value=1]()
+  %h : {IMAGE} = aten::sin(%x)
+  %a : {IMAGE} = aten::conv2d(%h, {rest}
+  %i : {IMAGE} = aten::relu_(%h)
+  %b : {IMAGE} = aten::conv2d(%h, {rest}
+  %c : {IMAGE} = aten::conv2d(%b, {rest}
+  %d : {IMAGE} = aten::conv2d(%c, {rest}
+  return (%a, %d)""")
+    assert channels_last(graph).remarks[0].kind == "passed"
+    x, w = torch.randn(2, 8, 32, 32), torch.randn(8, 8, 3, 3)
+    for expected, found in zip(irs.compile(graph)(x, w), irs.compile(graph, memory="planned")(x, w), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-2)
 
 
 ROWS = (8192, 1024, 32, 1)

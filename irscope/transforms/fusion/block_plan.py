@@ -10,7 +10,7 @@ Nodes are identified by their position in the block, groups by the position of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
@@ -375,8 +375,6 @@ class BlockPlan:
         self.limits = limits
         self.wishes = wishes
         nodes = self.block.nodes
-        self.on_merge: Callable[[BlockPlan], None] | None = None
-        """Called after each merge."""
         self.partition = Partition(ties.before)
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
@@ -577,8 +575,6 @@ class BlockPlan:
         self.groups[self.partition.find(candidate.consumer_index)] = theirs
         producer, consumer = candidate.producer_index, candidate.consumer_index
         self.merges.append(Merge(producer, consumer, domain, saved, witness, not shared))
-        if self.on_merge is not None:
-            self.on_merge(self)
 
 
 def _row(domain: Domain) -> int | None:

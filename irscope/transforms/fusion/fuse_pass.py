@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from irscope._base.running import progress, without_collector
 from irscope.analysis.alias import AliasDb
-from irscope.analysis.dependence import Dependences, dependences_by
+from irscope.analysis.dependence import dependences_by
 from irscope.analysis.per_graph import leads, once
 from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of
@@ -409,29 +409,13 @@ def fuse_rebuilding(graph: Graph, per: Literal["block", "merge"]) -> Fusion:
     profiles = profiles_of(history.final)
     plans: dict[Block, BlockPlan] = {}
     groups = Groups(profiles, plans.values(), min_size=options.min_size)
-    rebuilding = _Rebuilding(groups)
     for block in fusible_blocks(history.final):
-        plan = plans[block] = BlockPlan(rebuilding.dependences(block), profiles, options.limits)
-        if per == "merge":
-            plan.on_merge = rebuilding.merged
+        before = sum(len(plan.kept_merges(options.min_size)) for plan in plans.values())
+        plan = plans[block] = BlockPlan(dependences_by(AliasDb(groups.carry_out().graph), block), profiles, options.limits)
         options.policy.grow(plan)
+        for merge in range(len(plan.merges)) if per == "merge" else ():
+            merged = groups.after(before + merge + 1)
+            dependences_by(AliasDb(merged), next(each for each in merged.blocks() if each.id == block.id))
     fusion = form_groups(history, Plans(profiles, plans, options, NOWHERE, ()))
     once(fusion.graph, AliasDb, lambda: AliasDb(fusion.graph))
     return fusion
-
-
-class _Rebuilding:
-    """Rebuilds the graph after the merges so far, with its alias db and dependences."""
-
-    def __init__(self, groups: Groups) -> None:
-        self._groups = groups
-
-    def dependences(self, block: Block) -> Dependences:
-        """The dependences of a block that no merge has touched."""
-        return dependences_by(AliasDb(self._groups.so_far()), block)
-
-    def merged(self, plan: BlockPlan) -> None:
-        """Rebuild, after one more merge, the graph, its db, and the dependences of the block."""
-        graph = self._groups.so_far()
-        block = next(block for block in graph.blocks() if block.id == plan.block.id)
-        dependences_by(AliasDb(graph), block)

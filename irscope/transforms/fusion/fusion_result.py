@@ -244,13 +244,11 @@ class Fusion(Unpicklable, Drawn):
             return one[-1], one[-1]
         graph = self._plans.rules.graph
         left, right = one or self._found(a), other or self._found(b)
-        for first, second, swapped in ((left, right, False), (right, left, True)):
-            wanted = set(second)
-            for node in first:
-                for value in node.outputs:
-                    for use in graph.users.get(value, ()):
-                        if use.user in wanted and isinstance(use.user, Node):
-                            return (use.user, node) if swapped else (node, use.user)
+        for first, second in ((left, set(right)), (right, set(left))):
+            users = ((node, use.user) for node in first for value in node.outputs for use in graph.users.get(value, ()))
+            for node, user in users:
+                if isinstance(user, Node) and user in second:
+                    return (node, user) if first is left else (user, node)
         return left[-1] if left else a, right[0] if right else b
 
     def _inside(self, subject: Node | Value | str) -> list[Node] | None:

@@ -68,10 +68,6 @@ class Groups:
         """The graph after all merges; groups of fewer than `min_size` nodes are not built."""
         return self._grouped([plan.partition.schedule() for plan in self._plans], self._min_size)
 
-    def so_far(self) -> Graph:
-        """The graph after the merges of a pass that is still deciding."""
-        return self._grouped([plan.partition.schedule() for plan in self._plans], 2).graph
-
     def after(self, merges: int) -> Graph:
         """The graph after so many merges, in the order of the plans and of their decisions.
 

@@ -24,7 +24,7 @@ Answers are cached by op and types, so that a large graph costs one look-up per 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -60,12 +60,17 @@ from irscope.ops.type_rules import SLIPS, Abstract, Unknown
 _MOST: Final = 2**63 - 1
 
 
-def check_extents(graph: Graph, types: Iterable[Type]) -> None:
-    """Raises VerifyError (`extent`) for the first of a graph's types that contains an impossible tensor."""
-    for type in types:
-        wrong = wrong_extents(type)
+def _check_extents(graph: Graph) -> None:
+    """Raises VerifyError (`extent`) for the first value whose type contains an impossible tensor."""
+    seen: set[int] = set()
+    for value, place in _definitions(graph):
+        wrong = "" if id(value.type) in seen else wrong_extents(value.type)
+        seen.add(id(value.type))
         if wrong:
-            raise _extent_error(graph, type, wrong)
+            raise VerifyError(
+                f"{value!r} is of type {value.type}: {wrong}", where=excerpt(graph, {place: ""}), rule="extent",
+                hint="a tensor's extents are non-negative numbers, * or symbols",
+            )  # fmt: skip
 
 
 @lru_cache(maxsize=1 << 12)
@@ -88,14 +93,6 @@ def _can_be_counted(type: TensorType) -> bool:
         if numel > _MOST:
             return False
     return all(abs(step) <= _MOST for step in type.strides or ())
-
-
-def _extent_error(graph: Graph, type: Type, wrong: str) -> VerifyError:
-    value, place = next((value, place) for value, place in _definitions(graph) if value.type is type)
-    return VerifyError(
-        f"{value!r} is of type {type}: {wrong}", where=excerpt(graph, {place: ""}), rule="extent",
-        hint="a tensor's extents are non-negative numbers, * or symbols",
-    )  # fmt: skip
 
 
 def _definitions(graph: Graph) -> Iterator[tuple[Value, Node | Block]]:
@@ -271,17 +268,9 @@ def verify(graph: Graph | Module) -> None:
 
 def check_nodes(graph: Graph) -> None:
     """Raises VerifyError at the first node that certainly does not fit its op; assumes that the structure is sound."""
-    types: dict[int, Type] = {}
     known: dict[tuple[object, ...], Wrong | None] = {}
     result_types = ResultTypes(graph)
-    for value in graph.inputs:
-        types[id(value.type)] = value.type
     for node in graph.nodes():
-        for value in node.outputs:
-            types[id(value.type)] = value.type
-        for block in node.blocks:
-            for value in block.params:
-                types[id(value.type)] = value.type
         key = _key(node)
         if key is None:
             wrong = _wrong(node)
@@ -291,8 +280,8 @@ def check_nodes(graph: Graph) -> None:
             wrong = known[key] = _wrong(node)
         wrong = wrong or result_types.wrong(node)
         if wrong is not None:
-            raise _error(graph, node, wrong)
-    check_extents(graph, types.values())
+            raise VerifyError(wrong.what, where=excerpt(graph, {node: ""}), rule=wrong.rule, hint=wrong.hint)
+    _check_extents(graph)
 
 
 def _key(node: Node) -> tuple[object, ...] | None:
@@ -304,15 +293,11 @@ def _key(node: Node) -> tuple[object, ...] | None:
     return node.op, len(inputs), *inputs, *outputs, len(node.blocks)
 
 
-def _error(graph: Graph, node: Node, wrong: Wrong) -> VerifyError:
-    return VerifyError(wrong.what, where=excerpt(graph, {node: ""}), rule=wrong.rule, hint=wrong.hint)
-
-
 def _wrong(node: Node) -> Wrong | None:
     if node.op.startswith("prim::"):
-        form = wrong_form(node)
-        if form is not None:
-            return Wrong(*form)
+        wrong = wrong_form(node)
+        if wrong is not None:
+            return wrong
     schemas = overloads(node.op)
     if not schemas:
         return None

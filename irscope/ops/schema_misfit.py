@@ -45,7 +45,16 @@ from irscope.ir import (
 # Torch registers no schema for them, or an uninformative one (`prim::TupleUnpack(Any tup) -> ...`), yet every analysis reads
 # their operands by position. Bounds are as wide as what any version of torch has emitted; ops that are not listed are not checked.
 
+_NUMBERS: Final = frozenset({BOOL, COMPLEX, FLOAT, INT, NUMBER})
 _PLAIN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, NUMBER, STR})
+
+
+class Wrong(NamedTuple):
+    """The rule that a node breaks, what is wrong, and a hint how to fix it."""
+
+    rule: str
+    what: str
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +100,8 @@ _FORMS: Final[Mapping[str, _Form]] = {
 }
 
 
-def wrong_form(node: Node) -> tuple[str, str] | None:
-    """Return the rule that a node of Python's syntax breaks, and how; None for other ops and for well-formed nodes."""
+def wrong_form(node: Node) -> Wrong | None:
+    """Return what is wrong with a node of Python's syntax; None for other ops and for well-formed nodes."""
     form = _FORMS.get(node.op)
     if form is None:
         return _wrong_constant(node) if node.op == "prim::Constant" else None
@@ -101,29 +110,29 @@ def wrong_form(node: Node) -> tuple[str, str] | None:
     ):  # fmt: skip
         least, most = bounds
         if len(values) < least or (most is not None and len(values) > most):
-            return rule, f"{node.op} has {_range_text(least, most, noun)}, and here {len(values)}"
+            return Wrong(rule, f"{node.op} has {_range_text(least, most, noun)}, and here {len(values)}")
     if form.takes and not _may_be_of(node.inputs[0].type, form.takes):
-        return "operand-kind", f"{node.inputs[0]!r} is {node.inputs[0].type}, and {node.op} takes a {_word(form.takes)}"
+        return Wrong("operand-kind", f"{node.inputs[0]!r} is {node.inputs[0].type}, and {node.op} takes a {_word(form.takes)}")
     if form.gives and not _may_be_of(node.outputs[0].type, form.gives):
-        return "result-kind", f"{node.outputs[0]!r} is {node.outputs[0].type}, and {node.op} makes a {_word(form.gives)}"
+        return Wrong("result-kind", f"{node.outputs[0]!r} is {node.outputs[0].type}, and {node.op} makes a {_word(form.gives)}")
     if form.attribute is not None and not isinstance(node.attrs.get(form.attribute[0]), form.attribute[1]):
-        return "attribute", f"{node.op} has no attribute {form.attribute[0]!r} that is a {form.attribute[1].__name__}"
+        return Wrong("attribute", f"{node.op} has no attribute {form.attribute[0]!r} that is a {form.attribute[1].__name__}")
     return _wrong_parts(node)
 
 
-def _wrong_constant(node: Node) -> tuple[str, str] | None:
+def _wrong_constant(node: Node) -> Wrong | None:
     """Find a number, string or list that is not a value of the constant's type."""
     value, payload = node.outputs[0], node.attrs.get("value")
     absent = payload is None and value.type not in _PAYLOADS
     if absent or (payload is not None and _may_be_value(payload, value.type)):
         return None
     text = repr(payload)
-    return "constant-kind", f"{value!r} is {value.type}, and {text if len(text) < 60 else text[:60] + '…'} is not"
+    return Wrong("constant-kind", f"{value!r} is {value.type}, and {text if len(text) < 60 else text[:60] + '…'} is not")
 
 
 def _may_be_value(payload: object, type: Type) -> bool:
     """Whether a payload may be of a type; only plain ones and lists of them are checked, and an int stands for any number."""
-    inner = type.element if isinstance(type, OptionalType) else type
+    inner = _inner(type)
     if isinstance(payload, bool | int | float | complex | str):
         if isinstance(inner, ListType | TupleType | DictType) or inner == NONE or (isinstance(inner, TensorType) and inner.shape):
             return False
@@ -151,44 +160,43 @@ _PAYLOADS: Final[Mapping[Type, tuple[type, ...]]] = {
 """The Python types of the constants of each type."""
 
 
-def _wrong_parts(node: Node) -> tuple[str, str] | None:
+def _wrong_parts(node: Node) -> Wrong | None:
     """Check the elements that go into a container or come out of it against the container's type."""
     if node.op == "prim::ListConstruct":
         return _wrong_elements(node)
     if node.op == "prim::DictConstruct" and len(node.inputs) % 2:
-        return "operand-count", f"{node.op} has a value for each key, and here {len(node.inputs)} operands"
+        return Wrong("operand-count", f"{node.op} has a value for each key, and here {len(node.inputs)} operands")
     if node.op == "prim::TupleConstruct":
         return _wrong_fields(node, node.outputs[0].type, node.inputs)
     if node.op == "prim::TupleUnpack":
         return _wrong_fields(node, node.inputs[0].type, node.outputs)
     if node.op == "prim::TupleSlice" and not all(isinstance(node.attrs.get(key), int) for key in ("beg", "end")):
-        return "attribute", f"{node.op} has no attributes 'beg' and 'end' that are numbers"
+        return Wrong("attribute", f"{node.op} has no attributes 'beg' and 'end' that are numbers")
     return None
 
 
-def _wrong_elements(node: Node) -> tuple[str, str] | None:
-    made = node.outputs[0].type
-    inner = made.element if isinstance(made, OptionalType) else made
+def _wrong_elements(node: Node) -> Wrong | None:
+    inner = _inner(node.outputs[0].type)
     if not isinstance(inner, ListType):
         return None
     types: dict[int, Value] = {id(value.type): value for value in node.inputs}
     for value in types.values():
         if not _may_meet(value.type, inner.element):
-            return "operand-kind", f"{value!r} is {value.type}, and the list holds {inner.element}"
+            return Wrong("operand-kind", f"{value!r} is {value.type}, and the list holds {inner.element}")
     return None
 
 
-def _wrong_fields(node: Node, type: Type, values: tuple[Value, ...]) -> tuple[str, str] | None:
-    inner = type.element if isinstance(type, OptionalType) else type
+def _wrong_fields(node: Node, type: Type, values: tuple[Value, ...]) -> Wrong | None:
+    inner = _inner(type)
     if not isinstance(inner, TupleType) or inner.name:
         return None
     if len(inner.elements) != len(values):
         rule = "operand-count" if node.op == "prim::TupleConstruct" else "result-count"
-        return rule, f"a tuple of type {_short(inner)} has {len(inner.elements)} parts, and {node.op} has {len(values)}"
+        return Wrong(rule, f"a tuple of type {_short(inner)} has {len(inner.elements)} parts, and {node.op} has {len(values)}")
     for value, part in zip(values, inner.elements, strict=True):
         if not _may_meet(value.type, part):
             rule = "operand-kind" if node.op == "prim::TupleConstruct" else "result-kind"
-            return rule, f"{value!r} is {value.type}, and that part of the tuple is {part}"
+            return Wrong(rule, f"{value!r} is {value.type}, and that part of the tuple is {part}")
     return None
 
 
@@ -196,14 +204,12 @@ def _may_meet(a: Type, b: Type) -> bool:
     """Whether a value can be of both types; the tracer puts tensors in place of numbers."""
     if is_subtype(a, b) or is_subtype(b, a):
         return True
-    numbers = (BOOL, COMPLEX, FLOAT, INT, NUMBER)
-    outer = (a.__class__ is TensorType or a in numbers) and (b.__class__ is TensorType or b in numbers)
-    return outer or isinstance(a, OptionalType) or isinstance(b, OptionalType)
+    return (_is_number(a) and _is_number(b)) or isinstance(a, OptionalType) or isinstance(b, OptionalType)
 
 
 def _may_be_of(type: Type, kinds: tuple[type[Type], ...]) -> bool:
     """Whether a value of this type may be such a container: not if it certainly is something else."""
-    inner = type.element if isinstance(type, OptionalType) else type
+    inner = _inner(type)
     if isinstance(inner, kinds):
         return True
     if inner.__class__ is TensorType or inner in _PLAIN:
@@ -226,18 +232,9 @@ def _short(type: Type) -> str:
     return text if len(text) < 60 else f"{text[:60]}…"
 
 
-_NUMBERS: Final = frozenset({BOOL, COMPLEX, FLOAT, INT, NUMBER})
 _NO_NUMBERS: Final = frozenset({DEVICE, NONE, STR})
 _KNOWN_KINDS: Final = _NUMBERS | _NO_NUMBERS
 """Primitive types that determine what a value is; other names are variables, handles, or types of another version of torch."""
-
-
-class Wrong(NamedTuple):
-    """The rule that a node breaks, what is wrong, and a hint how to fix it."""
-
-    rule: str
-    what: str
-    hint: str = ""
 
 
 def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
@@ -255,7 +252,7 @@ def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
     counted = [schema for schema in schemas if _takes_count(schema, len(node.inputs))]
     if not counted:
         return _wrong_count(schemas, node)
-    by_kind = [schema for schema in counted if _takes_kinds(schema, node)]
+    by_kind = [schema for schema in counted if _first_misfit(schema, node) is None]
     if not by_kind:
         return _wrong_kind(counted, node)
     by_results = [schema for schema in by_kind if schema.is_varret or len(schema.returns) == len(node.outputs)]
@@ -282,10 +279,6 @@ def _outs(schema: OpSchema) -> int:
     return sum(result.type == TENSOR and result.alias is None for result in schema.returns)
 
 
-def _takes_kinds(schema: OpSchema, node: Node) -> bool:
-    return _first_misfit(schema, node) is None
-
-
 def _first_misfit(schema: OpSchema, node: Node) -> int | None:
     """Return the position of the first operand that this schema certainly does not take."""
     if schema.is_vararg and not schema.arguments:
@@ -306,7 +299,7 @@ def _may_be_given(type: Type, argument: Argument) -> bool:
         return is_subtype(type, TENSOR)  # no number is converted into memory to write to
     if _may_be(type, argument.type):
         return True
-    wanted = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    wanted = _inner(argument.type)
     return argument.length is not None and isinstance(wanted, ListType) and _may_be(type, wanted.element)
 
 

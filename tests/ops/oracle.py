@@ -15,7 +15,7 @@ from irscope.ir.schema import OpSchema
 from irscope.ir.types import ListType, TensorType
 from irscope.ops.op import Op
 from irscope.ops.registry import _OP_FILES, lookup  # the table of op files is the registry's own
-from irscope.ops.type_rules import Unknown
+from irscope.ops.type_rules import DTYPE_CODES, Unknown
 
 
 def files() -> list[Any]:
@@ -92,11 +92,9 @@ def code(value: Any) -> Any:
     import torch
 
     if isinstance(value, torch.dtype):
-        from irscope.ops.type_rules import DTYPE_CODES
-
-        return next(number for number, name in DTYPE_CODES.items() if name == str(value).removeprefix("torch."))
-    formats = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2}
-    return formats.get(value, value) if isinstance(value, torch.memory_format) else value
+        return {name: number for number, name in DTYPE_CODES.items()}[str(value).removeprefix("torch.")]
+    formats = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+    return formats.index(value) if isinstance(value, torch.memory_format) else value
 
 
 def fact(value: Any) -> Any:

@@ -18,7 +18,8 @@ import pytest
 from irscope.errors import ArgumentError
 from irscope.ir import TensorType, contradiction
 from irscope.ops.registry import _ops
-from irscope.ops.type_rules import DTYPE_CODES, SLIPS, Unknown
+from irscope.ops.type_rules import SLIPS, Unknown
+from tests.ops.oracle import code
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
@@ -28,8 +29,6 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 pytestmark = pytest.mark.torch
 
 DTYPES = "float32 float64 float16 bfloat16 complex64 complex128 int64 int32 int16 int8 uint8 bool uint16 uint32 complex32".split()
-CODES = {name: code for code, name in DTYPE_CODES.items()}
-FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
 
 
 class _Foreign(Exception):
@@ -44,13 +43,9 @@ def fact(value: Any) -> Any:
         return TensorType(str(value.dtype).removeprefix("torch."), tuple(value.shape), value.stride())
     if isinstance(value, list | tuple):
         return [fact(item) for item in value]
-    if isinstance(value, torch.dtype):
-        return CODES[str(value).removeprefix("torch.")]
-    if isinstance(value, torch.memory_format):
-        return FORMATS.index(value)
     if isinstance(value, torch.layout | torch.Generator):
         raise _Foreign
-    return str(value) if isinstance(value, torch.device) else value
+    return str(value) if isinstance(value, torch.device) else code(value)
 
 
 class Judge(TorchDispatchMode):
@@ -135,11 +130,9 @@ def judged(share: int, of: int, most: int) -> int:
     return len(judge.seen)
 
 
-def test_rules_agree_with_torch() -> None:
-    assert judged(7, 120, 1) > 20
+SHARES = [(7, 120, 1, 20), *(pytest.param(share, 8, 8, 1500, marks=pytest.mark.long) for share in range(8))]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("share", range(8))
-def test_all_rules_agree_with_torch(share: int) -> None:
-    assert judged(share, 8, 8) > 1500
+@pytest.mark.parametrize(("share", "of", "most", "least"), SHARES)
+def test_rules_agree_with_torch(share: int, of: int, most: int, least: int) -> None:
+    assert judged(share, of, most) > least

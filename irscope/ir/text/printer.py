@@ -31,16 +31,6 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_.]")
 _SUFFIX = re.compile(r"\.\d+$")
 
 
-def type_text(type: Type) -> str:
-    """The type as it is printed.
-
-    >>> from irscope.ir.text.type_text import parse_type
-    >>> type_text(parse_type("Dict[str, Tensor]"))
-    'Dict(str, Tensor)'
-    """
-    return str(type)
-
-
 def print_graph(graph: Graph, *, locations: bool = True) -> str:
     """The text of a program; with `locations`, source places and module paths follow each node.
 

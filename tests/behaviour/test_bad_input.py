@@ -32,7 +32,6 @@ from irscope.errors import (
     UnknownNumber,
     VerifyError,
 )
-from tests.random_programs.graphs import FEATURES, random_program
 
 PROGRAM = """graph(%x : Float(4, 8, strides=[8, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
@@ -137,18 +136,6 @@ def test_verbs_that_need_a_graph(verb: Callable[[Any], object], thing: object) -
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_text_cut_anywhere(seed: int) -> None:
-    text = random_program(seed, features=FEATURES).with_types().text
-    assert irs.parse(text).outputs
-    for end in range(1 + seed * 5, text.rindex(")"), 20):
-        with pytest.raises(ParseError) as caught:
-            irs.parse(text[:end])
-        error = caught.value
-        assert 1 <= error.line <= text[:end].count("\n") + 2
-        assert f"line {error.line}, column {error.column}" in error.what
 
 
 @pytest.mark.parametrize(

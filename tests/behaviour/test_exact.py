@@ -158,11 +158,6 @@ MIXED: Final = (
 )  # fmt: skip
 
 
-def quick(*dtypes: str) -> list[Any]:
-    """All element types; all but these only in the long run."""
-    return [*dtypes, *(pytest.param(dtype, marks=pytest.mark.long) for dtype in TYPES if dtype not in dtypes)]
-
-
 def check(device: Device, case: Case, dtypes: Sequence[str], laid: slice = slice(None)) -> int:
     """How many layouts of the op have torch's bits: all, or none if the op stays with torch."""
     return min(agrees(device, case, tensors) for tensors in list(layouts(operands(dtypes)))[laid])
@@ -188,25 +183,36 @@ def agrees(device: Device, case: Case, tensors: Sequence[Any]) -> int:
     return 1
 
 
-@pytest.mark.parametrize("dtype", quick("float32", "float16", "bfloat16", "int8"))
-def test_ops_of_one_operand(device: CpuDevice, dtype: str) -> None:
-    assert sum(check(device, case, [dtype]) for case in UNARY) >= (23 if dtype in FLOATS[:2] else 8)
+CASTS: Final[tuple[Case, ...]] = tuple(
+    ("to", ("%0", CODES[target], False, False, None), lambda x, target=target: x.to(getattr(torch, target))) for target in TYPES
+)
+ORDER_FREE: Final[tuple[Case, ...]] = (
+    ("sum", ("%0", [0], False, None), lambda x: x.sum(0)), ("prod", ("%0", 0, False, None), lambda x: x.prod(0)),
+    ("amax", ("%0", [0], False), lambda x: x.amax(0)), ("amin", ("%0", [-1], True), lambda x: x.amin(-1, keepdim=True)),
+    ("argmax", ("%0", 0, False), lambda x: x.argmax(0)), ("any", ("%0", 0, False), lambda x: x.any(0)),
+    ("all", ("%0", 0, False), lambda x: x.all(0)),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", quick("float32", "float16"))
-def test_ops_with_a_number(device: CpuDevice, dtype: str) -> None:
-    assert sum(check(device, case, [dtype]) for case in WITH_NUMBER) >= 20
+def runs(name: str, cases: Sequence[Case], operands: int, suite: str, least: int, dtypes: Sequence[str] = TYPES) -> list[Any]:
+    """A run for each element type, those that the suite does not name in the long run alone."""
+    kinds = [(dtype, () if dtype in suite.split() else pytest.mark.long) for dtype in dtypes]
+    return [pytest.param(cases, [dtype] * operands, least, id=f"{name}-{dtype}", marks=marks) for dtype, marks in kinds]
 
 
-@pytest.mark.parametrize("dtype", quick("float32", "bfloat16"))
-def test_ops_of_two_operands(device: CpuDevice, dtype: str) -> None:
-    assert sum(check(device, case, [dtype, dtype]) for case in BINARY) >= 12
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("dtypes", MIXED)
-def test_ops_of_two_types(device: CpuDevice, dtypes: tuple[str, str]) -> None:
-    assert sum(check(device, case, dtypes) for case in BINARY) >= 8
+@pytest.mark.parametrize(("cases", "dtypes", "least"), [
+    *runs("of one operand", UNARY, 1, "float32", 23, FLOATS[:2]),
+    *runs("of one operand", UNARY, 1, "float16 bfloat16 int8", 8, TYPES[2:]),
+    *runs("with a number", WITH_NUMBER, 1, "float32 float16", 20),
+    *runs("of two operands", BINARY, 2, "float32 bfloat16", 12),
+    *runs("of three operands", TERNARY, 3, "float32 float64 int32", 1, ("float32", "float64", "int32")),
+    *runs("to a type", CASTS, 1, " ".join(TYPES), 5),
+    *runs("in any order", ORDER_FREE, 1, "int8 uint8 int64 bool", 3, ("int8", "uint8", "int64", "bool")),
+    *runs("in any order", ORDER_FREE, 1, "float16", 0, ("float16",)),
+    *(pytest.param(BINARY, dtypes, 8, id=f"of two types-{'-'.join(dtypes)}", marks=pytest.mark.long) for dtypes in MIXED),
+])  # fmt: skip
+def test_ops_have_torchs_bits(device: CpuDevice, cases: Sequence[Case], dtypes: Sequence[str], least: int) -> None:
+    assert sum(check(device, case, dtypes) for case in cases) >= least
 
 
 @pytest.mark.parametrize(("dtype", "other"), [
@@ -222,30 +228,6 @@ def test_a_tensor_without_dimensions_as_first_or_second_operand(device: CpuDevic
             for tensors in ([many, one], [one, many]):
                 found += agrees(device, case, tensors)
     assert found >= 12
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-def test_ops_of_three_operands(device: CpuDevice, dtype: str) -> None:
-    assert sum(check(device, case, [dtype] * 3) for case in TERNARY) >= 1
-
-
-@pytest.mark.parametrize("source", TYPES)
-def test_casts(device: CpuDevice, source: str) -> None:
-    def cast(target: str) -> Case:
-        return "to", ("%0", CODES[target], False, False, None), lambda x: x.to(getattr(torch, target))
-
-    assert sum(check(device, cast(target), [source]) for target in TYPES if target != source) >= 4
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool", "float16"])
-def test_reductions_whose_order_does_not_matter(device: CpuDevice, dtype: str) -> None:
-    cases: list[Case] = [
-        ("sum", ("%0", [0], False, None), lambda x: x.sum(0)), ("prod", ("%0", 0, False, None), lambda x: x.prod(0)),
-        ("amax", ("%0", [0], False), lambda x: x.amax(0)), ("amin", ("%0", [-1], True), lambda x: x.amin(-1, keepdim=True)),
-        ("argmax", ("%0", 0, False), lambda x: x.argmax(0)), ("any", ("%0", 0, False), lambda x: x.any(0)),
-        ("all", ("%0", 0, False), lambda x: x.all(0)),
-    ]  # fmt: skip
-    assert sum(check(device, case, [dtype]) for case in cases) >= (0 if dtype == "float16" else 3)
 
 
 STAYS: Final[dict[str, Callable[[Any], Any]]] = {

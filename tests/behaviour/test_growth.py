@@ -20,62 +20,53 @@ from irscope.report.pages.exploration import Exploration
 from tests.work import calls_made
 
 X = "Float(4, strides=[1])"
-HEAD = f"graph(%x : {X}, %c : bool):\n  %one : int = prim::Constant[value=1]()\n"
+HEAD = f"graph(%x : {X}, %c : bool):\n  %one : int = prim::Constant[value=1]()"
 
 
-def in_place(n: int) -> str:
-    lines = [f"  %v{i + 1} : {X} = aten::add_(%v{i}, %x, %one)" for i in range(n)]
-    return f"{HEAD}  %v0 : {X} = aten::relu(%x)\n" + "\n".join(lines) + f"\n  return (%v{n})"
+def body(*lines: str) -> str:
+    return "\n".join([HEAD, *lines])
 
 
-def views_of_views(n: int) -> str:
-    lines = [f"  %v{i + 1} : {X} = aten::view_as(%v{i}, %x)" for i in range(n)]
-    return f"{HEAD}  %v0 : {X} = aten::relu(%x)\n" + "\n".join(lines) + f"\n  %w : {X} = aten::relu_(%v{n})\n  return (%w)"
+def chain(op: str, first: str = "aten::relu(%x)", last: str = "return (%v{n})", n: int = 0) -> str:
+    """Each op on what the one before gave."""
+    return body(f"  %v0 : {X} = {first}", *(f"  %v{i + 1} : {X} = {op.format(i=i)}" for i in range(n)), last.format(n=n))
 
 
-def fan_out(n: int) -> str:
-    lines = [f"  %u{i} : {X} = aten::detach(%v)" for i in range(n)]
-    return f"{HEAD}  %v : {X} = aten::relu(%x)\n" + "\n".join(lines) + "\n  return (%u0)"
-
-
-def joined(n: int) -> str:
-    lines = [f"  %u{i} : {X} = aten::cumsum(%x, %one)" for i in range(n)]
-    names = ", ".join(f"%u{i}" for i in range(n))
-    tail = f"  %l : Tensor[] = prim::ListConstruct({names})\n  %j : Tensor = aten::cat(%l, %one)\n  return (%j)"
-    return "\n".join([HEAD.rstrip(), *lines, tail])
-
-
-def many_results(n: int) -> str:
-    return f"{HEAD}  {', '.join(f'%u{i} : Tensor' for i in range(n))} = my::op(%x)\n  return (%u0)"
-
-
-def unpacked(n: int) -> str:
-    return f"graph(%l : Tensor[]):\n  {', '.join(f'%u{i} : Tensor' for i in range(n))} = prim::ListUnpack(%l)\n  return (%u0)"
-
-
-def many_operands(n: int) -> str:
-    return f"{HEAD}  %u : Tensor = my::op({', '.join(['%x'] * n)})\n  return (%u)"
+def many(n: int) -> str:
+    return ", ".join(f"%u{i} : Tensor" for i in range(n))
 
 
 def nested_ifs(n: int) -> str:
     ifs = [f"  %r{i} : {X} = prim::If(%c)\n block0():" for i in range(n)]
     ends = [f" -> (%r{i + 1})\n block1():\n -> (%x)" for i in reversed(range(n - 1))]
-    return "\n".join([HEAD.rstrip(), *ifs, f"  %k : {X} = aten::relu(%x)\n -> (%k)\n block1():\n -> (%x)", *ends, "  return (%r0)"])
+    return body(*ifs, f"  %k : {X} = aten::relu(%x)\n -> (%k)\n block1():\n -> (%x)", *ends, "  return (%r0)")
 
 
-def one_size_list(n: int) -> str:
-    lines = [f"  %e{i} : {X} = aten::view(%x, %s)\n  %v{i} : {X} = aten::relu(%e{i})" for i in range(n)]
-    sizes = "  %four : int = prim::Constant[value=4]()\n  %s : int[] = prim::ListConstruct(%four)"
-    return "\n".join([HEAD.rstrip(), sizes, *lines, "  return (%v0)"])
+def doubling(kind: str, type: str, n: int) -> str:
+    lines = [f"  %l{i + 1} : {type} = prim::{kind}Construct(%l{i}, %l{i})" for i in range(n)]
+    return "\n".join(["graph(%l0 : Tensor):", *lines, f"  return (%l{n})"])
 
 
-def doubling_tuples(n: int) -> str:
-    lines = [f"  %l{i + 1} : Any = prim::TupleConstruct(%l{i}, %l{i})" for i in range(n)]
-    return "graph(%l0 : Tensor):\n" + "\n".join(lines) + f"\n  return (%l{n})"
-
-
-def doubling_lists(n: int) -> str:
-    return doubling_tuples(n).replace("Any =", "Any[] =").replace("prim::Tuple", "prim::List")
+PROGRAMS: dict[str, Callable[[int], str]] = {
+    "in place": lambda n: chain("aten::add_(%v{i}, %x, %one)", n=n),
+    "views of views": lambda n: chain("aten::view_as(%v{i}, %x)", last=f"  %w : {X} = aten::relu_(%v{{n}})\n  return (%w)", n=n),
+    "fan out": lambda n: body(f"  %v : {X} = aten::relu(%x)", *(f"  %u{i} : {X} = aten::detach(%v)" for i in range(n)), "  return (%u0)"),
+    "joined": lambda n: body(
+        *(f"  %u{i} : {X} = aten::cumsum(%x, %one)" for i in range(n)),
+        f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%u{i}' for i in range(n))})",
+        "  %j : Tensor = aten::cat(%l, %one)\n  return (%j)",
+    ),
+    "many results": lambda n: body(f"  {many(n)} = my::op(%x)\n  return (%u0)"),
+    "unpacked": lambda n: f"graph(%l : Tensor[]):\n  {many(n)} = prim::ListUnpack(%l)\n  return (%u0)",
+    "many operands": lambda n: body(f"  %u : Tensor = my::op({', '.join(['%x'] * n)})\n  return (%u)"),
+    "nested ifs": nested_ifs,
+    "one list of sizes": lambda n: body(
+        "  %four : int = prim::Constant[value=4]()\n  %s : int[] = prim::ListConstruct(%four)",
+        *(f"  %e{i} : {X} = aten::view(%x, %s)\n  %v{i} : {X} = aten::relu(%e{i})" for i in range(n)), "  return (%v0)",
+    ),
+    "doubling tuples": partial(doubling, "Tuple", "Any"),
+    "doubling lists": partial(doubling, "List", "Any[]"),
+}  # fmt: skip
 
 
 def page(graph: irs.Graph) -> str:
@@ -100,10 +91,6 @@ def lines_run(graph: irs.Graph) -> int:
     return lines
 
 
-PROGRAMS = [
-    in_place, views_of_views, fan_out, joined, many_results, unpacked, many_operands, nested_ifs, one_size_list, doubling_tuples,
-    doubling_lists,
-]  # fmt: skip
 SIZES = (65, 130, 260)
 """Above what is told one by one: 40 elements of a picture, 60 writers."""
 LARGER = (300, 600, 1200)
@@ -112,28 +99,19 @@ MOST = 2.6
 """How many times as much the second step adds as the first, which is half as long: 2 if linear, 4 if quadratic."""
 
 
+MEASURES: dict[str, tuple[tuple[int, int, int], Callable[[irs.Graph], int]]] = {
+    "calls": (SIZES, lambda graph: calls_made(partial(page, graph))), "lines": (SIZES, lines_run),
+    "letters": (LARGER, lambda graph: len(page(graph))),
+}  # fmt: skip
+"""Calls that are made for a page, which fuses, asks for aliases and tells of each record; lines that run for it, also where loops call
+nothing; and the letters that it has."""
+
+
+@pytest.mark.parametrize("what", ["calls", *(pytest.param(what, marks=pytest.mark.long) for what in ("lines", "letters"))])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_twice_as_much_is_twice_the_work(program: Callable[[int], str]) -> None:
-    """A page: it fuses, asks for aliases, and tells of each record."""
-    page(irs.parse(program(SIZES[0])))  # what is loaded and remembered once
-    graphs = [irs.parse(program(size)) for size in SIZES]
-    grows_evenly("calls", [calls_made(partial(page, graph)) for graph in graphs])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_twice_as_much_runs_twice_the_lines(program: Callable[[int], str]) -> None:
-    """Also where loops call nothing."""
-    page(irs.parse(program(SIZES[0])))
-    grows_evenly("lines", [lines_run(irs.parse(program(size))) for size in SIZES])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_page_of_twice_as_much_is_twice_as_long(program: Callable[[int], str]) -> None:
-    grows_evenly("letters", [len(page(irs.parse(program(size)))) for size in LARGER])
-
-
-def grows_evenly(what: str, found: list[int]) -> None:
-    few, more, most = found
-    assert most - more <= MOST * max(more - few, 200), f"{what}: {found}"
+def test_twice_as_much_is_twice_the_work(program: str, what: str) -> None:
+    sizes, measure = MEASURES[what]
+    page(irs.parse(PROGRAMS[program](SIZES[0])))  # what is loaded and remembered once
+    graphs = [irs.parse(PROGRAMS[program](size)) for size in sizes]
+    few, more, most = (measure(graph) for graph in graphs)
+    assert most - more <= MOST * max(more - few, 200), (few, more, most)

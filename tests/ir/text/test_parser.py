@@ -15,7 +15,7 @@ from irscope.ir.payload import Opaque, TensorData, constant_value
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, ListType
-from tests.random_programs.graphs import programs, random_program
+from tests.random_programs.graphs import FEATURES, programs, random_program
 
 EVERYTHING = """
 # a comment before
@@ -174,10 +174,18 @@ def test_broken_text_is_a_parse_error_or_a_program(program, rng):
     _only_parse_errors(text)
 
 
-@pytest.mark.parametrize("text", [EVERYTHING[:cut] for cut in range(1, len(EVERYTHING), 7)])
-def test_a_truncated_text_is_a_parse_error(text):
-    with pytest.raises(ParseError):
-        parse(text)
+WHOLE = [EVERYTHING, *(random_program(seed, features=FEATURES).with_types().text for seed in range(4))]
+
+
+@pytest.mark.parametrize("text", WHOLE, ids=["everything", *map(str, range(4))])
+def test_a_truncated_text_is_a_parse_error_that_says_where(text):
+    assert parse(text).outputs
+    for end in range(1, text.rindex(")"), 7 if text is EVERYTHING else 20):
+        with pytest.raises(ParseError) as caught:
+            parse(text[:end])
+        error = caught.value
+        assert 1 <= error.line <= text[:end].count("\n") + 2
+        assert f"line {error.line}, column {error.column}" in error.what
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ArgumentError
 from irscope.ir import REQUIRED, OpSchema, OptionalType, TensorType
-from irscope.ops.expr import PRIMITIVES, REDUCTIONS, Expr, NoExpression, input_element, number
+from irscope.ops.expr import NO_OPERATION, PRIMITIVES, REDUCTIONS, Expr, NoExpression, input_element, number
+from irscope.ops.expr.expression import subexpressions
 from irscope.ops.registry import lookup
 from irscope.ops.type_rules import is_integral
 
@@ -34,7 +35,6 @@ Exact = Literal["torch"] | None
 """The library whose bits a program must reproduce; None leaves kernels free to be more exact."""
 
 _HALVES: Final = frozenset({"float16", "bfloat16"})
-_LEAVES: Final = frozenset({"input", "scalar", "const", "cast", "count"})
 
 
 def is_exact(given: object) -> bool:
@@ -80,17 +80,10 @@ def why_inexact(op: str, exprs: Sequence[Expr]) -> str:
 
 
 def _parts(exprs: Sequence[Expr]) -> _Parts:
-    seen: dict[int, Expr] = {}
-    todo = list(exprs)
-    while todo:
-        here = todo.pop()
-        if id(here) not in seen:
-            seen[id(here)] = here
-            todo.extend(here.args)
-    every = list(seen.values())
+    every = subexpressions(exprs)
     casts = [(part.args[0].dtype, part.dtype) for part in every if part.op == "cast"]
     return _Parts(
-        steps=tuple(part.op for part in every if part.op not in _LEAVES),
+        steps=tuple(part.op for part in every if part.op not in NO_OPERATION),
         tensors=len({part.value for part in every if part.op == "input"}),
         has_floats=any(not is_integral(part.dtype) for part in every),
         has_halves=any(part.dtype in _HALVES for part in every),
@@ -252,17 +245,9 @@ def _filled(schema: OpSchema, dtype: str, arguments: Mapping[str, Any]) -> tuple
 
 def _bound(name: str, dtype: str, expr: Expr, names: list[str]) -> ErrorBound:
     inner = expr.args[0] if expr.op == "cast" else expr
-    steps: dict[str, float] = {}
-    seen: dict[int, Expr] = {}
-    todo = [inner]
-    while todo:
-        here = todo.pop()
-        if id(here) not in seen:
-            seen[id(here)] = here
-            todo.extend(reversed(here.args))
-            if here.op in STEP_ULPS and not is_integral(here.dtype):
-                steps[here.op] = STEP_ULPS[here.op][here.dtype == "float64"]
-    rounding = sum(each.op in steps for each in seen.values())
+    every = subexpressions([inner])
+    steps = {part.op: STEP_ULPS[part.op][part.dtype == "float64"] for part in every if part.op in STEP_ULPS and not is_integral(part.dtype)}
+    rounding = sum(part.op in steps for part in every)
     formula = str(inner)
     for index, argument in enumerate(names):
         formula = formula.replace(f"%{index}", argument)

@@ -135,12 +135,8 @@ def fresh(dtype: str | None, shape: Sequence[Dim] | None) -> TensorType:
     >>> str(fresh("float32", (2, 3)))
     'Float(2, 3, strides=[3, 1])'
     """
-    if shape is None:
-        return TensorType(dtype)
-    if all(isinstance(dim, int) for dim in shape):
-        sizes = [dim for dim in shape if isinstance(dim, int)]
-        return TensorType(dtype, tuple(sizes), contiguous_strides(sizes))
-    return TensorType(dtype, tuple(shape))
+    known = static_shape(refined(None, shape))
+    return refined(dtype, shape, None if known is None else contiguous_strides(known))
 
 
 def refined(dtype: str | None, shape: Sequence[Dim] | None, strides: Sequence[int] | None = None) -> TensorType:

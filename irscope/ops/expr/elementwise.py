@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from irscope._base.frozen import EMPTY
-from irscope.ir import TensorType
+from irscope.ir import ITEM_SIZE, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
 from irscope.ops.expr.numpy_eval import round_to
 from irscope.ops.op import Op, define, in_place_variant
@@ -64,7 +64,7 @@ as a copy of the first operand. rows: row-major."""
 
 _Types = tuple[str | None, str | None, str | None]
 _HALVES = ("float16", "bfloat16")
-_SUPPORTED = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"})
+KERNEL_TYPES: Final = frozenset(ITEM_SIZE)
 """The element types that kernels compute with."""
 
 
@@ -122,10 +122,10 @@ class Elementwise:
         assert self.expr is not None
         values = self._values(args)
         for value in values:
-            if isinstance(value, Expr) and value.dtype not in _SUPPORTED:
+            if isinstance(value, Expr) and value.dtype not in KERNEL_TYPES:
                 raise NoExpression(f"kernels do not compute with {value.dtype}")
         common, dtype, compute = self._types(values, args, widen=True)
-        if dtype is None or compute is None or not {dtype, compute} <= _SUPPORTED:
+        if dtype is None or compute is None or not {dtype, compute} <= KERNEL_TYPES:
             raise NoExpression(f"the element type of the result of {self.name} is not known, or not one that kernels compute with")
         parts = [
             None if value is None else lift(value, "bool") if mark[0] == "?" else self._lifted(value, common, compute, not place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -142,6 +142,11 @@ class NoExpression(CodegenError):
     """Raised for a call of an op that cannot be part of a kernel; `what` gives the reason, as text for a remark."""
 
 
+def _operator(op: str) -> tuple[Callable[[Expr, Expr | float], Expr], Callable[[Expr, float], Expr]]:
+    """Return the methods of an operator, with the expression first and second."""
+    return lambda self, other: call(op, self, other), lambda self, other: call(op, other, self)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Expr:
     """The value of one element. Python's operators build new expressions; a number combined with an expression takes its type.
@@ -161,53 +166,16 @@ class Expr:
     rank: int | None = None
     """For an `input`: the number of dimensions of the operand, if known."""
 
-    def __add__(self, other: Expr | float) -> Expr:
-        return call("add", self, other)
-
-    def __radd__(self, other: float) -> Expr:
-        return call("add", other, self)
-
-    def __sub__(self, other: Expr | float) -> Expr:
-        return call("sub", self, other)
-
-    def __rsub__(self, other: float) -> Expr:
-        return call("sub", other, self)
-
-    def __mul__(self, other: Expr | float) -> Expr:
-        return call("mul", self, other)
-
-    def __rmul__(self, other: float) -> Expr:
-        return call("mul", other, self)
-
-    def __truediv__(self, other: Expr | float) -> Expr:
-        return call("div", self, other)
-
-    def __rtruediv__(self, other: float) -> Expr:
-        return call("div", other, self)
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("sub")
+    __mul__, __rmul__ = _operator("mul")
+    __truediv__, __rtruediv__ = _operator("div")
+    __lt__, __gt__ = (_operator(op)[0] for op in ("lt", "gt"))
+    __le__, __ge__ = (_operator(op)[0] for op in ("le", "ge"))
+    __and__, __or__, __xor__ = (_operator(op)[0] for op in ("and", "or", "xor"))
 
     def __neg__(self) -> Expr:
         return call("neg", self)
-
-    def __lt__(self, other: Expr | float) -> Expr:
-        return call("lt", self, other)
-
-    def __le__(self, other: Expr | float) -> Expr:
-        return call("le", self, other)
-
-    def __gt__(self, other: Expr | float) -> Expr:
-        return call("gt", self, other)
-
-    def __ge__(self, other: Expr | float) -> Expr:
-        return call("ge", self, other)
-
-    def __and__(self, other: Expr) -> Expr:
-        return call("and", self, other)
-
-    def __or__(self, other: Expr) -> Expr:
-        return call("or", self, other)
-
-    def __xor__(self, other: Expr) -> Expr:
-        return call("xor", self, other)
 
     def __invert__(self) -> Expr:
         return call("not", self)
@@ -316,16 +284,7 @@ def reduced_axes(expr: Expr) -> tuple[int, ...]:
     >>> reduced_axes(input_element(0, "float32") / reduce("reduce_sum", input_element(0, "float32"), (1,)))
     (1,)
     """
-    stack, seen = [expr], {id(expr)}
-    while stack:
-        here = stack.pop()
-        if here.op in REDUCTIONS:
-            return tuple(here.value)
-        for arg in here.args:
-            if id(arg) not in seen:
-                seen.add(id(arg))
-                stack.append(arg)
-    return ()
+    return next((tuple(part.value) for part in subexpressions([expr]) if part.op in REDUCTIONS), ())
 
 
 _SYMBOLS: Final = {
@@ -373,7 +332,7 @@ def count_operations(results: Sequence[Expr]) -> int:
     >>> count_operations([square + square])
     2
     """
-    return sum(expr.op not in NO_OPERATION for expr in _parts(results))
+    return sum(expr.op not in NO_OPERATION for expr in subexpressions(results))
 
 
 def flops_at_a_point(results: Sequence[Expr]) -> int:
@@ -387,7 +346,7 @@ def flops_at_a_point(results: Sequence[Expr]) -> int:
     """
     moves: dict[int, bool] = {}
     total = 0
-    for expr in reversed(_parts(results)):  # operands come before their users
+    for expr in reversed(subexpressions(results)):  # operands come before their users
         has_points = expr.op == "input" or any(moves[id(arg)] for arg in expr.args)
         moves[id(expr)] = has_points and expr.op not in REDUCTIONS and expr.op != "count"
         if has_points and expr.op not in NO_OPERATION:
@@ -395,7 +354,7 @@ def flops_at_a_point(results: Sequence[Expr]) -> int:
     return total
 
 
-def _parts(results: Sequence[Expr]) -> list[Expr]:
+def subexpressions(results: Sequence[Expr]) -> list[Expr]:
     """Return every subexpression once, each before its operands."""
     order: list[Expr] = []
     seen: set[int] = set()

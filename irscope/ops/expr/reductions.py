@@ -14,16 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from irscope.ops.expr.elementwise import require_known
+from irscope.ops.expr.elementwise import KERNEL_TYPES, require_known
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, count, lift, reduce, where
 from irscope.ops.type_rules import dtype_name, is_integral, known_ints, opmath, wrap_dim
-
-_KERNEL_TYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"})
 
 
 def axes_along(operand: Expr, dim: Any) -> tuple[int, ...]:
     """Return the axes that a `dim` argument names, ascending; all for None and for an empty list."""
-    if operand.dtype not in _KERNEL_TYPES:
+    if operand.dtype not in KERNEL_TYPES:
         raise NoExpression(f"kernels do not compute with {operand.dtype}")
     if operand.rank is None:
         raise NoExpression("the number of dimensions is not known")
@@ -38,7 +36,7 @@ def axes_along(operand: Expr, dim: Any) -> tuple[int, ...]:
 
 def _target(dtype: Any, default: str) -> str:
     found = dtype_name(require_known(dtype, "the element type"), default)
-    if found not in _KERNEL_TYPES:
+    if found not in KERNEL_TYPES:
         raise NoExpression(f"kernels do not compute with {found}")
     return found
 

@@ -99,10 +99,7 @@ class _Writer:
             body.append(f"t{i} = {before(f'x{i}', x, arguments[i], kind, first=i == 0)}")
         lines = "".join(f"    {line}\n" for line in body)
         space = {"torch": torch, "Tensor": torch.Tensor}
-        calls = self.call("in place" in kind)
-        if calls is None:
-            return None
-        plain, script = calls
+        plain, script = self.call("in place" in kind)
         names = {**self.constants, "op": self.op.inplace_variant if "in place" in kind else self.op.op}
         try:
             torch.manual_seed(0)
@@ -119,24 +116,22 @@ class _Writer:
         made, scripted = (f"{head}{lines}    r = {call}\n{ends}" if call else "" for call in (plain, script))
         return Program(kind, arguments, made, {**names, "Tensor": torch.Tensor}, scripted)
 
-    def call(self, in_place: bool) -> tuple[str, str] | None:
+    def call(self, in_place: bool) -> tuple[str, str]:
         """The call of the op for Python and for TorchScript; the latter empty where it cannot be written."""
-        count, parts, scripted = itertools.count(), [], list[Any]()
+        count, parts, scripted = itertools.count(), list[str](), list[str | None]()
         for leaf in self.leaves:
             if isinstance(leaf, torch.Tensor):
-                text = f"t{next(count)}"
-                parts.append(_Text(text))
-                scripted.append(_Text(text))
+                parts.append(f"t{next(count)}")
+                scripted.append(parts[-1])
             else:
-                name = f"c{len(self.constants)}"
-                self.constants[name] = leaf
-                parts.append(_Text(name))
+                parts.append(f"c{len(self.constants)}")
+                self.constants[parts[-1]] = leaf
                 scripted.append(_literal(leaf))
         plain = rendered(tree_unflatten(parts, self.tree), "op")
         target = script_target(self.op, in_place)
-        if plain is None or target is None or any(x is None for x in scripted):
-            return None if plain is None else (plain, "")
-        return plain, rendered(tree_unflatten(scripted, self.tree), target) or ""
+        if target is None or any(x is None for x in scripted):
+            return plain, ""
+        return plain, rendered(tree_unflatten(scripted, self.tree), target)
 
     def ending(self, kind: str, result: Any, choice: int) -> list[str] | None:
         """What follows the op: writes through views, pointwise ops on results, and what is returned."""
@@ -163,47 +158,39 @@ class _Writer:
         return [*lines, f"return {', '.join(gives)}"]
 
 
-class _Text(str):
-    __slots__ = ()
-
-
-def rendered(tree: Any, target: str) -> str | None:
-    """The call of a function, or of a method where the name begins with a point."""
+def rendered(tree: Any, target: str) -> str:
+    """The call of a function, of a method where the name begins with a point, or an attribute where it begins with an equals sign."""
     first, args, kwargs = tree
-    given = [_expression(x) for x in (first, *args)] + [f"{name}={_expression(x)}" for name, x in kwargs.items()]
-    if any(text is None or text.endswith("=None!") for text in given):
-        return None
-    if target.startswith("."):
-        return f"{given[0]}{target}({', '.join(map(str, given[1:]))})"
+    rest = [*map(_expression, args), *(f"{name}={_expression(x)}" for name, x in kwargs.items())]
     if target.startswith("="):
-        return f"{given[0]}.{target[1:]}"
-    return f"{target}({', '.join(map(str, given))})"
+        return f"{_expression(first)}.{target[1:]}"
+    if target.startswith("."):
+        return f"{_expression(first)}{target}({', '.join(rest)})"
+    return f"{target}({', '.join([_expression(first), *rest])})"
 
 
-def _expression(x: Any) -> str | None:
-    if isinstance(x, str):
-        return str(x)
+def _expression(x: Any) -> str:
     if isinstance(x, list | tuple):
-        parts = [str(_expression(item)) for item in x]
-        inner = ", ".join(parts) + ("," if isinstance(x, tuple) and len(parts) == 1 else "")
+        inner = ", ".join(map(_expression, x)) + ("," if isinstance(x, tuple) and len(x) == 1 else "")
         return f"[{inner}]" if isinstance(x, list) else f"({inner})"
     if isinstance(x, dict):
         return "{" + ", ".join(f"{key!r}: {_expression(item)}" for key, item in x.items()) + "}"
-    return None
+    return str(x)
 
 
-def _literal(x: Any) -> _Text | None:
+def _literal(x: Any) -> str | None:
     """A constant as TorchScript writes it."""
-    if x is None or isinstance(x, bool | int | str):
-        return _Text(repr(x))
-    if isinstance(x, float):
-        return _Text(repr(x) if math.isfinite(x) else f"float('{x}')")
-    if isinstance(x, torch.dtype | torch.layout | torch.memory_format):
-        return _Text(str(x))
-    if isinstance(x, torch.Size):
-        return _Text(str(list(x)))
-    if isinstance(x, torch.device):
-        return _Text(f"torch.device('{x}')")
+    match x:
+        case float() if not math.isfinite(x):
+            return f"float('{x}')"
+        case None | bool() | int() | float() | str():
+            return repr(x)
+        case torch.dtype() | torch.layout() | torch.memory_format():
+            return str(x)
+        case torch.Size():
+            return str(list(x))
+        case torch.device():
+            return f"torch.device('{x}')"
     return None
 
 

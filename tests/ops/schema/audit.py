@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +31,7 @@ from irscope.ir.types import (
 )
 from irscope.ops.op import has_side_effects, statistics_flag
 from irscope.ops.schemas import corrected, parse_schema
+from tests.oracles.watched import Ended, Stage, watched
 
 DANGEROUS = re.compile(
     r"cuda|cudnn|miopen|mkldnn|mps|xnnpack|vulkan|quantiz|fbgemm|qint|_test|from_file|manual_seed|set_num_threads|set_grad|save$|_print"
@@ -235,39 +234,28 @@ def _scalar(torch: Any, kind: Type, argument: Argument, index: int, variant: int
     raise KeyError(kind)
 
 
-def main(start: int) -> None:
-    """Audit all overloads from a position on; one line of JSON each, written before the next one may take the process
-    down."""
+def _audited(text: str, skip: int) -> Iterator[Stage | Ended]:
     import torch
 
+    if skip:
+        return
     torch.set_num_threads(1)
-    for position, text in enumerate(map(str, torch._C._jit_get_all_schemas())):
-        name = text.partition("(")[0]
-        if position < start or not name.startswith("aten::") or DANGEROUS.search(name) or has_side_effects(name.partition(".")[0]):
-            continue
-        print(json.dumps({"position": position}), flush=True)
-        finding = audit(torch, parse_schema(text))
-        if finding.ran:
-            declared, truth = finding.lies(finding.schema), finding.lies(corrected(finding.schema))
-            print(json.dumps({"name": finding.schema.full_name, "declared": declared, "corrected": truth}), flush=True)
+    yield Stage(text, ours=False)
+    finding = audit(torch, parse_schema(text))
+    if finding.ran:
+        lies = [finding.lies(finding.schema), finding.lies(corrected(finding.schema))]
+        yield Ended(finding.schema.full_name, "passed", json.dumps(lies))
 
 
 def run_all() -> tuple[list[dict[str, Any]], int]:
-    """What every overload showed, and how many took the process down; each of those costs a new process."""
-    findings: list[dict[str, Any]] = []
-    start = crashes = 0
-    while True:
-        process = subprocess.run([sys.executable, __file__, str(start)], capture_output=True, text=True, check=False)
-        lines = [json.loads(line) for line in process.stdout.splitlines()]
-        findings += [line for line in lines if "name" in line]
-        if process.returncode == 0:
-            return findings, crashes
-        positions = [line["position"] for line in lines if "position" in line]
-        if not positions:
-            raise RuntimeError(process.stderr[-2000:])
-        start = positions[-1] + 1
-        crashes += 1
+    """What every overload that ran showed, and how many took their process down."""
+    import torch
 
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    texts = [str(schema) for schema in torch._C._jit_get_all_schemas()]
+    names = {text: text.partition("(")[0] for text in texts}
+    safe = [t for t, name in names.items() if name.startswith("aten::") and not DANGEROUS.search(name)]
+    chosen = [text for text in safe if not has_side_effects(names[text].partition(".")[0])]
+    ends = list(watched(_audited, chosen, each=400))
+    passed = [(end.program, json.loads(end.said)) for end in ends if end.way == "passed"]
+    findings = [{"name": name, "declared": declared, "corrected": truth} for name, (declared, truth) in passed]
+    return findings, len(ends) - len(findings)

@@ -53,7 +53,7 @@ class Program:
     def call(self, op: str, overload: str, name: str, *arguments: Any) -> str:
         """One line; of an op that gives a list, two, and the name of one item. Raises what torch raises."""
         given = [self.tensors[a] if isinstance(a, str) else a for a in arguments]
-        return self.made(op, name, arguments, getattr(getattr(torch.ops.aten, op), overload or "default")(self.tensors[name], *given))
+        return self.made(op, name, arguments, call_torch(op, overload, self.tensors[name], given))
 
     def made(self, op: str, name: str, arguments: Sequence[Any], found: Any) -> str:
         """The line of a call whose result is known."""
@@ -69,6 +69,13 @@ class Program:
         self.lines.append(f"  {', '.join(f'%{n} : Tensor' for n in names)} = prim::ListUnpack(%l{self.cuts})")
         self.tensors.update(zip(names, found, strict=True))
         return self.rng.choice(names)
+
+
+def call_torch(op: str, overload: str, x: torch.Tensor, given: Sequence[Any]) -> Any:
+    """What torch's op gives; a memory format is a number, as in a program."""
+    if op == "contiguous":
+        return x.contiguous(memory_format=_FORMATS[given[0]])
+    return getattr(getattr(torch.ops.aten, op), overload or "default")(x, *given)
 
 
 def random_tensor(rng: random.Random) -> torch.Tensor:
@@ -156,10 +163,11 @@ class At:
 
 
 Arguments = Callable[[At], Sequence[Any]]
-_VIEWS: Final[dict[str, tuple[int, Arguments]]] = {
-    **dict.fromkeys("alias detach lift_fresh positive ravel squeeze neg numpy_T t conj".split(), (0, lambda at: [])),
-    **dict.fromkeys("atleast_1d atleast_2d atleast_3d view_as_real view_as_complex".split(), (0, lambda at: [])),
-    **dict.fromkeys(("mT", "adjoint"), (2, lambda at: [])),
+_ALONE: Final = "lift data _conj _neg_view mH matrix_H".split()
+ARGUMENTS: Final[dict[str, tuple[int, Arguments]]] = {
+    **dict.fromkeys("alias detach lift_fresh positive ravel squeeze neg numpy_T t conj real imag".split(), (0, lambda at: [])),
+    **dict.fromkeys("atleast_1d atleast_2d atleast_3d view_as_real view_as_complex mT adjoint".split(), (0, lambda at: [])),
+    **dict.fromkeys(_ALONE, (0, lambda at: [])),
     "permute": (0, lambda at: [at.axes(at.rank)]),
     **dict.fromkeys(("transpose.int", "swapdims", "swapaxes"), (1, lambda at: [at.dim, at.below(0, at.rank)])),
     **dict.fromkeys(("movedim.int", "moveaxis.int"), (1, lambda at: [at.dim, at.below(0, at.rank)])),
@@ -171,7 +179,9 @@ _VIEWS: Final[dict[str, tuple[int, Arguments]]] = {
     "unsqueeze": (0, lambda at: [at.below(-at.rank - 1, at.rank + 1)]),
     **dict.fromkeys(("expand", "broadcast_to"), (0, lambda at: [_wider(at)])),
     **dict.fromkeys(("expand_as", "view_as", "reshape_as"), (0, lambda at: [at.rng.choice(list(at.p.tensors))])),
-    "diagonal": (2, lambda at: [at.rng.choice([0, 0, 1, -1, 2, -2]), *at.axes(2)]),
+    "contiguous": (0, lambda at: [at.rng.choice({4: [0, 0, 2], 5: [0, 0, 3]}.get(at.rank, [0]))]),
+    "_reshape_alias": (0, lambda at: [list(at.t.shape), list(at.t.stride())]),
+    "linalg_diagonal": (2, lambda at: []), "diagonal": (2, lambda at: [at.rng.choice([0, 0, 1, -1, 2, -2]), *at.axes(2)]),
     "unfold": (0, lambda at: [at.dim, at.below(1, at.size + 1), at.rng.choice([1, 1, 2, 3])] if at.rank else [0, 1, 1]),
     "as_strided": (0, lambda at: _strided(at)),
     "as_strided.offset": (0, lambda at: [*_strided(at), at.below(0, at.t.storage_offset() + 1)]),
@@ -193,11 +203,12 @@ _VIEWS: Final[dict[str, tuple[int, Arguments]]] = {
 }  # fmt: skip
 """The arguments of each op by its overload, and the least rank that it takes; what else torch refuses is not written."""
 _OFTEN: Final = {
+    **dict.fromkeys((*_ALONE, "_reshape_alias", "linalg_diagonal"), 0),  # of kinds that others are of
     **dict.fromkeys("permute reshape slice.Tensor".split(), 6), "contiguous": 4, "view": 4, "flatten.using_ints": 4, "unsqueeze": 4,
     "expand": 4, "select.int": 4,
-    **dict.fromkeys((kind for kind in _VIEWS if kind[:4] in ("move", "hspl", "vspl", "dspl")), 1),
+    **dict.fromkeys((kind for kind in ARGUMENTS if kind[:4] in ("move", "hspl", "vspl", "dspl")), 1),
 }  # fmt: skip
-_KINDS: Final = [kind for kind in (*_VIEWS, "view.dtype", "real", "imag", "contiguous", "clone", "to") for _ in range(_OFTEN.get(kind, 2))]
+_KINDS: Final = [kind for kind in (*ARGUMENTS, "view.dtype", "clone", "to") for _ in range(_OFTEN.get(kind, 2))]
 
 _WORDS: Final = {
     torch.float32: "Float", torch.float64: "Double", torch.int16: "Short", torch.uint8: "Byte", torch.complex64: "ComplexFloat",
@@ -209,28 +220,47 @@ _FORMATS: Final = (torch.contiguous_format, torch.preserve_format, torch.channel
 def step(p: Program, name: str) -> str | None:
     """One random op; None where it does not suit the tensor."""
     rng, t = p.rng, p.tensors[name]
-    axis = rng.randrange(t.dim()) if t.dim() else 0
-    at = At(p, name, axis, axis - t.dim() if rng.random() < 0.3 and t.dim() else axis)
     kind = rng.choice(_KINDS)
     if kind.startswith("unsafe_") and any(x.is_complex() and storage_of(x) == storage_of(t) for x in p.tensors.values()):
         return None  # whether these copy depends on a mark of the tensor: see test_a_conjugate_is_not_decided
     if (kind == "constant_pad_nd" and t.dtype not in (torch.float32, torch.float64)) or (t.dim() > 5 and kind in ("unsqueeze", "unfold")):
         return None
     try:
-        if kind in ("contiguous", "clone", "to"):
+        if kind in ("clone", "to"):
             return _in_a_format(p, name, kind)
         if kind == "view.dtype":
             if t.is_conj() or t.is_neg():
                 return None
             dtype = rng.choice([torch.uint8, torch.int16, torch.float32, torch.float64, torch.complex64])
             return p.made("view", name, [_CODES[dtype]], t.view(dtype))
-        if kind in ("real", "imag"):
-            return p.made(kind, name, [], getattr(t, kind)) if t.is_complex() else None
-        least, arguments = _VIEWS[kind]
+        least, arguments = ARGUMENTS[kind]
+        if t.dim() < least or (kind in ("real", "imag") and not t.is_complex()):
+            return None
         op, _, overload = kind.partition(".")
-        return p.call(op, "" if kind == "as_strided.offset" else overload, name, *arguments(at)) if t.dim() >= least else None
+        return p.call(op, overload.removeprefix("offset"), name, *arguments(somewhere(p, name)))
     except (RuntimeError, IndexError, ValueError):
         return None
+
+
+def somewhere(p: Program, name: str) -> At:
+    """A random axis of a tensor."""
+    rank = p.tensors[name].dim()
+    axis = p.rng.randrange(rank) if rank else 0
+    return At(p, name, axis, axis - rank if p.rng.random() < 0.3 and rank else axis)
+
+
+def random_call(op: str, x: torch.Tensor, rng: random.Random) -> tuple[str, list[Any]] | None:
+    """An overload of a view op, and arguments besides the tensor; None where it takes no such tensor."""
+    kind = rng.choice([kind for kind in ARGUMENTS if kind.partition(".")[0] == op])
+    least, arguments = ARGUMENTS[kind]
+    if x.dim() < least:
+        return None
+    p = Program(rng, tensors={"x": x, "wider": x.new_empty([2, *x.shape]), "other": torch.empty(x.numel()).reshape(_new_shape(rng, x))})
+    try:
+        given = arguments(somewhere(p, "x"))
+    except (IndexError, ValueError):
+        return None
+    return kind.partition(".")[2].removeprefix("offset"), [p.tensors[each] if isinstance(each, str) else each for each in given]
 
 
 def _wider(at: At) -> list[int]:
@@ -249,10 +279,7 @@ def _strided(at: At) -> list[list[int]]:
 
 def _in_a_format(p: Program, name: str, kind: str) -> str:
     t, rng = p.tensors[name], p.rng
-    code = rng.choice([0, 0, 2] if t.dim() == 4 else [0, 0, 3] if t.dim() == 5 else [0])
-    if kind == "contiguous":
-        return p.made(kind, name, [code], t.contiguous(memory_format=_FORMATS[code]))
-    code = rng.choice([code, 1])
+    code = rng.choice([{4: 2, 5: 3}.get(t.dim(), 0), 0, 1])
     if kind == "clone":
         return p.made(kind, name, [code], t.clone(memory_format=_FORMATS[code]))
     copy, dtype = rng.random() < 0.2, rng.choice([t.dtype, t.dtype, t.dtype if t.is_complex() else torch.float64])

@@ -222,7 +222,7 @@ def _reference(name: str, defaults: Mapping[str, Any]) -> Callable[..., Any]:
     def reference(self: Array, **arguments: Any) -> Any:
         given = {**defaults, **arguments}
         for key, value in given.items():
-            if not (value is None or value.__class__ is int):
+            if not (value is None or value.__class__ is int or key == "other"):  # of another tensor the shape is read
                 given[key] = _plain(value)
         type = array_type(self)
         operand = Operand(self.shape, type.dtype, "cpu", given, name=short, type=type, most_pieces=None)

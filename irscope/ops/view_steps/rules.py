@@ -165,10 +165,8 @@ def _exchange(self: Operand, a: int, b: int) -> Steps:
 @view(
     "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-    kind="exchange",
-    inverse="itself",
-)
+    "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", kind="exchange", inverse="itself",
+)  # fmt: skip
 def _transpose(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
     return _exchange(self, *(self.axis(name) for name in self.given))
@@ -269,11 +267,18 @@ def _target(shape: Sequence[Num], sizes: Sequence[Num]) -> tuple[Num, ...]:
     "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
     kind="regroup", inverse="aten::view_as",
 )  # fmt: skip
-@view("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)", kind="regroup")
+@view(
+    "aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    kind="regroup",
+)  # fmt: skip
 def _view(self: Operand) -> Steps:
     if "dtype" in self.given:
         return _view_of_dtype(self)
-    return (Regroup(_target(self.shape, self.nums("size")), False),)
+    return (Regroup(_asked(self, "size"), False),)
+
+
+def _asked(self: Operand, name: str) -> tuple[Num, ...]:
+    return self.shape_of("other") if "other" in self.given else _target(self.shape, self.nums(name))
 
 
 @view("prims::view_of_dtype")
@@ -284,19 +289,12 @@ def _view_of_dtype(self: Operand) -> Steps:
     return (Retyped(self.dtype),)
 
 
-@view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", kind="regroup", returns="a view or a copy")
+@view(
+    "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", "aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    kind="regroup", returns="a view or a copy",
+)  # fmt: skip
 def _reshape(self: Operand) -> Steps:
-    return (Regroup(_target(self.shape, self.nums("shape")), True),)
-
-
-@view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="regroup")
-def _view_as(self: Operand) -> Steps:
-    return (Regroup(self.shape_of("other"), False),)
-
-
-@view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="regroup", returns="a view or a copy")
-def _reshape_as(self: Operand) -> Steps:
-    return (Regroup(self.shape_of("other"), True),)
+    return (Regroup(_asked(self, "shape"), True),)
 
 
 def _merge(self: Operand, first: int, last: int, *, may_copy: bool) -> Steps:
@@ -331,7 +329,10 @@ def _split_axis(self: Operand, axis: int, parts: Sequence[Num]) -> Steps:
 @view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", kind="regroup")
 def _unflatten(self: Operand) -> Steps:
     axis = self.own_axis("dim")
-    return _split_axis(self, axis, _target(self.shape[axis : axis + 1], self.nums("sizes")))
+    sizes, extent = _target(self.shape[axis : axis + 1], self.nums("sizes")), self.shape[axis]
+    if isinstance(extent, int) and isinstance(product(sizes), int) and product(sizes) != extent:  # though both tensors may be empty
+        raise mismatch(f"dimension {self.given['dim']} of {self} cannot be seen as {_shape_text(sizes)}", rule="view-size")
+    return _split_axis(self, axis, sizes)
 
 
 @view("prims::split_dim")

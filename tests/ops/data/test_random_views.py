@@ -8,8 +8,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from irscope.errors import ArgumentError
 from irscope.ir import INT, TensorType
+from irscope.ops.registry import overloads
 from irscope.ops.traits import INVERSES, LIKE_ANOTHER, MAY_COPY, PUTS_BACK
 from irscope.ops.type_rules import Unknown
 from irscope.ops.view_steps import KINDS, SCHEMAS, lower
@@ -40,81 +39,35 @@ from irscope.ops.view_steps.steps import (
 from tests.ops.oracle import the_op
 
 torch = pytest.importorskip("torch")
+
+from tests.random_programs.view_chains import call_torch, random_call, random_tensor  # noqa: E402
+
 pytestmark = pytest.mark.torch
 
 Arguments = dict[str, Any]
 
 
-def layout(rng: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Extents, and strides with gaps in any order of the axes, at times of a repeated or an empty axis."""
-    shape = tuple(rng.choice([0, 1, 1, 2, 3, 4, 6]) if rng.random() < 0.9 else 1 for _ in range(rng.randint(0, 4)))
-    strides, past = [0] * len(shape), 1
-    for axis in rng.sample(range(len(shape)), len(shape)) if rng.random() < 0.5 else range(len(shape))[::-1]:
-        strides[axis] = past = past * rng.choice([1, 1, 1, 2])
-        past *= max(shape[axis], 1)
-        if rng.random() < 0.05:
-            strides[axis] = 0
-    return shape, tuple(strides)
+def drawn(name: str, rng: random.Random) -> tuple[Any, str, list[Any], Arguments]:
+    """A tensor, an overload of an op, and arguments, also by name; at times one of their numbers is another, which may not fit."""
+    while True:
+        like = random_tensor(rng)
+        made = random_call(name.partition("::")[2], like, rng)
+        if made is None or like.numel() > 1000:
+            continue
+        overload, given = made
+        numbers = [place for place, each in enumerate(given) if each.__class__ is int and name != "aten::contiguous"]
+        if numbers and rng.random() < 0.15:
+            given[rng.choice(numbers)] += rng.choice([-1, 1])
+        names = next(schema.arguments[1:] for schema in overloads(name) if schema.overload == overload)
+        reach = sum((size - 1) * step for size, step in zip(like.shape, like.stride(), strict=True) if size)
+        x = torch.arange(reach + 100.0).as_strided(like.shape, like.stride())
+        return x, overload, given, {argument.name: each for argument, each in zip(names, given, strict=False)}
 
 
-def arguments(op: str, shape: tuple[int, ...], rng: random.Random) -> Arguments:
-    """Arguments that mostly fit, and at times do not."""
-    rank, count = len(shape), prod(shape)
-    wild = rng.random() < 0.15
-
-    def axis(span: int = rank) -> int:
-        return rng.randint(-span - wild, span - 1 + wild) if span else rng.randint(-1, 0)
-
-    def sizes() -> list[int]:
-        parts, left = [], count
-        for part in (2, 3, 2):
-            if left and left % part == 0 and rng.random() < 0.5:
-                parts.append(part)
-                left //= part
-        parts.insert(rng.randint(0, len(parts)), -1 if rng.random() < 0.3 and left else left + wild)
-        return parts
-
-    def extent(dim: int) -> int:
-        return shape[dim] if rank and -rank <= dim < rank else 1
-
-    def some(most: int) -> int:
-        return rng.randint(0 if wild else 1, max(most, 1))
-
-    dim = axis()
-    here = extent(dim)
-    grown = [rng.choice([-1, size if size != 1 else 3 + wild]) for size in shape]
-    other = torch.empty(shape, device="meta") if rng.random() < 0.5 else torch.empty([abs(size) for size in sizes()], device="meta")
-    made: dict[str, Callable[[], Arguments]] = {
-        "transpose swapdims": lambda: {"dim0": dim, "dim1": axis()}, "swapaxes": lambda: {"axis0": dim, "axis1": axis()},
-        "permute": lambda: {"dims": rng.sample(range(rank), rank) if not wild else [axis() for _ in shape]},
-        "movedim": lambda: {"source": [dim], "destination": [axis()]},
-        "squeeze": lambda: rng.choice([{}, {"dim": dim}, {"dim": [dim]}]), "unsqueeze": lambda: {"dim": axis(rank + 1)},
-        "select": lambda: {"dim": dim, "index": rng.randint(-here - wild, max(here - 1, 0) + wild)},
-        "slice": lambda: {"dim": dim, "start": rng.choice([None, 0, 1, -1]), "end": rng.choice([None, 1, 2, -1, 9]), "step": some(2)},
-        "narrow": lambda: {"dim": dim, "start": rng.randint(0, 1), "length": some(here)},
-        "expand": lambda: {"size": [*[2] * rng.randint(0, 1), *grown], "implicit": False},
-        "broadcast_to": lambda: {"size": [*[2] * rng.randint(0, 1), *grown]},
-        "view _unsafe_view": lambda: {"size": sizes()}, "reshape": lambda: {"shape": sizes()},
-        "view_as reshape_as": lambda: {"other": other}, "expand_as": lambda: {"other": torch.empty([2, *shape], device="meta")},
-        "flatten": lambda: {"start_dim": dim, "end_dim": axis()}, "unflatten": lambda: {"dim": dim, "sizes": [some(3), -1]},
-        "diagonal": lambda: {"offset": rng.randint(-2, 2), "dim1": dim, "dim2": axis()},
-        "unfold": lambda: {"dimension": dim, "size": some(here), "step": some(2)},
-        "as_strided": lambda: {"size": [2, some(3)], "stride": [some(2), 1], "storage_offset": rng.choice([None, 0, 1])},
-        "_reshape_alias": lambda: {"size": [1], "stride": [1]}, "chunk": lambda: {"chunks": some(3), "dim": dim},
-        "split": lambda: {"split_size": some(3), "dim": dim}, "unbind": lambda: {"dim": dim},
-        "split_with_sizes": lambda: {"split_sizes": [here - 1, 1 + wild] if here else [0], "dim": dim},
-        "tensor_split": lambda: rng.choice([{"sections": some(3), "dim": dim}, {"indices": [1, -1], "dim": dim}]),
-        "contiguous": lambda: {"memory_format": 2 if rank == 4 and rng.random() < 0.5 else 0},
-    }  # fmt: skip
-    return next((make() for names, make in made.items() if op in names.split()), {})
-
-
-def torch_result(op: str, x: Any, given: Arguments) -> list[Any] | None:
+def torch_result(op: str, overload: str, x: Any, given: list[Any]) -> list[Any] | None:
     """What torch's op gives, None where it refuses."""
-    formats = {0: torch.contiguous_format, 2: torch.channels_last}
-    given = {name: formats[value] if name == "memory_format" else value for name, value in given.items()}
     try:
-        found = getattr(torch.ops.aten, op)(x, **given)
+        found = call_torch(op, overload, x, given)
     except (RuntimeError, IndexError, ValueError, TypeError):
         return None
     return list(found) if isinstance(found, list | tuple) else [found]
@@ -140,10 +93,9 @@ def test_a_view_has_the_layout_that_torch_gives_it(name: str) -> None:
     rng, rule, op = random.Random(name), the_op(name), name.partition("::")[2]
     taken = refused = 0
     for _ in range(250):
-        shape, strides = layout(rng)
-        given = arguments(op, shape, rng)
-        x = torch.arange(4000.0).as_strided(shape, strides)
-        wanted = torch_result(op, x, given)
+        x, overload, positional, given = drawn(name, rng)
+        shape, strides = tuple(x.shape), x.stride()
+        wanted = torch_result(op, overload, x, positional)
         known = {key: typed(value) for key, value in given.items()}
         told = f"{name} of {shape} {strides}: {given}"
         try:
@@ -157,7 +109,7 @@ def test_a_view_has_the_layout_that_torch_gives_it(name: str) -> None:
         assert [(it.shape, it.strides) for it in pieces] == [(tuple(it.shape), it.stride()) for it in wanted or ()], told
         taken += 1
         if 0 not in shape:  # NumPy knows no memory behind an array without elements
-            memory = np.arange(4000, dtype=np.float32)
+            memory = np.arange(x.untyped_storage().nbytes() // 4, dtype=np.float32)
             own = as_strided(memory, shape, [4 * step for step in strides])
             arrays = rule.reference(self=own, **{key: array(value) for key, value in given.items()})
             for seen, its in zip(arrays if isinstance(arrays, list) else [arrays], wanted or (), strict=True):
@@ -195,11 +147,10 @@ def test_the_kind_of_a_view_is_that_of_its_steps(kind: str) -> None:
     for name in sorted(name for name in KINDS if KINDS[name] == kind):
         may_copy = False
         for _ in range(60):
-            shape, _strides = layout(rng)
-            given = arguments(name.partition("::")[2].removeprefix("unsafe_"), shape, rng)
-            found = lower(name, shape, rng.choice(["float32", "complex64"]), "cpu", given)
+            x, _, _, given = drawn(name, rng)
+            found = lower(name, tuple(x.shape), rng.choice(["float32", "complex64"]), "cpu", given)
             steps = [step for each in found or () if not isinstance(each, str) for step in each]
-            assert {step.__class__ for step in steps} <= set(STEPS[kind]), (name, shape, given)
+            assert {step.__class__ for step in steps} <= set(STEPS[kind]), (name, x.shape, given)
             seen.update(step.__class__ for step in steps)
             may_copy |= any(isinstance(step, Dense) or (isinstance(step, Regroup) and step.may_copy) for step in steps)
         assert may_copy == (name in MAY_COPY), name
@@ -212,18 +163,17 @@ def test_an_inverse_leads_back(name: str) -> None:
     view, inverse = (getattr(torch.ops.aten, its.partition("::")[2]) for its in (name, (INVERSES | PUTS_BACK)[name]))
     tried = 0
     for _ in range(250):
-        shape, strides = layout(rng)
-        x, given = torch.arange(30000.0).as_strided(shape, strides), arguments(op, shape, rng)
-        found = torch_result(op, x, given)
+        x, overload, given, _ = drawn(name, rng)
+        found = torch_result(op, overload, x, given)
         if found is None:
             continue
         tried += 1
         if name in PUTS_BACK:
-            back = inverse(x, torch.full_like(found[0], -7), **given)
-            assert (view(back, **given) == -7).all() and (back == -7).sum() == found[0].numel()
+            back = inverse(x, torch.full_like(found[0], -7), *given)
+            assert (view(back, *given) == -7).all() and (back == -7).sum() == found[0].numel()
             assert back.shape == x.shape and (back[back != -7] == x[back != -7]).all()
         else:
-            back = inverse(found[0], *([x] if INVERSES[name] in LIKE_ANOTHER else given.values()))
+            back = inverse(found[0], *([x] if INVERSES[name] in LIKE_ANOTHER else given))
             assert back.shape == x.shape and torch.equal(back, x) and back.data_ptr() == x.data_ptr()
     assert tried > 50
 

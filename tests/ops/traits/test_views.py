@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -39,6 +41,7 @@ from tests.ops.oracle import the_op
 
 torch = pytest.importorskip("torch")
 
+from tests.random_programs.view_chains import call_torch, random_call  # noqa: E402
 
 SPREAD = {"aten::broadcast_to", "aten::expand", "aten::expand_as"}
 
@@ -74,7 +77,7 @@ def test_what_torch_does(name: str) -> None:
             if name in KEEPS_ORDER - SPREAD:
                 assert torch.equal(result.reshape(-1), x.reshape(-1))
     assert tried > 1
-    assert may_copy == (name in VIEWS - ALWAYS_SHARES) or name == "aten::reshape_as"  # of its own shape: never a copy
+    assert may_copy == (name in VIEWS - ALWAYS_SHARES)
     assert same == (name not in ANOTHER_OBJECT | CUTS) or name in ("aten::ravel", "aten::reshape", "aten::reshape_as")
     assert other == (name in MAYBE_ANOTHER_OBJECT)
 
@@ -82,15 +85,11 @@ def test_what_torch_does(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(LOGICAL - CUTS))
 def test_a_logical_view_of_a_copy_shows_the_same(name: str) -> None:
     tried = 0
-    for x, arguments, result in calls(name):
-        copied = call(name, x.clone(memory_format=torch.contiguous_format), *arguments)
+    for x, view, result in calls(name):
+        copied = view(x.clone(memory_format=torch.contiguous_format))
         assert torch.equal(copied, result)
         tried += x.stride() != copied.stride()
     assert tried
-
-
-def call(name: str, *arguments: Any) -> Any:
-    return getattr(torch.ops.aten, name.partition("::")[2])(*arguments)
 
 
 def memory(tensor: Any) -> int:
@@ -107,63 +106,16 @@ def tensors() -> list[Any]:
     ]  # fmt: skip
 
 
-def calls(name: str) -> Iterator[tuple[Any, tuple[Any, ...], Any]]:
-    """Tensors, other arguments, and what the op gives, wherever torch takes them."""
-    torch.manual_seed(0)
-    for x in tensors():
+def calls(name: str) -> Iterator[tuple[Any, Callable[[Any], Any], Any]]:
+    """Tensors, what the op does to one with some arguments, and what it gives of this one, wherever torch takes them."""
+    rng, op = random.Random(name), name.partition("::")[2]
+    for x in [x for x in tensors() for _ in range(12)]:
+        overload, given = random_call(op, x, rng) or ("", None)
         try:
-            for arguments in ARGUMENTS.get(name.partition("::")[2], _alone)(x):
-                yield x, arguments, call(name, x, *arguments)
+            if given is not None:
+                yield x, partial(call_torch, op, overload, given=given), call_torch(op, overload, x, given)
         except (RuntimeError, IndexError):
             continue
-
-
-def _alone(x: Any) -> list[tuple[Any, ...]]:
-    return [()]
-
-
-def _size(x: Any) -> list[int]:
-    return list(x.shape)
-
-
-ARGUMENTS: Mapping[str, Callable[[Any], list[tuple[Any, ...]]]] = {
-    "_reshape_alias": lambda x: [(_size(x), list(x.stride()))],
-    "_unsafe_view": lambda x: [(_size(x),)],
-    "as_strided": lambda x: [(_size(x), list(x.stride()))],
-    "broadcast_to": lambda x: [(_size(x),), ([2, *_size(x)],)],
-    "chunk": lambda x: [(1, 0), (2, 0)],
-    "diagonal": lambda x: [(0, 0, 1), (1, -2, -1)],
-    "dsplit": lambda x: [(1,)],
-    "expand": lambda x: [(_size(x),), ([2, *_size(x)],)],
-    "expand_as": lambda x: [(x,), (x.unsqueeze(0),)],
-    "flatten": lambda x: [(0, -1)],
-    "hsplit": lambda x: [(1,)],
-    "moveaxis": lambda x: [(0, 0), (0, -1)],
-    "movedim": lambda x: [(0, 0), (0, -1)],
-    "narrow": lambda x: [(0, 0, x.shape[0]), (0, 0, 1)],
-    "permute": lambda x: [(list(range(x.dim())),), (list(range(x.dim()))[::-1],)],
-    "reshape": lambda x: [(_size(x),), ([-1],)],
-    "reshape_as": lambda x: [(x,)],
-    "select": lambda x: [(0, 0), (-1, -1)],
-    "slice": lambda x: [(0, 0, 100, 1), (0, 1, 1000, 2)],
-    "split": lambda x: [(1, 0), (100, 0)],
-    "split_with_sizes": lambda x: [([x.shape[0]], 0)],
-    "squeeze": lambda x: [(), (0,)],
-    "swapaxes": lambda x: [(0, 0), (0, -1)],
-    "swapdims": lambda x: [(0, 0), (0, -1)],
-    "tensor_split": lambda x: [(1, 0), (2, 0)],
-    "transpose": lambda x: [(0, 0), (0, -1)],
-    "unbind": lambda x: [(0,)],
-    "unflatten": lambda x: [(0, [-1, 1])],
-    "unfold": lambda x: [(0, 1, 1)],
-    "unsafe_chunk": lambda x: [(1, 0), (2, 0)],
-    "unsafe_split": lambda x: [(1, 0), (100, 0)],
-    "unsafe_split_with_sizes": lambda x: [([x.shape[0]], 0)],
-    "unsqueeze": lambda x: [(0,), (-1,)],
-    "view": lambda x: [(_size(x),), ([-1],)],
-    "view_as": lambda x: [(x,)],
-    "vsplit": lambda x: [(1,)],
-}
 
 
 @pytest.mark.parametrize("name", sorted(name for name in COMMUTES if name.startswith("aten::")))

@@ -6,7 +6,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
+
+import pytest
 
 from irscope.transforms.pipeline import PASSES
 
@@ -30,6 +33,13 @@ def test_a_room_has_few_modules_and_each_is_a_chapter() -> None:
     assert {str(room): count for room, count in rooms.items() if count > MOST_MODULES} == {}
     lines = {str(path.relative_to(PACKAGE)): path.read_text().count("\n") for path in modules}
     assert {name: count for name, count in lines.items() if not LEAST_LINES <= count <= MOST_LINES and name not in SHORT} == {}
+
+
+def test_pytest_goes_into_every_folder_of_tests(request: pytest.FixtureRequest) -> None:
+    """It leaves out folders that are called `build`, and others, without a word."""
+    skipped = request.config.getini("norecursedirs")
+    folders = {path.parent for path in Path(__file__).parent.rglob("test_*.py")}
+    assert not [folder for folder in folders if any(fnmatch(folder.name, name) for name in skipped)]
 
 
 def test_no_module_is_called_like_its_one_function() -> None:

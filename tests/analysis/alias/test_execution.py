@@ -21,6 +21,7 @@ from tests.analysis.alias.eager import run  # noqa: E402
 from tests.analysis.alias.judge import arguments, check_foreseen, check_orders, compared  # noqa: E402
 from tests.random_programs.graphs import FEATURES, random_program  # noqa: E402
 from tests.random_programs.odd_graphs import odd_program  # noqa: E402
+from tests.work import blocks, long  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -39,17 +40,10 @@ def check(seed: int, size: int) -> None:
     check_orders(graph, db, lambda: arguments(program), rng)
 
 
-@pytest.mark.parametrize("first", range(0, 300, 25))
-def test_what_happens_was_foreseen(first: int) -> None:
-    for seed in range(first, first + 25):
-        check(seed, size=4 + seed % 16)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("first", range(1000, 21000, 500))
-def test_what_happens_was_foreseen_in_many_programs(first: int) -> None:
-    for seed in range(first, first + 500):
-        check(seed, size=4 + seed % 30)
+@pytest.mark.parametrize("seeds", [*blocks(0, 12, 25), *long(blocks(1000, 40, 500))], ids=str)
+def test_what_happens_was_foreseen(seeds: range) -> None:
+    for seed in seeds:
+        check(seed, size=4 + seed % (16 if seed < 1000 else 30))
 
 
 def odd_arguments(seed: int) -> list[Any]:
@@ -80,16 +74,10 @@ def check_odd(seed: int, size: int) -> str:
     return "ran in another order" if check_orders(graph, db, lambda: odd_arguments(seed), random.Random(seed)) else "ran"
 
 
-def test_what_odd_programs_do_was_foreseen() -> None:
-    found = Counter(check_odd(seed, size=4 + seed % 14) for seed in range(60))
+@pytest.mark.parametrize("seeds", [range(60), *long(blocks(1000, 20, 500))], ids=str)
+def test_what_odd_programs_do_was_foreseen(seeds: range) -> None:
+    found = Counter(check_odd(seed, size=4 + seed % (14 if seed < 1000 else 26)) for seed in seeds)
     assert found["ran in another order"] > 25
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("first", range(1000, 11000, 500))
-def test_what_many_odd_programs_do_was_foreseen(first: int) -> None:
-    for seed in range(first, first + 500):
-        check_odd(seed, size=4 + seed % 26)
 
 
 @pytest.mark.parametrize("loops", [False, True])

@@ -15,6 +15,7 @@ from irscope.analysis.dependence import dependences  # noqa: E402
 from irscope.ir import Graph, TensorType  # noqa: E402
 from tests.analysis.alias.judge import arguments, check_orders  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
+from tests.work import blocks, long  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -117,19 +118,10 @@ def check_shapes(seed: int, size: int) -> None:
     check_orders(graph, AliasDb(graph), lambda: arguments(program), random.Random(seed), orders=3)
 
 
-def test_any_order_within_the_dependences_computes_the_same() -> None:
-    apart = sum(check_slices(seed) for seed in range(60))
+@pytest.mark.parametrize("seeds", [range(60), *long(blocks(1000, 20, 250))], ids=str)
+def test_any_order_within_the_dependences_computes_the_same(seeds: range) -> None:
+    apart = 0
+    for seed in seeds:
+        apart += check_slices(seed)
+        check_shapes(seed, 16 if seed < 1000 else 20)
     assert apart > 200  # or nothing was told apart
-
-
-def test_random_programs_of_known_shapes_in_other_orders() -> None:
-    for seed in range(40):
-        check_shapes(seed, 16)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("first", range(1000, 6000, 250))
-def test_any_order_within_the_dependences_computes_the_same_in_many_programs(first: int) -> None:
-    for seed in range(first, first + 250):
-        check_slices(seed)
-        check_shapes(seed, 20)

@@ -22,6 +22,7 @@ from irscope.transforms.cleanup.fold import remove_dead_nodes
 from irscope.transforms.fusion import fuse
 from tests.random_programs.edits import EDITS, group_of, random_record
 from tests.random_programs.graphs import random_program
+from tests.work import blocks, long
 
 
 def check_equal(db: AliasDb, rng: random.Random) -> None:
@@ -47,12 +48,12 @@ def check_equal(db: AliasDb, rng: random.Random) -> None:
         assert set(db.alias_set(a)) == set(fresh.alias_set(a))
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
-def test_following_random_edit_scripts_equals_rebuilding(first: int) -> None:
+@pytest.mark.parametrize("seeds", [*blocks(0, 4, 10), *long(blocks(10_000, 4, 500))], ids=str)
+def test_following_random_edit_scripts_equals_rebuilding(seeds: range) -> None:
     followed = 0
-    for seed in range(first, first + 10):
+    for seed in seeds:
         rng = random.Random(seed)
-        db = AliasDb(parse(random_program(seed, size=rng.randint(3, 16)).text), distinct_inputs=seed % 3 == 0)
+        db = AliasDb(parse(random_program(seed, size=rng.randint(3, 16 if seed < 1000 else 20)).text), distinct_inputs=seed % 3 == 0)
         for _ in range(12):
             _, record = random_record(db.graph, rng)
             db, before = db.follow(record), db
@@ -60,18 +61,6 @@ def test_following_random_edit_scripts_equals_rebuilding(first: int) -> None:
                 followed += not db.was_rebuilt
                 check_equal(db, rng)
     assert followed > 40
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("first", range(10_000, 12_000, 500))
-def test_long_random_edit_scripts(first: int) -> None:
-    for seed in range(first, first + 500):
-        rng = random.Random(seed)
-        db = AliasDb(parse(random_program(seed, size=rng.randint(3, 20)).text), distinct_inputs=seed % 3 == 0)
-        for _ in range(12):
-            _, record = random_record(db.graph, rng)
-            db = db.follow(record)
-            check_equal(db, rng)
 
 
 def test_nothing_is_rebuilt_without_containers_and_exchanges() -> None:

@@ -8,6 +8,7 @@ are float64, which makes the run a reference for rounding errors too. bfloat16 i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,8 +19,8 @@ from irscope.ir import Block, Graph, Node, Opaque, TensorData, TensorType, Type,
 from irscope.ir.text.printer import excerpt
 from irscope.ops.registry import by_operands, op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
-from irscope.runtime.arrays import lent_by_torch
-from irscope.runtime.constants import elements, is_a, unpacked
+from irscope.runtime.arrays import lent_by_torch, python_function
+from irscope.runtime.constants import elements, unpacked
 from irscope.runtime.foreign_ops import foreign_function, has_runner
 
 Precision = Literal["float64"] | None
@@ -131,14 +132,16 @@ class _Interpreter:
 
     def _node(self, node: Node) -> None:
         operands = [self.values[value] for value in node.inputs]
-        if node.op in _BY_NODE:
-            found = _BY_NODE[node.op](self, node, operands)
-        elif node.op.startswith(_ASSERTIONS) and node.op != "aten::_assert_async":
+        found: Any
+        if node.op.startswith(_ASSERTIONS) and node.op != "aten::_assert_async":
             found = ()
+        elif (function := _SIMPLER.get(node.op) or python_function(node)) is not None:
+            found = self._run(node, function, operands)
         else:
+            self._check_bits(node)
             found = self._call(node, operands)
         outputs = node.outputs
-        if len(outputs) == 1 and node.op not in ("prim::ListUnpack", "prim::TupleUnpack"):
+        if len(outputs) == 1:
             self.assign(outputs, [self._result(found, outputs[0].type)])
         elif outputs:
             if len(found) != len(outputs):
@@ -146,6 +149,8 @@ class _Interpreter:
             self.assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
 
     def _result(self, found: Any, declared: Type) -> Any:
+        if hasattr(found, "detach"):  # an attribute of a script's object
+            found = _array_of(found)
         if isinstance(found, np.generic):
             found = np.asarray(found) if isinstance(declared, TensorType) else found.item()
         if self.double and isinstance(found, list | tuple) and type(found) is not list:
@@ -161,94 +166,51 @@ class _Interpreter:
         op, schema = op_of(called), schema_of(called)
         if op is None or op.reference is None:
             return self._elsewhere(node, operands)
-        try:
-            if schema is None or schema.is_vararg:
-                return op.reference(*operands)
-            named: dict[str, Any] = {}
-            for index, argument in enumerate(schema.arguments):
-                operand = operands[index] if index < len(operands) else argument.default
-                if self.double and argument.name in ("dtype", "out_dtype") and schema.full_name != _BITS:
-                    operand = _WIDE_CODES.get(operand, operand)
-                named[argument.name] = operand
-            return op.reference(**named)
-        except IrscopeError as error:
-            raise self._error(node, error.what, error.hint) from error
-        except Exception as error:
-            raise self._error(node, f"{node.op} failed: {str(error) or type(error).__name__}") from error
+        if schema is None or schema.is_vararg:
+            return self._run(node, op.reference, operands)
+        named: dict[str, Any] = {}
+        for index, argument in enumerate(schema.arguments):
+            operand = operands[index] if index < len(operands) else argument.default
+            if self.double and argument.name in ("dtype", "out_dtype") and schema.full_name != _BITS:
+                operand = _WIDE_CODES.get(operand, operand)
+            named[argument.name] = operand
+        return self._run(node, partial(op.reference, **named), ())
 
     def _elsewhere(self, node: Node, operands: list[Any]) -> Any:
         """Runs an op without a NumPy reference by its own library, or by torch where it is installed."""
         function = foreign_function(node) or lent_by_torch(node, double=self.double)
         if function is None:
             raise self._error(node, f"there is no NumPy reference for {node.op}", "pip install torch, which has the op")
+        return self._run(node, function, operands)
+
+    def _run(self, node: Node, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+        """Calls what computes a node. Raises RunError with its place."""
         try:
             return function(*operands)
-        except IrscopeError:
-            raise
+        except IrscopeError as error:
+            raise self._error(node, error.what, error.hint) from error
         except Exception as error:
             raise self._error(node, f"{node.op} failed: {str(error) or type(error).__name__}") from error
 
-    def view(self, node: Node, operands: list[Any]) -> Any:
-        """Computes `aten::view`; as another element type, of the bits that the program's own type has."""
-        schema, declared = schema_of(node), node.inputs[0].type
-        if schema is not None and schema.full_name == _BITS and isinstance(declared, TensorType) and declared.dtype is not None:
-            if declared.dtype == "bfloat16":
-                raise self._error(node, "the bits of bfloat16 elements are not known: they are computed in float32")
-            if self.double and declared.dtype in FLOAT_DTYPES | {"complex64", "complex128"}:
-                raise self._error(node, "it reads the bits of floats, which float64 has otherwise")
-        return self._call(node, operands)
+    def _check_bits(self, node: Node) -> None:
+        """Refuses a view as another element type where its bits are not those of the program's own type."""
+        schema, declared = schema_of(node), node.inputs[0].type if node.inputs else None
+        if schema is None or schema.full_name != _BITS or not isinstance(declared, TensorType):
+            return
+        if declared.dtype == "bfloat16":
+            raise self._error(node, "the bits of bfloat16 elements are not known: they are computed in float32")
+        if self.double and declared.dtype in FLOAT_DTYPES | {"complex64", "complex128"}:
+            raise self._error(node, "it reads the bits of floats, which float64 has otherwise")
 
     def _error(self, node: Node, what: str, hint: str = "") -> RunError:
         return RunError(what, where=excerpt(self.graph, {node: "here"}), hint=hint)
 
-    def raise_exception(self, node: Node, operands: list[Any]) -> Any:
-        """Raises the error of the program's own `raise`."""
-        kind = str(operands[1]).rpartition(".")[2] if len(operands) > 1 and operands[1] else "Exception"
-        raise self._error(node, f"the program raises {kind}: {operands[0]}")
 
-    def is_instance(self, node: Node, operands: list[Any]) -> bool:
-        """Computes `prim::isinstance`, by the types in its attribute."""
-        wanted = node.attrs.get("types", ())
-        return any(is_a(operands[0], type) for type in (wanted if isinstance(wanted, tuple) else (wanted,)))
-
-
-def _nothing(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
-    return ()
-
-
-def _print(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
-    print(*operands)
-
-
-def _first(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
-    return operands[0]
-
-
-def _tuple_slice(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
-    return operands[0][node.attrs["beg"] : node.attrs["end"]]
-
-
-def _uninitialized(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
-    return None if len(node.outputs) == 1 else (None,) * len(node.outputs)
-
-
-_BY_NODE: Final[Mapping[str, Any]] = {
-    "prim::RaiseException": _Interpreter.raise_exception,
-    "prim::isinstance": _Interpreter.is_instance,
-    "prim::Print": _print,
-    "prim::Uninitialized": _uninitialized,
-    "prim::TupleSlice": _tuple_slice,
-    "aten::view": _Interpreter.view,
-    "aten::warn": _nothing,
-    "aten::wait": _first,
-    "aten::is_grad_enabled": lambda interpreter, node, operands: False,
-    "aten::requires_grad_": _first,
-    "aten::set_grad_enabled": _nothing,
-    "prim::TimePoint": lambda interpreter, node, operands: 0,
-    "prim::data": _first,
-}
-
-
+_SIMPLER: Final[Mapping[str, Callable[..., Any]]] = {
+    "aten::is_grad_enabled": lambda: False, "aten::set_grad_enabled": lambda *rest: (), "aten::requires_grad_": lambda x, *rest: x,
+    "aten::wait": lambda x: x, "aten::warn": lambda *rest: (), "prim::data": lambda x: x,
+}  # fmt: skip
+"""Ops that do less here: nothing has a gradient, nothing is asynchronous, and what runs for comparison warns of nothing."""
 _BITS: Final = "aten::view.dtype"
 _ASSERTIONS: Final = ("aten::_assert", "aten::sym_constrain_range", "aten::_functional_assert")
 """Ops that check assumptions of the exporting compiler, such as element types, which float64 mode changes on purpose."""

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, Literal, Protocol
 
 from irscope._base.nested import leaves
@@ -120,19 +121,19 @@ def are_torchs(values: Sequence[object]) -> bool:
 def python_function(node: Node) -> Callable[..., Any] | None:
     """Returns the function that runs such a node on its operands; None for every other node."""
     match node.op:
-        case "prim::ListConstruct":
-            return lambda *items: list(items)
-        case "prim::TupleConstruct":
-            return lambda *items: items
-        case "prim::DictConstruct":
-            return lambda *items: dict(zip(items[::2], items[1::2], strict=True))
-        case "prim::ListUnpack" | "prim::TupleUnpack" | "prim::ConstantChunk":
-            return partial(_unpack, len(node.outputs)) if node.op != "prim::ConstantChunk" else partial(_chunk, node)
+        case "prim::ListUnpack" | "prim::TupleUnpack":
+            return partial(_unpack, len(node.outputs))
+        case "prim::ConstantChunk":
+            return partial(_chunk, node)
+        case "prim::TupleSlice":
+            return itemgetter(slice(node.attrs["beg"], node.attrs["end"]))
         case "aten::__is__" | "aten::__isnot__" if any(isinstance(value.type, TensorType) for value in node.inputs):
             wanted = node.op == "aten::__is__"
             return lambda a, b: (a is b) == wanted
-        case "prim::Uninitialized" | "prim::TimePoint":
-            return lambda: None
+        case "prim::Uninitialized":
+            return lambda: None if len(node.outputs) == 1 else (None,) * len(node.outputs)
+        case "prim::TimePoint":
+            return lambda: 0
         case "prim::Print":
             return lambda *items: print(*items)
         case "prim::RaiseException":

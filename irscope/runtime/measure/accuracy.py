@@ -16,6 +16,7 @@ from irscope.errors import IrscopeError
 from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import schema_of
+from irscope.ops.traits import PACKS
 from irscope.runtime.arrays import (
     TorchLibrary,
     is_foreign,
@@ -90,7 +91,7 @@ class _InDouble(TorchLibrary):
 
     def function(self, node: Node) -> Callable[..., Any]:
         function = super().function(node)
-        if python_function(node) is not None:  # containers keep the identity of what they hold
+        if node.op in PACKS or python_function(node) is not None:  # containers keep the identity of what they hold
             return function
         return lambda *operands: _widen(function(*map(_widen, operands)))
 

@@ -12,7 +12,7 @@ import irscope as irs
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.program.executable import compile_graph
-from tests.runtime.program.small_program import OUTER, TEXT, Kept, fused, given, still_works, truth
+from tests.runtime.program.small_program import OUTER, Kept, fused, given, still_works, truth
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 
@@ -24,6 +24,8 @@ BAD: dict[str, Callable[[Any, Any], tuple[Any, ...]]] = {
     "not contiguous": lambda x, y: (x.repeat(2, 1)[:, ::2], y),
     "a list": lambda x, y: (x.tolist(), y),
     "a string": lambda x, y: ("x", y),
+    "a number": lambda x, y: (1.0, y),
+    "nothing": lambda x, y: (x, None),
     "too few": lambda x, y: (x,),
     "too many": lambda x, y: (x, y, y),
 }
@@ -39,8 +41,7 @@ def test_wrong_arguments_are_refused_with_both_types(bad: Callable[[Any, Any], t
         told = str(error)
     else:
         pytest.fail("it was taken")
-    assert "hint" in told
-    assert "Float(6, 6" in told or "takes 2 arguments" in told or "%x" in told
+    assert ("load it again" in told and "Float(6, 6" in told) or ("takes 2 arguments" in told and "%x : Float" in told)
     assert kept.none()
     still_works(run)
 
@@ -52,15 +53,6 @@ def test_a_tensor_on_another_device_is_refused_or_run_there() -> None:
     with pytest.raises(IrscopeError):
         run(torch.empty((6, 6), device="meta"), torch.empty((6, 6)))
     still_works(run)
-
-
-@pytest.mark.parametrize("shift", [1, 2, 3])
-def test_misaligned_arguments_are_right(shift: int) -> None:
-    run = compile_graph(irs.fuse(irs.parse(TEXT)))
-    x, y = given()
-    shifted = np.frombuffer(b"\0" * shift + x.tobytes(), np.float32, 36, shift).reshape(6, 6)
-    assert shifted.ctypes.data % 4
-    np.testing.assert_allclose(run(shifted, y), truth(x, y), rtol=1e-5, atol=1e-6)
 
 
 def test_nan_and_infinity_pass_through() -> None:

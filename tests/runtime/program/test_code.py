@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -375,24 +374,3 @@ def test_a_long_program_becomes_several_functions() -> None:
     assert slots[code.outputs[0]].tolist() == [-1.0, -1.0]
     assert code.path == [(0, 2000), (2000, 4000), (4000, 4501)]
     assert times == list(range(4502)), "a stamp at the start, and one after each instruction"
-
-
-def test_many_threads_with_two_layouts_each_get_their_own_results() -> None:
-    run, wanted, wrong = compiled(TWO), compiled(TWO), list[str]()
-    layouts = [(square(3), square(3, 1)), (square(6), square(6, 1))]
-    right = [wanted(*layout) for layout in layouts]
-
-    def work(number: int) -> None:
-        for turn in range(60):
-            chosen = (number + turn // 7) % 2
-            try:
-                same(run(*layouts[chosen]), right[chosen])
-            except Exception as error:
-                wrong.append(repr(error))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong, wrong[0]

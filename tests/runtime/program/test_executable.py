@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import numpy as np
@@ -71,15 +70,6 @@ def test_numpy_in_numpy_out():
     assert len(run.kernels) == 1, "known types are compiled before the first run"
 
 
-def test_torch_in_torch_out():
-    torch = pytest.importorskip("torch")
-    x, y = arrays((4, 5), (4, 5))
-    run = fused(CHAIN, x, y)
-    result = run(torch.from_numpy(x), y)
-    assert isinstance(result, torch.Tensor)
-    np.testing.assert_allclose(result.numpy(), chain(x, y), rtol=1e-6)
-
-
 def test_the_reference_device_is_the_interpreter():
     x, y = arrays((4, 5), (4, 5))
     graph = irs.load(CHAIN, x, y)
@@ -101,35 +91,6 @@ def test_unknown_types_are_compiled_when_they_come():
         x, y = arrays(shape, shape)
         np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
     assert len(run.kernels) == 1, "these shapes are one kernel"
-
-
-@pytest.mark.parametrize("layout", ["transposed", "strided", "broadcast", "reversed", "unaligned"])
-def test_any_layout_of_an_argument(layout: str):
-    x, y = arrays((6, 6), (6, 6))
-    if layout == "transposed":
-        x = x.T
-    elif layout == "strided":
-        x, y = x[::2, ::3], y[::2, ::3]
-    elif layout == "broadcast":
-        x = np.broadcast_to(x[0], (6, 6))
-    elif layout == "reversed":
-        x = x[::-1]
-    else:
-        x = np.frombuffer(b"\0" + x.tobytes(), np.float32, 36, 1).reshape(6, 6)
-    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
-    np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
-
-
-@pytest.mark.torch
-def test_a_tensor_that_lies_negated_in_memory():
-    torch = pytest.importorskip("torch")
-    values = torch.tensor([1 + 2j, 3 - 4j])
-    x = values.conj().imag
-    assert x.is_neg()
-    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
-    plain = torch.tensor([-2.0, 4.0])
-    assert torch.allclose(run(plain, plain), torch.tanh(plain.relu() * plain))
-    assert torch.allclose(run(x, x), torch.tanh(plain.relu() * plain))
 
 
 @pytest.mark.torch
@@ -192,25 +153,6 @@ def test_runs_without_gradients():
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
-
-
-def test_the_wrong_number_of_arguments_names_the_inputs():
-    run = compile_graph(irs.parse(CHAIN))
-    with pytest.raises(ArgumentError, match="takes 2 arguments and got 1") as caught:
-        run(np.zeros(2, np.float32))
-    assert "%x : Tensor, %y : Tensor" in caught.value.where
-
-
-_WRONG = [np.zeros((4, 5)), np.zeros((5, 4), "f4"), np.zeros(4, "f4"), np.zeros((5, 4), "f4").T, 1.0]
-
-
-@pytest.mark.parametrize("wrong", _WRONG)
-def test_an_argument_of_another_type_names_input_expected_and_given(wrong: object):
-    x, y = arrays((4, 5), (4, 5))
-    run = fused(CHAIN, x, y)
-    with pytest.raises(ArgumentError, match=r"%y is .*, and the program was loaded for Float\(4, 5") as caught:
-        run(x, wrong)
-    assert "load it again" in caught.value.hint
 
 
 def test_equal_symbols_want_equal_extents():
@@ -283,26 +225,6 @@ def test_a_group_that_no_kernel_can_run_falls_back_with_a_remark():
     assert run.kernels == ()
     with pytest.raises(UnknownName, match="one by one"):
         run.source()
-
-
-def test_many_threads_at_once():
-    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
-    failures: list[BaseException] = []
-
-    def work(seed: int) -> None:
-        try:
-            for shape in ((8, 8), (64,), (3, 4, 5)):
-                x, y = np.random.default_rng(seed).uniform(-1, 1, (2, *shape)).astype(np.float32)
-                np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-5, atol=1e-6)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
 
 
 def test_an_unknown_op_fails_when_it_runs():

@@ -75,6 +75,7 @@ TENSORS: dict[str, Callable[[Any], Any]] = {
     "parameter": lambda x: torch.nn.Parameter(x.clone()),
     "subclass": lambda x: x.clone().as_subclass(Named),
     "other sign": lambda x: torch._neg_view(x),
+    "zeros without memory": lambda x: torch._efficientzerotensor(x.shape),
     "one row": lambda x: x[:1].expand(SHAPE),
     "overlapping rows": lambda x: x.reshape(-1)[:10].as_strided(SHAPE, (1, 1)),
     "turned": lambda x: x.t().contiguous().t(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -75,21 +75,16 @@ def test_the_pool_is_bounded_and_can_be_emptied() -> None:
 
 
 def test_many_threads_take_and_give_back() -> None:
-    pool, wrong = BufferPool(), []
+    pool = BufferPool()
 
     def work(mark: int) -> None:
         for size in range(1, 200):
             array = pool.empty((size,), "int64")
             array[:] = mark
-            if not (array == mark).all():
-                wrong.append(mark)
+            assert (array == mark).all()
 
-    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(6) as pool_of_threads:
+        list(pool_of_threads.map(work, range(6)))
 
 
 def test_when_memory_is_short_free_blocks_of_other_sizes_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -86,64 +85,6 @@ def test_later_devices_find_the_code_on_disk(store: ObjectStore) -> None:
     again = CpuDevice(store=store).prepare(plan)
     assert [first.kernels[0].from_disk, again.kernels[0].from_disk] == [False, True]
     np.testing.assert_array_equal(run(first, plan, [values])[0], run(again, plan, [values])[0])
-
-
-@pytest.mark.parametrize("damage", ["truncated", "altered"])
-def test_damaged_code_is_rebuilt(store: ObjectStore, damage: str) -> None:
-    values = np.linspace(-2, 2, 50, dtype=np.float32).reshape(1, 50)
-    plan = plan_of([call("tanh", X)], [values], ["float32"], values.shape)
-    want = run(CpuDevice(store=store).prepare(plan), plan, [values])[0]
-    files = {path: path.read_bytes() for path in store.directory.iterdir() if path.suffix in (".o", ".aux")}
-    assert len(files) == 1
-    for path, data in files.items():
-        path.write_bytes(data[:-100] if damage == "truncated" else data[:200] + bytes(8) + data[208:])
-    rebuilt = CpuDevice(store=store).prepare(plan)
-    assert not rebuilt.kernels[0].from_disk
-    np.testing.assert_array_equal(run(rebuilt, plan, [values])[0], want)
-    assert {path: path.read_bytes() for path in files} == files, "they are as the compiler made them"
-
-
-PROCESS = """
-import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
-import numpy as np
-from irscope.ops.expr.expression import call, input_element
-from irscope.runtime.device.kernel_cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
-from tests.codegen.kernels import run
-from tests.codegen.kernels import plan_of
-device = CpuDevice(store=ObjectStore(Path(sys.argv[1])), threads=1)
-x = input_element(0, "float32")
-values = np.linspace(-3, 3, 70, dtype=np.float32).reshape(2, 35)
-def work(_):
-    for number in range(6):
-        plan = plan_of([call("abs", x) * float(number)], [values], ["float32"], values.shape)
-        (found,) = run(device.prepare(plan), plan, [values])
-        assert (found == np.abs(values) * np.float32(number)).all()
-with ThreadPoolExecutor(8) as pool:
-    list(pool.map(work, range(8)))
-print(device.cache_counts.misses)
-"""
-
-
-def test_threads_and_processes_share_one_directory(tmp_path: Path) -> None:
-    root = str(Path(__file__).parents[3])
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROCESS, str(tmp_path / "cpu")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root
-        )
-        for _ in range(2)
-    ]
-    for process in processes:
-        output, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-        assert output.strip() == "6", "each kernel is made once in a process"
-    names = [path.name for path in (tmp_path / "cpu").iterdir()]
-    assert len([name for name in names if name.endswith(".o")]) == 6
-    assert not [name for name in names if name.startswith(".new-")]
 
 
 def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, store: ObjectStore) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import struct
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,21 +107,17 @@ def test_a_launch_outlives_the_device_and_the_plan(device: CpuDevice) -> None:
 
 def test_many_threads_call_one_launch(device: CpuDevice) -> None:
     size = 400_000  # long enough to let the others run
-    launch, wrong = launched(device, size), []
+    launch = launched(device, size)
 
     def work(number: float) -> None:
         product, filled, x = arrays(size)
         for _ in range(5):
             launch([product.ctypes.data, filled.ctypes.data], [x.ctypes.data, number, int(number)])
-            if not (np.array_equal(product, x * number) and (filled == int(number)).all()):
-                wrong.append(number)
+            np.testing.assert_array_equal(product, x * number)
+            assert (filled == int(number)).all()
 
-    threads = [threading.Thread(target=work, args=(float(number),)) for number in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as pool_of_threads:
+        list(pool_of_threads.map(work, (1.0, 2.0, 3.0, 4.0)))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.ops.expr.expression import call, input_element
 from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
-from irscope.runtime.device.protocol import device, devices
+from irscope.runtime.device.protocol import devices
 from tests.codegen.kernels import plan_of, run
 
 
@@ -29,11 +29,6 @@ def test_available_devices_agree_on_the_processor() -> None:
     results = [run(each.prepare(plan), plan, [values])[0] for each in devices() if each.name != "cuda" and each.availability()]
     for result in results:
         np.testing.assert_allclose(result, 1 / (1 + np.exp(-values)), rtol=1e-6)
-
-
-def test_a_device_that_there_is_not() -> None:
-    with pytest.raises(DeviceUnavailable, match="no device 'tpu'"):
-        device("tpu")
 
 
 def test_without_cupy_the_text_is_still_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from irscope.runtime.profile import measuring
 from irscope.runtime.profile.costs import TensorFacts
 from irscope.runtime.profile.measuring import is_larger, measure_program, sure_order
 from irscope.runtime.profile.profile_result import Profile
 from irscope.runtime.profile.readings import BY
+from irscope.runtime.profile.way import Way
 from irscope.runtime.timer import Spread
 
 torch = pytest.importorskip("torch")
@@ -148,60 +150,37 @@ def test_what_a_program_writes_is_put_back() -> None:
     assert torch.equal(x, torch.ones(8))
 
 
-def test_a_ctrl_c_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    from irscope.runtime.profile import measuring
+@pytest.mark.parametrize(("at", "ways", "turns"), [
+    ("the seventh turn", ["op by op", "fused"], 3), ("a fused turn", ["op by op"], 1), ("compiling the fused program", ["op by op"], 1),
+])  # fmt: skip
+def test_a_ctrl_c_keeps_what_was_measured(at: str, ways: list[str], turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
 
-    turns = 0
-
-    def turn(*given: Any) -> None:
-        nonlocal turns
-        turns += 1
-        if turns > 6:
+    def turn(run: Any, way: Way, *given: Any) -> None:
+        seen.append(way.label)
+        if (at, way.label) == ("a fused turn", "fused") or len(seen) > 6:
             raise KeyboardInterrupt
-        plain(*given)
+        plain_turn(run, way, *given)
 
-    plain = measuring._Run._turn
+    def of(label: Any, *given: Any, alone: bool) -> Way:
+        if (at, label) == ("compiling the fused program", "fused"):
+            raise KeyboardInterrupt
+        return plain_of(label, *given, alone=alone)
+
+    plain_turn, plain_of = measuring._Run._turn, Way.of
     monkeypatch.setattr(measuring._Run, "_turn", turn)
-    p = irs.profile(chain, torch.from_numpy(X), seconds=60)
-    assert p.is_interrupted and p.measured.turns == 3
-    assert "Interrupted" in p.caption() and len(p.top(3)) == 3
-
-
-def test_a_ctrl_c_before_the_fused_program_has_run_keeps_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    from irscope.runtime.profile import measuring
-
-    def turn(run: Any, way: Any, *given: Any) -> None:
-        if way.label == "fused":
-            raise KeyboardInterrupt
-        plain(run, way, *given)
-
-    plain = measuring._Run._turn
-    monkeypatch.setattr(measuring._Run, "_turn", turn)
-    p = irs.profile(chain, torch.from_numpy(X), seconds=60)
-    assert p.is_interrupted and list(p.ways) == ["op by op"]
-    assert len(p.top(3)) == 3 and repr(p) and p.remarks is not None and not len(p.table(by="group"))
-
-
-def test_a_ctrl_c_while_the_fused_program_is_compiled_keeps_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    from irscope.runtime.profile.way import Way
-
-    def of(label: str, *given: Any, alone: bool) -> Way:
-        if label == "fused":
-            raise KeyboardInterrupt
-        return plain(label, *given, alone=alone)  # type: ignore[arg-type]
-
-    plain = Way.of
     monkeypatch.setattr(Way, "of", of)
     p = irs.profile(chain, torch.from_numpy(X), seconds=60)
-    assert p.is_interrupted and list(p.ways) == ["op by op"] and p.measured.turns == 1
-    assert len(p.top(3)) == 3 and "Interrupted" in p.caption() and repr(p) and p.remarks is not None
+    assert p.is_interrupted and list(p.ways) == ways and p.measured.turns == turns
+    assert "Interrupted" in p.caption() and len(p.top(3)) == 3 and repr(p) and p.remarks is not None
+    assert len(p.table(by="group")) == len(ways) - 1
 
 
 def test_a_ctrl_c_before_the_first_turn_is_over_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def turn(*given: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("irscope.runtime.profile.measuring._Run._turn", turn)
+    monkeypatch.setattr(measuring._Run, "_turn", turn)
     with pytest.raises(KeyboardInterrupt):
         irs.profile(chain, torch.from_numpy(X), seconds=60)
 

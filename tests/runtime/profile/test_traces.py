@@ -145,13 +145,6 @@ def test_a_hostile_event_is_left_out_or_harmless(event: Any) -> None:
     assert repr(reading) and reading.table() is not None
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"traceEvents": ' + "[" * 100_000, '{"traceEvents": [' + "1" * 5000 + "]}"])
-def test_a_hostile_file_is_refused(text: str, tmp_path: Path) -> None:
-    (tmp_path / "t.json").write_text(text)
-    with pytest.raises(LoadError):
-        irs.profile.read(tmp_path / "t.json", irs.load(Model(), X))
-
-
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "t.json")
     with pytest.raises(LoadError, match="regular file"):
@@ -196,7 +189,9 @@ def test_events_that_the_graph_does_not_have_are_reported(tmp_path: Path) -> Non
     assert dict(reading.unmatched)["aten::sort"] == 2 and "aten::sort" in repr(reading)
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", '{"traceEvents": 3}', "\x00"])
+@pytest.mark.parametrize("text", [
+    "", "[1, 2]", '{"traceEvents": 3}', "\x00", "[" * 100_000, '{"traceEvents": ' + "[" * 100_000, '{"traceEvents": [' + "1" * 5000 + "]}",
+])  # fmt: skip
 def test_what_is_not_a_trace_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(text)

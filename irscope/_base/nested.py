@@ -1,16 +1,13 @@
-"""Nested values and calls without the Python stack, and the memory of the tensors in them as ranges of addresses."""
+"""Nested values and calls, and the memory of the tensors in them as ranges of addresses.
+
+A program may be nested a hundred thousand deep, so what walks one does without the Python stack; values are not (`map_leaves`)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-
-__all__ = []
-
-
-# Nested values, and nested calls, without the Python stack: a program may be nested a hundred thousand deep.
 
 
 def leaves(nested: Any) -> Iterator[Any]:
@@ -28,6 +25,19 @@ def leaves(nested: Any) -> Iterator[Any]:
             stack.extend(reversed(item.values()))
         else:
             yield item
+
+
+def map_leaves(change: Callable[[Any], Any], nested: Any) -> Any:
+    """The same containers, new ones, with each leaf changed.
+
+    >>> map_leaves(str, [1, {"a": (2, [3])}])
+    ['1', {'a': ('2', ['3'])}]
+    """
+    if isinstance(nested, list | tuple):
+        return getattr(nested, "_make", type(nested))([map_leaves(change, item) for item in nested])
+    if isinstance(nested, dict):
+        return {key: map_leaves(change, item) for key, item in nested.items()}
+    return change(nested)
 
 
 def leaves_by_path(nested: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:

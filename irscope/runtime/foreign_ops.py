@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.nested import map_leaves
 from irscope.ir import Node
 
 Function = Callable[..., Any]
@@ -47,18 +48,17 @@ def on_torch(function: Function, torch: Any, device: str) -> Function:
     """Wraps a function of arrays as a function of tensors."""
 
     def run(*operands: Any) -> Any:
-        found = function(*map(array_of, operands))
-        return tensor_of(found, torch, device)
+        return tensor_of(function(*array_of(operands)), torch, device)
 
     return run
 
 
 def array_of(value: Any) -> Any:
     """Returns a tensor as an array on the same memory, also inside containers."""
-    if isinstance(value, list | tuple):
-        return type(value)(map(array_of, value))
-    if isinstance(value, dict):
-        return {key: array_of(item) for key, item in value.items()}
+    return map_leaves(_array_of, value)
+
+
+def _array_of(value: Any) -> Any:
     if not hasattr(value, "detach"):
         return value
     value = value.detach().cpu()
@@ -89,8 +89,11 @@ def plainly_typed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def tensor_of(value: Any, torch: Any, device: str) -> Any:
-    if isinstance(value, list | tuple):
-        return type(value)([tensor_of(item, torch, device) for item in value])
+    """Returns an array as a tensor, on the same memory if it can be, also inside containers."""
+    return map_leaves(lambda leaf: _tensor_of(leaf, torch, device), value)
+
+
+def _tensor_of(value: Any, torch: Any, device: str) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     bits = SMALL_FLOATS.get(str(value.dtype))

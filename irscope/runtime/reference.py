@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from irscope._base.nested import Call, run
+from irscope._base.nested import Call, map_leaves, run
 from irscope.errors import IrscopeError, RunError
 from irscope.ir import Block, Graph, Node, Opaque, TensorData, TensorType, Type, Value, check_count, constant_value
 from irscope.ir.text.printer import excerpt
@@ -63,12 +63,9 @@ class _Interpreter:
 
     def taken(self, argument: Any) -> Any:
         """Returns an argument or constant as the interpreter holds it: arrays for tensors, and new containers."""
-        if isinstance(argument, list):
-            return [self.taken(item) for item in argument]
-        if isinstance(argument, tuple):
-            return tuple(self.taken(item) for item in argument)
-        if isinstance(argument, dict):
-            return {self.taken(key): self.taken(item) for key, item in argument.items()}
+        return map_leaves(self._taken_leaf, argument)
+
+    def _taken_leaf(self, argument: Any) -> Any:
         if isinstance(argument, TensorData):
             return self._floats(_constant_array(argument).copy())
         if isinstance(argument, np.ndarray):

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.nested import leaves
+from irscope._base.nested import leaves, map_leaves
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType
 from irscope.runtime.arrays.library import is_torch_tensor
@@ -148,14 +148,10 @@ def return_arrays(results: Sequence[Any], arguments: Sequence[Any], kept: Iterab
     if not isinstance(first, jax.Array):
         return tuple(results)
     others = [leaf for leaf in leaves([list(arguments), list(kept)]) if isinstance(leaf, np.ndarray)]
-    return tuple(_to_jax(result, others, jax) for result in results)
+    return tuple(map_leaves(lambda result: _to_jax(result, others, jax), list(results)))
 
 
 def _to_jax(result: Any, others: Sequence[np.ndarray[Any, Any]], jax: Any) -> Any:
-    if isinstance(result, list | tuple):
-        return type(result)(_to_jax(item, others, jax) for item in result)
-    if isinstance(result, dict):
-        return {key: _to_jax(item, others, jax) for key, item in result.items()}
     if not isinstance(result, np.ndarray):
         return result
     plain = result.flags.c_contiguous and result.flags.writeable and result.size and result.dtype.kind in "biufc"
@@ -215,7 +211,8 @@ def arrays_of(results: Sequence[Any], arguments: Sequence[Any], types: Sequence[
     first = next((leaf for leaf in leaves(arguments) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")), None)
     if jax is None or not isinstance(first, jax.Array):
         return tuple(arrays)
-    return tuple(_as_jax(array, jax) for array in arrays)
+    # copies: torch's memory may be an argument's, and JAX's arrays are immutable
+    return map_leaves(lambda value: jax.numpy.array(value) if isinstance(value, np.ndarray) else value, arrays)  # type: ignore[no-any-return]
 
 
 def rounded(results: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:
@@ -232,12 +229,3 @@ def _rounded(result: Any, type: object) -> Any:
     except ImportError:
         return result
     return result.astype(getattr(ml_dtypes, wanted))
-
-
-def _as_jax(value: Any, jax: Any) -> Any:
-    """Returns a JAX copy of an array: torch's memory may be an argument's, and JAX's arrays are immutable."""
-    if isinstance(value, list | tuple):
-        return type(value)(_as_jax(item, jax) for item in value)
-    if isinstance(value, dict):
-        return {key: _as_jax(item, jax) for key, item in value.items()}
-    return jax.numpy.array(value) if isinstance(value, np.ndarray) else value

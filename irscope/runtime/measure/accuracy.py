@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.nested import leaves
+from irscope._base.nested import leaves, map_leaves
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import IrscopeError
@@ -72,15 +72,15 @@ def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:
     """Runs through torch. A parameter that nothing writes is not copied: each op converts what it reads."""
     library = _InDouble()
     writes = alias_db_of(graph).has_writers
-    bound = {value: _double(held) if writes(value) else held for value, held in graph.bound.items()}
+    bound = {value: map_leaves(_double, held) if writes(value) else held for value, held in graph.bound.items()}
     code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
-        slots[slot] = bound[value] if value in bound else _double(next(given))
+        slots[slot] = bound[value] if value in bound else map_leaves(_double, next(given))
     with library.torch.no_grad():
         code.run(slots)
-    return arrays([_double(slots[slot]) for slot in code.outputs])
+    return arrays([map_leaves(_double, slots[slot]) for slot in code.outputs])
 
 
 class _InDouble(TorchLibrary):
@@ -117,9 +117,7 @@ def _double(value: Any) -> Any:
         value = as_torch(on_host(value))
     if is_torch_tensor(value):
         return value.detach().to(_wide_type(value), copy=True)
-    if isinstance(value, list | tuple):
-        return type(value)(_double(item) for item in value)
-    return {key: _double(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return value
 
 
 def distance(results: Arrays, truth: Arrays) -> Distance | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.nested import leaves
+from irscope._base.nested import leaves, map_leaves
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, RunError
 from irscope.ir import Graph, Node, Value
@@ -162,12 +162,9 @@ class BoundProgram:
 
         A program therefore writes its arguments' elements but never the caller's lists, as in TorchScript.
         """
-        if isinstance(value, list):
-            return [self._moved(item) for item in value]
-        if isinstance(value, tuple):
-            return tuple(self._moved(item) for item in value)
-        if isinstance(value, dict):
-            return {key: self._moved(item) for key, item in value.items()}
+        return map_leaves(self._moved_leaf, value)
+
+    def _moved_leaf(self, value: Any) -> Any:
         if isinstance(self.memory, CupyMemory):
             return self.memory.adopted(value, may_write=self.writes)
         lent = not self.move_to and is_foreign(value)
@@ -214,12 +211,11 @@ def _adopted(array: Any) -> Any:
 
 def as_torch(value: Any) -> Any:
     """Returns an array as a tensor that shares its memory, also inside lists, tuples and dictionaries."""
-    import torch
+    return map_leaves(_as_torch, value)
 
-    if isinstance(value, list | tuple):
-        return type(value)([as_torch(item) for item in value])
-    if isinstance(value, dict):
-        return {key: as_torch(item) for key, item in value.items()}
+
+def _as_torch(value: Any) -> Any:
+    import torch
 
     if not isinstance(value, np.ndarray | np.generic):
         return value
@@ -309,15 +305,7 @@ class Gradients:
         if not found:
             return results
         made = dict(zip(found, self._closed([*found.values(), *wanting]), strict=False))
-        return tuple([_inside(result, made) for result in results])
-
-
-def _inside(result: Any, made: dict[int, Any]) -> Any:
-    if isinstance(result, list | tuple):
-        return type(result)([_inside(item, made) for item in result])
-    if isinstance(result, dict):
-        return {key: _inside(item, made) for key, item in result.items()}
-    return made.get(id(result), result)
+        return map_leaves(lambda result: made.get(id(result), result), results)  # type: ignore[no-any-return]
 
 
 def _may_not(what: str) -> RunError:

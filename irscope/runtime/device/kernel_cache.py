@@ -28,11 +28,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final, Generic, TypeVar
 
-__all__ = [
-    "CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "private_folder", "user_cache_directory", "user_store",
-    "user_stores",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 _MAGIC: Final = b"irscope-object-4\n"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from irscope.runtime.device.kernel_cache import ObjectStore, StoreSummary
 
-__all__ = ["Miss", "MissLog"]
-
 _COMPILED: Final = "compiled"
 _MOST: Final = 4 << 20
 """Bytes after which the file is started again."""

@@ -20,8 +20,6 @@ from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.protocol import Availability, HostKernel, HostPlan
 
-__all__ = ["NumpyDevice", "NumpyKernel", "NumpyPlan"]
-
 Array = np.ndarray[Any, Any]
 
 _STORAGE: Final = {**{dtype: dtype for dtype in ITEM_SIZE}, "bfloat16": "uint16"}

@@ -11,10 +11,6 @@ from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText
 from irscope.errors import DeviceUnavailable
 from irscope.runtime.device.kernel_cache import ObjectStore
 
-__all__ = [
-    "NO_MEMORY", "Availability", "Device", "HostKernel", "HostPlan", "Kernel", "OnlyLaunch", "PreparedPlan", "device", "devices",
-]  # fmt: skip
-
 NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a torch transform holds only a symbolic reference to it"
 """The reason why a kernel does not run on an address of zero."""
 

@@ -66,10 +66,10 @@ class Memory:
         """Returns the operands' types; None if a kernel cannot read one of them in place."""
         raise NotImplementedError
 
-    def guard(self, arguments: Sequence[Any]) -> Callable[..., bool] | None:
-        """Returns a combined check of whether other arguments equal these in all `facts`; it may reject some that do.
-        None where there is no such check."""
-        return None
+    def quick_test(self, xs: Sequence[str], arguments: Sequence[Any], names: dict[str, Any]) -> str:
+        """Returns a Python condition that holds only where the variables `xs` equal these arguments in all `facts`, but not always,
+        and takes less time than comparing those; empty where there is none. Adds what it needs to `names`."""
+        return ""
 
     def is_plain(self, arguments: Sequence[Any]) -> bool:
         """Checks whether no torch mode or transform that kernels cannot see applies to a call with these owned arguments."""

@@ -286,20 +286,18 @@ class GroupCall:
         names: dict[str, Any] = {"miss": self.look_up, "key_of": memory.key, "key": key}
         names |= {f"type_{x}": kind for x, kind in numbers.items()}
         given, ys = ", ".join(xs), [f"y{place}" for place in range(len(ready.makers))]
-        strange = f"key_of(({''.join(f'{x}, ' for x in xs)})) != key"
+        fits = f"key_of(({''.join(f'{x}, ' for x in xs)})) == key"
         tensors = [x for x in xs if x not in numbers]
         owned = [operand for operand, x in zip(operands, xs, strict=True) if x not in numbers]
         # an operand declared as a number may be a tensor in this call and a number, without `is_nested`, in the next
         fixed = all(isinstance(value.type, TensorType) for value, x in zip(self.group.group.inputs, xs, strict=True) if x in tensors)
-        names["same"] = same = memory.guard(owned) if owned and fixed and all(map(memory.owns, owned)) else None
-        if same is not None:  # it accepts most tensors of this layout, faster than comparing keys
-            others = "".join([f" or {x}.__class__ is not type_{x}" for x in numbers])
-            nested = "".join([f"{x}.is_nested or " for x in tensors])  # torch's comparison crashes the process on one
-            strange = f"{nested}(not same({', '.join(tensors)}){others}) and {strange}"
+        if owned and fixed and all(map(memory.owns, owned)) and (quick := memory.quick_test(tensors, owned, names)):
+            others = "".join([f" and {x}.__class__ is type_{x}" for x in numbers])
+            fits = f"{quick}{others} or {fits}"
         body = [*ready.make_text(xs, names), *ready.launch_text(xs, numbers, memory, names)]
         text = "\n".join([
             f"def call({given}):",
-            f"    if {strange}: return miss({given})",
+            f"    if not ({fits}): return miss({given})",
             *[f"    {line}" for line in body],
             f"    return {', '.join(ys)}",
         ])  # fmt: skip

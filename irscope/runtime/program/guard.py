@@ -433,9 +433,6 @@ def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names
     unguarded = memory.unguarded(names)
     asks = [f"is_plain({', '.join(xs)})"] if unguarded else []
     facts = " and ".join([*tests, *asks])
-    names["same"] = memory.guard([arguments[place] for place in owned])
-    if names["same"] is None:
-        return facts
-    nested = " or ".join(f"{x}.is_nested" for x in xs)  # torch's comparison crashes the process on one
+    quick = memory.quick_test(xs, [arguments[place] for place in owned], names)
     first = f"{unguarded} and " if unguarded else ""
-    return f"{first}not ({nested}) and (same({', '.join(xs)}) or {facts})"
+    return f"{first}({quick} or {facts})" if quick else facts

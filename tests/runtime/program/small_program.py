@@ -1,4 +1,4 @@
-"""A program of two groups around a matrix product, what it should give, and arrays that show whether a call kept them."""
+"""A program of one group, and one of two around a matrix product, what they should give, and arrays that show whether a call kept them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,27 @@ import numpy as np
 
 import irscope as irs
 from irscope.runtime.program.executable import Executable, compile_graph
+
+BODY = """  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  %c : Tensor = aten::tanh(%b)
+"""
+CHAIN = f"graph(%x : Tensor, %y : Tensor):\n{BODY}  return (%c)\n"
+
+
+def chain(x: Any, y: Any) -> Any:
+    return np.tanh(np.maximum(x, 0) * y)
+
+
+def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
+    numbers = np.random.default_rng(0)
+    return [numbers.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+
+
+def loaded(text: str, *args: object) -> Executable:
+    """The program of a text, fused and compiled for these arguments."""
+    return compile_graph(irs.fuse(irs.load(text, *args)))
+
 
 TEXT = """graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::relu(%x)
@@ -28,8 +49,7 @@ OUTER = """graph(%x : Tensor, %y : Tensor):
 
 
 def given() -> list[np.ndarray[Any, Any]]:
-    numbers = np.random.default_rng(0)
-    return [numbers.uniform(-1, 1, (6, 6)).astype(np.float32) for _ in range(2)]
+    return arrays((6, 6), (6, 6))
 
 
 def truth(x: Any, y: Any) -> Any:
@@ -37,7 +57,7 @@ def truth(x: Any, y: Any) -> Any:
 
 
 def fused() -> Executable:
-    return compile_graph(irs.fuse(irs.load(TEXT, *given())))
+    return loaded(TEXT, *given())
 
 
 def still_works(run: Executable) -> None:

@@ -15,26 +15,7 @@ from irscope.errors import ArgumentError, DeviceUnavailable, RunError, UnknownNa
 from irscope.runtime.program import groups as kernel_calls
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.random_programs.graphs import Program, programs
-
-CHAIN = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  %c : Tensor = aten::tanh(%b)
-  return (%c)
-"""
-
-
-def fused(text: str, *args: object) -> Executable:
-    return compile_graph(irs.fuse(irs.load(text, *args)))
-
-
-def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
-    numbers = np.random.default_rng(0)
-    return [numbers.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
-
-
-def chain(x: Any, y: Any) -> Any:
-    return np.tanh(np.maximum(x, 0) * y)
+from tests.runtime.program.small_program import CHAIN, arrays, chain, loaded
 
 
 def test_a_program_that_is_compiled_again_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +44,7 @@ def test_a_program_that_is_compiled_again_is_not_planned_again(monkeypatch: pyte
 
 def test_numpy_in_numpy_out():
     x, y = arrays((4, 5), (4, 5))
-    run = fused(CHAIN, x, y)
+    run = loaded(CHAIN, x, y)
     result = run(x, y)
     assert isinstance(result, np.ndarray)
     np.testing.assert_allclose(result, chain(x, y), rtol=1e-6)
@@ -87,7 +68,7 @@ def test_unknown_types_are_compiled_when_they_come():
 
 def test_empty_tensors():
     x, y = arrays((0, 3), (0, 3))
-    assert fused(CHAIN, x, y)(x, y).shape == (0, 3)
+    assert loaded(CHAIN, x, y)(x, y).shape == (0, 3)
 
 
 def test_types_change_with_the_arguments():

@@ -12,6 +12,7 @@ import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.runtime.program.bound_program import BoundProgram, as_torch
 from irscope.runtime.program.executable import Executable, compile_graph
+from tests.runtime.program.small_program import BODY, CHAIN, arrays, chain, loaded
 from tests.work import calls_made
 
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
@@ -146,7 +147,7 @@ def test_one_array_may_come_twice_and_nested_ones_as_their_parts(library: str) -
 
 def test_many_threads_call_with_arguments_of_their_own() -> None:
     """They compile, find and run functions and kernels of several layouts, of one program each way."""
-    run, one = compiled(), compile_graph(irs.fuse(irs.parse(TEXT)))
+    run, one = compiled(), compile_graph(irs.fuse(irs.parse(CHAIN)))
 
     def work(number: int) -> None:
         for turn in range(40):
@@ -159,29 +160,9 @@ def test_many_threads_call_with_arguments_of_their_own() -> None:
         list(pool.map(work, range(8)))
 
 
-BODY = """  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  %c : Tensor = aten::tanh(%b)
-"""
-TEXT = f"graph(%x : Tensor, %y : Tensor):\n{BODY}  return (%c)\n"
-
-
-def fused(text: str, *args: object) -> Executable:
-    return compile_graph(irs.fuse(irs.load(text, *args)))
-
-
-def given(*shape: int) -> list[np.ndarray[Any, Any]]:
-    numbers = np.random.default_rng(0)
-    return [numbers.uniform(-1, 1, shape).astype(np.float32) for _ in range(2)]
-
-
-def chain(x: Any, y: Any) -> Any:
-    return np.tanh(np.maximum(x, 0) * y)
-
-
 def test_the_second_call_does_far_less() -> None:
-    x, y = given(8)
-    run = fused(TEXT, x, y)
+    x, y = arrays((8,), (8,))
+    run = loaded(CHAIN, x, y)
     run(x, y)
     run(x, y)
     short, long = calls_made(lambda: run(x, y)), calls_made(lambda: run.run((x, y)))
@@ -202,9 +183,9 @@ def test_the_second_call_does_far_less() -> None:
 )
 def test_operands_and_results_keep_their_places(head: str, tail: str, wanted: Any) -> None:
     count = head.count(":")
-    arguments = [array for _ in range(2) for array in given(5, 3)][:count]
+    arguments = [array for _ in range(2) for array in arrays((5, 3), (5, 3))][:count]
     arguments = [array + index for index, array in enumerate(arguments)]
-    run = fused(f"graph({head}):\n{BODY}  return ({tail})\n", *arguments)
+    run = loaded(f"graph({head}):\n{BODY}  return ({tail})\n", *arguments)
     for _ in range(3):
         results = run(*arguments)
         truth = wanted(*arguments)
@@ -214,8 +195,8 @@ def test_operands_and_results_keep_their_places(head: str, tail: str, wanted: An
 
 def test_each_call_gets_memory_of_its_own() -> None:
     for shape in ((4,), (300, 1000)):
-        x, y = given(*shape)
-        run = fused(TEXT, x, y)
+        x, y = arrays(shape, shape)
+        run = loaded(CHAIN, x, y)
         results = [run(x * scale, y) for scale in (np.float32(1), np.float32(2), np.float32(3))]
         for scale, result in enumerate(results, 1):
             np.testing.assert_allclose(result, chain(x * np.float32(scale), y), rtol=1e-5)
@@ -223,8 +204,8 @@ def test_each_call_gets_memory_of_its_own() -> None:
 
 @LIBRARIES
 def test_layouts_of_an_unknown_program_are_distinguished(library: str) -> None:
-    x, y = given(6, 6)
-    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    x, y = arrays((6, 6), (6, 6))
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
     unaligned = np.frombuffer(b"\0" + x.tobytes(), np.float32, 36, 1).reshape(6, 6)
     layouts = [
         x, x.T, x[::2, ::2].repeat(2, 0).repeat(2, 1), x.repeat(2, 1)[:, ::2], np.asfortranarray(x), x.astype(np.float64), x[:1].copy(),
@@ -235,29 +216,29 @@ def test_layouts_of_an_unknown_program_are_distinguished(library: str) -> None:
             (argument, other) = converted(library, layout, y)
             np.testing.assert_allclose(np.asarray(run(argument, other)), chain(layout, y), rtol=1e-6)
     for size in range(300):
-        a, b = given(size)
+        a, b = arrays((size,), (size,))
         np.testing.assert_allclose(np.asarray(run(*converted(library, a, b))), chain(a, b), rtol=1e-6)
 
 
 @pytest.mark.torch
 def test_torch_and_numpy_take_turns() -> None:
-    one, several, arrays = fused(TEXT, *given(7)), compiled(), (square(3), square(3, 1), 2, 0.5)
+    pair, numbers = arrays((7,), (7,)), (square(3), square(3, 1), 2, 0.5)
+    one, several = loaded(CHAIN, *pair), compiled()
     for turn in range(12):
         library = "torch" if turn // 3 % 2 else "numpy"
-        for run, arguments, wanted in ((one, given(7), chain(*given(7))), (several, arrays, expected(*arrays))):
+        for run, arguments, wanted in ((one, pair, chain(*pair)), (several, numbers, expected(*numbers))):
             chosen = converted(library, *arguments)
             found = run(*chosen)
             assert type(found) is type(chosen[0])
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-4)
-    x, y = given(7)
-    assert type(one(converted("torch", x)[0], y)) is not np.ndarray, "one of torch's is enough"
+    assert type(one(converted("torch", pair[0])[0], pair[1])) is not np.ndarray, "one of torch's is enough"
 
 
 @pytest.mark.torch
 def test_results_without_gradients_and_large_ones_are_ordinary_tensors() -> None:
     torch = pytest.importorskip("torch")
     x = torch.rand(2200, 1000, requires_grad=True).detach()
-    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
     for dtype in (torch.float32, torch.bfloat16):
         given = x.to(dtype)
         for _ in range(2):
@@ -295,9 +276,9 @@ def test_a_part_of_an_operand_is_read_where_it_lies() -> None:
   %b : Tensor = aten::tanh(%a)
   return (%b, %a)
 """
-    x, y = given(5, 5)
+    x, y = arrays((5, 5), (5, 5))
     y = y[:4]
-    run = fused(text, x, y)
+    run = loaded(text, x, y)
     for _ in range(3):
         tanh, product = run(x, y)
         np.testing.assert_allclose(product, x[1:5] * y[:, :5], rtol=1e-6)
@@ -310,8 +291,8 @@ def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch:
     torch = pytest.importorskip("torch")
     if not guards:
         monkeypatch.setattr("irscope.runtime.arrays.torch._quick_guards", lambda torch: None)
-    x, y = (torch.from_numpy(array) for array in given(8))
-    run = fused(TEXT, x, y)
+    x, y = (torch.from_numpy(array) for array in arrays((8,), (8,)))
+    run = loaded(CHAIN, x, y)
     run(x, y)
     assert run.is_direct
     wanted = torch.tanh(torch.relu(x) * y)

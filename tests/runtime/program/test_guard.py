@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, RunError
 from irscope.runtime.program.bound_program import BoundProgram, as_torch
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.runtime.program.small_program import BODY, CHAIN, arrays, chain, loaded
@@ -313,3 +313,15 @@ def test_a_number_may_be_a_tensor_in_one_call_and_a_number_in_the_next() -> None
     run, x = irs.compile(irs.fuse(graph)), torch.rand(3)
     for number in (2, np.float64(2.0), 2, torch.tensor(2.0), 2.0, 3):
         torch.testing.assert_close(run(x, number), torch.tanh(x * float(number)))
+
+
+@LIBRARIES
+def test_a_program_of_one_group_knows_calls_with_numbers_and_refuses_those_too_large(library: str, moved: list[int]) -> None:
+    run = irs.compile(irs.fuse(irs.parse(CHAIN.replace("%y : Tensor", "%y : int"))))
+    (x,) = converted(library, arrays((5,))[0])
+    for number in (2, 3, 4, 5):
+        np.testing.assert_allclose(np.asarray(run(x, number)), chain(np.asarray(x), number), rtol=1e-6)
+    assert len(moved) == 2
+    with pytest.raises(RunError, match="FusionGroup failed"):
+        run(x, 10**30)
+    np.testing.assert_allclose(np.asarray(run(x, 2)), chain(np.asarray(x), 2), rtol=1e-6)

@@ -208,9 +208,10 @@ def test_tensors_without_plain_elements_are_refused_in_one_sentence(name: str, w
 
 @pytest.mark.parametrize("size", [(4, 6), (900, 1100)], ids=["on this thread", "on several"])
 @pytest.mark.parametrize("calls", [1, 4])  # a program is written out after some
-def test_a_tensor_without_memory_ends_the_call_and_not_the_process(calls: int, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("function", [one_kernel, between], ids=lambda function: function.__name__)
+def test_a_tensor_without_memory_ends_the_call_and_not_the_process(function: Callable[..., Any], calls: int, size: tuple[int, int]) -> None:
     x, y = torch.rand(size), torch.rand(size)
-    run = irs.compile(irs.fuse(irs.load(torch.jit.script(between), x, y)))
+    run = irs.compile(irs.fuse(irs.load(torch.jit.script(function), x, y)))
     for _ in range(calls):
         wanted = run(x, y)
     lost = x.clone()

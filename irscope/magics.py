@@ -14,6 +14,7 @@ from typing import Any
 
 from irscope.display.ipython import register
 from irscope.errors import ArgumentError, MissingExtra
+from irscope.session import explore, profile
 
 
 def load(shell: Any) -> None:
@@ -46,7 +47,7 @@ def _history(history: Any) -> None:
 
 
 def _ir(shell: Any, line: str, cell: str) -> Any:
-    """Parse a cell of IR text and bind it to the variable named after `%%ir`."""
+    """Parse a cell of IR text and bind it to the variable named after `%%ir`, which with `--edit` follows each edit of the text."""
     from irscope.ir.text import parse
 
     words = line.split()
@@ -57,13 +58,8 @@ def _ir(shell: Any, line: str, cell: str) -> Any:
     graph = parse(cell, file="<cell>")
     if name:
         shell.user_ns[name] = graph
-    return _explore_editable(shell, name, graph) if edits else graph
-
-
-def _explore_editable(shell: Any, name: str, graph: Any) -> Any:
-    """Return an explorer with editable text; the variable follows each edit."""
-    from irscope.session import explore
-
+    if not edits:
+        return graph
     explorer = explore(graph)
     explorer.edits_into((lambda written: shell.user_ns.__setitem__(name, written)) if name else None)
     return explorer
@@ -105,8 +101,6 @@ def _profile_cell(shell: Any, line: str, cell: str) -> Any:
 
 def _profile(shell: Any, line: str) -> Any:
     """Profile a call `f(x, y)`."""
-    from irscope.session import profile
-
     call = _call(line)
     assert call is not None, "callers check that it is a call"
     function = _evaluate(shell, ast.unparse(call.func))
@@ -125,8 +119,6 @@ def _profile(shell: Any, line: str) -> Any:
 
 def _explore(shell: Any, line: str) -> Any:
     """Explore the first expression with the others as example arguments."""
-    from irscope.session import explore
-
     words = line.split()
     if not words:
         raise ArgumentError("%irscope needs the name of a function or model", hint="%irscope f x y")

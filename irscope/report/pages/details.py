@@ -51,12 +51,9 @@ class HistoryInspection:
 
     def __init__(self, history: History) -> None:
         self.history = history
+        self.graph = history.final
+        """The program shown."""
         self._lines: dict[Node, str] = {}
-
-    @property
-    def graph(self) -> Graph:
-        """The last graph."""
-        return self.history.final
 
     @cached_property
     def records(self) -> Mapping[int, Value | Node]:
@@ -146,14 +143,10 @@ class Inspection(HistoryInspection):
 
     def __init__(self, exploration: Exploration) -> None:
         super().__init__(exploration.fusion.history)
+        self.graph = exploration.graph
         self._of = exploration
         self.kernels_of: Collection[Node] | None = None
         """The groups whose kernels are shown; all, if None."""
-
-    @property
-    def graph(self) -> Graph:
-        """The program shown."""
-        return self._of.graph
 
     @cached_property
     def records(self) -> Mapping[int, Value | Node]:

@@ -50,9 +50,7 @@ def test_a_group_shows_its_kernel_line_by_line(exploration: Exploration) -> None
 def test_a_pair_gets_all_three_answers(exploration: Exploration) -> None:
     one, other = exploration.fusion.groups
     pair = Inspection(exploration).pair(one.id, other.id)
-    assert not pair["alias"]["holds"]
-    assert not pair["fusion"]["holds"]
-    assert not pair["same"]["holds"]
+    assert [pair[kind]["holds"] for kind in ("alias", "fusion", "same")] == [False] * 3
     assert "sigmoid" in pair["same"]["because"]
 
 

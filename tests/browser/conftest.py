@@ -78,7 +78,7 @@ class Lab:
     errors: list[str] = field(default_factory=list)
     """Errors that no script caught."""
     kernel: str | None = None
-    """The kernel that the notebooks of `shown` share, one after the other: it has imported everything."""
+    """A kernel that the last notebook of `shown` left: it has imported everything. A notebook takes it, so that no two have it."""
 
     def watch(self, url: str, its_own: str) -> None:
         """Note requests to elsewhere, and errors of the page but for one that is the program's own."""
@@ -100,16 +100,15 @@ class Lab:
         self.write(name, *cells)
         self.reopen(name)
 
-    def reopen(self, name: str, kernel: str | None = None) -> str:
-        """Open a notebook that is there, with this kernel or one of its own; gives the kernel."""
-        used: str = self.page.evaluate(
+    def reopen(self, name: str, kernel: str | None = None) -> None:
+        """Open a notebook that is there, with this kernel or one of its own."""
+        self.page.evaluate(
             """async ([path, id]) => { const lab = window.jupyterapp;
             const panel = await lab.commands.execute('docmanager:open', id ? {path, kernel: {id}} : {path});
             await panel.context.ready; await panel.sessionContext.ready; lab.shell.activateById(panel.id);
             const {kernel} = panel.sessionContext.session;
             while (kernel.connectionStatus !== 'connected') await new Promise(later => setTimeout(later, 20));
-            if (id) await kernel.requestKernelInfo();  // a kernel at rest says how it is only when it is asked
-            return kernel.id; }""",
+            if (id) await kernel.requestKernelInfo(); }""",  # a kernel at rest says how it is only when it is asked
             [name, kernel],
         )
         self.page.wait_for_function(
@@ -117,7 +116,6 @@ class Lab:
             && panel.sessionContext.session?.kernel?.status === 'idle'; }""",
             arg=name, timeout=60_000,
         )  # fmt: skip
-        return used
 
     def reload(self) -> None:
         """Load the page again; Lab opens the notebook that was in front, with the kernel that it had."""
@@ -142,14 +140,17 @@ class Lab:
     def shown(self, name: str, *cells: str, until: str, seconds: int = 60) -> Iterator[Lab]:
         """A notebook of these cells, run until this is in sight; in the end it is closed, and nothing may have gone wrong."""
         self.write(name, *cells)
-        self.kernel = self.reopen(name, self.kernel)
+        kernel, self.kernel = self.kernel, None
+        self.reopen(name, kernel)
         self.run_all()
         self.page.locator(f"{ACTIVE} {until}").first.wait_for(timeout=seconds * 1000)
         yield self
-        if self.kernel is not None:
-            self.python("import ipywidgets; ipywidgets.Widget.close_all()")
+        self.python("import ipywidgets; ipywidgets.Widget.close_all()")
         self.save()
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.close()")
+        self.kernel = self.page.evaluate(
+            """() => { const panel = window.jupyterapp.shell.currentWidget, {id} = panel.sessionContext.session.kernel;
+            panel.close(); return id; }"""
+        )
         assert self.errors == [] and self.outside == []
 
     def run_to_the_end(self, seconds: int) -> None:
@@ -184,7 +185,6 @@ class Lab:
 
     def close(self) -> None:
         """Close the notebook in front and end its kernel."""
-        self.kernel = None
         self.page.evaluate(
             """async () => { const panel = window.jupyterapp.shell.currentWidget;
             await panel.sessionContext.shutdown(); await panel.context.save(); panel.close(); }"""

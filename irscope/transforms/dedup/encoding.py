@@ -14,7 +14,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, Literal, NamedTuple
 
-from irscope.ir import ClassType, Graph, Opaque, TensorData, TensorType, Type, walk
+from irscope.ir import ClassType, Graph, Opaque, TensorData, TensorType, Type
+from irscope.ops.type_rules import is_contiguous, is_dense, static_shape
 from irscope.transforms.dedup.piece import RANK, Relation
 
 Role = Literal["data", "size", "layout", "dtype", "structure"]
@@ -47,12 +48,12 @@ def spell_type(type: Type, relation: Relation) -> str:
     True
     """
     rank = RANK[relation]
+    if rank < _EXTENTS and isinstance(type, TensorType):
+        return f"{type.dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
     if rank < _EXTENTS:
-        return _spell_exact(type)
+        return repr(type)
     if isinstance(type, ClassType):
         return f"ClassType(name={split_text(type.name, relation)[0]!r})"
-    if not any(isinstance(part, TensorType) for part in walk(type)):
-        return repr(type)
     if not isinstance(type, TensorType):
         return repr(type)  # extents inside containers are kept: repr has all fields of all parts
     dtype = type.dtype if rank < _DTYPE else ""
@@ -95,49 +96,25 @@ def type_slots(type: Type, relation: Relation) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def _spell_exact(type: Type) -> str:
-    if isinstance(type, TensorType):
-        return f"{type.dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
-    return repr(type)
-
-
 def _is_row_major(type: TensorType) -> bool:
-    """Whether the elements are contiguous, the last dimension innermost; strides of dimensions of extent one do not matter."""
-    if type.strides is None or type.shape is None:
-        return False
-    step = 1
-    for dim, stride in zip(reversed(type.shape), reversed(type.strides), strict=True):
-        if not isinstance(dim, int) or (dim != 1 and stride != step):
-            return False
-        step *= dim
-    return True
-
-
-def _axes_by_stride(type: TensorType) -> list[int]:
-    """The dimensions of extent other than one, from the largest stride to the smallest."""
-    assert type.shape is not None and type.strides is not None
-    steps = type.strides
-    return sorted((axis for axis, dim in enumerate(type.shape) if dim != 1), key=lambda axis: -steps[axis])
+    """Whether extents and strides are known, and the elements contiguous, the last dimension innermost."""
+    shape = static_shape(type)
+    return shape is not None and type.strides is not None and is_contiguous(shape, type.strides)
 
 
 def _is_dense(type: TensorType) -> bool:
-    """Whether the elements have no gaps, in any order of dimensions."""
-    assert type.shape is not None and type.strides is not None
-    step = 1
-    for axis in reversed(_axes_by_stride(type)):
-        dim = type.shape[axis]
-        if not isinstance(dim, int) or type.strides[axis] != step:
-            return False
-        step *= dim
-    return True
+    """Whether extents are known, and the elements have no gaps, in any order of dimensions."""
+    shape = static_shape(type)
+    return shape is not None and type.strides is not None and is_dense(shape, type.strides)
 
 
 def _stride_order(type: TensorType) -> str:
     """The order of dimensions by stride, which strides are 0 or 1, and whether there are gaps, as text."""
     if type.strides is None or type.shape is None:
         return ""
-    order = _axes_by_stride(type)
-    steps = [{0: "0", 1: "1"}.get(type.strides[axis], "s") for axis in reversed(order)]
+    strides = type.strides
+    order = sorted((axis for axis, dim in enumerate(type.shape) if dim != 1), key=lambda axis: -strides[axis])
+    steps = [{0: "0", 1: "1"}.get(strides[axis], "s") for axis in reversed(order)]
     return f"{order}{''.join(steps)}{_is_dense(type)}"
 
 

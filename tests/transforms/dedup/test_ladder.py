@@ -141,49 +141,6 @@ def test_pairs_are_the_same_from_the_expected_relation_on(what: str, left: str, 
     assert verdict.because
 
 
-def test_executables_with_exchanged_exports_are_never_merged() -> None:
-    """IREE 3.13 merges these, and the second caller gets a sum for a difference."""
-    ours = executable("e0", "F G", function("F", ADD), function("G", SUB))
-    theirs = executable("e1", "G1 F1", function("F1", ADD), function("G1", SUB))
-    assert step_of(pieces(ours, theirs)) is None
-    same = executable("e1", "F1 G1", function("G1", SUB), function("F1", ADD))  # in whatever order the functions stand
-    assert step_of(pieces(ours, same)) == "alpha"
-
-
-def test_executables_with_exchanged_helpers_are_never_merged() -> None:
-    """The second form of the same: the call says the same name, and the name stands for something else."""
-    ours = executable("e0", "f", function("f", calls("h")), helper("h", "add"), helper("k", "sub"))
-    theirs = executable("e1", "g", function("g", calls("h")), helper("k", "add"), helper("h", "sub"))
-    assert step_of(pieces(ours, theirs)) is None
-    renamed = executable("e1", "g", function("g", calls("k")), helper("k", "add"), helper("h", "sub"))
-    assert step_of(pieces(ours, renamed)) == "symbols"
-
-
-def test_one_helper_does_not_correspond_to_two() -> None:
-    both = '  %c : T = func::call[callee="@h"](%a, %b)\n  %r : T = func::call[callee="@{}"](%c, %b)'
-    ours = executable("e0", "f", function("f", both.format("k")), helper("h", "add"), helper("k", "add"))
-    theirs = executable("e1", "g", function("g", both.format("h")), helper("h", "add"))
-    assert step_of(pieces(ours, theirs)) is None
-
-
-def test_functions_that_call_each_other_correspond() -> None:
-    def module(one: str, other: str, end: str) -> str:
-        text = """symbol "{0}" = func::func[visibility="private"]()
-graph "{0}":
-graph(%p : Float(4), %q : Float(4)):
-  %t : Float(4) = aten::{2}(%p)
-  %s : Float(4) = func::call[callee="@{1}"](%t, %q)
-  return (%s)
-"""
-        return text.format(one, other, "exp") + text.format(other, one, end)
-
-    ours = executable("e0", "f", function("f", calls("h")), module("h", "k", "tanh"))
-    same = executable("e1", "g", function("g", calls("x")), module("x", "y", "tanh"))
-    apart = executable("e1", "g", function("g", calls("x")), module("x", "y", "relu"))
-    assert step_of(pieces(ours, same)) == "symbols"
-    assert step_of(pieces(ours, apart)) is None
-
-
 def test_executables_with_variables_are_not_merged() -> None:
     state = 'symbol "v" = util::global[visibility="private", is_mutable=1, type="f32"]()\n'
     d = pieces(executable("e0", "f", state, function("f", ADD)), executable("e1", "f", state, function("f", ADD)))
@@ -212,19 +169,6 @@ def test_exchanging_operands_keeps_the_holes_few() -> None:
     assert met is not None
     assert [hole.values for hole in met.holes] == [(0.25, 0.125)]
     assert "0.25 against 0.125" in d.difference("f", "g").because
-
-
-def test_arguments_that_decide_what_an_op_does_are_not_holes() -> None:
-    def program(dim: int, size: str) -> irs.Graph:
-        return irs.parse(f"""graph(%x : Float(2, 3)):
-  %dim : int[] = prim::Constant[value=[{dim}]]()
-  %keep : bool = prim::Constant[value=0]()
-  %none : NoneType = prim::Constant()
-  %s : Float({size}) = aten::sum(%x, %dim, %keep, %none)
-  return (%s)""")
-
-    d = dedup(irs.Module({"f": program(0, "3"), "g": program(1, "2")}))
-    assert step_of(d, "f", "g") is None
 
 
 def test_sizes_among_the_arguments_of_an_op_are_holes() -> None:
@@ -272,17 +216,6 @@ def test_a_constant_tensor_is_a_hole_of_its_size() -> None:
     d = dedup(irs.Module({"f": program(1, 2), "g": program(1, 3), "h": program(1, 2, 3)}))
     assert step_of(d, "f", "g") == "constants"
     assert step_of(d, "f", "h") == "extents"
-
-
-def test_copies_of_an_op_that_writes_keep_their_order() -> None:
-    def program(first: str, second: str) -> irs.Graph:
-        return irs.parse(f"""graph(%x : Float(2), %y : Float(2)):
-  %a : Float(2) = aten::{first}
-  %b : Float(2) = aten::{second}
-  return (%b)""")
-
-    d = dedup(irs.Module({"f": program("relu_(%x)", "exp(%x)"), "g": program("exp(%x)", "relu_(%x)")}))
-    assert step_of(d, "f", "g") is None
 
 
 SAMPLES = Path(__file__).parent / "samples"

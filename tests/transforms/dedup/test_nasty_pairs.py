@@ -298,10 +298,12 @@ BACK = helper("h", SUB.replace("%x, %y", "%y, %x"))
     [
         (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:g G:f", function("f", ADD), function("g", SUB)), None),
         (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:f G:g", function("f", SUB), function("g", ADD)), None),
+        (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:f G:g", function("g", SUB), function("f", ADD)), "text"),
         (("F:f", function("f", ADD), function("g", SUB)), ("F:f G:g", function("f", ADD), function("g", SUB)), None),
         (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("h", "k"), helper("h", SUB), helper("k", ADD)), None),
         (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("k", "h"), helper("h", SUB), helper("k", ADD)), "symbols"),
         (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("h", "h"), ADDS, SUBTRACTS), None),
+        (("F:f", both("h", "k"), ADDS, helper("k", ADD)), ("F:f", both("h", "h"), ADDS), None),
         (
             ("F:f", function("f", calls("h")), again("h", "exp", "k"), again("k", "tanh", "h")),
             ("F:f", function("f", calls("h")), again("h", "tanh", "k"), again("k", "exp", "h")), None,

@@ -39,11 +39,11 @@ from irscope.ir import (
     make_value,
     new_id,
 )
-from irscope.ir.structural import inner_blocks
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.encoding import digest
 from irscope.transforms.dedup.form import Colors
 from irscope.transforms.dedup.piece import Body
+from irscope.transforms.dedup.rewrite.block_index import free_values
 from irscope.transforms.dedup.terms import Leaf, Ref, flow_of
 
 _ROUNDS = 3
@@ -132,7 +132,7 @@ class _Normal:
         waiting = TopologicalSorter[Node]()
         last: Node | None = None
         for node in nodes:
-            needs = {here[value] for value in _read(node) if value in here} - {node}
+            needs = {here[value] for value in (*node.inputs, *free_values(node)) if value in here}
             if self.flow.terms[self.number[node]].ordered:
                 needs |= {last} if last is not None else set()
                 last = node
@@ -210,19 +210,6 @@ def _constant_key(payload: object, type: Type) -> tuple[object, ...]:
     if isinstance(payload, int | float | complex | str | tuple | None):
         return (type, repr(payload))
     return (type, payload) if isinstance(payload, TensorData) and payload.array is not None else (type, id(payload))
-
-
-def _read(node: Node) -> list[Value]:
-    """The values that a node reads, also in its blocks."""
-    found = list(node.inputs)
-    todo = list(inner_blocks(node))
-    while todo:
-        block = todo.pop()
-        found.extend(block.returns)
-        for inner in block.nodes:
-            found.extend(inner.inputs)
-            todo.extend(inner_blocks(inner))
-    return found
 
 
 def _is_same(a: Block, b: Block) -> bool:

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.words import plural
+from irscope.analysis.shapes import retyped
 from irscope.ir import (
     INT,
     Block,
@@ -53,7 +54,6 @@ from irscope.transforms.dedup.rewrite.parameters import (
     follows_from_operands,
     types_in_common,
     why_not_free,
-    with_types,
 )
 
 # --- functions and their calls ----------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def with_parameters(graph: Graph, made: Parameterized) -> Graph:
     graph = rewriter.finish()
     place = len(graph.inputs) if made.at is None else made.at
     params = (*graph.inputs[:place], *made.params, *graph.inputs[place:])
-    return with_types(replace(graph, body=Block(graph.body.id, params, graph.body.nodes, graph.body.returns)), made.types)
+    return retyped(replace(graph, body=Block(graph.body.id, params, graph.body.nodes, graph.body.returns)), made.types)
 
 
 @dataclass(frozen=True)

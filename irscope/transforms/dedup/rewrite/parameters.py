@@ -14,7 +14,7 @@ names the op.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -23,16 +23,12 @@ from irscope.errors import new_table
 from irscope.ir import (
     CONTROL_FLOW,
     GROUPS,
-    Block,
     Graph,
     Node,
     TensorData,
     TensorType,
     Type,
     Value,
-    make_block,
-    make_node,
-    make_value,
 )
 from irscope.ops.registry import has_value_tensors, schema_of
 from irscope.transforms.dedup.matching import Match, match
@@ -230,25 +226,3 @@ def covering_type(row: HoleRow, leaf: Type) -> Type:
     tensors = [value for value in row.values if isinstance(value, TensorData)]
     types: list[Type] = [TensorType(each.dtype, tuple(each.shape), device=each.device) for each in tensors]
     return leaf if not types or all(type == types[0] for type in types) else common_type(types)
-
-
-def with_types(graph: Graph, types: Mapping[Value, Type]) -> Graph:
-    """Returns the graph with other types for some of its values, also in nested blocks."""
-    if not types:
-        return graph
-    env = {value: make_value(value.id, type, value.name) for value, type in types.items()}
-
-    def renamed(values: Iterable[Value]) -> tuple[Value, ...]:
-        return tuple([env.get(value, value) for value in values])
-
-    made: dict[Block, Block] = {}
-    for block in reversed(list(graph.blocks())):  # inner blocks first
-        nodes = [
-            make_node(
-                node.id, node.op, renamed(node.inputs), renamed(node.outputs), node.attrs,
-                tuple([made[inner] for inner in node.blocks]), node.location, node.scope,
-            ) for node in block.nodes
-        ]  # fmt: skip
-        made[block] = make_block(block.id, renamed(block.params), tuple(nodes), renamed(block.returns))
-    bound = {env.get(value, value): thing for value, thing in graph.bound.items()}
-    return Graph(made[graph.body], graph.name, bound, graph.distinct_inputs, graph.functional)

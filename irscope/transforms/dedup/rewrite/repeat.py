@@ -283,49 +283,32 @@ Remake = Callable[[Value, int, int], Value]
 def region_body(repeat: Repeat, place: int, *, lift: bool = False, results: Remake | None = None) -> Block:
     """Returns the nodes of a place over parameters. Constants that differ between places become parameters with `lift`, and are
     otherwise in the body, as are constants that are the same everywhere."""
-    return _Body(repeat, place, lift, results or (lambda value, column, number: value)).build()
+    made: list[Node] = []
+    copies: dict[Value, Value] = {}
+    inside: dict[Value, Value] = {}
+    params = {
+        number: make_value(new_id(), repeat.input_type(number) if lift else values[place].type, values[place].name)
+        for number, values in enumerate(repeat.inputs) if lift or not repeat.is_constant_hole(number)
+    }  # fmt: skip
 
+    def stand_in(value: Value, slot: Slot) -> Value:
+        if value in inside:
+            return inside[value]
+        parameter = params.get(repeat.parameter_of.get(slot, -1))
+        if parameter is None and value not in copies:
+            constant = repeat.graph.producer[value]
+            copies[value] = copy = make_value(new_id(), value.type, value.name)
+            made.append(make_node(new_id(), constant.op, (), (copy,), constant.attrs, (), constant.location, constant.scope))
+        return parameter or copies[value]
 
-class _Body:
-    def __init__(self, repeat: Repeat, place: int, lift: bool, results: Remake) -> None:
-        self._repeat = repeat
-        self._place = place
-        self._results = results
-        self._nodes: list[Node] = []
-        self._constants: dict[Value, Value] = {}
-        self._inside: dict[Value, Value] = {}
-        self._params: dict[int, Value] = {}
-        for number, values in enumerate(repeat.inputs):
-            if lift or not repeat.is_constant_hole(number):
-                value = values[place]
-                self._params[number] = make_value(new_id(), repeat.input_type(number) if lift else value.type, value.name)
-
-    def build(self) -> Block:
-        repeat = self._repeat
-        nodes = repeat.places[self._place]
-        for column, node in enumerate(nodes):
-            self._nodes.extend(self._copy(column, node))
-        returns = [self._inside[nodes[column].outputs[number]] for column, number in repeat.outputs]
-        return make_block(new_id(), tuple(self._params.values()), tuple(self._nodes), tuple(returns))
-
-    def _copy(self, column: int, node: Node) -> Iterator[Node]:
-        operands = self._repeat.operands[self._place][column]
-        stand_ins = []
-        for number, value in enumerate(operands):
-            if value in self._inside:
-                stand_ins.append(self._inside[value])
-                continue
-            parameter = self._params.get(self._repeat.parameter_of.get(Slot(column, number), -1))
-            if parameter is None and value not in self._constants:
-                constant = self._repeat.graph.producer[value]
-                self._constants[value] = copy = make_value(new_id(), value.type, value.name)
-                yield make_node(new_id(), constant.op, (), (copy,), constant.attrs, (), constant.location, constant.scope)
-            stand_ins.append(parameter or self._constants[value])
-        outputs = tuple([self._results(value, column, number) for number, value in enumerate(node.outputs)])
-        self._inside.update(zip(node.outputs, outputs, strict=True))
-        blocks = node.blocks
+    for column, (node, operands) in enumerate(zip(repeat.places[place], repeat.operands[place], strict=True)):
+        own = [stand_in(value, Slot(column, number)) for number, value in enumerate(operands)]
+        outputs = node.outputs if results is None else tuple([results(value, column, i) for i, value in enumerate(node.outputs)])
+        inside.update(zip(node.outputs, outputs, strict=True))
+        inputs, blocks = tuple(own[: len(node.inputs)]), node.blocks
         if blocks:
-            outer = dict(zip(free_values(node), stand_ins[len(node.inputs) :], strict=True))
+            outer = dict(zip(free_values(node), own[len(inputs) :], strict=True))
             blocks = tuple([renamed_body(block, outer) for block in blocks])
-        inputs = tuple(stand_ins[: len(node.inputs)])
-        yield make_node(node.id, node.op, inputs, outputs, node.attrs, blocks, node.location, node.scope)
+        made.append(make_node(node.id, node.op, inputs, outputs, node.attrs, blocks, node.location, node.scope))
+    returns = [inside[repeat.places[place][column].outputs[number]] for column, number in repeat.outputs]
+    return make_block(new_id(), tuple(params.values()), tuple(made), tuple(returns))

@@ -70,7 +70,7 @@ def test_two_of_four_workers_are_killed_and_bad_models_are_among_them(tmp_path: 
     with distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster:
         client = distributed.Client(cluster)
         pids = list(client.run(os.getpid).values())
-        killer = threading.Thread(target=kill_some, args=(pids[:2], tmp_path / "disturbed"))
+        killer = threading.Thread(target=kill_some, args=(pids[:2], tmp_path / "disturbed"), daemon=True)
         killer.start()
         disturbed = irs.corpus.survey(models, client, tmp_path / "disturbed", seconds=20)
         killer.join()

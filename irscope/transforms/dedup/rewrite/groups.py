@@ -67,13 +67,7 @@ class BodyCopy:
     def __init__(self, holes: ClassHoles) -> None:
         self.holes = holes
         self.flow = flow_of(holes.leader.body, merged=False)
-        self.leaves: dict[tuple[Node, int], Leaf] = {
-            (term.node, place): operand
-            for term in self.flow.terms
-            if term.node is not None
-            for place, operand in enumerate(term.operands)
-            if isinstance(operand, Leaf)
-        }
+        self.terms = {term.node: term for term in self.flow.terms if term.node is not None}
         self.rows: list[HoleRow] = []
         """One hole for each parameter, in order."""
         self.number: dict[Site, int] = {}
@@ -89,12 +83,8 @@ class BodyCopy:
 
     def parameter_types(self) -> list[Type]:
         """The type of each parameter."""
-        found = []
-        for row in self.rows:
-            assert isinstance(row.site.subject, Node)
-            leaf = self.leaves[row.site.subject, row.site.place]
-            found.append(parameter_type(row.values[0], leaf.type))
-        return found
+        inputs = [(row.values[0], row.site.subject.inputs[row.site.place]) for row in self.rows if isinstance(row.site.subject, Node)]
+        return [parameter_type(number, value.type) for number, value in inputs]
 
     def why_not(self) -> str:
         """Returns why the leader's block cannot be copied; empty if it can."""
@@ -145,8 +135,8 @@ class _Copy:
         self.nodes.append(make_node(new_id(), node.op, inputs, outputs, other.attrs, (), other.location, other.scope))
 
     def operand(self, node: Node, place: int, value: Value) -> Value:
-        leaf = self.body.leaves.get((node, place))
-        if leaf is None:
+        leaf = self.body.terms[node].operands[place]
+        if not isinstance(leaf, Leaf):
             return self.env[value]
         number = self.body.number.get(Site(node, "operand", place, 0))
         return self.extra[number] if number is not None else self.constant(self.payload(node, place, leaf), leaf.type)

@@ -65,9 +65,8 @@ def fingerprint(piece: Piece, relation: Relation) -> bytes:
 
 def has_stable_fingerprint(piece: Piece) -> bool:
     """Whether the fingerprint is the same in every process: the piece has no constant known only by object identity."""
-    bodies = [piece.body, *(body for bodies in piece.named.values() for body in bodies)]
-    todo = [body.block for body in bodies]
-    if not all(map(is_spelled, (payload for body in bodies for payload in body.attrs.values()))):
+    todo = [body.block for body in piece.bodies]
+    if not all(map(is_spelled, (payload for body in piece.bodies for payload in body.attrs.values()))):
         return False
     while todo:
         for node in todo.pop().nodes:

@@ -102,8 +102,7 @@ class Match:
         return f"attribute {part!r} of {subject.op}" if subject.op != "prim::Constant" else f"constant %{self._name(subject.output)}"
 
     def _name(self, value: Value) -> str:
-        bodies = [self.left.body, *(body for bodies in self.left.named.values() for body in bodies)]
-        return next((body.graph.names[value] for body in bodies if value in body.graph.names), value.name)
+        return next((body.graph.names[value] for body in self.left.bodies if value in body.graph.names), value.name)
 
 
 _PART_WORDS: Final[Mapping[HoleKind, str]] = {"dtype": "element type", "layout": "strides"}
@@ -140,7 +139,7 @@ class _Search:
 
     def run(self) -> bool:
         """Walk all bodies, and return whether the pieces correspond."""
-        if not self.symbols.agrees():
+        if not self.symbols.agrees:
             return False
         may = RANK[self.step] >= RANK["arguments"] and may_permute(self.left) and may_permute(self.right)
         roots = {self.left.body, *(body for name in self.left.roots for body in self.left.named.get(name, ()))}
@@ -393,7 +392,6 @@ def excerpt(left: Piece, right: Piece, apart: tuple[Node | None, Node | None]) -
 def _line(piece: Piece, node: Node | None) -> str:
     if node is None:
         return "the end"
-    bodies = [piece.body, *(body for bodies in piece.named.values() for body in bodies)]
-    names = next((body.graph.names for body in bodies if node in body.graph.position), piece.graph.names)
+    names = next((body.graph.names for body in piece.bodies if node in body.graph.position), piece.graph.names)
     text = print_node(node, names).strip().partition("\n")[0]
     return text if len(text) <= 120 else f"{text[:117]}..."

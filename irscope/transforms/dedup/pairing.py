@@ -56,14 +56,10 @@ class SymbolMap:
         self._back: dict[str, str] = {}
         self.pending: list[tuple[Body, Body]] = []
         self._exact = RANK[relation] < RANK["symbols"]
-        self.roots = [
-            name for ours, theirs in zip(left.roots, right.roots, strict=False)
-            for name in (ours,) if self._pair(ours, theirs, exact=relation == "text")
-        ]  # fmt: skip
-
-    def agrees(self) -> bool:
+        self.agrees = len(left.roots) == len(right.roots) and all(
+            self._pair(ours, theirs, exact=relation == "text") for ours, theirs in zip(left.roots, right.roots, strict=True)
+        )
         """Whether all roots correspond, each with the root at the same place."""
-        return len(self.roots) == len(self.left.roots) == len(self.right.roots)
 
     def bodies(self, left: Body, right: Body) -> Iterator[tuple[Body, Body]]:
         """Yields the bodies to compare, each pair once: these two, and those behind all names that have been paired by then."""
@@ -228,7 +224,7 @@ class Listing(SideBySide):
     def run(self) -> Listing:
         """Compare the pieces and all bodies that they refer to."""
         self.symbols = SymbolMap(self.left, self.right, self.relation)
-        if not self.symbols.agrees():
+        if not self.symbols.agrees:
             ours, theirs = (", ".join(piece.roots[:4]) for piece in (self.left, self.right))
             self.holes.append(Hole("symbol", "the names from outside", ours, theirs))
             self.alike = False

@@ -150,9 +150,9 @@ class Piece:
         return self.graph.owner.get(self.block) if self.kind == "group" else None
 
     @property
-    def is_free(self) -> bool:
-        """Whether values are determined by their terms, so that the order of nodes does not matter."""
-        return self.body.is_free
+    def bodies(self) -> list[Body]:
+        """Its own body, and those behind all names."""
+        return [self.body, *(body for bodies in self.named.values() for body in bodies)]
 
     @property
     def nodes(self) -> list[Node]:

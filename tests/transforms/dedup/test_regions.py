@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ import irscope as irs
 from irscope.ir.core import Block, Graph, Module, Node, Value
 from irscope.ir.invariants import verify
 from irscope.ir.module import inlined, verify_module
-from irscope.transforms.dedup.rewrite import Repeat, find_regions, outline_nested, outline_regions
+from irscope.transforms.dedup.rewrite import Repeat, find_regions, outline_nested
 from tests.random_programs.graphs import Program, random_program
 from tests.transforms.same_meaning import observed
 
@@ -129,7 +130,7 @@ def test_operands_from_outside_may_be_exchanged_but_inner_edges_may_not() -> Non
     [repeat] = find_regions(graph)
     assert len(repeat) == 6
     x, y = np.float32([0.5, -2.0, 3.0, 1.5]), np.float32([1.0, 0.25, -1.0, 2.0])
-    assert same_numbers(graph, outline_regions(graph, [repeat]), x, y)
+    assert same_numbers(graph, outlined(graph, [repeat]), x, y)
 
     inside = "%r{i} : Float(4) = aten::sub(%q{i}, %p{i})"
     text = str(chain(6, LAYER.replace("%r{i} : Float(4) = aten::relu(%q{i})", inside)))
@@ -180,7 +181,7 @@ def test_of_regions_that_wait_for_each_other_one_is_given_up() -> None:
       return (%p, %q)"""
     graph = irs.parse(text)
     for least in (2, 3):
-        module = outline_regions(graph, find_regions(graph, min_nodes=least))
+        module = outlined(graph, find_regions(graph, min_nodes=least))
         verify(inlined(module, graph.name))
 
 
@@ -203,7 +204,7 @@ def test_ifs_with_equal_bodies_belong_to_regions_and_keep_their_values_from_outs
     graph = irs.parse("\n".join([*lines, f"  return (%{before})"]))
     [repeat] = find_regions(graph, min_nodes=2)
     assert (repeat.size, len(repeat)) == (2, 4)
-    module = outline_regions(graph, [repeat])
+    module = outlined(graph, [repeat])
     verify_module(module)
     verify(inlined(module, graph.name))
     assert len(module.graphs["region0"].inputs) == 3
@@ -279,6 +280,11 @@ def test_the_steps_of_an_lstm_are_found_without_scopes_and_in_any_order() -> Non
         assert sorted(ops(repeat)) == sorted("linear linear add chunk ListUnpack sigmoid mul sigmoid tanh mul add sigmoid tanh mul".split())
 
 
+def outlined(graph: Graph, repeats: Iterable[Repeat]) -> Module:
+    """These regions alone, and none inside them."""
+    return outline_nested(graph, list(repeats), lambda inner: ())[0]
+
+
 def flat(results: Any) -> list[Any]:
     return list(results) if isinstance(results, tuple | list) else [results]
 
@@ -304,7 +310,7 @@ def test_the_twelve_layers_of_bert_are_found_without_scopes() -> None:
         assert all(f".layer.{number}." in scope[node.output] + "." for node in place)
     d = irs.dedup(graph, unit="regions")
     assert len(d.classes[0]) == 12
-    assert same_numbers(graph, outline_regions(graph, find_regions(graph)), arguments)
+    assert same_numbers(graph, outlined(graph, find_regions(graph)), arguments)
     assert len(find_regions(shuffled(graph, 3))[0]) == 12
 
 
@@ -330,7 +336,7 @@ def test_the_sixteen_blocks_of_resnet_34_are_found_without_scopes() -> None:
     repeat = find_regions(graph)[0]
     assert len(repeat) == 16
     assert ops(repeat) == ["conv2d", "batch_norm", "relu", "conv2d", "batch_norm", "add_", "relu"]
-    assert same_numbers(graph, outline_regions(graph, [repeat]), image)
+    assert same_numbers(graph, outlined(graph, [repeat]), image)
 
 
 def heads_in_layers() -> tuple[Any, Any]:

@@ -96,8 +96,9 @@ def results(graph: irs.Graph, *args: Any, device: str = "reference") -> list[byt
     return [np.asarray(each).tobytes() for each in found]
 
 
-def check_module(seed: int, *, private: bool) -> int:
-    """Apply every step to a random module; gives how many functions are left at `constants`."""
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 600))])
+def test_modules_compute_the_same_after_every_step(seed: int) -> None:
+    private = bool(seed % 2)
     rng = random.Random(seed)
     programs = [Program(rng) for _ in range(rng.randint(1, 3))]
     functions = {f"f{i}": rng.choice(programs).text() for i in range(rng.randint(2, 6))}
@@ -115,18 +116,6 @@ def check_module(seed: int, *, private: bool) -> int:
         left = len(after.graphs)
     if private:
         assert left == len(dedup(made, relation="constants").classes)
-    return left
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_modules_compute_the_same_after_every_step(seed: int) -> None:
-    check_module(seed, private=bool(seed % 2))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 600))
-def test_many_modules_compute_the_same_after_every_step(seed: int) -> None:
-    check_module(seed, private=bool(seed % 2))
 
 
 def groups_of(texts: list[str], sizes: list[int]) -> irs.Graph:
@@ -145,7 +134,8 @@ def groups_of(texts: list[str], sizes: list[int]) -> irs.Graph:
     return irs.parse(f"graph({', '.join(head)}):\n" + "\n".join(out) + f"\n  return ({', '.join(names)})")
 
 
-def check_groups(seed: int, *, kernels: bool) -> None:
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 350))])
+def test_groups_compute_the_same_after_every_step(seed: int) -> None:
     rng = random.Random(seed)
     programs = [Program(rng) for _ in range(rng.randint(1, 3))]
     count = rng.randint(2, 6)
@@ -162,7 +152,7 @@ def check_groups(seed: int, *, kernels: bool) -> None:
         if RANK[step] >= RANK["constants"]:
             bodies = dedup(after, relation="extents" if step != "constants" else "alpha")
             assert len(bodies.classes) <= len(d.classes)
-    if kernels:
+    if seed < 3 or seed >= 100:
         after = dedup(graph, relation="extents").apply()
         made = irs.compile(after)
         assert not made.remarks
@@ -170,17 +160,6 @@ def check_groups(seed: int, *, kernels: bool) -> None:
         plain = irs.compile(graph)(*args)
         for ours, theirs in zip(made(*args), plain, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_groups_compute_the_same_after_every_step(seed: int) -> None:
-    check_groups(seed, kernels=seed < 3)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 350))
-def test_many_groups_compute_the_same_after_every_step(seed: int) -> None:
-    check_groups(seed, kernels=True)
 
 
 def test_executables_of_a_quantised_stack_are_merged_with_two_parameters() -> None:

@@ -45,52 +45,6 @@ from irscope.transforms.dedup.rewrite.block_index import BlockIndex, inner_piece
 from irscope.transforms.dedup.rewrite.repeat import Repeat, region_body
 
 
-def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
-    """Returns a module of the graph under its own name, with calls, and of the called functions `region0`, `region1`, …
-
-    The regions must be all or some from one `find_regions` of this graph. Constants that differ between places become arguments.
-
-    >>> import irscope as irs
-    >>> from irscope.ir.module import inlined
-    >>> from irscope.transforms.dedup.rewrite import find_regions
-    >>> g = irs.parse('''graph(%x : Float(4), %a : Float(4), %b : Float(4)):
-    ...   %p : Float(4) = aten::mul(%x, %a)
-    ...   %q : Float(4) = aten::tanh(%p)
-    ...   %r : Float(4) = aten::relu(%q)
-    ...   %s : Float(4) = aten::mul(%r, %b)
-    ...   %t : Float(4) = aten::tanh(%s)
-    ...   %u : Float(4) = aten::relu(%t)
-    ...   return (%u)''')
-    >>> m = outline_regions(g, find_regions(g))
-    >>> print(m.graphs["graph"])
-    graph(%x : Float(4),
-          %a : Float(4),
-          %b : Float(4)):
-      %r : Float(4) = func::call[callee="@region0"](%x, %a)
-      %u : Float(4) = func::call[callee="@region0"](%r, %b)
-      return (%u)
-    """
-    chosen = [repeat for repeat in repeats if not why_left(repeat)]
-    names = [name for name in (f"region{number}" for number in range(len(chosen) + 1)) if name != graph.name]
-    calling, functions = outlined(graph, dict(zip(names, chosen, strict=False)))
-    return module_of({graph.name: calling, **functions})
-
-
-def outlined(graph: Graph, named: Mapping[str, Repeat]) -> tuple[Graph, dict[str, Graph]]:
-    """Returns the graph with calls, and the called functions by the given names of the regions."""
-    by_block: dict[Block, list[tuple[str, Repeat]]] = {}
-    for name, repeat in named.items():
-        by_block.setdefault(repeat.block, []).append((name, repeat))
-    return _calling(graph, by_block), {name: _function(name, repeat) for name, repeat in named.items()}
-
-
-def module_of(graphs: Mapping[str, Graph]) -> Module:
-    """Returns a module of graphs: the first under its own name, the others as private functions."""
-    first, *private = graphs
-    symbols = (Symbol(first, "func::func"), *(Symbol(name, "func::func", visibility="private") for name in private))
-    return Module(dict(graphs), symbols=symbols)
-
-
 def why_left(repeat: Repeat) -> str:
     """Returns why a region cannot be a function: it has blocks inside that differ, which no parameter can express. Empty if it can."""
     graph, first = repeat.graph, repeat.places[0]
@@ -105,9 +59,12 @@ def why_left(repeat: Repeat) -> str:
     return ""
 
 
-def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]]) -> Graph:
+def _calling(graph: Graph, named: Mapping[str, Repeat]) -> Graph:
     """The graph with calls in place of the regions, and without the constants that only they read."""
     rewriter = Rewriter(graph)
+    by_block: dict[Block, list[tuple[str, Repeat]]] = {}
+    for name, repeat in named.items():
+        by_block.setdefault(repeat.block, []).append((name, repeat))
     for block, called in by_block.items():
         calls = {place[0]: _call(name, repeat, at) for name, repeat in called for at, place in enumerate(repeat.places)}
         inside = {node for _, repeat in called for place in repeat.places for node in place}
@@ -187,17 +144,32 @@ _ROUNDS: Final = 8
 
 
 def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]]) -> tuple[Module, tuple[str, ...]]:
-    """Returns the module as `outline_regions` does, but with functions that call functions; and a line for each region, done or not.
+    """Returns a module of the graph under its own name, with calls, and of the called functions `region0`, `region1`, …, which call
+    functions themselves; and a line for each region, done or not.
+
+    The regions must be all or some from one search of this graph; `find` searches the bodies that result. Constants that differ
+    between places become arguments.
 
     >>> import irscope as irs
     >>> from irscope.transforms.dedup.rewrite import find_regions
-    >>> part = "  %{0}a : Float(4) = aten::tanh(%{0})\\n  %{0}b : Float(4) = aten::exp(%{0}a)\\n"
-    >>> part += "  %{0}c : Float(4) = aten::add(%{0}b, %{0})\\n"
-    >>> body = "".join(map(part.format, "pqr"))
-    >>> g = irs.parse("graph(%p : Float(4), %q : Float(4), %r : Float(4)):\\n" + body + "  return (%pc, %qc, %rc)")
+    >>> g = irs.parse('''graph(%x : Float(4), %a : Float(4), %b : Float(4)):
+    ...   %p : Float(4) = aten::mul(%x, %a)
+    ...   %q : Float(4) = aten::tanh(%p)
+    ...   %r : Float(4) = aten::relu(%q)
+    ...   %s : Float(4) = aten::mul(%r, %b)
+    ...   %t : Float(4) = aten::tanh(%s)
+    ...   %u : Float(4) = aten::relu(%t)
+    ...   return (%u)''')
     >>> module, remarks = outline_nested(g, find_regions(g), find_regions)
+    >>> print(module.graphs["graph"])
+    graph(%x : Float(4),
+          %a : Float(4),
+          %b : Float(4)):
+      %r : Float(4) = func::call[callee="@region0"](%x, %a)
+      %u : Float(4) = func::call[callee="@region0"](%r, %b)
+      return (%u)
     >>> remarks
-    ('passed @region0: 3 places of 3 nodes in @graph call it',)
+    ('passed @region0: 2 places of 3 nodes in @graph call it',)
     """
     names = (name for name in (f"region{number}" for number in count()) if name != graph.name)
     graphs: dict[str, Graph] = {graph.name: graph}
@@ -208,7 +180,8 @@ def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Grap
         named = {next(names): repeat for repeat in _fitting(here, found, remarks)}
         if not named:
             continue
-        graphs[here.name], functions = outlined(here, named)
+        graphs[here.name] = _calling(here, named)
+        functions = {name: _function(name, repeat) for name, repeat in named.items()}
         for name, repeat in named.items():
             remarks[f"passed @{name}: {plural(len(repeat), 'place')} of {plural(repeat.size, 'node')} in @{here.name} call it"] = None
         for body in (graphs[here.name], *functions.values()):
@@ -216,7 +189,8 @@ def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Grap
             again = turn + 1 if body is graphs[here.name] else 1
             if again <= _ROUNDS:
                 pending.append((body, [repeat for repeat in find(body) if repeat.nodes_saved > 0], again))
-    return module_of(graphs), tuple(remarks)
+    symbols = [Symbol(name, "func::func", visibility="public" if name == graph.name else "private") for name in graphs]
+    return Module(graphs, symbols=tuple(symbols)), tuple(remarks)
 
 
 def _fitting(graph: Graph, repeats: Sequence[Repeat], remarks: dict[str, None]) -> Iterator[Repeat]:

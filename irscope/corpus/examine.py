@@ -18,7 +18,6 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -41,7 +40,8 @@ from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import typical
 from irscope.session import load
-from irscope.transforms.dedup import Dedup, Piece, Relation, dedup, fingerprint, has_stable_fingerprint, pieces_of
+from irscope.transforms.dedup import Dedup, dedup, fingerprint, has_stable_fingerprint, pieces_of
+from irscope.transforms.dedup.piece import Piece, Relation, format_ops
 from irscope.transforms.dedup.rewrite import compile_seconds
 from irscope.transforms.dedup.rewrite.block_index import free_values
 from irscope.transforms.fusion import Fusion, fuse
@@ -49,7 +49,6 @@ from irscope.transforms.fusion import Fusion, fuse
 Record = dict[str, Any]
 _MOST_TEXT: Final = 1 << 16
 """Characters; larger groups are not compared with their near-misses."""
-_MOST_OPS: Final = 8
 _HEAVY: Final = frozenset({
     "irscope", "iree", "jax", "jaxlib", "mpmath", "networkx", "numpy", "onnx", "onnxscript", "pandas", "scipy", "sympy", "torch",
     "transformers",
@@ -206,7 +205,7 @@ def _body(piece: Piece, own: str) -> Record:
     runs = isinstance(node, str) or has_kernel(node)
     return {
         "fingerprint": _mark(piece, "alpha", own), "coarse": _mark(piece, "dtype", own), "nodes": len(piece.nodes),
-        "ops": _listed_ops(piece.nodes), "kind": "executable" if isinstance(node, str) else str(piece.attrs.get("kind", "group")),
+        "ops": format_ops(piece.nodes), "kind": "executable" if isinstance(node, str) else str(piece.attrs.get("kind", "group")),
         "compile_s": compile_seconds(piece, {}) if runs else 0.0,
         "kernels": _kernels(node) if isinstance(node, Node) and runs else [],
         "text": "" if own or isinstance(node, str) else _text(node),
@@ -216,11 +215,6 @@ def _body(piece: Piece, own: str) -> Record:
 def _mark(piece: Piece, relation: Relation, own: str) -> str:
     mark = fingerprint(piece, relation)
     return blake2b(own.encode(), digest_size=16).hexdigest() if own else mark.hex()
-
-
-def _listed_ops(nodes: Sequence[Node]) -> str:
-    counts = Counter(node.op.partition("::")[2] or node.op for node in nodes).most_common(_MOST_OPS)
-    return ", ".join(op + (f" ×{count}" if count > 1 else "") for op, count in counts)
 
 
 def _kernels(group: Node) -> list[str]:

@@ -26,8 +26,8 @@ The op's schema decides which arguments may be holes: a `Scalar` or a `float` is
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
@@ -375,6 +375,12 @@ class Hole:
 def hole_of(pair: SlotPair, words: str) -> Hole:
     """Returns the hole for a slot with different values; `words` name its place."""
     return Hole(pair.kind, words, *format_difference(pair.left, pair.right), pair.site, (pair.left, pair.right))
+
+
+def format_ops(nodes: Iterable[Node]) -> str:
+    """Returns the names of the eight most frequent ops, with their counts."""
+    counts = Counter(node.op.partition("::")[2] or node.op for node in nodes).most_common(8)
+    return ", ".join(op + (f" ×{count}" if count > 1 else "") for op, count in counts)
 
 
 def operand_name(node: Node, index: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -35,6 +34,7 @@ from irscope.transforms.dedup.piece import (
     Piece,
     Relation,
     format_holes,
+    format_ops,
     known_relation,
     known_step,
 )
@@ -152,9 +152,8 @@ class Dedup(Drawn):
         rows = []
         for cls in self.classes:
             piece = self._pieces[cls.representative]
-            ops = [node.op for node in piece.nodes]
             rows.append({
-                "class": cls.index, "members": len(cls), "nodes": len(ops), "ops": _format_ops(ops),
+                "class": cls.index, "members": len(cls), "nodes": len(piece.nodes), "ops": format_ops(piece.nodes),
                 "representative": piece.label, "fingerprint": cls.fingerprint,
             })  # fmt: skip
         columns = ["class", "members", "nodes", "ops", "representative", "fingerprint"]
@@ -404,11 +403,6 @@ def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -
 
 def _is_value(graph: Graph, piece: Value | str) -> bool:
     return isinstance(piece, Value) or piece.removeprefix("%") in graph.names.values()
-
-
-def _format_ops(ops: list[str]) -> str:
-    """The ops with their counts, the most frequent first."""
-    return ", ".join(op.partition("::")[2] + (f" ×{count}" if count > 1 else "") for op, count in Counter(ops).most_common(8))
 
 
 def _some(pieces: Iterable[Node | str]) -> str:

@@ -39,7 +39,7 @@ INSTEAD = {
 IN_TESTS = {**INSTEAD, r"\btold\b": "reported, given, distinguished"}
 
 SAID = {
-    *("Created", "Erased", "Replaced", "Merged", "Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"),
+    *("Created", "Erased", "Replaced", "Merged", "Remark", "Refusal", "yes", "no", "Verdict", "PassError"),
     *("Failed", "Undecided", "refuse", "refused", "unstructured", "wrong"),
 }
 

@@ -43,36 +43,24 @@ from irscope.ops.traits import (
     STARTS_LIKE_FIRST,
 )
 from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
-from irscope.transforms.functionalize.pure_ops import NoTwin, Operands, Twin, Twins, is_steady, written_operands
-
-# Reasons for writes that stay in place.
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A write that stays in place, with the reason."""
-
-    node: Node
-    target: Value
-    rule: str
-    because: str
-    evidence: tuple[Value | Node, ...] = ()
+from irscope.transforms.functionalize.pure_ops import Operands, Twin, Twins, is_steady, written_operands
+from irscope.transforms.grouping import Refusal
 
 
-def why_no_member(graph: Graph, target: Value, *, is_reshaped: bool) -> tuple[str, str, tuple[Value | Node, ...]]:
-    """Returns why a value's memory may have unknown names: rule, reason, evidence."""
+def why_no_member(graph: Graph, target: Value, *, is_reshaped: bool) -> Refusal:
+    """Returns why a value's memory may have unknown names, so that a write to it stays in place."""
     name, producer = f"%{graph.names[target]}", graph.producer.get(target)
     if is_reshaped:
-        return "changes-shape", f"an op changes the shape of {name} in place", ()
+        return Refusal("changes-shape", f"an op changes the shape of {name} in place")
     if producer is None:
         if target in graph.inputs:
-            return "input", f"{name} is an input, and the caller sees what is written there", (target,)
-        return "block-parameter", f"{name} is a parameter of a block, and may be a tensor with other names", (target,)
+            return Refusal("input", f"{name} is an input, and the caller sees what is written there", (target,))
+        return Refusal("block-parameter", f"{name} is a parameter of a block, and may be a tensor with other names", (target,))
     if producer.op == "prim::Constant":
-        return "constant", f"{name} is a constant tensor, and the next run would see what this one writes", (producer,)
+        return Refusal("constant", f"{name} is a constant tensor, and the next run would see what this one writes", (producer,))
     if producer.blocks:
-        return "result-of-a-block", f"{name} is a result of {producer.op}, and may be a tensor with other names", (producer,)
-    return "other-names", f"{name} is a result of {producer.op}, which may return memory with other names", (producer,)
+        return Refusal("result-of-a-block", f"{name} is a result of {producer.op}, and may be a tensor with other names", (producer,))
+    return Refusal("other-names", f"{name} is a result of {producer.op}, which may return memory with other names", (producer,))
 
 
 # Properties of views that can be taken again and written back: disjoint parts, equal views, and restored strides.
@@ -253,7 +241,8 @@ class Families:
         self.member_of: dict[Value, Member] = {}
         self.kept: dict[Node, tuple[Value, ...]] = {}
         """For each pure node with members as operands, the operands that it may return or keep."""
-        self.refusals: list[Refusal] = []
+        self.refusals: list[tuple[Node, Refusal]] = []
+        """The writes that stay in place, with the reason."""
         self._scatter = scatter
         shapes = shapes_of(graph)
         self.twins = Twins(graph, shapes)
@@ -418,17 +407,15 @@ class Families:
         target = node.inputs[0]
         if schema is None or not isinstance(target.type, TensorType) or not self._operands.writes_first_only(schema):
             self._capture(self._operands.kept(node), node, block, time)
-            written = [v for v in written_operands(node, schema) if isinstance(v.type, TensorType)]
-            if written:
-                because = f"{node.op} writes more than its first operand"
-                self.refusals.append(Refusal(node, written[0], "writes-several", because))
+            if any(isinstance(value.type, TensorType) for value in written_operands(node, schema)):
+                self.refusals.append((node, Refusal("writes-several", f"{node.op} writes more than its first operand")))
             return
         if any(value in self.member_of for value in node.inputs[1:]):
             self._capture(tuple(v for v in self._operands.kept(node) if v is not target), node, block, time)
         member = self.member_of.get(target)
         refusal = self._refusal(node, target, member, schema, block)
         if isinstance(refusal, Refusal):
-            self.refusals.append(refusal)
+            self.refusals.append((node, refusal))
         elif member is not None:
             write, frozen_by = Write(node, member, refusal, block, time), member.family.frozen_by
             if frozen_by is None:
@@ -442,22 +429,22 @@ class Families:
 
     def _refusal(self, node: Node, target: Value, member: Member | None, schema: OpSchema, block: Block) -> Refusal | Twin:
         twin = self.twins.of(node, schema)
-        if isinstance(twin, NoTwin):
-            return Refusal(node, target, twin.rule, twin.because)
+        if isinstance(twin, Refusal):
+            return twin
         if member is None:
             root = self._roots.get(target, target)
-            return Refusal(node, target, *why_no_member(self.graph, root, is_reshaped=root in self._reshaped))
+            return why_no_member(self.graph, root, is_reshaped=root in self._reshaped)
         if block in self._foreign:
-            return Refusal(node, target, "inside-a-group", "it is part of a block of neither an if nor a loop")
+            return Refusal("inside-a-group", "it is part of a block of neither an if nor a loop")
         if block in self._unreached:
-            return Refusal(node, target, "never-runs", "it is part of a block that never runs")
+            return Refusal("never-runs", "it is part of a block that never runs")
         for value in node.inputs[1:]:
             other = self.member_of.get(value)
             if other is None or other.family is not member.family or (twin.is_pointwise and self._are_one(member, other)):
                 continue
             if not self._are_apart(member, other):
                 because = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
-                return Refusal(node, target, "reads-what-it-writes", because, (value,))
+                return Refusal("reads-what-it-writes", because, (value,))
         return self._propagation_refusal(node, member) or twin
 
     def _are_one(self, a: Member, b: Member) -> bool:
@@ -483,11 +470,11 @@ class Families:
             if op not in INVERSES and op not in PUTS_BACK:
                 reason = "no op puts such a part back" if op != "aten::detach" else "no gradient may see the write"
                 because = f"{name} is {op} of {whole}, and {reason}"
-                return Refusal(node, member.value, "no-scatter", because, (member.view,))
+                return Refusal("no-scatter", because, (member.view,))
             if op in PUTS_BACK and not self._scatters(member.family):
                 base = f"%{self.graph.names[member.family.base]}"
                 because = f"{name} is a part of {base}, and a functional variant would copy all of {base}"
-                return Refusal(node, member.value, "writes-a-part", because, (member.family.base,))
+                return Refusal("writes-a-part", because, (member.family.base,))
             member = member.parent
         return None
 

@@ -44,8 +44,9 @@ from irscope._base.words import plural
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.functionalize.alias_families import Escape, Families, Family, Refusal, Write
+from irscope.transforms.functionalize.alias_families import Escape, Families, Family, Write
 from irscope.transforms.functionalize.rewrite import Plan, renamed
+from irscope.transforms.grouping import Refusal
 
 
 @timed
@@ -88,11 +89,11 @@ def why_in_place(graph: Graph) -> dict[Node, str]:
     {%y = aten::relu_: '%x is an input, and the caller sees what is written there'}
     """
     families = Families(graph, scatter=True)
-    found = {refusal.node: refusal.because for refusal in families.refusals}
+    found = {node: refusal.because for node, refusal in families.refusals}
     whole = {write.node for family in Families(graph, scatter=False).all for write in family.writes}
     part = "it writes a part, and a copy of the whole pays only where one kernel computes all of it"
     for family in families.all:
-        found.update({write.node: _captured(graph, capture)[0] for capture, write in family.late})
+        found.update({write.node: _captured(graph, capture).because for capture, write in family.late})
         for write in family.writes:
             found[write.node] = "functionalize, which did not run, changes this" if write.node in whole else part
     return found
@@ -120,36 +121,31 @@ def _passed(write: Write) -> Remark:
 
 def _missed(families: Families) -> list[Remark]:
     """Returns one remark for each obstacle, at the first write that it keeps in place."""
-    grouped: dict[tuple[object, ...], list[Refusal]] = {}
-    for refusal in families.refusals:
-        evidence = refusal.evidence or (refusal.node.op,)
-        grouped.setdefault((refusal.rule, *evidence), []).append(refusal)
-    found = []
-    for refusals in grouped.values():
-        first = refusals[0]
-        found.append((first.node, first.rule, first.because, first.evidence, len(refusals)))
+    grouped: dict[tuple[object, ...], list[tuple[Node, Refusal]]] = {}
+    for node, refusal in families.refusals:
+        grouped.setdefault((refusal.rule, *(refusal.evidence or (node.op,))), []).append((node, refusal))
+    found = [(*refusals[0], len(refusals)) for refusals in grouped.values()]
     late: dict[Escape, list[Write]] = {}
     for capture, write in sorted((pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time):
         late.setdefault(capture, []).append(write)
     for capture, writes in late.items():
-        because, evidence = _captured(families.graph, capture)
-        found.append((writes[0].node, "captured", because, evidence, len(writes)))
+        found.append((writes[0].node, _captured(families.graph, capture), len(writes)))
     found.sort(key=lambda item: families.graph.position[item[0]])
     return [_remark(*item) for item in found]
 
 
-def _captured(graph: Graph, capture: Escape) -> tuple[str, tuple[Value | Node, ...]]:
+def _captured(graph: Graph, capture: Escape) -> Refusal:
     value = capture.member.value
     name = f"%{graph.names[value]}"
     if capture.node is None:
         owner = graph.owner.get(capture.block)
         whose = f"a result of a block of {owner.op}" if owner else "a result of the graph"
-        return f"{name} is {whose}, and may be written under another name or in another iteration", (value,)
+        return Refusal("captured", f"{name} is {whose}, and may be written under another name or in another iteration", (value,))
     outputs = "".join(f" (%{graph.names[output]})" for output in capture.node.outputs[:1])
-    return f"{capture.node.op}{outputs} may keep {name}, and it is written later", (value, capture.node)
+    return Refusal("captured", f"{capture.node.op}{outputs} may keep {name}, and it is written later", (value, capture.node))
 
 
-def _remark(node: Node, rule: str, because: str, evidence: tuple[Value | Node, ...], count: int) -> Remark:
+def _remark(node: Node, refusal: Refusal, count: int) -> Remark:
     more = f" ({plural(count, 'write')})" if count > 1 else ""
     subject = node.outputs[0] if node.outputs else node
-    return Remark("missed", rule, subject, f"{because}{more}", (node, *evidence))
+    return Remark("missed", refusal.rule, subject, f"{refusal.because}{more}", (node, *refusal.evidence))

@@ -43,6 +43,7 @@ from irscope.ops.op import Op, draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import OBJECT_WRITERS, SHAPE_READERS
 from irscope.ops.type_rules import SLIPS, Unknown, kind_of, static_shape
+from irscope.transforms.grouping import Refusal
 
 # Classifies an op's operands: which it writes, may keep or return, or only reads; and which of them never change.
 
@@ -160,14 +161,6 @@ class Twin:
     is_pointwise: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NoTwin:
-    """The reason that an in-place op has no functional variant."""
-
-    rule: str
-    because: str
-
-
 class Twins:
     """The functional variants of the in-place nodes of one graph, each kind of node analysed once."""
 
@@ -175,9 +168,9 @@ class Twins:
         self.shapes = shapes
         self._graph = graph
         self._follows_first: dict[str, bool] = {}
-        self._found: dict[NodeSignature, Twin | NoTwin] = {}
+        self._found: dict[NodeSignature, Twin | Refusal] = {}
 
-    def of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
+    def of(self, node: Node, schema: OpSchema) -> Twin | Refusal:
         """Returns the functional variant of a node that writes only its first operand, or why there is none."""
         form = self.shapes.form(node)
         if form is None:
@@ -187,23 +180,23 @@ class Twins:
             found = self._found[form] = self._of(node, schema)
         return found
 
-    def _of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
+    def _of(self, node: Node, schema: OpSchema) -> Twin | Refusal:
         if node.op in OBJECT_WRITERS:
-            return NoTwin("changes-shape", f"{node.op} changes the tensor's shape, and with it all its other names")
+            return Refusal("changes-shape", f"{node.op} changes the tensor's shape, and with it all its other names")
         if draws_random_numbers(node.op):
-            return NoTwin("random", f"{node.op} draws random numbers")
+            return Refusal("random", f"{node.op} draws random numbers")
         pure = make_node(node.id, node.op[:-1], node.inputs, node.outputs, node.attrs, (), None, "")
         declared, op = schema_of(pure), op_of(pure)
         if not node.op.endswith("_") or declared is None or op is None or not _is_twin(schema, declared, pure):
-            return NoTwin("no-twin", f"{node.op} has no functional variant")
+            return Refusal("no-twin", f"{node.op} has no functional variant")
         return self._compared(pure, op, declared)
 
-    def _compared(self, node: Node, op: Op, schema: OpSchema) -> Twin | NoTwin:
+    def _compared(self, node: Node, op: Op, schema: OpSchema) -> Twin | Refusal:
         target = self.shapes.type(node.inputs[0])
         assert isinstance(target, TensorType)
         result = self.type_of_result(node)
         if None not in (target.dtype, result.dtype) and kind_of(str(result.dtype)) > kind_of(str(target.dtype)):
-            return NoTwin("refused", f"torch does not write {result.dtype} into a tensor of {target.dtype}")
+            return Refusal("refused", f"torch does not write {result.dtype} into a tensor of {target.dtype}")
         if node.op == _COPY:
             return Twin(_COPY, True, True, True, target.dtype, True)
         shape = static_shape(target)

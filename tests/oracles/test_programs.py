@@ -8,7 +8,8 @@ its arguments. Element types and layouts of single ops are left to `test_sweeps`
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple
 
 import pytest
@@ -49,10 +50,16 @@ def compiled(function: Any, how: str, *args: Any) -> Any:
 
 
 def check(function: Callable[..., Any], args: tuple[Any, ...], how: str) -> None:
-    """Our run of the captured function does what the function does; the second run goes by what the first has remembered."""
-    graph = irs.load(torch.jit.script(function) if how == "script" else function, *copy.deepcopy(args))
-    assert irs.same_structure(graph, irs.parse(str(graph)), elements=False)
-    agree(irs.compile(irs.fuse(graph)), function, *args, calls=2)
+    """Our run of the captured function does what the function does; the second run goes by what the first has remembered. A script is
+    loaded without examples, too, and gives results of the same kinds. NumPy's reference does the same."""
+    for given in (args, ()) if how == "script" else (args,):
+        graph = irs.load(torch.jit.script(function) if how == "script" else function, *copy.deepcopy(given))
+        assert irs.same_structure(graph, irs.parse(str(graph)), elements=False)
+        run = irs.compile(irs.fuse(graph))
+        agree(run, function, *args, calls=2)
+        agree(irs.compile(graph, device="reference"), function, *args)
+        expected = function(*copy.deepcopy(args))
+        assert how != "script" or isinstance(expected, tuple) or type(run(*copy.deepcopy(args))) is type(expected)
 
 
 # -- layouts and sizes -------------------------------------------------------------------------------------------------
@@ -133,16 +140,6 @@ def out_of_views(x: Tensor) -> Tensor:
     return x.sum(0)
 
 
-MUTATING = [writes_input, returns_input, returns_view, writes_view, reads_before_and_after, overlapping, out_of_views]
-
-
-@both_ways
-@pytest.mark.parametrize("function", MUTATING, ids=lambda f: f.__name__)
-def test_writes(function: Callable[..., Any], how: str) -> None:
-    args = (rand(3, 4), rand(3, 4)) if function is reads_before_and_after else (rand(3, 4),)
-    check(function, args, how)
-
-
 @both_ways
 def test_one_tensor_for_two_inputs(how: str) -> None:
     run, x = compiled(reads_before_and_after, how, rand(3, 4), rand(3, 4)), rand(3, 4)
@@ -204,27 +201,6 @@ def gives_empty(x: Tensor) -> List[Tensor]:
     return torch.jit.annotate(List[Tensor], [])
 
 
-STRUCTURES = [
-    gives_dict, gives_nested, gives_list, gives_number, gives_none, gives_constants, gives_float, gives_named_tuple,
-    gives_empty,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("function", STRUCTURES, ids=lambda f: f.__name__)
-def test_results_of_scripted_functions_keep_their_structure(function: Callable[..., Any]) -> None:
-    x = rand(3, 4)
-    run = compiled(function, "script", x)
-    agree(run, function, x)
-    agree(irs.compile(irs.load(torch.jit.script(function)), device="reference"), function, x)
-    if not isinstance(expected := function(x.clone()), tuple):
-        assert type(run(x)) is type(expected)
-
-
-@pytest.mark.parametrize("function", [gives_dict, gives_nested, gives_list, gives_none], ids=lambda f: f.__name__)
-def test_results_of_exported_functions_are_the_leaves(function: Callable[..., Any]) -> None:
-    agree(compiled(function, "export", rand(3, 4)), function, rand(3, 4))
-
-
 def takes_list(xs: List[Tensor]) -> Tensor:
     return torch.relu(xs[0] * xs[1]) + xs[2]
 
@@ -243,23 +219,6 @@ def takes_optional(x: Tensor, y: Optional[Tensor] = None) -> Tensor:
 
 def takes_numbers(x: Tensor, n: int, s: float, flag: bool) -> Tensor:
     return torch.tanh(x * s + n) if flag else x
-
-
-NESTED: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
-    "list": (takes_list, ([rand(3), rand(3), rand(3)],)),
-    "dict": (takes_dict, ({"b": rand(3), "a": rand(3)},)),
-    "tuple": (takes_tuple, ((rand(3), (rand(3), 4)),)),
-    "None": (takes_optional, (rand(3), None)),
-    "not None": (takes_optional, (rand(3), rand(3))),
-    "numbers": (takes_numbers, (rand(3), 4, 0.5, True)),
-}
-
-
-@both_ways
-@pytest.mark.parametrize("case", NESTED)
-def test_nested_arguments(case: str, how: str) -> None:
-    function, args = NESTED[case]
-    check(function, args, how)
 
 
 def halves(s: float) -> Tuple[float, float]:
@@ -312,12 +271,31 @@ def appends(x: Tensor, n: int) -> List[Tensor]:
     return out
 
 
-@pytest.mark.parametrize("n", [-1, 0, 1, 6])
-@pytest.mark.parametrize("function", [branches, loops, while_on_tensor, appends], ids=lambda f: f.__name__)
-def test_control_flow(function: Callable[..., Any], n: int) -> None:
+def cases() -> Iterator[Any]:
+    """The functions above with arguments, and the ways on which torch captures them."""
     x = rand(3, 4)
-    agree(compiled(function, "script"), function, x, n)
-    check(function, (x, n), "script")
+    writing = (writes_input, returns_input, returns_view, writes_view, overlapping, out_of_views)
+    for function in (*writing, gives_dict, gives_nested, gives_list, gives_none):
+        yield function, (x,), "script export"
+    for function in (gives_number, gives_constants, gives_float, gives_named_tuple, gives_empty):
+        yield function, (x,), "script"
+    yield reads_before_and_after, (x, rand(3, 4)), "script export"
+    yield takes_list, ([rand(3), rand(3), rand(3)],), "script export"
+    yield takes_dict, ({"b": rand(3), "a": rand(3)},), "script export"
+    yield takes_tuple, ((rand(3), (rand(3), 4)),), "script export"
+    yield takes_optional, (rand(3), None), "script export"
+    yield takes_optional, (rand(3), rand(3)), "script export"
+    yield takes_numbers, (rand(3), 4, 0.5, True), "script export"
+    for function, n in itertools.product((branches, loops, while_on_tensor, appends), (-1, 0, 1, 6)):
+        yield function, (x, n), "script"
+
+
+PROGRAMS = [(function, args, how) for function, args, ways in cases() for how in ways.split()]
+
+
+@pytest.mark.parametrize(("function", "args", "how"), PROGRAMS, ids=[f"{function.__name__}-{how}" for function, _, how in PROGRAMS])
+def test_a_program_does_what_torch_does(function: Callable[..., Any], args: tuple[Any, ...], how: str) -> None:
+    check(function, args, how)
 
 
 def test_deep_nesting() -> None:

@@ -14,7 +14,7 @@ from irscope.ir.schema import Argument, OpSchema
 from irscope.ir.types import OptionalType, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, input_element
 from irscope.ops.op import Op
-from tests.ops.pointwise_ops import OPS
+from tests.ops.oracle import POINTWISE
 
 torch = pytest.importorskip("torch")
 Array = np.ndarray[Any, Any]
@@ -64,7 +64,7 @@ def edges(dtype: str) -> Tensor:
 
 def cases(dtype: str, *, every_number: bool) -> Iterator[Case]:
     """The calls of all overloads that write nothing and that kernels compute."""
-    for op in OPS:
+    for op in POINTWISE:
         if op.expression is None or op.effect != "pure" or op.category != "pointwise" or op.operand_axes:
             continue
         for schema in op.schemas if op.name.startswith("aten::") else ():

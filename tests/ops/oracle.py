@@ -14,8 +14,12 @@ from irscope.ir.payload import argument_type
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import ListType, TensorType
 from irscope.ops.op import Op
+from irscope.ops.pointwise import activation, arithmetic, comparison
 from irscope.ops.registry import _OP_FILES, lookup  # the table of op files is the registry's own
 from irscope.ops.type_rules import DTYPE_CODES, Unknown
+
+POINTWISE: tuple[Op, ...] = (*arithmetic.OPS, *comparison.OPS, *activation.OPS)
+"""All pointwise ops: each element of a result depends on one element of each operand, at the same position."""
 
 
 def files() -> list[Any]:

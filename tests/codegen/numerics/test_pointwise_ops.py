@@ -12,7 +12,7 @@ from irscope.ir.schema import REQUIRED, OpSchema
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
 from tests.codegen.kernels import call, group
-from tests.ops.pointwise_ops import OPS
+from tests.ops.oracle import POINTWISE
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -22,7 +22,7 @@ PLAIN = {"Scalar": 0.75, "float": 0.75, "int": 2, "bool": False}
 """Arguments that have no default, by type."""
 
 SCHEMAS = [
-    schema for op in OPS for schema in op.schemas
+    schema for op in POINTWISE for schema in op.schemas
     if op.expression and op.effect == "pure" and not op.operand_axes and op.name.startswith("aten::")
 ]  # fmt: skip
 

@@ -15,8 +15,7 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, input_element, number, where
 from irscope.ops.expr.numpy_eval import erf, erfc, evaluate, round_to, sigmoid
 from irscope.ops.op import Op
-from tests.ops import pointwise_ops as pointwise
-from tests.ops.oracle import the_op
+from tests.ops.oracle import POINTWISE, the_op
 from tests.ops.pointwise.test_pointwise import choices, plain
 
 X, Y = input_element(0, "float32"), input_element(1, "float32")
@@ -253,7 +252,7 @@ def told(tensor: Any) -> TensorType:
     return TensorType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.stride())
 
 
-LAID = [op for op in pointwise.OPS if (op.category, op.effect, op.name[:6]) == ("pointwise", "pure", "aten::")]
+LAID = [op for op in POINTWISE if (op.category, op.effect, op.name[:6]) == ("pointwise", "pure", "aten::")]
 
 
 @pytest.mark.parametrize("op", LAID, ids=lambda op: op.name.removeprefix("aten::"))

@@ -14,7 +14,7 @@ from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, OptionalType, Tensor
 from irscope.ops.expr.expression import Expr, NoExpression, input_element, number
 from irscope.ops.expr.numpy_eval import evaluate, round_to
 from irscope.ops.op import Op
-from tests.ops import pointwise_ops as pointwise
+from tests.ops.oracle import POINTWISE
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 WHOLES = ("int32", "int64", "uint8", "bool")
@@ -172,7 +172,7 @@ def as_expression(op: Op, given: dict[str, Any], types: dict[str, str], *, late:
     return op.expression(**arguments), operands
 
 
-TESTED = [op for op in pointwise.OPS if not op.operand_axes and op.name.startswith("aten::") and op.category == "pointwise"]
+TESTED = [op for op in POINTWISE if not op.operand_axes and op.name.startswith("aten::") and op.category == "pointwise"]
 
 
 @pytest.mark.parametrize("op", TESTED, ids=lambda op: op.name.removeprefix("aten::"))

@@ -24,30 +24,18 @@ DTYPES: Final = {
     "complex32": "ComplexHalf",
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
-    "uint16": "UInt16",
-    "uint32": "UInt32",
-    "uint64": "UInt64",
-    "float8_e4m3fn": "Float8_e4m3fn",
-    "float8_e5m2": "Float8_e5m2",
-    "float8_e4m3fnuz": "Float8_e4m3fnuz",
-    "float8_e5m2fnuz": "Float8_e5m2fnuz",
-    "float8_e8m0fnu": "Float8_e8m0fnu",
-    "float8_e4m3": "Float8_e4m3",
-    "float8_e3m4": "Float8_e3m4",
-    "float8_e4m3b11fnuz": "Float8_e4m3b11fnuz",
     "qint8": "QInt8",
     "quint8": "QUInt8",
     "qint32": "QInt32",
     "quint4x2": "QUInt4x2",
     "quint2x4": "QUInt2x4",
-    "int4": "Int4",
-    "uint4": "UInt4",
-    "int2": "Int2",
-    "uint2": "UInt2",
-    "float4_e2m1fn": "Float4_e2m1fn",
-    "float6_e2m3fn": "Float6_e2m3fn",
-    "float6_e3m2fn": "Float6_e3m2fn",
-    "string": "String",
+    **{f"u{name}": f"U{name.capitalize()}" for name in ("int16", "int32", "int64", "int4", "int2")},
+    **{
+        name: name.capitalize()
+        for name in """
+        float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float8_e4m3 float8_e3m4 float8_e4m3b11fnuz int4 int2
+        float4_e2m1fn float6_e2m3fn float6_e3m2fn string""".split()
+    },
 }
 """Maps our name of each element type (NumPy's and torch's) to the word that TorchScript prints for it."""
 

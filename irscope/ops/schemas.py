@@ -54,19 +54,11 @@ from irscope.ir import (
 
 _WORDS: Final[dict[str, Type]] = {
     "Tensor": TENSOR,
-    "int": INT,
-    "SymInt": INT,
-    "ScalarType": INT,
-    "MemoryFormat": INT,
-    "Layout": INT,
-    "float": FLOAT,
-    "SymFloat": FLOAT,
-    "bool": BOOL,
-    "SymBool": BOOL,
-    "str": STR,
-    "Dimname": STR,
-    "Scalar": NUMBER,
-    "number": NUMBER,
+    **dict.fromkeys(("int", "SymInt", "ScalarType", "MemoryFormat", "Layout"), INT),
+    **dict.fromkeys(("float", "SymFloat"), FLOAT),
+    **dict.fromkeys(("bool", "SymBool"), BOOL),
+    **dict.fromkeys(("str", "Dimname"), STR),
+    **dict.fromkeys(("Scalar", "number"), NUMBER),
 }
 """The names that do not denote a primitive type of the same name."""
 

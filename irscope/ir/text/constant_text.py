@@ -159,11 +159,8 @@ def _number(text: str) -> int | float:
 
 def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, ...], device: str) -> TensorData | None:
     """The tensor of these elements; None if they do not fit its dtype. Raises ParseError if there are too many or too few."""
-    count = 1
-    for size in shape:
-        count *= size
-    if count != len(elements):
-        cursor.wrong(f"a tensor of shape {list(shape)} has {count} elements, and {len(elements)} are written")
+    if prod(shape) != len(elements):
+        cursor.wrong(f"a tensor of shape {list(shape)} has {prod(shape)} elements, and {len(elements)} are written")
     try:
         if dtype in _BIT_PATTERNS:
             with np.errstate(all="ignore"):
@@ -204,11 +201,10 @@ def tensor_text(tensor: TensorData, type: Type | None) -> str:
     if tensor.dtype == "bfloat16":
         array = (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
     words = [_element_text(element) for element in array.reshape(-1)]
+    is_one = len(words) == 1 and isinstance(type, TensorType) and type.dtype == tensor.dtype and type.shape == tensor.shape
     if array.dtype.kind == "c":
-        fits = isinstance(type, TensorType) and type.dtype == tensor.dtype and type.shape == tensor.shape
-        return f"{{{words[0]}}}" if fits and len(words) == 1 else _packed_text(tensor, array)
-    refined = isinstance(type, TensorType) and type.dtype == tensor.dtype and type.shape == tensor.shape
-    if refined and len(words) == 1 and (type.device or "cpu") == tensor.device:  # type: ignore[union-attr]
+        return f"{{{words[0]}}}" if is_one else _packed_text(tensor, array)
+    if is_one and (type.device or "cpu") == tensor.device:  # type: ignore[union-attr]
         return f"{{{words[0]}}}"
     return f"{''.join(f' {word}' for word in words)} [ {_type_word(tensor)} ]"
 

@@ -287,23 +287,9 @@ def reduced_axes(expr: Expr) -> tuple[int, ...]:
     return next((tuple(part.value) for part in subexpressions([expr]) if part.op in REDUCTIONS), ())
 
 
-_SYMBOLS: Final = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "shl": "<<",
-    "shr": ">>",
-}
+_SYMBOLS: Final = dict(
+    zip("add sub mul div eq ne lt le gt ge and or xor shl shr".split(), "+ - * / == != < <= > >= & | ^ << >>".split(), strict=True)
+)
 
 
 def _text(expr: Expr) -> str:

@@ -372,25 +372,14 @@ class _Generator:
         target = self.pick(scope, lambda tensor: not tensor.overlapping)
         kind = self.rng.randrange(3)
         if kind == 0:
-            text = f"aten::{self.rng.choice(['relu_', 'tanh_', 'sigmoid_', 'neg_', 'zero_'])}({target.name})"
+            op, *given = [self.rng.choice(["relu_", "tanh_", "sigmoid_", "neg_", "zero_"])]
         elif kind == 1:
             number = self.constant("float", self.rng.choice(["0.5", "-0.5", "1."]))
-            text = self.rng.choice(
-                [
-                    f"aten::add_({target.name}, {number}, {self.number(1)})",
-                    f"aten::mul_({target.name}, {number})",
-                    f"aten::fill_({target.name}, {number})",
-                ]
-            )
+            op, *given = self.rng.choice([["add_", number, self.number(1)], ["mul_", number], ["fill_", number]])
         else:
-            other = self.operand_of_write(scope, target)
-            text = self.rng.choice(
-                [
-                    f"aten::add_({target.name}, {other}, {self.number(1)})",
-                    f"aten::sub_({target.name}, {other}, {self.number(1)})",
-                    f"aten::copy_({target.name}, {other}, {self.constant('bool', '0')})",
-                ]
-            )
+            other, one = self.operand_of_write(scope, target), self.number(1)
+            op, *given = self.rng.choice([["add_", other, one], ["sub_", other, one], ["copy_", other, self.constant("bool", "0")]])
+        text = f"aten::{op}({', '.join([target.name, *given])})"
         if self.rng.random() < 0.6:
             self.same_memory(scope, text, target, target.shape)
         else:  # the result is not used, as after `x += 1` on a view
@@ -735,16 +724,8 @@ class _Generator:
         self, scope: _Scope, text: str, tensor: _Tensor, shape: Iterable[int], *, contiguous: bool = True, overlapping: bool = False
     ) -> None:
         """A statement whose result lies in the memory of `tensor`."""
-        scope.tensors.append(
-            _Tensor(
-                self.statement("Tensor", text),
-                tuple(shape),
-                tensor.roots,
-                tensor.contiguous and contiguous,
-                tensor.overlapping or overlapping,
-                tensor.dtype,
-            )
-        )
+        made = replace(tensor, name=self.statement("Tensor", text), shape=tuple(shape))
+        scope.tensors.append(replace(made, contiguous=made.contiguous and contiguous, overlapping=made.overlapping or overlapping))
 
     def new_buffer(self) -> frozenset[int]:
         self.buffers += 1

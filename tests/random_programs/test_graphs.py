@@ -58,17 +58,13 @@ def test_they_parse_and_verify():
 @pytest.mark.filterwarnings("ignore")
 def test_torch_runs_them():
     torch = pytest.importorskip("torch", reason="the oracle is torch")
-
-    def as_torch(value: object) -> object:
-        if isinstance(value, list):
-            return [as_torch(item) for item in value]
-        return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+    from tests.analysis.alias.judge import arguments
 
     with torch.no_grad():
         for seed in range(100):
             program = random_program(seed, size=seed % 25 + 1)
             run = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
-            result = run(*map(as_torch, program.fresh()))
+            result = run(*arguments(program))
             for item in result if isinstance(result, tuple) else (result,):
                 for tensor in item if isinstance(item, list) else [item]:
                     assert bool(torch.isfinite(tensor).all())

@@ -315,7 +315,7 @@ def node_table(profile: Readings, way: str) -> pd.DataFrame:
     """Returns one row for each node that ran, in program order."""
     rows = profile.rows(way)
     classes = class_numbers(profile.graph(way), rows)
-    return _frame([_node_cells(profile, row, classes[row.node.id]) for row in rows], _NODE_COLUMNS)
+    return new_table([_node_cells(profile, row, classes[row.node.id]) for row in rows], columns=[*_NODE_COLUMNS])
 
 
 def _node_cells(profile: Readings, row: NodeRow, number: int) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def group_table(profile: Readings) -> pd.DataFrame:
             "verdict": verdict, "MB before": moved / 1e6, "MB after": row.cost.bytes / 1e6,
             "of copy": row.copy_ns / row.self_time.median if row.self_time.median and row.copy_ns else None,
         })  # fmt: skip
-    return _frame(cells, _GROUP_COLUMNS)
+    return new_table(cells, columns=[*_GROUP_COLUMNS])
 
 
 _GROUP_COLUMNS: Final = (
@@ -396,7 +396,7 @@ def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
         }
         for key, found in sorted(sums.items(), key=lambda entry: -entry[1].ns)
     ]  # fmt: skip
-    return _frame(cells, (by, "ms", "share", "nodes", "calls", "launches", "MB", "MFLOP", "estimated"))
+    return new_table(cells, columns=[by, "ms", "share", "nodes", "calls", "launches", "MB", "MFLOP", "estimated"])
 
 
 def _add(found: _Sum, share: Share) -> None:
@@ -439,7 +439,3 @@ def check(by: str) -> None:
     """Raises ArgumentError for an unknown table."""
     if by not in BY:
         raise ArgumentError(f"there is no table by {by!r}", hint=f"the tables are by {', '.join(BY)}")
-
-
-def _frame(cells: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    return new_table(cells, columns=list(columns))

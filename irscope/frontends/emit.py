@@ -118,16 +118,6 @@ class Emitter:
                 self.facts[value] = fact
         return made
 
-    def tensor(self, op: str, *operands: Any, dtype: str, shape: Sequence[int]) -> Value:
-        """Append as `op` does, with a result of this element type and these extents."""
-        return self.op(op, *operands, type=TensorType(dtype, tuple(shape), None if shape else ()))
-
-    def like(self, op: str, value: Value, *operands: Any, dtype: str = "") -> Value:
-        """Append as `op` does, on `value` and more, with the extents of `value` and its element type or another."""
-        assert isinstance(value.type, TensorType)
-        kind = TensorType(dtype or value.type.dtype, value.type.shape, () if value.type.shape == () else None)
-        return self.op(op, value, *operands, type=kind)
-
     # Operands
 
     def value(self, operand: Any) -> Value:
@@ -275,9 +265,9 @@ def _renamed(node: Node, new: Mapping[Value, Value]) -> Node:
 
 
 def _type(fact: Any, declared: Type) -> Type:
-    """Return the type of a result without strides, which depend on the arguments' strides."""
+    """Return the type of a result without strides and device, which depend on the arguments'."""
     if isinstance(fact, TensorType):
-        return fact.with_(strides=None)
+        return fact.with_(strides=None, device=None)
     if isinstance(fact, bool | int | float):
         return payload_type(fact) if not (declared == FLOAT and isinstance(fact, int)) else FLOAT
     return declared

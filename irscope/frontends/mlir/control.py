@@ -117,7 +117,7 @@ def _scf_for(reader: BlockReader, operation: Any) -> Call:
         offset = e.op("mul", body.params[0], by, type=INT)
         at = e.op("add", start, offset, type=INT)
         if low.type != INT:
-            at = e.cast(e.tensor("prim::NumToTensor", at, dtype="int64", shape=()), dtype_of(low))
+            at = e.cast(e.op("prim::NumToTensor", at), dtype_of(low))
         reader.values.update(zip([counter, *arguments], [at, *body.params[1:]], strict=True))
         body.returns((always, *(yield reader.read_region(region))))
     e.place = place
@@ -153,7 +153,7 @@ def _case(reader: BlockReader, operation: Any) -> Call:
         if index.type == INT:
             hit = reader.e.op("eq", index, numbers[place], type=BOOL)
         else:
-            hit = as_bool(reader, reader.e.like("eq", index, numbers[place], dtype="bool"))
+            hit = as_bool(reader, reader.e.op("eq", index, numbers[place]))
         return (yield emit_if(reader, hit, types, [_arm(reader, regions[place]), lambda: choose(place + 1)]))
 
     reader.bind(operation.results, (yield choose(0)))
@@ -377,8 +377,8 @@ class _Branches:
             return as_bool(reader, chooser)
         hit: Value | None = None
         for test in tests:
-            same = reader.e.like("eq", chooser, test, dtype="bool")
-            hit = same if hit is None else reader.e.like("bitwise_or", hit, same)
+            same = reader.e.op("eq", chooser, test)
+            hit = same if hit is None else reader.e.op("bitwise_or", hit, same)
         assert hit is not None  # there are tests
         return as_bool(reader, hit)
 

@@ -69,7 +69,7 @@ class Emitter(emit.Emitter):
 
     def cast(self, value: Value, dtype: str) -> Value:
         """Converts the elements; returns the value itself if they have this type."""
-        return value if dtype_of(value) == dtype else self.like("prims::convert_element_type", value, CODES[dtype], dtype=dtype)
+        return value if dtype_of(value) == dtype else self.op("prims::convert_element_type", value, CODES[dtype])
 
     def scalar(self, number: float, dtype: str) -> Value:
         """Returns a constant tensor of rank 0."""

@@ -45,7 +45,7 @@ def compared(op: Operation, word: str) -> Value | None:
 
 def _sign_flipped(e: Emitter, value: Value) -> Value:
     """Flips the sign bit."""
-    return e.like("bitwise_xor", value, int(np.iinfo(dtype_of(value)).min))
+    return e.op("bitwise_xor", value, int(np.iinfo(dtype_of(value)).min))
 
 
 def _unsigned_extreme(aten: str, of_bools: str) -> Rule:
@@ -54,7 +54,7 @@ def _unsigned_extreme(aten: str, of_bools: str) -> Rule:
             return op.e.op(of_bools, *op.operands, type=op.type)
         if op.dtype not in SIGNED:
             return None
-        return _sign_flipped(op.e, op.e.like(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
+        return _sign_flipped(op.e, op.e.op(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
 
     return rule
 
@@ -66,7 +66,7 @@ def _widened(e: Emitter, value: Value) -> Value | None:
         return e.cast(value, "int64")
     if dtype not in SIGNED or dtype == "int64":
         return None
-    return e.like("bitwise_and", e.cast(value, "int64"), (1 << np.iinfo(dtype).bits) - 1)
+    return e.op("bitwise_and", e.cast(value, "int64"), (1 << np.iinfo(dtype).bits) - 1)
 
 
 def _converted(targets: frozenset[str]) -> Rule:
@@ -243,7 +243,7 @@ def _compare(words: Sequence[str]) -> Rule:
             return None
         if all(value.type == INT for value in op.operands) and isinstance(op.types[0], TensorType):
             flag = op.e.op(aten, *op.operands, type=BOOL)
-            return op.e.tensor("prim::NumToTensor", flag, dtype="bool", shape=())
+            return op.e.op("prim::NumToTensor", flag)
         ordered = dtype_of(op.operands[0]) != "bool" or aten in ("eq", "ne")
         is_tensor = all(isinstance(value.type, TensorType) for value in op.operands) and isinstance(op.types[0], TensorType)
         return op.e.op(aten, *op.operands, type=op.type) if is_tensor and ordered and dtype_of(op.operands[0]) else None
@@ -256,11 +256,11 @@ def _compare_floats(op: Operation, word: str) -> Value | None:
     if dtype_of(a) not in FLOATS or word in ("true", "false"):
         return None
     if word in _NOT:
-        return e.like("bitwise_not", e.op(_NOT[word], a, b, type=op.type))
+        return e.op("bitwise_not", e.op(_NOT[word], a, b, type=op.type))
     pair = {"ord": ("eq", a, a, "eq", b, b), "uno": ("ne", a, a, "ne", b, b)}.get(word, ("lt", a, b, "gt", a, b))
     sides = (e.op(*pair[:3], type=op.type), e.op(*pair[3:], type=op.type))
     made = e.op("bitwise_and" if word == "ord" else "bitwise_or", *sides, type=op.type)
-    return e.like("bitwise_not", made) if word == "ueq" else made
+    return e.op("bitwise_not", made) if word == "ueq" else made
 
 
 def _cast(sources: frozenset[str], targets: frozenset[str]) -> Rule:
@@ -276,7 +276,7 @@ def _truncated(op: Operation) -> Value | None:
     (x,) = op.operands
     if dtype_of(x) not in SIGNED or op.dtype not in SIGNED | {"bool"}:
         return None
-    return op.e.cast(op.e.like("bitwise_and", x, 1) if op.dtype == "bool" else x, op.dtype)
+    return op.e.cast(op.e.op("bitwise_and", x, 1) if op.dtype == "bool" else x, op.dtype)
 
 
 def _index_cast(op: Operation) -> Value | None:
@@ -284,7 +284,7 @@ def _index_cast(op: Operation) -> Value | None:
     if isinstance(type, TensorType) and {dtype_of(x), type.dtype} <= SIGNED:  # in a loop nest on whole tensors
         return op.e.cast(x, str(type.dtype))
     if x.type == INT and isinstance(type, TensorType) and type.dtype in SIGNED:
-        return op.e.cast(op.e.tensor("prim::NumToTensor", x, dtype="int64", shape=()), type.dtype)
+        return op.e.cast(op.e.op("prim::NumToTensor", x), type.dtype)
     if type == INT and dtype_of(x) in SIGNED and isinstance(x.type, TensorType) and x.type.shape == ():
         return op.e.op("Int", x, type=INT)
     return None

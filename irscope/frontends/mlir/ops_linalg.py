@@ -20,7 +20,7 @@ from irscope._base.nested import Call
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, Operation, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS
 from irscope.frontends.mlir.ops_reductions import PADDED, combined, is_identity, is_reducible, padded_with, reduced
-from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread, together
+from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread
 from irscope.ir import INT, TensorType, Value
 
 _JOINS: Final = {
@@ -150,7 +150,7 @@ class _LoopNest:
 
     def _tensor(self, value: Value) -> Value:
         """Returns an `index` as a tensor of rank 0."""
-        return self.e.tensor("prim::NumToTensor", value, dtype="int64", shape=()) if value.type == INT else value
+        return self.e.op("prim::NumToTensor", value) if value.type == INT else value
 
     def _type(self, result: Any, operands: Sequence[Value]) -> Any:
         """Returns the type of an elementwise op on the tensors that are its operands."""
@@ -212,7 +212,7 @@ class _LoopNest:
         types = [value.type for value in first]
         with e.block([("", INT), *(("", type) for type in types)]) as body:
             at = self._coordinates(body.params[0])
-            numbers = {axis: e.tensor("prim::NumToTensor", number, dtype="int64", shape=()) for axis, number in at.items()}
+            numbers = {axis: e.op("prim::NumToTensor", number) for axis, number in at.items()}
             given = [*(self._slice_of_iteration(value, at) for value in whole[:inputs]), *body.params[1:]]
             made = self._elements(self._body(), given, numbers)
             if made is None:
@@ -238,8 +238,7 @@ class _LoopNest:
         for axis, number in at.items():
             before = shape_of(value) or ()
             if before[axis] != 1:
-                shape = [*before[:axis], 1, *before[axis + 1 :]]
-                value = self.e.tensor("narrow", value, axis, number, 1, dtype=dtype_of(value), shape=shape)
+                value = self.e.op("narrow", value, axis, number, 1)
         return value
 
     def _contraction(self) -> list[Value] | None:
@@ -271,10 +270,9 @@ class _LoopNest:
                 inputs[side] = reshaped(self.e, full, [self.extents[loop] for loop in loops])
             words.append("".join(chr(97 + axis) for axis in loops))
         equation = f"{words[0]},{words[1]}->{''.join(chr(97 + axis) for axis in dims)}"
-        shape = [self.extents[axis] for axis in dims]
         product_op = _PRODUCTS.get(_in_order(equation))
         given = inputs if product_op else [equation, inputs, None]
-        return [self._with_result("add", self.e.tensor(product_op or "einsum", *given, dtype=dtype, shape=shape))]
+        return [self._with_result("add", self.e.op(product_op or "einsum", *given))]
 
 
 def _loops(places: Sequence[Index]) -> list[int]:
@@ -436,12 +434,9 @@ def in_loops(e: Emitter, value: Value, places: Sequence[Index], extents: Sequenc
         dims.append(place.steps[0][0] if place.steps else None)
         if len(place.steps) == 2:
             windows.append((axis, place))
-    for axis, ((wide, far), (narrow, near)) in [(axis, place.steps) for axis, place in windows]:
-        before = extents_of(value)
+    for axis, ((_, far), (narrow, near)) in [(axis, place.steps) for axis, place in windows]:
         reach = (extents[narrow] - 1) * near + 1
-        shape = [*before[:axis], extents[wide], *before[axis + 1 :], reach]
-        value = e.tensor("unfold", value, axis, reach, far, dtype=dtype_of(value), shape=shape)
-        value = sliced(e, value, len(dims), 0, reach, near)
+        value = sliced(e, e.op("unfold", value, axis, reach, far), len(dims), 0, reach, near)
         dims.append(narrow)
     order = sorted((axis for axis, loop in enumerate(dims) if loop is not None), key=lambda axis: dims[axis] or 0)
     fixed = [axis for axis, loop in enumerate(dims) if loop is None]
@@ -464,11 +459,9 @@ def _gathered(e: Emitter, value: Value, places: Sequence[Index], extents: Sequen
         terms = [e.scalar(place.start, "int64")] if place.start or not place.steps else []
         for loop, step in place.steps:
             row = along(e, iota(e, extents[loop]), loop, rank)
-            terms.append(e.like("mul", row, step) if step != 1 else row)
-        at.append(reduce(lambda made, other: together(e, "add", other, made, 1), terms))
-    used = {loop for place in places for loop, _ in place.steps}
-    shape = [extent if axis in used else 1 for axis, extent in enumerate(extents)]
-    return e.tensor("index", value, at, dtype=dtype_of(value), shape=shape if used else ())
+            terms.append(e.op("mul", row, step) if step != 1 else row)
+        at.append(reduce(lambda made, other: e.op("add", other, made, 1), terms))
+    return e.op("index", value, at)
 
 
 # Recognises sums of products that are convolutions: one operand is read in windows, over whose positions the sum runs.
@@ -508,22 +501,15 @@ def convolved(
     def size(names: Sequence[int | None]) -> int:
         return prod(extents[name] for name in names if name is not None)
 
-    dtype, spatial = dtype_of(image), [axis for axis, _ in windows]
-    before = shape_of(image) or ()
-    places = [before[axis] for axis in spatial]
+    spatial = [axis for axis, _ in windows]
+    places = [extents_of(image)[axis] for axis in spatial]
     x = permuted(e, image, [*(plain[loop] for loop in (*batch, *groups, *channels)), *spatial])
     x = reshaped(e, x, [size(batch), size(groups) * size(channels), *places])
     w = permuted(e, kernel, [weights[loop] for loop in (*groups, *features, *channels, *inner)])
     w = reshaped(e, w, [size(groups) * size(features), size(channels), *(extents[loop] for loop in inner)])
     steps, gaps = [step for _, step, _, _ in pairs], [gap for *_, gap in pairs]
-    sizes = [
-        (extent - (extents[loop] - 1) * gap - 1) // step + 1 for extent, loop, gap, step in zip(places, inner, gaps, steps, strict=True)
-    ]
     zeros = [0] * len(pairs)
-    made = e.tensor(
-        "convolution", x, w, None, steps, zeros, gaps, False, zeros, size(groups),
-        dtype=dtype, shape=[size(batch), size(groups) * size(features), *sizes],
-    )  # fmt: skip
+    made = e.op("convolution", x, w, None, steps, zeros, gaps, False, zeros, size(groups))
     for number, out in enumerate(outs):
         made = sliced(e, made, 2 + number, 0, extents[out])
     made = reshaped(e, made, [extents[loop] for loop in loops])

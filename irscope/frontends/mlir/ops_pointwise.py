@@ -63,15 +63,15 @@ def divided(op: Operation, aten: str, *rest: Any) -> Value:
     if known is not None and not np.any(known == 0) and not np.any(known == (-1 if known.dtype.kind == "i" else 0)):
         return e.op(aten, a, b, *rest, type=op.type)
     one = e.scalar(1, op.dtype)
-    zero = e.like("eq", b, 0, dtype="bool")
+    zero = e.op("eq", b, 0)
     if op.dtype.startswith("u"):
-        safe = e.like("where", zero, one, b, dtype=op.dtype)
+        safe = e.op("where", zero, one, b)
         made = e.op(aten, a, safe, *rest, type=op.type)
     else:
-        minus = e.like("eq", b, -1, dtype="bool")
-        safe = e.like("where", e.like("bitwise_or", zero, minus), one, b, dtype=op.dtype)
+        minus = e.op("eq", b, -1)
+        safe = e.op("where", e.op("bitwise_or", zero, minus), one, b)
         made = e.op(aten, a, safe, *rest, type=op.type)
-        other = e.like("neg", a) if aten == "div" else e.like("mul", a, e.scalar(0, op.dtype))
+        other = e.op("neg", a) if aten == "div" else e.op("mul", a, e.scalar(0, op.dtype))
         made = e.op("where", minus, other, made, type=op.type)
     all_bits = np.iinfo(op.dtype).max if op.dtype.startswith("u") else -1
     by_zero = e.scalar(all_bits, op.dtype) if aten == "div" else a
@@ -82,38 +82,38 @@ def _abs(op: Operation) -> Value | None:
     (x,) = op.operands
     if dtype_of(x) not in _COMPLEX:
         return op.e.op("abs", x, type=op.type) if op.dtype in FLOATS | INTEGERS else None
-    parts = (op.e.like("real", x, dtype=op.dtype), op.e.like("imag", x, dtype=op.dtype))
+    parts = (op.e.op("real", x), op.e.op("imag", x))
     return op.e.op("hypot", *parts, type=op.type)
 
 
 def _sign(op: Operation) -> Value | None:
     (x,) = op.operands
     if op.dtype in INTEGERS:
-        return op.e.like("sign", x)
+        return op.e.op("sign", x)
     if op.dtype not in FLOATS:
         return None
-    nonzero = op.e.like("gt", op.e.like("abs", x), 0, dtype="bool")
-    return op.e.op("where", nonzero, op.e.like("sign", x), x, type=op.type)
+    nonzero = op.e.op("gt", op.e.op("abs", x), 0)
+    return op.e.op("where", nonzero, op.e.op("sign", x), x, type=op.type)
 
 
 def _round_away(op: Operation) -> Value | None:
     if op.dtype not in FLOATS:
         return None
     e, (x,) = op.e, op.operands
-    whole = e.like("trunc", x)
-    up = e.cast(e.like("ge", e.like("abs", e.like("sub", x, whole, 1)), 0.5, dtype="bool"), op.dtype)
-    away = e.like("where", e.like("lt", x, 0, dtype="bool"), e.like("neg", up), up, dtype=op.dtype)
-    rounded = e.like("add", whole, away, 1)
-    return e.op("where", e.like("eq", x, whole, dtype="bool"), x, rounded, type=op.type)
+    whole = e.op("trunc", x)
+    up = e.cast(e.op("ge", e.op("abs", e.op("sub", x, whole, 1)), 0.5), op.dtype)
+    away = e.op("where", e.op("lt", x, 0), e.op("neg", up), up)
+    rounded = e.op("add", whole, away, 1)
+    return e.op("where", e.op("eq", x, whole), x, rounded, type=op.type)
 
 
 def _cube_root(op: Operation) -> Value | None:
     if op.dtype not in FLOATS:
         return None
     e, (x,) = op.e, op.operands
-    root = e.like("pow", e.like("abs", x), 1 / 3)
-    signed = e.like("where", e.like("lt", x, 0, dtype="bool"), e.like("neg", root), root, dtype=op.dtype)
-    return e.op("where", e.like("eq", x, 0, dtype="bool"), x, signed, type=op.type)
+    root = e.op("pow", e.op("abs", x), 1 / 3)
+    signed = e.op("where", e.op("lt", x, 0), e.op("neg", root), root)
+    return e.op("where", e.op("eq", x, 0), x, signed, type=op.type)
 
 
 def _power(op: Operation) -> Value | None:
@@ -142,8 +142,8 @@ def _compare(op: Operation) -> Value | None:
 
 def _compare_pairs(op: Operation, word: str, a: Value, b: Value) -> Value:
     """Compares complex numbers by their real parts, and where these are equal by their imaginary parts."""
-    e, kind, part = op.e, op.of((), "bool").type, "float32" if dtype_of(a) == "complex64" else "float64"
-    (x, u), (y, v) = ([e.like(name, side, dtype=part) for name in ("real", "imag")] for side in (a, b))
+    e, kind = op.e, op.of((), "bool").type
+    (x, u), (y, v) = ([e.op(name, side) for name in ("real", "imag")] for side in (a, b))
     first, second = e.op(_DIRECTIONS[word], x, y, type=kind), e.op(_DIRECTIONS[word], u, v, type=kind)
     return e.op("where", e.op("eq", x, y, type=kind), second, first, type=kind)
 
@@ -168,17 +168,17 @@ def _compare_in_total_order(op: Operation, word: str) -> Value | None:
     e, (a, b) = op.e, op.operands
     if word in ("GT", "GE"):
         a, b, word = b, a, {"GT": "LT", "GE": "LE"}[word]
-    plain = e.like(_DIRECTIONS[word], a, b, dtype="bool")
-    a_is_nan, b_is_nan = e.like("ne", a, a, dtype="bool"), e.like("ne", b, b, dtype="bool")
+    plain = e.op(_DIRECTIONS[word], a, b)
+    a_is_nan, b_is_nan = e.op("ne", a, a), e.op("ne", b, b)
     if word == "LE":
         return e.op("bitwise_or", plain, b_is_nan, type=op.type)
     if word == "LT":
-        last = e.like("bitwise_and", e.like("bitwise_not", a_is_nan), b_is_nan)
+        last = e.op("bitwise_and", e.op("bitwise_not", a_is_nan), b_is_nan)
         return e.op("bitwise_or", plain, last, type=op.type)
-    both = e.like("bitwise_and", a_is_nan, b_is_nan)
+    both = e.op("bitwise_and", a_is_nan, b_is_nan)
     if word == "EQ":
         return e.op("bitwise_or", plain, both, type=op.type)
-    return e.op("bitwise_and", plain, e.like("bitwise_not", both), type=op.type)
+    return e.op("bitwise_and", plain, e.op("bitwise_not", both), type=op.type)
 
 
 def _compare_by_bits(op: Operation, word: str) -> Value | None:
@@ -189,9 +189,9 @@ def _compare_by_bits(op: Operation, word: str) -> Value | None:
     e, limits = op.e, np.iinfo(integers)
     keys = []
     for operand in op.operands:
-        bits = e.like("view", operand, CODES[integers], dtype=integers)
-        signs = e.like("bitwise_and", e.like("__rshift__", bits, limits.bits - 1), int(limits.max))
-        keys.append(e.like("bitwise_xor", bits, signs))
+        bits = e.op("view", operand, CODES[integers])
+        signs = e.op("bitwise_and", e.op("__rshift__", bits, limits.bits - 1), int(limits.max))
+        keys.append(e.op("bitwise_xor", bits, signs))
     return e.op(_DIRECTIONS[word], *keys, type=op.type)
 
 
@@ -203,7 +203,7 @@ def _clamp(op: Operation) -> Value | None:
     low, x, high = op.operands
     if op.dtype not in FLOATS | INTEGERS:
         return None
-    made = op.e.op("minimum", op.e.like("maximum", x, low), high, type=op.type)
+    made = op.e.op("minimum", op.e.op("maximum", x, low), high, type=op.type)
     least, most = splat(op.e, low), splat(op.e, high)
     if least is not None and most is not None:
         op.e.bounds[made] = (float(min(least, most)), float(most))
@@ -231,15 +231,15 @@ def _whole(op: Operation) -> Value:
     if known is not None and known.size and known.dtype.kind == "f" and np.all(np.isfinite(known)):
         low, high = float(known.min()), float(known.max())
     else:
-        x = e.like("nan_to_num", x, 0.0, float("inf"), float("-inf"))
+        x = e.op("nan_to_num", x, 0.0, float("inf"), float("-inf"))
     end = int(limits.max) + 1
     if (low, high) != (-np.inf, np.inf) and low >= limits.min and high < end:
         return e.cast(x, op.dtype)
     if (end - 1).bit_length() <= _DIGITS[dtype_of(x)]:
-        return e.cast(e.like("clamp", x, float(limits.min), float(limits.max)), op.dtype)
+        return e.cast(e.op("clamp", x, float(limits.min), float(limits.max)), op.dtype)
     largest, smallest = (e.scalar(limit, op.dtype) for limit in (limits.max, limits.min))
-    made = e.like("where", e.like("ge", x, float(end), dtype="bool"), largest, e.cast(x, op.dtype), dtype=op.dtype)
-    return e.like("where", e.like("lt", x, float(limits.min), dtype="bool"), smallest, made, dtype=op.dtype)
+    made = e.op("where", e.op("ge", x, float(end)), largest, e.cast(x, op.dtype))
+    return e.op("where", e.op("lt", x, float(limits.min)), smallest, made)
 
 
 _PRECISIONS: Final = {(8, 7): "bfloat16", (5, 10): "float16", (8, 23): "float32", (11, 52): "float64"}
@@ -262,7 +262,7 @@ def _digamma(op: Operation) -> Value | None:
         return None
     e, (x,) = op.e, op.operands
     pole = e.scalar(float("nan"), op.dtype)
-    return e.op("where", e.like("eq", x, 0, dtype="bool"), pole, e.like("digamma", x), type=op.type)
+    return e.op("where", e.op("eq", x, 0), pole, e.op("digamma", x), type=op.type)
 
 
 def _infinite(number: float) -> _Rule:
@@ -354,7 +354,7 @@ def _shift(right: bool) -> _Rule:
             return _shifted(op, aten, bits)
         power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
         by = op.e.constant(power, TensorType(op.dtype, known.shape, None if known.shape else ()))
-        return op.e.like("div", op.operands[0], by, "floor") if right else op.e.like("mul", op.operands[0], by)
+        return op.e.op("div", op.operands[0], by, "floor") if right else op.e.op("mul", op.operands[0], by)
 
     return rule
 
@@ -363,8 +363,8 @@ def _shifted(op: Operation, aten: str, bits: int) -> Value:
     """Emits a shift of unsigned numbers by a computed distance."""
     if bits == 64:
         return op.e.op(aten, *op.operands, type=op.type)
-    wide = op.e.like(aten, *(op.e.cast(value, "int64") for value in op.operands))
-    return op.e.cast(op.e.like("bitwise_and", wide, (1 << bits) - 1), op.dtype)
+    wide = op.e.op(aten, *(op.e.cast(value, "int64") for value in op.operands))
+    return op.e.cast(op.e.op("bitwise_and", wide, (1 << bits) - 1), op.dtype)
 
 
 def _bitcast(op: Operation) -> Value | None:
@@ -383,8 +383,8 @@ def shift_right_logical(op: Operation) -> Value | None:
     if op.dtype not in _SHIFTED:
         return None
     e, (x, by) = op.e, op.operands
-    half = e.like("bitwise_and", e.op("__rshift__", x, 1, type=op.type), int(np.iinfo(op.dtype).max))
-    rest = e.op("__rshift__", half, e.like("sub", by, 1, 1), type=op.type)
+    half = e.op("bitwise_and", e.op("__rshift__", x, 1, type=op.type), int(np.iinfo(op.dtype).max))
+    rest = e.op("__rshift__", half, e.op("sub", by, 1, 1), type=op.type)
     return e.op("where", e.op("eq", by, 0, type=op.type.with_(dtype="bool")), x, rest, type=op.type)
 
 

@@ -32,9 +32,9 @@ def dilated(e: Emitter, value: Value, axis: int, gap: int, fill: float) -> Value
     before = extents_of(value)
     if gap == 0 or before[axis] <= 1:
         return value
-    wide = e.tensor("unsqueeze", value, axis + 1, dtype=dtype_of(value), shape=[*before[: axis + 1], 1, *before[axis + 1 :]])
+    wide = e.op("unsqueeze", value, axis + 1)
     after = len(before) - 1 - axis
-    wide = _constant_pad(e, wide, [0, 0] * after + [0, gap], fill)
+    wide = e.op("constant_pad_nd", wide, [0, 0] * after + [0, gap], fill)
     extent = before[axis] * (gap + 1)
     joined = reshaped(e, wide, [*before[:axis], extent, *before[axis + 1 :]])
     return sliced(e, joined, axis, 0, extent - gap)
@@ -50,14 +50,7 @@ def padded(e: Emitter, value: Value, low: Sequence[int], high: Sequence[int], in
             start = min(max(0, -left), extent)
             value = sliced(e, value, axis, start, max(start, extent - max(0, -right)))
     pads = [count for left, right in reversed(list(zip(low, high, strict=True))) for count in (max(0, left), max(0, right))]
-    return _constant_pad(e, value, pads, fill) if any(pads) else value
-
-
-def _constant_pad(e: Emitter, value: Value, pads: Sequence[int], fill: float) -> Value:
-    before = extents_of(value)
-    rank = len(before)
-    shape = [extent + sum(pads[2 * (rank - 1 - axis) : 2 * (rank - axis)]) for axis, extent in enumerate(before)]
-    return e.tensor("constant_pad_nd", value, list(pads), fill, dtype=dtype_of(value), shape=shape)
+    return e.op("constant_pad_nd", value, pads, fill) if any(pads) else value
 
 
 def _pad(op: Operation) -> Value | None:
@@ -82,9 +75,9 @@ def padded_with(e: Emitter, x: Value, fill: Value, low: Sequence[int], high: Seq
     number = splat(e, fill)
     if number is not None:
         return padded(e, x, low, high, inner, number)
-    mask = e.tensor("ones", list(shape_of(x) or ()), CODES["bool"], None, e.device, None, dtype="bool", shape=shape_of(x) or ())
+    mask = e.op("ones", list(shape_of(x) or ()), CODES["bool"], None, e.device, None)
     inside = padded(e, mask, low, high, inner, False)
-    return e.like("where", inside, padded(e, x, low, high, inner, 0), fill, dtype=dtype_of(x))
+    return e.op("where", inside, padded(e, x, low, high, inner, 0), fill)
 
 
 # Rules of `stablehlo.reduce`: sums, products, extrema, `all`, `any`, and JAX's argmax.
@@ -122,16 +115,14 @@ def is_identity(kind: str, dtype: str, known: np.ndarray[Any, Any] | None) -> bo
 def combined(e: Emitter, kind: str, a: Value, b: Value) -> Value:
     """Emits the reduction's op of two operands."""
     op, *rest = _COMBINE[kind]
-    shape = shape_of(a) if len(shape_of(a) or ()) >= len(shape_of(b) or ()) else shape_of(b)
-    return e.tensor(str(op), a, b, *rest, dtype=dtype_of(a), shape=shape or ())
+    return e.op(str(op), a, b, *rest)
 
 
 def reduced(e: Emitter, kind: str, value: Value, axes: Sequence[int]) -> Value:
     """Emits a reduction over some dimensions, none of them empty."""
     if not axes:
         return value
-    dtype, before = dtype_of(value), extents_of(value)
-    after = [extent for axis, extent in enumerate(before) if axis not in axes]
+    dtype = dtype_of(value)
     if dtype == "bool":
         kind = {"add": "or", "max": "or", "mul": "and", "min": "and"}.get(kind, kind)
     if kind in ("and", "or"):
@@ -139,14 +130,13 @@ def reduced(e: Emitter, kind: str, value: Value, axes: Sequence[int]) -> Value:
     if kind == "mul":
         return _one_by_one(e, "prod", value, axes, CODES[dtype])
     if kind == "add":
-        return e.tensor("sum", value, list(axes), False, CODES[dtype], dtype=dtype, shape=after)
-    return e.tensor("amax" if kind == "max" else "amin", value, list(axes), False, dtype=dtype, shape=after)
+        return e.op("sum", value, list(axes), False, CODES[dtype])
+    return e.op("amax" if kind == "max" else "amin", value, list(axes), False)
 
 
 def _one_by_one(e: Emitter, aten: str, value: Value, axes: Sequence[int], *rest: object) -> Value:
     for axis in sorted(axes, reverse=True):
-        before = extents_of(value)
-        value = e.tensor(aten, value, axis, False, *rest, dtype=dtype_of(value), shape=[*before[:axis], *before[axis + 1 :]])
+        value = e.op(aten, value, axis, False, *rest)
     return value
 
 
@@ -185,7 +175,7 @@ def _arg_extreme(op: Operation, axes: Sequence[int]) -> Sequence[Value] | None:
     if 0 in (shape_of(x) or ()):
         return None
     (axis,) = axes
-    place = e.tensor(str(name), x, axis, False, dtype="int64", shape=op.shape)
+    place = e.op(str(name), x, axis, False)
     return [reduced(e, kind, x, axes), e.cast(place, dtype_of(index))]
 
 
@@ -232,12 +222,8 @@ def windows(e: Emitter, x: Value, sizes: Sequence[int], steps: Sequence[int], in
     """Returns the tensor's windows: twice as many dimensions, of which the last ones are inside a window."""
     rank = len(sizes)
     for axis, (size, step, gap) in enumerate(zip(sizes, steps, inner, strict=True)):
-        before = extents_of(x)
         reach = (size - 1) * gap + 1
-        count = (before[axis] - reach) // step + 1
-        shape = [*before[:axis], count, *before[axis + 1 :], reach]
-        x = e.tensor("unfold", x, axis, reach, step, dtype=dtype_of(x), shape=shape)
-        x = sliced(e, x, rank + axis, 0, reach, gap)
+        x = sliced(e, e.op("unfold", x, axis, reach, step), rank + axis, 0, reach, gap)
     return x
 
 
@@ -255,9 +241,9 @@ def _cumulative(e: Emitter, kind: str, x: Value, window: tuple[tuple[int, ...], 
         return None
     backwards = low[axis] == 0
     name, dtype = {"add": "cumsum", "mul": "cumprod"}[kind], dtype_of(x)
-    ordered = e.like("flip", x, [axis]) if backwards else x
-    made = e.like(name, ordered, axis, CODES[dtype])
-    return e.like("flip", made, [axis]) if backwards else made
+    ordered = e.op("flip", x, [axis]) if backwards else x
+    made = e.op(name, ordered, axis, CODES[dtype])
+    return e.op("flip", made, [axis]) if backwards else made
 
 
 def _select_and_scatter(op: Operation) -> Value | None:
@@ -281,11 +267,11 @@ def _select_and_scatter(op: Operation) -> Value | None:
     places = windows(e, padded(e, numbers, low, high, (0,) * rank, count), sizes, steps, ones)
     grid, inside = (shape_of(views) or ())[:rank], prod(sizes)
     flat = reshaped(e, views, [*grid, inside])
-    best = e.tensor("argmax", flat, rank, True, dtype="int64", shape=[*grid, 1])
-    at = e.tensor("gather", reshaped(e, places, [*grid, inside]), rank, best, False, dtype="int64", shape=[*grid, 1])
+    best = e.op("argmax", flat, rank, True)
+    at = e.op("gather", reshaped(e, places, [*grid, inside]), rank, best, False)
     zeros = spread(e, e.scalar(0, op.dtype), [count + 1])
     total = prod(grid)
-    summed = e.tensor("scatter_add", zeros, 0, reshaped(e, at, [total]), reshaped(e, source, [total]), dtype=op.dtype, shape=[count + 1])
+    summed = e.op("scatter_add", zeros, 0, reshaped(e, at, [total]), reshaped(e, source, [total]))
     return reshaped(e, sliced(e, summed, 0, 0, count), before)
 
 
@@ -319,18 +305,13 @@ def contracted(op: Operation, batch: tuple[list[int], list[int]], inner: tuple[l
     free = [
         [axis for axis in range(len(shape)) if axis not in batch[side] and axis not in inner[side]] for side, shape in enumerate(shapes)
     ]
-    count = prod(shapes[0][axis] for axis in batch[0])
+    lead = [prod(shapes[0][axis] for axis in batch[0])] if batch[0] else []
     rows, columns = (prod(shapes[side][axis] for axis in free[side]) for side in (0, 1))
     depth = prod(shapes[0][axis] for axis in inner[0])
     a = permuted(e, a, [*batch[0], *free[0], *inner[0]])
     b = permuted(e, b, [*batch[1], *inner[1], *free[1]])
-    if batch[0]:
-        a, b = reshaped(e, a, [count, rows, depth]), reshaped(e, b, [count, depth, columns])
-        made = e.tensor("bmm", a, b, dtype=op.dtype, shape=[count, rows, columns])
-    else:
-        a, b = reshaped(e, a, [rows, depth]), reshaped(e, b, [depth, columns])
-        made = e.tensor("mm", a, b, dtype=op.dtype, shape=[rows, columns])
-    return reshaped(e, made, op.shape)
+    a, b = reshaped(e, a, [*lead, rows, depth]), reshaped(e, b, [*lead, depth, columns])
+    return reshaped(e, e.op("bmm" if lead else "mm", a, b), op.shape)
 
 
 _FFTS: Final = {"FFT": "fft_fftn", "IFFT": "fft_ifftn", "RFFT": "fft_rfftn", "IRFFT": "fft_irfftn"}
@@ -372,7 +353,7 @@ def _convolution(op: Operation) -> Value | None:
     x = permuted(e, e.cast(x, op.dtype), [layout["lhs"].index(word) for word in ("b", "f", *spatial)])
     w = permuted(e, e.cast(w, op.dtype), [layout["rhs"].index(word) for word in ("o", "i", *spatial)])
     if any(reversal):
-        w = e.like("flip", w, [2 + axis for axis, yes in enumerate(reversal) if yes])
+        w = e.op("flip", w, [2 + axis for axis, yes in enumerate(reversal) if yes])
     low, high = list(pads[::2]), list(pads[1::2])
     symmetric = low == high and min(low, default=0) >= 0 and set(gaps) <= {1}
     if not symmetric:
@@ -381,14 +362,8 @@ def _convolution(op: Operation) -> Value | None:
         if groups > 1:
             return None
         x, groups = _groups_of_batches(op, x, batches), batches
-    shape = shape_of(x) or ()
-    reach = [(extent - 1) * gap + 1 for extent, gap in zip((shape_of(w) or ())[2:], inner, strict=True)]
     around = low if symmetric else [0] * rank
-    sizes = [(extent + 2 * pad - span) // step + 1 for extent, pad, span, step in zip(shape[2:], around, reach, steps, strict=True)]
-    made = e.tensor(
-        "convolution", x, w, None, list(steps), around, list(inner), False, [0] * rank, groups,
-        dtype=op.dtype, shape=[shape[0], (shape_of(w) or ())[0], *sizes],
-    )  # fmt: skip
+    made = e.op("convolution", x, w, None, list(steps), around, list(inner), False, [0] * rank, groups)
     letters = ["b", "f", *spatial]
     return permuted(e, made, [letters.index(word) for word in layout["out"]])
 
@@ -408,10 +383,7 @@ def _groups_of_batches(op: Operation, x: Value, batches: int) -> Value:
 
 def _sorted(e: Emitter, key: Value, axis: int, descending: bool) -> tuple[Value, Value]:
     """Sorts a key stably; returns it and the old index of each element."""
-    shape = shape_of(key) or ()
-    places = TensorType("int64", shape, None if shape else ())
-    inputs = (key, e.constant(True), e.constant(axis), e.constant(descending))
-    values, index = e.node("aten::sort", inputs, (key.type, places))
+    values, index = e.ops("sort", 2, key, True, axis, descending)
     return values, index
 
 
@@ -427,7 +399,7 @@ def _sort(op: Operation) -> Sequence[Value] | None:
     e, axis, current = op.e, op.number("dimension") % len(op.shape), list(op.operands)
     for number in reversed(range(keys)):
         made, index = _sorted(e, current[number], axis, descending)
-        current = [made if place == number else e.like("gather", value, axis, index, False) for place, value in enumerate(current)]
+        current = [made if place == number else e.op("gather", value, axis, index, False) for place, value in enumerate(current)]
     return current
 
 
@@ -454,7 +426,7 @@ def _approximate_top_k(op: Operation) -> Sequence[Value] | None:
     if descending is None or count not in (int(config["top_k"].value), before[axis]) or dtype_of(x) not in FLOATS | INTEGERS:
         return None
     values, places = _sorted(e, x, axis, descending)
-    return sliced(e, values, axis, 0, count), sliced(e, e.like("gather", index, axis, places, False), axis, 0, count)
+    return sliced(e, values, axis, 0, count), sliced(e, e.op("gather", index, axis, places, False), axis, 0, count)
 
 
 def _called_text(op: Operation) -> str:

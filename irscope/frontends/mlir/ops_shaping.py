@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from math import inf, prod
 from typing import Final
 
@@ -50,7 +49,7 @@ def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
     """Expands a value to more extents, of which the last are its own."""
     if shape_of(value) == tuple(shape):
         return value
-    made = e.tensor("expand", value, list(shape), False, dtype=dtype_of(value), shape=shape)
+    made = e.op("expand", value, list(shape), False)
     known = e.known.get(value)
     if known is not None and known.size == 1:
         e.known[made] = known
@@ -70,9 +69,7 @@ def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
     if placed:
         for axis in range(placed[0], len(shape)):
             if axis not in placed:
-                before = extents_of(x)
-                place = axis - placed[0]
-                x = e.tensor("unsqueeze", x, place, dtype=op.dtype, shape=[*before[:place], 1, *before[place:]])
+                x = e.op("unsqueeze", x, axis - placed[0])
     made = spread(e, x, shape)
     if known is not None and known.size == 1:
         e.known[made] = known.reshape(())
@@ -81,20 +78,14 @@ def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
 
 def permuted(e: Emitter, value: Value, order: Sequence[int]) -> Value:
     """Permutes the dimensions of a value; returns the value itself if the order is unchanged."""
-    assert isinstance(value.type, TensorType)
-    before = value.type.shape
-    assert before is not None  # checked by the caller
-    if list(order) == list(range(len(before))):
-        return value
-    shape = tuple([before[axis] for axis in order])
-    return e.op("permute", value, list(order), type=TensorType(dtype_of(value), shape, None if shape else ()))
+    return value if list(order) == list(range(len(order))) else e.op("permute", value, list(order))
 
 
 def reshaped(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
     """Reshapes a value; returns the value itself if the extents are unchanged."""
     if shape_of(value) == tuple(shape):
         return value
-    made = e.tensor("reshape", value, list(shape), dtype=dtype_of(value), shape=shape)
+    made = e.op("reshape", value, list(shape))
     known = e.known.get(value)
     if known is not None:
         e.known[made] = known.reshape(()) if known.size == 1 else known.reshape(shape)
@@ -112,13 +103,15 @@ def _transpose(op: Operation) -> Value | None:
 
 
 def sliced(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
-    """Slices one dimension; returns the value itself if the slice is all of it."""
-    before = extents_of(value)
-    if (start, stop, step) == (0, before[axis], 1):
+    """Slices one dimension; returns the value itself if the slice is all of it. With unknown extents, `narrow` raises at run
+    time if the slice is out of range."""
+    assert isinstance(value.type, TensorType) and value.type.shape is not None  # checked by the caller
+    if (start, stop, step) == (0, value.type.shape[axis], 1):
         return value
-    extent = max(0, -(-(stop - start) // step))
-    after = [*before[:axis], extent, *before[axis + 1 :]]
-    return e.tensor("slice", value, axis, start, stop, step, dtype=dtype_of(value), shape=after)
+    if shape_of(value) is not None:
+        return e.op("slice", value, axis, start, stop, step)
+    part = e.op("narrow", value, axis, start, stop - start)
+    return part if step == 1 else e.op("slice", part, axis, 0, stop - start, step)
 
 
 def _slice(op: Operation) -> Value | None:
@@ -129,24 +122,8 @@ def _slice(op: Operation) -> Value | None:
     if not isinstance(x.type, TensorType) or x.type.shape is None:
         return None
     for axis, (start, stop, step) in enumerate(zip(starts, stops, steps, strict=True)):
-        x = sliced(op.e, x, axis, start, stop, step) if shape_of(x) is not None else _sliced_inside(op.e, x, axis, start, stop, step)
+        x = sliced(op.e, x, axis, start, stop, step)
     return x
-
-
-def _sliced_inside(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int) -> Value:
-    """Slices one dimension of a value with unknown extents, by `narrow`, which raises at run time if the slice is out
-    of range."""
-    assert isinstance(value.type, TensorType)
-    assert value.type.shape is not None  # checked by the caller
-    before = value.type.shape
-    if (start, stop, step) == (0, before[axis], 1):
-        return value
-
-    def cut(length: int) -> TensorType:
-        return TensorType(dtype_of(value), (*before[:axis], length, *before[axis + 1 :]))
-
-    part = e.op("narrow", value, axis, start, stop - start, type=cut(stop - start))
-    return part if step == 1 else e.op("slice", part, axis, 0, stop - start, step, type=cut(-(-(stop - start) // step)))
 
 
 def _concatenate(op: Operation) -> Value | None:
@@ -164,7 +141,7 @@ def _reverse(op: Operation) -> Value | None:
 
 def iota(e: Emitter, count: int, dtype: str = "int64") -> Value:
     """Emits the vector 0, 1, 2, …."""
-    made = e.tensor("arange", count, CODES["int64"], None, e.device, None, dtype="int64", shape=(count,))
+    made = e.op("arange", count, CODES["int64"], None, e.device, None)
     return e.cast(made, dtype)
 
 
@@ -186,8 +163,7 @@ def _iota(op: Operation) -> Value | None:
 
 def clamped_start(e: Emitter, start: Value, most: int) -> Value:
     """Clamps the start of a slice, as int64, so that the slice is inside."""
-    wide = e.cast(start, "int64")
-    return e.tensor("clamp", wide, 0, most, dtype="int64", shape=shape_of(wide) or ())
+    return e.op("clamp", e.cast(start, "int64"), 0, most)
 
 
 def _dynamic_slice(op: Operation) -> Value | None:
@@ -204,14 +180,13 @@ def _dynamic_slice(op: Operation) -> Value | None:
             at = min(max(int(known), 0), shape[axis] - size)
             x = sliced(e, x, axis, at, at + size)
             continue
-        places = _places(e, start, shape[axis] - size, size)
-        x = e.tensor("index_select", x, axis, places, dtype=op.dtype, shape=[*shape[:axis], size, *shape[axis + 1 :]])
+        x = e.op("index_select", x, axis, _places(e, start, shape[axis] - size, size))
     return x
 
 
 def _places(e: Emitter, start: Value, most: int, size: int) -> Value:
     """Emits the indices of a slice with a computed start."""
-    return e.tensor("add", iota(e, size), clamped_start(e, start, most), 1, dtype="int64", shape=(size,))
+    return e.op("add", iota(e, size), clamped_start(e, start, most), 1)
 
 
 def _dynamic_update_slice(op: Operation) -> Value | None:
@@ -259,7 +234,7 @@ def _dimension_size(op: Operation) -> Value | None:
     if isinstance(extent, int):
         return op.e.scalar(extent, op.dtype)
     counted = op.e.op("size", x, axis, type=INT)
-    return op.e.cast(op.e.tensor("prim::NumToTensor", counted, dtype="int64", shape=()), op.dtype)
+    return op.e.cast(op.e.op("prim::NumToTensor", counted), op.dtype)
 
 
 # Rules of `tensor`: empty tensors, reshapes, and slices that are extracted or inserted, at known or computed offsets.
@@ -308,11 +283,8 @@ def _cut(op: Operation, x: Value, parts: list[Part]) -> Iterator[Value]:
         if isinstance(start, int):
             x = sliced(op.e, x, axis, start, start + (size - 1) * step + 1 if size else start, step)
         else:
-            before = shape_of(x) or ()
             span = (size - 1) * step + 1
-            shape = [*before[:axis], span, *before[axis + 1 :]]
-            x = op.e.tensor("narrow", x, axis, start, span, dtype=dtype_of(x), shape=shape)
-            x = sliced(op.e, x, axis, 0, span, step)
+            x = sliced(op.e, op.e.op("narrow", x, axis, start, span), axis, 0, span, step)
         yield x
 
 
@@ -339,7 +311,7 @@ def _insert_slice(op: Operation) -> Value | None:
     for whole, (axis, start, size, step) in zip(reversed(wholes), reversed(parts), strict=True):
         span = (size - 1) * step + 1
         stop = start + span if isinstance(start, int) else e.op("add", start, span, type=INT)
-        part = e.like("slice_scatter", whole, part, axis, start, stop, step)
+        part = e.op("slice_scatter", whole, part, axis, start, stop, step)
     return part
 
 
@@ -351,8 +323,7 @@ def _extract(op: Operation) -> Value | None:
         return None
     if all(place.type == INT for place in places):
         for place in places:
-            shape = shape[1:]
-            x = op.e.tensor("select", x, 0, place, dtype=op.dtype, shape=shape)
+            x = op.e.op("select", x, 0, place)
         return x
     if any(dtype_of(place) != "int64" and place.type != INT for place in places):
         return None
@@ -363,9 +334,9 @@ def _extract(op: Operation) -> Value | None:
 def _inside(e: Emitter, place: Value, extent: int) -> Value:
     """Clamps an index into the tensor: elements outside have no value, and IREE reads some that have no users."""
     if place.type == INT:
-        place = e.tensor("prim::NumToTensor", place, dtype="int64", shape=())
+        place = e.op("prim::NumToTensor", place)
     low, high = e.bounds.get(place, (-inf, inf))
-    return place if low >= 0 and high < extent else e.like("clamp", place, 0, extent - 1)
+    return place if low >= 0 and high < extent else e.op("clamp", place, 0, extent - 1)
 
 
 # Rules of `gather` and `scatter` as indexing by tensors: for each dimension of the operand, the indices to read or
@@ -384,12 +355,6 @@ def numbers_in(text: str, key: str) -> list[int]:
 def _number(text: str, key: str) -> int:
     found = re.search(rf"\b{key} = (\d+)", text)
     return int(found.group(1)) if found else 0
-
-
-def together(e: Emitter, aten: str, a: Value, b: Value, *rest: object) -> Value:
-    """Emits an op of two tensors that broadcast, none of whose extents is 0."""
-    rows = zip_longest(reversed(extents_of(a)), reversed(extents_of(b)), fillvalue=1)
-    return e.tensor(aten, a, b, *rest, dtype=dtype_of(a), shape=[max(row) for row in rows][::-1])
 
 
 class _Indexing:
@@ -446,7 +411,7 @@ class _Indexing:
         if a is None or b is None:
             found = a if b is None else b
             return self.e.constant_zeros(len(self.moved)) if found is None else found
-        return together(self.e, "add", a, b, 1)
+        return self.e.op("add", a, b, 1)
 
 
 def _gather(op: Operation) -> Value | None:
@@ -463,7 +428,7 @@ def _gather(op: Operation) -> Value | None:
     for axis, extent in enumerate(index.operand_shape):
         start = starts.get(axis)
         if start is not None and axis in index.start_map:
-            start = e.like("clamp", start, 0, extent - sizes[axis])
+            start = e.op("clamp", start, 0, extent - sizes[axis])
         places.append(index.sum(start, index.offsets(axis)))
     if not places:
         return spread(e, op.operands[0], op.shape)
@@ -511,23 +476,22 @@ def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Valu
         place = index.sum(start, index.offsets(axis))
         if start is not None and axis in index.start_map:
             for test, bound in (("ge", 0), ("le", extent - index.sizes[axis])):
-                fits = e.like(test, start, bound, dtype="bool")
-                is_inside = fits if is_inside is None else together(e, "bitwise_and", is_inside, fits)
+                fits = e.op(test, start, bound)
+                is_inside = fits if is_inside is None else e.op("bitwise_and", is_inside, fits)
         step = prod(shape[axis + 1 :])
-        scaled = e.like("mul", place, step) if step != 1 else place
+        scaled = e.op("mul", place, step) if step != 1 else place
         flat = scaled if flat is None else index.sum(flat, scaled)
     total = prod(index.moved)
     flat = index.sum(flat, None)
     if is_inside is not None:
-        around = [max(m, n) for m, n in zip(shape_of(flat) or (), shape_of(is_inside) or (), strict=True)]
-        flat = e.tensor("where", is_inside, flat, count, dtype="int64", shape=around)
+        flat = e.op("where", is_inside, flat, count)
     places = reshaped(e, spread(e, flat, index.moved), [total])
-    longer = e.tensor("constant_pad_nd", reshaped(e, x, [count]), [0, 1], 0, dtype=op.dtype, shape=[count + 1])
+    longer = e.op("constant_pad_nd", reshaped(e, x, [count]), [0, 1], 0)
     source = reshaped(e, updates, [total])
     if kind in ("mul", "max", "min"):
-        made = e.like("scatter_reduce", longer, 0, places, source, _REDUCES[kind], True)
+        made = e.op("scatter_reduce", longer, 0, places, source, _REDUCES[kind], True)
     else:
-        made = e.like("index_put", longer, [places], source, kind == "add")
+        made = e.op("index_put", longer, [places], source, kind == "add")
     return reshaped(e, sliced(e, made, 0, 0, count), shape)
 
 

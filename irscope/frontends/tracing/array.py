@@ -259,16 +259,16 @@ class Namespace:
         first, end = (0, start) if stop is None else (start, stop)
         like = np.arange(first, end, step, dtype=dtype)
         operands = (first, end, step, code_of(like.dtype), None, None, None)
-        return self._record.op("aten::arange", *operands, dtype=like.dtype, shape=like.shape)
+        return self._record.op("aten::arange", *operands)
 
     def linspace(self, start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
         kind = np.dtype(dtype or np.float64)
         end = stop if endpoint else stop - (stop - start) / num
         operands = (float(start), float(end), num, code_of(kind), None, None, None)
-        return self._record.op("aten::linspace", *operands, dtype=kind, shape=(num,))
+        return self._record.op("aten::linspace", *operands)
 
     def eye(self, rows: int, columns: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Any:
         if k:
             return as_traced(self._record, np.eye(rows, columns, k, dtype=dtype or np.float64))
         shape, kind = (rows, rows if columns is None else columns), np.dtype(dtype or np.float64)
-        return self._record.op("aten::eye", *shape, code_of(kind), None, None, None, dtype=kind, shape=shape)
+        return self._record.op("aten::eye", *shape, code_of(kind), None, None, None)

@@ -19,13 +19,12 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import ArgumentError, CaptureError
-from irscope.frontends.emit import CODES, Emitter, Place
+from irscope.frontends.emit import CODES, Emitter, Place, Refused
 from irscope.ir import (
     DTYPES,
     NONE,
     TENSOR,
     Graph,
-    ListType,
     Location,
     OptionalType,
     TensorData,
@@ -96,19 +95,35 @@ class Recorder:
         self._names[value] = name
         return self._kind(self, value, dtype, shape, object())
 
-    def op(self, name: str, *operands: Any, dtype: np.dtype[Any], shape: tuple[int, ...], root: object = None) -> Any:
+    def op(self, name: str, *operands: Any, root: object = None) -> Any:
         """Record a node with one array as its result: fresh memory, or that of `root`."""
-        (value,) = self.node(name, operands, [tensor_type(dtype, shape)])
-        return self._kind(self, value, dtype, shape, root or object())
+        return self.ops(name, 1, *operands, root=root)[0]
+
+    def ops(self, name: str, count: int, *operands: Any, root: object = None) -> list[Any]:
+        """Record a node whose results are arrays; operands are arrays, plain Python values, and lists of these."""
+        inputs = self._inputs_of(operands)
+        try:
+            made = self._emit.ops(name, count, *inputs)
+        except Refused as why:
+            raise refused(str(why), wrong_arguments=True) from None
+        return [self._array_of(value, root) for value in made]
 
     def node(self, name: str, operands: Sequence[Any], types: Sequence[Type]) -> tuple[Value, ...]:
-        """Record a node; operands are arrays, plain Python values, and lists of these."""
+        """Record a node whose results have these types."""
+        return self._emit.node(name, self._inputs_of(operands), types)
+
+    def _inputs_of(self, operands: Sequence[Any]) -> tuple[Value, ...]:
         if not self.is_open:
             raise refused("an array is used after the trace of its function has ended", "return it from there")
         place = self._place()
         inputs = tuple(self.value_of(operand) for operand in operands)
         self._emit.place = place
-        return self._emit.node(name, inputs, types)
+        return inputs
+
+    def _array_of(self, value: Value, root: object = None) -> Traced:
+        assert isinstance(value.type, TensorType) and value.type.shape is not None, value.type
+        shape = tuple(extent for extent in value.type.shape if isinstance(extent, int))
+        return self._kind(self, value, np.dtype(value.type.dtype), shape, root or object())
 
     def array(self, given: Any) -> Any:
         """Return a NumPy array from outside the trace as an input bound to it; numbers become constants."""
@@ -149,7 +164,7 @@ class Recorder:
             inside: Type = OptionalType(TENSOR) if any(item is None for item in operand) else TENSOR
             items = tuple(self.constant(None, NONE) if item is None else self.value_of(item) for item in operand)
             self._emit.place = self._place()
-            return self._emit.node("prim::ListConstruct", items, [ListType(inside)])[0]
+            return self._emit.list(items, inside)
         return self.constant(operand)
 
     # The user's source

@@ -80,9 +80,9 @@ def _elementwise(record: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], dtype
         return filled(record, broadcast(*(o.shape for o in given if isinstance(o, Traced))), constant, bool)
 
     def plain(*parts: Any) -> Any:
-        shape = broadcast(*(part.shape for part in parts if isinstance(part, Traced)))
+        broadcast(*(part.shape for part in parts if isinstance(part, Traced)))  # raises
         op, arranged = _arranged(record, _PLAIN.get(name) or _PREDICATES[name], list(parts), wanted)
-        return record.op(f"aten::{op}", *arranged, dtype=result, shape=shape)
+        return record.op(f"aten::{op}", *arranged)
 
     own = DIFFERENT.get(name)
     return plain(*given) if own is None else own(plain, given, inputs)
@@ -205,12 +205,12 @@ def cast(array: Any, dtype: Any) -> Any:
         return array
     if array.dtype == np.float64 and dtype == np.float16:
         return half_of(array)
-    return array.record.op("aten::to", array, code_of(dtype), False, False, None, dtype=dtype, shape=array.shape)
+    return array.record.op("aten::to", array, code_of(dtype), False, False, None)
 
 
 def copied(array: Any) -> Any:
     """Returns a fresh array with the same elements."""
-    return array.record.op("aten::clone", array, None, dtype=array.dtype, shape=array.shape)
+    return array.record.op("aten::clone", array, None)
 
 
 def filled(record: Recorder, shape: Any, value: Any, dtype: Any = None) -> Any:
@@ -218,7 +218,7 @@ def filled(record: Recorder, shape: Any, value: Any, dtype: Any = None) -> Any:
     extents = extents_of(shape)
     kind = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
     number = number_of(value, kind)
-    return record.op("aten::full", extents, number, code_of(kind), None, None, None, dtype=kind, shape=extents)
+    return record.op("aten::full", extents, number, code_of(kind), None, None, None)
 
 
 def extents_of(shape: Any) -> tuple[int, ...]:
@@ -244,7 +244,7 @@ def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:
         raise refused(f"shape {source.shape} does not fit into {target.shape}", wrong_arguments=True)
     if source.root is target.root:  # NumPy buffers when the two overlap
         source = copied(source)
-    record.op("aten::copy_", target, source, False, dtype=target.dtype, shape=target.shape, root=target.root)
+    record.op("aten::copy_", target, source, False, root=target.root)
 
 
 # Elementwise functions that NumPy and torch compute differently, made of ops that mean NumPy's.
@@ -264,15 +264,14 @@ def _sign(plain: Plain, operands: Sequence[Any], given: Sequence[Any]) -> Any:
         return np.where(np.isnan(x), x, plain(x))
     if x.dtype.kind != "c":
         return plain(x)
-    direction = x.record.op("aten::sgn", x, dtype=x.dtype, shape=x.shape)
+    direction = x.record.op("aten::sgn", x)
     real, imaginary = [np.sign(np.where(np.isinf(part), part, 0)) for part in (x.real, x.imag)]
     return np.where((real != 0) != (imaginary != 0), complex_of(real, imaginary), direction)
 
 
 def complex_of(real: Any, imaginary: Any) -> Any:
     """Records the complex numbers of these parts, as they are: a sum would make NaN of an infinite one."""
-    kind = np.result_type(real.dtype, np.complex64)
-    return real.record.op("aten::complex", real, imaginary, dtype=kind, shape=real.shape)
+    return real.record.op("aten::complex", real, imaginary)
 
 
 def _reciprocal(plain: Plain, operands: Sequence[Any], given: Sequence[Any]) -> Any:

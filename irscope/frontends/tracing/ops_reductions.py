@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing.importer import code_of, refused, tensor_type
+from irscope.frontends.tracing.importer import code_of, refused
 from irscope.frontends.tracing.ops_pointwise import as_traced, broadcast, cast, copied, recorder_of
 
 
@@ -34,12 +34,6 @@ def _lenient_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return () if not ndim and axis in (0, -1) else axes_of(axis, ndim)
 
 
-def _reduced(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
-    if keepdims:
-        return tuple(1 if place in axes else extent for place, extent in enumerate(shape))
-    return tuple(extent for place, extent in enumerate(shape) if place not in axes)
-
-
 def _options(name: str, out: Any, others: dict[str, Any]) -> None:
     given = [key for key, value in others.items() if value is not None and value is not np._NoValue and value is not True]
     if out is not None or given:
@@ -62,8 +56,7 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
     if not axes:
         return np.add(cast(a, result), 0)
-    shape = _reduced(a.shape, axes, keep)
-    return a.record.op("aten::sum", a, axes, keep, _natural(a.dtype, result), dtype=result, shape=shape)
+    return a.record.op("aten::sum", a, axes, keep, _natural(a.dtype, result))
 
 
 def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
@@ -78,7 +71,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 def _one_by_one(a: Any, axes: Sequence[int], keep: bool, node: Callable[[Any, int], tuple[Any, ...]]) -> Any:
     """Reduces several axes with an op that reduces one: the last first, so that the others keep their numbers."""
     for place in reversed(axes):
-        a = a.record.op(*node(a, place), dtype=a.dtype, shape=_reduced(a.shape, (place,), keep))
+        a = a.record.op(*node(a, place))
     return a
 
 
@@ -89,7 +82,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     if not axes or result.kind in "iu":
         return cast(sum_(a, axis, result, keepdims=keepdims) / _count(a, axes), result)
     a = cast(a, result)
-    return a.record.op("aten::mean", a, axes, keep, None, dtype=result, shape=_reduced(a.shape, axes, keep))
+    return a.record.op("aten::mean", a, axes, keep, None)
 
 
 def _extreme(op: str) -> Callable[..., Any]:
@@ -97,10 +90,10 @@ def _extreme(op: str) -> Callable[..., Any]:
         _options(op, out, others)
         axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
         if not axes:
-            return a.record.op("aten::clone", a, None, dtype=a.dtype, shape=a.shape)
+            return a.record.op("aten::clone", a, None)
         if any(a.shape[place] == 0 for place in axes):
             raise refused("the largest of no elements does not exist", wrong_arguments=True)
-        return a.record.op(f"aten::{op}", a, axes, keep, dtype=a.dtype, shape=_reduced(a.shape, axes, keep))
+        return a.record.op(f"aten::{op}", a, axes, keep)
 
     return reduce
 
@@ -116,14 +109,13 @@ def _spread(op: str) -> Callable[..., Any]:
         result = np.var(np.zeros(2, a.dtype), dtype=dtype).dtype
         axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
         less = ddof if correction is np._NoValue else correction
-        shape = _reduced(a.shape, axes, keep)
         if axes and result.kind == "f" and (a.dtype.kind != "c" or dtype is None):
             a = a if a.dtype.kind == "c" else cast(a, result)
-            return a.record.op(f"aten::{op}", a, axes, less, keep, dtype=result, shape=shape)
+            return a.record.op(f"aten::{op}", a, axes, less, keep)
         spread = _variance(a, axes, dtype, less, keep, result)
         if op == "var":
             return spread
-        if result.kind in "iu" and shape:
+        if result.kind in "iu" and spread.shape:
             raise refused(f"a root of {result} cannot be written into {result}", "leave dtype= out", wrong_arguments=True)
         return cast(np.sqrt(spread), result)
 
@@ -149,12 +141,9 @@ def _place_of_extreme(op: str) -> Callable[..., Any]:
         keep = _keeps(keepdims)
         axes = _lenient_axes(axis, a.ndim)
         place = axes[0] if axes and axis is not None else None
-        made = a.record.op(
-            f"aten::{op}", a, place, keep and axis is not None, dtype=np.dtype(np.int64),
-            shape=_reduced(a.shape, axes, keep and axis is not None),
-        )  # fmt: skip
+        made = a.record.op(f"aten::{op}", a, place, keep and axis is not None)
         if keep and axis is None:
-            made = made.record.op("aten::reshape", made, (1,) * a.ndim, dtype=made.dtype, shape=(1,) * a.ndim)
+            made = made.record.op("aten::reshape", made, (1,) * a.ndim)
         return made
 
     return reduce
@@ -173,7 +162,7 @@ def _quantifier(op: str) -> Callable[..., Any]:
 
 def as_bool(a: Any) -> Any:
     """Returns a mask of the nonzero elements."""
-    return a if a.dtype == bool else a.record.op("aten::ne", a, 0, dtype=np.dtype(bool), shape=a.shape)
+    return a if a.dtype == bool else a.record.op("aten::ne", a, 0)
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
@@ -185,20 +174,17 @@ def _scan(op: str) -> Callable[..., Any]:
         _options(op, out, {})
         result = getattr(np, op)(np.zeros(1, a.dtype), dtype=dtype).dtype
         if axis is None or not _lenient_axes(axis, a.ndim):
-            a, axis = a.record.op("aten::reshape", a, (-1,), dtype=a.dtype, shape=(a.size,), root=a.root), 0
+            a, axis = a.record.op("aten::reshape", a, (-1,), root=a.root), 0
         place = axis_of(axis, a.ndim)
-        return a.record.op(f"aten::{op}", a, place, _natural(a.dtype, result), dtype=result, shape=a.shape)
+        return a.record.op(f"aten::{op}", a, place, _natural(a.dtype, result))
 
     return scan
 
 
 def _sorted(a: Any, axis: Any) -> list[Any]:
     if axis is None or (not a.ndim and not _lenient_axes(axis, 0)):
-        a, axis = a.record.op("aten::reshape", a, (-1,), dtype=a.dtype, shape=(a.size,)), 0
-    kinds = [np.dtype(a.dtype), np.dtype(np.int64)]
-    operands = (a, True, axis_of(axis, a.ndim), False)
-    values = a.record.node("aten::sort", operands, [tensor_type(kind, a.shape) for kind in kinds])
-    return [type(a)(a.record, value, kind, a.shape, object()) for value, kind in zip(values, kinds, strict=True)]
+        a, axis = a.record.op("aten::reshape", a, (-1,)), 0
+    return list(a.record.ops("aten::sort", 2, a, True, axis_of(axis, a.ndim), False))
 
 
 def sort(a: Any, axis: Any = -1, **others: Any) -> Any:
@@ -223,8 +209,8 @@ def matmul(a: Any, b: Any) -> Any:
     if left[-1] != right[-2]:
         raise refused(f"matrices of shapes {a.shape} and {b.shape} do not fit together", wrong_arguments=True)
     result = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
-    shape = (*broadcast(left[:-2], right[:-2]), *left[-2:-1][: a.ndim > 1], *right[-1:][: b.ndim > 1])
-    return record.op("aten::matmul", cast(a, result), cast(b, result), dtype=result, shape=shape)
+    broadcast(left[:-2], right[:-2])  # raises
+    return record.op("aten::matmul", cast(a, result), cast(b, result))
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
@@ -271,8 +257,7 @@ def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
             if extents.setdefault(letter, extent) != extent:
                 raise refused(f"axis {letter!r} of {subscripts!r} has two extents", wrong_arguments=True)
     given = [cast(array, result) for array in arrays]
-    shape = tuple(extents[letter] for letter in output)
-    return record.op("aten::einsum", f"{inputs}->{output}", given, None, dtype=result, shape=shape)
+    return record.op("aten::einsum", f"{inputs}->{output}", given, None)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:

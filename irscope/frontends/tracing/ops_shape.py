@@ -26,9 +26,9 @@ from irscope.frontends.tracing.ops_pointwise import (
 from irscope.frontends.tracing.ops_reductions import as_bool, axes_of, axis_of
 
 
-def view_of(op: str, array: Any, *operands: Any, shape: Sequence[int]) -> Any:
+def view_of(op: str, array: Any, *operands: Any) -> Any:
     """Records a view, which has the same memory."""
-    made = array.record.op(f"aten::{op}", array, *operands, dtype=array.dtype, shape=tuple(shape), root=array.root)
+    made = array.record.op(f"aten::{op}", array, *operands, root=array.root)
     made.read_only = array.read_only or op == "expand"
     return made
 
@@ -43,14 +43,14 @@ def reshape(a: Any, shape: Any = None, order: Any = "C", *, newshape: Any = None
         extents = tuple(missing if extent == -1 else extent for extent in extents)
     if math.prod(extents) != a.size or min(extents, default=0) < 0:
         raise refused(f"an array of shape {a.shape} cannot be reshaped to {extents}", wrong_arguments=True)
-    return view_of("reshape", copied(a) if copy else a, extents, shape=extents)
+    return view_of("reshape", copied(a) if copy else a, extents)
 
 
 def permuted(a: Any, order: Sequence[int]) -> Any:
     """Returns a view with the axes in another order."""
     if sorted(order) != list(range(a.ndim)):
         raise refused(f"axes {tuple(order)} are not an order of {a.ndim} axes", wrong_arguments=True)
-    return view_of("permute", a, tuple(order), shape=[a.shape[place] for place in order])
+    return view_of("permute", a, tuple(order))
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
@@ -81,7 +81,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     given = extents_of(axis)
     rank = a.ndim + len(given)
     for place in sorted(axis_of(item, rank) for item in given):
-        a = view_of("unsqueeze", a, place, shape=(*a.shape[:place], 1, *a.shape[place:]))
+        a = view_of("unsqueeze", a, place)
     return a
 
 
@@ -90,7 +90,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     for place in reversed(places):
         if a.shape[place] != 1:
             raise refused(f"axis {place} has {a.shape[place]} elements and cannot be squeezed", wrong_arguments=True)
-        a = view_of("squeeze", a, place, shape=(*a.shape[:place], *a.shape[place + 1 :]))
+        a = view_of("squeeze", a, place)
     return a
 
 
@@ -98,7 +98,7 @@ def broadcast_to(a: Any, shape: Any, subok: Any = False) -> Any:
     wanted = extents_of(shape)
     if broadcast(a.shape, wanted) != wanted:
         raise refused(f"shape {a.shape} cannot be broadcast to {wanted}", wrong_arguments=True)
-    return a if a.shape == wanted else view_of("expand", a, wanted, False, shape=wanted)
+    return a if a.shape == wanted else view_of("expand", a, wanted, False)
 
 
 def broadcast_arrays(*arrays: Any, subok: Any = False) -> tuple[Any, ...]:
@@ -113,7 +113,7 @@ def ravel(a: Any, order: Any = "C") -> Any:
 
 
 def flip(m: Any, axis: Any = None) -> Any:
-    made = m.record.op("aten::flip", m, axes_of(axis, m.ndim), dtype=m.dtype, shape=m.shape)
+    made = m.record.op("aten::flip", m, axes_of(axis, m.ndim))
     m.record.note_copied_view()
     return made
 
@@ -124,7 +124,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     places = extents_of(axis)
     shifts = extents_of(shift) * (1 if isinstance(shift, tuple | list) else len(places))
     axes = tuple(axis_of(place, a.ndim) for place in places)
-    return a.record.op("aten::roll", a, shifts, axes, dtype=a.dtype, shape=a.shape)
+    return a.record.op("aten::roll", a, shifts, axes)
 
 
 def _promoted(name: str, arrays: Any, out: Any, others: Mapping[str, Any]) -> tuple[Recorder, list[Any]]:
@@ -146,9 +146,7 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> A
     if len(rests) > 1 or len({array.ndim for array in given}) > 1:
         shapes = ", ".join(str(array.shape) for array in given)
         raise refused(f"arrays of shapes {shapes} cannot be joined along axis {place}", wrong_arguments=True)
-    first = given[0].shape
-    shape = (*first[:place], sum(array.shape[place] for array in given), *first[place + 1 :])
-    return record.op("aten::cat", given, place, dtype=given[0].dtype, shape=shape)
+    return record.op("aten::cat", given, place)
 
 
 def stack(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
@@ -156,10 +154,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
     shapes = {array.shape for array in given}
     if len(shapes) > 1:
         raise refused(f"arrays of shapes {', '.join(map(str, shapes))} cannot be stacked", wrong_arguments=True)
-    (shape,) = shapes
-    place = axis_of(axis, len(shape) + 1)
-    full = (*shape[:place], len(given), *shape[place:])
-    return record.op("aten::stack", given, place, dtype=given[0].dtype, shape=full)
+    return record.op("aten::stack", given, axis_of(axis, given[0].ndim + 1))
 
 
 def split(a: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
@@ -182,10 +177,7 @@ def unstack(a: Any, *, axis: Any = 0) -> tuple[Any, ...]:
 
 def tile(a: Any, reps: Any) -> Any:
     times = extents_of(reps)
-    times = (1,) * (a.ndim - len(times)) + times
-    whole = (1,) * (len(times) - a.ndim) + a.shape
-    shape = tuple(extent * count for extent, count in zip(whole, times, strict=True))
-    return a.record.op("aten::repeat", a, times, dtype=a.dtype, shape=shape)
+    return a.record.op("aten::repeat", a, (1,) * (a.ndim - len(times)) + times)
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
@@ -200,7 +192,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 def _triangle(op: str) -> Callable[..., Any]:
     def cut(m: Any, k: int = 0) -> Any:
-        return m.record.op(f"aten::{op}", m, int(k), dtype=m.dtype, shape=m.shape)
+        return m.record.op(f"aten::{op}", m, int(k))
 
     return cut
 
@@ -215,8 +207,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     with np.errstate(all="ignore"):  # may wrap around
         numbers = [v if isinstance(v, Traced) else np.asarray(v).astype(result) for v in values]
     given = [cast(as_traced(record, v), result) for v in numbers]
-    shape = broadcast(condition.shape, *(array.shape for array in given))
-    return record.op("aten::where", condition, *given, dtype=result, shape=shape)
+    broadcast(condition.shape, *(array.shape for array in given))  # raises
+    return record.op("aten::where", condition, *given)
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
@@ -235,7 +227,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
             return copied(a)
         result = np.result_type(a.dtype, *numbers)
         low, high = (None if limit is None else number_of(limit, result) for limit in (low, high))
-        return record.op("aten::clamp", cast(a, result), low, high, dtype=result, shape=a.shape)
+        return record.op("aten::clamp", cast(a, result), low, high)
     lowered = a if low is None else np.maximum(a, low)
     return lowered if high is None else np.minimum(lowered, high)
 
@@ -271,7 +263,7 @@ def imag(val: Any) -> Any:
 
 def _part(op: str, a: Any) -> Any:
     """Records a view of the real or the imaginary parts."""
-    made = a.record.op(f"aten::{op}", a, dtype=np.zeros(0, a.dtype).real.dtype, shape=a.shape, root=a.root)
+    made = a.record.op(f"aten::{op}", a, root=a.root)
     made.read_only = a.read_only
     return made
 
@@ -359,7 +351,7 @@ def _taken(array: Any, items: list[Any]) -> Any:
     place = 0
     for item in items:
         if item is None:
-            array = view_of("unsqueeze", array, place, shape=(*array.shape[:place], 1, *array.shape[place:]))
+            array = view_of("unsqueeze", array, place)
             place += 1
         elif isinstance(item, slice):
             array = _sliced(array, place, item)
@@ -395,7 +387,7 @@ def _selected(array: Any, place: int, item: Any) -> Any:
         raise refused("True or False as an index cannot be traced", "use np.expand_dims")
     if not -extent <= index < extent:
         raise refused(f"index {index} is out of bounds for axis {place} with {extent} elements", wrong_arguments=True)
-    return view_of("select", array, place, index % extent, shape=(*array.shape[:place], *array.shape[place + 1 :]))
+    return view_of("select", array, place, index % extent)
 
 
 def _sliced(array: Any, place: int, item: slice) -> Any:
@@ -405,13 +397,12 @@ def _sliced(array: Any, place: int, item: slice) -> Any:
     if step < 0:
         first = start + (length - 1) * step
         forwards = _sliced(array, place, slice(first, start + 1, -step) if length else slice(0, 0))
-        made = array.record.op("aten::flip", forwards, (place,), dtype=array.dtype, shape=forwards.shape)
+        made = array.record.op("aten::flip", forwards, (place,))
         array.record.note_copied_view()
         return made
     if (start, step, length) == (0, 1, extent):
-        return view_of("slice", array, place, 0, extent, 1, shape=array.shape) if item != slice(None) else array
-    shape = (*array.shape[:place], length, *array.shape[place + 1 :])
-    return view_of("slice", array, place, start, max(start, stop), step, shape=shape)
+        return view_of("slice", array, place, 0, extent, 1) if item != slice(None) else array
+    return view_of("slice", array, place, start, max(start, stop), step)
 
 
 def _gathered(array: Any, place: int, item: Any) -> Any:
@@ -420,6 +411,4 @@ def _gathered(array: Any, place: int, item: Any) -> Any:
         raise refused("a mask as an index has a result whose shape depends on data", "use np.where(mask, x, other)")
     if indices.dtype.kind not in "iu":
         raise refused(f"indices must be integers, not {indices.dtype}", wrong_arguments=True)
-    wanted = [None] * place + [indices]
-    shape = (*array.shape[:place], *indices.shape, *array.shape[place + 1 :])
-    return array.record.op("aten::index", array, wanted, dtype=array.dtype, shape=shape)
+    return array.record.op("aten::index", array, [None] * place + [indices])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,15 +20,15 @@ from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
 from irscope.errors import CaptureError
 from irscope.frontends import emit
-from irscope.frontends.emit import CODES
+from irscope.frontends.emit import CODES, Place
 from irscope.frontends.mlir.types import (
     AttributeReader,
-    PlaceReader,
     Properties,
     Resources,
-    TypeReader,
     attribute_of,
     bfloat16_bits,
+    read_place,
+    read_type,
 )
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
@@ -170,12 +171,10 @@ class Operation:
             return tuple({"true": 1, "false": 0}[word] if word in ("true", "false") else int(word) for word in words)
         return None
 
+    @property
     def regions(self) -> list[Any]:
-        """Returns the regions of the op."""
+        """The regions of the op."""
         return list(self.handle.regions)
-
-    def __repr__(self) -> str:
-        return f"{self.name}({', '.join(f'{dtype_of(v)}{list(shape_of(v) or ())}' for v in self.operands)})"
 
 
 Rule = Callable[[Operation], Value | Sequence[Value] | None]
@@ -207,29 +206,22 @@ ControlRule = Callable[["BlockReader", Any], Call]
 
 
 class Reading:
-    """State shared by all functions of one module: readers of types, attributes and locations."""
+    """State shared by all functions of one module: rules, and readers of types, attributes and locations."""
 
-    def __init__(
-        self, ir: Any, file: str, root: Any, control: Mapping[str, ControlRule], meanings: Mapping[str, Rule],
-        branches: Callable[[BlockReader, Sequence[Any]], Call],
-    ) -> None:  # fmt: skip
-        self.control = control
-        """Readers of the ops that become ifs and loops."""
-        self.meanings = meanings
-        """Rules of the ops that become other ops; `torch.*` is that of all other ops of a dialect."""
+    def __init__(self, ir: Any, file: str, root: Any) -> None:
+        from irscope.frontends.mlir.source import rules
+
+        self.control, self.meanings = rules()
+        """Readers of the ops that become ifs and loops, and rules of those that become other ops; `torch.*` is that of all others of a
+        dialect."""
         self.in_executable = False
         """Whether the current function belongs to an executable, whose bodies are kept unchanged."""
         self.as_written = False
         """Whether the current region belongs to a kept op: its ops are kept, too, so that the op can be written out
         again."""
-        self.branches = branches
-        """The reader of a region of several blocks."""
-        self.ir = ir
-        """The bindings' module with the classes of types, attributes and locations."""
-        self.file = file
-        self.types = TypeReader(ir)
+        self.types: Callable[[Any], Type] = cache(partial(read_type, ir))
+        self.places: Callable[[Any], Place] = cache(partial(read_place, ir, file))
         self.attributes = AttributeReader(ir, Resources(root), Properties(ir, root))
-        self.places = PlaceReader(ir, file)
 
 
 def _is_same(made: Type, wanted: Type) -> bool:
@@ -274,7 +266,9 @@ class BlockReader:
             return ()
         if len(blocks) == 1:
             return (yield self.read_block(blocks[0]))
-        return (yield self.reading.branches(self, blocks))
+        from irscope.frontends.mlir.control import read_branches
+
+        return (yield read_branches(self, blocks))
 
     def read_block(self, block: Any) -> Call:
         """Reads the ops of one block; returns the operands of its terminator."""

@@ -134,7 +134,7 @@ _COPIES: Final = ("torch.copy.to_tensor", "torch.copy.to_vtensor", "torch.tensor
 def _torchs(op: Operation) -> Value | Sequence[Value] | None:
     """Torch-mlir's ops: `torch.aten.X` is `aten::X`, with constants, lists, tuples and literals; those with regions are kept."""
     _, space, *rest = op.name.split(".")
-    if op.regions():
+    if op.regions:
         return None
     if space == "constant":
         return _python_constant(op, rest[0])

@@ -144,7 +144,7 @@ def _reduce(op: Operation) -> Sequence[Value] | None:
     axes = op.ints("dimensions")
     if axes is None or not op.is_static:
         return None
-    (region,) = op.regions()
+    (region,) = op.regions
     count = len(op.types)
     kind = reducer(region) if count == 1 else None
     if kind is None:
@@ -163,7 +163,7 @@ def _reduce(op: Operation) -> Sequence[Value] | None:
 
 def _arg_extreme(op: Operation, axes: Sequence[int]) -> Sequence[Value] | None:
     """Emits an extreme and its index, if the second operand numbers the first along one dimension."""
-    (region,) = op.regions()
+    (region,) = op.regions
     name, e = selects_largest(region), op.e
     x, index, initial, first = op.operands
     kind = {"argmax": "max", "argmin": "min"}.get(name or "")
@@ -199,7 +199,7 @@ def _reduce_window(op: Operation) -> Sequence[Value] | None:
         return None
     e, (x, initial) = op.e, op.operands
     before = shape_of(x) or ()
-    kind, window = reducer(op.regions()[0]), _window(op, len(before))
+    kind, window = reducer(op.regions[0]), _window(op, len(before))
     known, fill = e.known.get(initial), splat(e, initial)
     if kind is None or window is None or not is_reducible(kind, op.dtype) or prod(op.shape) == 0 or fill is None:
         return None
@@ -250,7 +250,7 @@ def _select_and_scatter(op: Operation) -> Value | None:
     """The gradient of max pooling: each window's source is added at the window's first largest element."""
     e, (x, source, initial) = op.e, op.operands
     before = shape_of(x) or ()
-    choose, join = op.regions()
+    choose, join = op.regions
     window = _window(op, len(before))
     if window is None or not op.is_static or dtype_of(x) != op.dtype:
         return None
@@ -390,7 +390,7 @@ def _sorted(e: Emitter, key: Value, axis: int, descending: bool) -> tuple[Value,
 def _sort(op: Operation) -> Sequence[Value] | None:
     if not op.is_static or not op.shape:
         return None
-    order = is_lexicographic(op.regions()[0])
+    order = is_lexicographic(op.regions[0])
     if order is None:
         return None
     keys, descending = order

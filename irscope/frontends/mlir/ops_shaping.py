@@ -446,7 +446,7 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     if len(op.operands) != 3 or not op.is_static:
         return None
     text, (x, _, updates) = op.text("scatter_dimension_numbers"), op.operands
-    (region,) = op.regions()
+    (region,) = op.regions
     kind = "set" if keeps_new(region) else reducer(region)
     shape, moved = shape_of(x) or (), shape_of(updates) or ()
     is_known = op.dtype in (FLOATS | INTEGERS if kind in ("set", "add") else _REDUCED) or (op.dtype == "bool" and kind == "set")

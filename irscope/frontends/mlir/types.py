@@ -13,7 +13,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import Any, Final
 
@@ -123,41 +123,26 @@ def _apart(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-class TypeReader:
-    """Reads the types of one context, each once."""
-
-    def __init__(self, ir: Any) -> None:
-        self._ir = ir
-        self._known: dict[Any, Type] = {}
-
-    def __call__(self, type: Any) -> Type:
-        found = self._known.get(type)
-        if found is None:
-            found = self._known[type] = self._read(type)
-        return found
-
-    def _read(self, type: Any) -> Type:
-        ir, text = self._ir, str(type)
-        if isinstance(type, ir.RankedTensorType) and type.encoding is None:
-            element = element_name(type.element_type)
-            if element is not None:
-                shape = tuple(None if type.is_dynamic_dim(i) else type.get_dim_size(i) for i in range(type.rank))
-                return TensorType(element, shape, None if shape else ())
-        elif isinstance(type, ir.UnrankedTensorType):
-            element = element_name(type.element_type)
-            if element is not None:
-                return TensorType(element)
-        elif text in ELEMENTS:
-            return TensorType(ELEMENTS[text], (), ())
-        elif text == "index":
-            return INT
-        elif isinstance(type, ir.FunctionType):
-            return ClassType(f"!function<{text}>")
-        if text.startswith("!torch."):
-            made = torch_type(text)
-            if made is not None:
-                return made
-        return ClassType(text if text.startswith("!") else f"!{text}")
+def read_type(ir: Any, type: Any) -> Type:
+    """Returns what a type becomes; `ir` is the bindings' module."""
+    text = str(type)
+    if isinstance(type, ir.RankedTensorType) and type.encoding is None:
+        element = element_name(type.element_type)
+        if element is not None:
+            shape = tuple(None if type.is_dynamic_dim(i) else type.get_dim_size(i) for i in range(type.rank))
+            return TensorType(element, shape, None if shape else ())
+    elif isinstance(type, ir.UnrankedTensorType):
+        element = element_name(type.element_type)
+        if element is not None:
+            return TensorType(element)
+    elif text in ELEMENTS:
+        return TensorType(ELEMENTS[text], (), ())
+    elif text == "index":
+        return INT
+    elif isinstance(type, ir.FunctionType):
+        return ClassType(f"!function<{text}>")
+    made = torch_type(text) if text.startswith("!torch.") else None
+    return made if made is not None else ClassType(text if text.startswith("!") else f"!{text}")
 
 
 # Detects names that are not UTF-8 before the bindings are asked for them.
@@ -324,8 +309,7 @@ class Resources:
     """The blobs of one module."""
 
     def __init__(self, root: Any) -> None:
-        self._text = partial(str, root)
-        self._found: dict[str, str] | None = None
+        self._root = root
 
     def data(self, text: str) -> TensorData | None:
         """Returns the data of an attribute's text; None if there is no such blob, or its size differs."""
@@ -334,7 +318,7 @@ class Resources:
             return None
         name, dims, element = named.group(1), named.group(2), element_name(named.group(3))
         shape = tuple(map(int, dims.split("x")[:-1]))
-        letters = self._blobs().get(name)
+        letters = self._blobs.get(name)
         if letters is None or element is None or prod(shape) > MAX_ELEMENTS:
             return None
         try:
@@ -346,11 +330,9 @@ class Resources:
             return None
         return TensorData(element, shape, np.frombuffer(content, storage.newbyteorder("<")).astype(storage).reshape(shape))
 
+    @cached_property
     def _blobs(self) -> dict[str, str]:
-        if self._found is None:
-            _, _, section = self._text().rpartition("{-#")
-            self._found = dict(_BLOB.findall(section))
-        return self._found
+        return dict(_BLOB.findall(str(self._root).rpartition("{-#")[2]))
 
 
 # Finds the properties of ops whose dialects the bindings do not know: `"my.op"() <{axis = 1 : i64}>`.
@@ -371,8 +353,7 @@ class Properties:
     """The properties of the ops under one root."""
 
     def __init__(self, ir: Any, root: Any) -> None:
-        self._walk_order = ir.WalkOrder.PRE_ORDER
-        self._advance = ir.WalkResult.ADVANCE
+        self._ir = ir
         self._root = root
         self._registered: dict[str, bool] = {}
 
@@ -398,9 +379,9 @@ class Properties:
 
         def note(operation: Any) -> Any:
             operations.append(operation)
-            return self._advance
+            return self._ir.WalkResult.ADVANCE
 
-        self._root.walk(note, self._walk_order)
+        self._root.walk(note, self._ir.WalkOrder.PRE_ORDER)
         if len(operations) != len(heads):  # a name or an attribute that does not print in one line
             raise LoadError("the properties of ops cannot be read from the module's text", hint="write attributes without `<` `>`")
         pairs = zip(operations, heads, strict=True)
@@ -461,7 +442,6 @@ class AttributeReader:
         self._resources = resources
         self._properties = properties
         self._known: dict[Any, Any] = {}
-        self._maps: dict[tuple[Any, ...], FrozenDict[str, Any]] = {}
 
     def of(self, operation: Any, skip: frozenset[str] = frozenset()) -> Any:
         """Returns the attributes of an op by name, properties included, in MLIR's order, which is alphabetical."""
@@ -568,51 +548,31 @@ _CALL = re.compile(r"^(?:p?jit|vmap|jvp|transpose|remat|checkpoint|custom_jvp|cu
 _MAX_STEPS = 64
 
 
-class PlaceReader:
-    """Reads the locations of one context, each once. `file` replaces the name that MLIR gives to a text."""
+def read_place(ir: Any, file: str, location: Any) -> Place:
+    """Returns what a location becomes; `file` replaces the name that MLIR gives to a text.
 
-    def __init__(self, ir: Any, file: str = "") -> None:
-        self._ir = ir
-        self._file = file
-        self._known: dict[Any, Place] = {}
-
-    def __call__(self, location: Any) -> Place:
-        found = self._known.get(location)
-        if found is None:
-            found = self._known[location] = self._read(location)
-        return found
-
-    def _read(self, location: Any) -> Place:
-        """Raises UnicodeDecodeError for a name that is not UTF-8, for which the bindings would end the process."""
-        check_utf8(location)
-        ir, name = self._ir, ""
-        if isinstance(location, ir.FileLineColLoc):
-            return Place(self._file_place(location), "", "")
-        for _ in range(_MAX_STEPS):
-            if isinstance(location, ir.NameLoc):
-                name = name or str(location.name_str)
-                location = location.child_loc
-            elif isinstance(location, ir.CallSiteLoc):
-                location = location.callee
-            elif isinstance(location, ir.FusedLoc):
-                inner = list(location.locations)
-                if not inner:
-                    break
-                location = next((part for part in inner if not isinstance(part, ir.UnknownLoc)), inner[0])
-            else:
+    Raises UnicodeDecodeError for a name that is not UTF-8, for which the bindings would end the process."""
+    check_utf8(location)
+    name = ""
+    for _ in range(_MAX_STEPS):
+        if isinstance(location, ir.NameLoc):
+            name = name or str(location.name_str)
+            location = location.child_loc
+        elif isinstance(location, ir.CallSiteLoc):
+            location = location.callee
+        elif isinstance(location, ir.FusedLoc):
+            inner = list(location.locations)
+            if not inner:
                 break
-        if not name and isinstance(location, ir.UnknownLoc):
-            return Place()
-        return Place(self._file_place(location), *_split(name))
-
-    def _file_place(self, location: Any) -> Location | None:
-        if not isinstance(location, self._ir.FileLineColLoc):
-            return None
-        file = location.filename
-        file = str(getattr(file, "value", file))
-        if file in ("-", ""):
-            file = self._file or "<mlir>"
-        return Location(file, location.start_line, location.start_col)
+            location = next((part for part in inner if not isinstance(part, ir.UnknownLoc)), inner[0])
+        else:
+            break
+    found = None
+    if isinstance(location, ir.FileLineColLoc):
+        named = location.filename
+        named = str(getattr(named, "value", named))
+        found = Location((file or "<mlir>") if named in ("-", "") else named, location.start_line, location.start_col)
+    return Place(found, *_split(name))
 
 
 def _split(name: str) -> tuple[str, str]:

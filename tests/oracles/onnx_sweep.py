@@ -22,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 
 import irscope as irs
+from irscope.frontends.onnx.call import builders
 from irscope.frontends.onnx.importer import FLAGS as _FLAGS
-from irscope.frontends.onnx.ops_pointwise import OPS
 from tests.oracles.counts import Counts, difference, outcome, parser, report
 from tests.oracles.watched import Ended, Stage, watched
 
@@ -232,8 +232,11 @@ _NOT_ELEMENTWISE: Final = frozenset(
     SequenceErase ConcatFromSequence SplitToSequence Optional OptionalHasElement OptionalGetElement DequantizeLinear
     QuantizeLinear MatMulInteger QLinearMatMul ConvInteger QLinearConv""".split()
 )
-_ALONG_AXES: Final = frozenset(name for name in OPS if name.startswith("Reduce")) | {"ArgMax", "ArgMin", "CumSum", "CumProd"}
-_ELEMENTWISE: Final = frozenset(OPS) - _ALONG_AXES - _NOT_ELEMENTWISE
+_ALONG_AXES: Final = frozenset(name for name in builders() if name.startswith("Reduce")) | {"ArgMax", "ArgMin", "CumSum", "CumProd"}
+_POINTWISE: Final = frozenset(
+    name for name, ((_, first), *_) in builders().items() if getattr(first, "func", first).__module__.endswith("pointwise")
+)
+_ELEMENTWISE: Final = _POINTWISE - _ALONG_AXES - _NOT_ELEMENTWISE
 _EXACT: Final = (_ELEMENTWISE | _ALONG_AXES | {"Softmax", "LogSoftmax", "Clip"}) - {"ArgMax", "ArgMin"}
 """Ops for which it is defined what becomes of NaN and infinities, by element or over an axis."""
 _SIGNED: Final = frozenset("Abs Add Sub Mul Div Mod Neg Sign Max Min ReduceSum ReduceMean ReduceMax ReduceMin Pow Clip CumSum".split())

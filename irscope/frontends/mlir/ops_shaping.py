@@ -362,17 +362,18 @@ class _Indexing:
     updates of a scatter) map to the operand's."""
 
     def __init__(
-        self, op: Operation, sizes: Sequence[int], moved: Sequence[int], window: Sequence[int], dropped: Sequence[int],
+        self, op: Operation, sizes: Sequence[int] | None, moved: Sequence[int], window: Sequence[int], dropped: Sequence[int],
         batching: tuple[Sequence[int], Sequence[int]], start_map: Sequence[int], vector_axis: int,
     ) -> None:  # fmt: skip
         self.e: Emitter = op.e
         self.operand_shape = shape_of(op.operands[0]) or ()
-        self.sizes = sizes
         self.moved = moved
         self.batch = [axis for axis in range(len(moved)) if axis not in window]
         inside = [axis for axis in range(len(self.operand_shape)) if axis not in dropped and axis not in batching[0]]
         self.window_of = dict(zip(inside, window, strict=True))
         """For each dimension of the operand, the dimension of `moved` that runs inside the slice."""
+        rank = len(self.operand_shape)
+        self.sizes = sizes or [moved[self.window_of[axis]] if axis in self.window_of else 1 for axis in range(rank)]
         self.batching = dict(zip(*batching, strict=True))
         """For each batching dimension of the operand, the matching dimension of the indices."""
         self.start_map = start_map
@@ -456,11 +457,8 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
         return [x]
     batching = numbers_in(text, "input_batching_dims"), numbers_in(text, "scatter_indices_batching_dims")
     window, dropped = numbers_in(text, "update_window_dims"), numbers_in(text, "inserted_window_dims")
-    inside = [axis for axis in range(len(shape)) if axis not in dropped and axis not in batching[0]]
-    by_axis = dict(zip(inside, window, strict=True))
-    sizes = [moved[by_axis[axis]] if axis in by_axis else 1 for axis in range(len(shape))]
     index = _Indexing(
-        op, sizes, moved, window, dropped, batching, numbers_in(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
+        op, None, moved, window, dropped, batching, numbers_in(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
     )
     return [_written(op, kind, index, updates)]
 

@@ -337,9 +337,6 @@ class Call:
     def rank_of(self, x: Value) -> int:
         return len(shape_of(x.type, "an intermediate tensor"))
 
-    def refuse(self, why: str) -> Refused:
-        return Refused(why)
-
 
 def extents_of(x: Value) -> tuple[Dim, ...] | None:
     """Return the extents of a tensor; None if its rank is not known."""
@@ -466,20 +463,19 @@ def _numbers(held: Held | None) -> list[Item] | None:
 
 
 Builder = Callable[[Call], Result | Sequence[Result]]
-Table = dict[str, list[tuple[int, Builder]]]
+_TABLE: Final[dict[str, list[tuple[int, Builder]]]] = {}
 """Maps an op's name to rows: the first opset of a builder, and the builder."""
-
 _FAMILIES: Final = ("pointwise", "shape", "nn")
 _OLDEST: Final = 7
 """In older opsets only ops that are unchanged in this one are supported: broadcasting was an attribute then."""
 
 
-def op(table: Table, *names: str, since: int = 1) -> Callable[[Builder], Builder]:
-    """Registers a builder in a family's table, from an opset on."""
+def op(*names: str, since: int = 1) -> Callable[[Builder], Builder]:
+    """Registers a builder of these ops, from an opset on."""
 
     def enter(builder: Builder) -> Builder:
         for name in names:
-            table.setdefault(name, []).append((since, builder))
+            _TABLE.setdefault(name, []).append((since, builder))
         return builder
 
     return enter
@@ -488,12 +484,9 @@ def op(table: Table, *names: str, since: int = 1) -> Callable[[Builder], Builder
 @cache
 def builders() -> Mapping[str, Sequence[tuple[int, Builder]]]:
     """Returns all rows by op name, the oldest first."""
-    found: dict[str, list[tuple[int, Any]]] = {}
     for family in _FAMILIES:
-        table: Table = importlib.import_module(f"irscope.frontends.onnx.ops_{family}").OPS
-        for name, rows in table.items():
-            found.setdefault(name, []).extend(rows)
-    return {name: tuple(sorted(rows, key=lambda row: row[0])) for name, rows in found.items()}
+        importlib.import_module(f"irscope.frontends.onnx.ops_{family}")
+    return {name: tuple(sorted(rows, key=lambda row: row[0])) for name, rows in _TABLE.items()}
 
 
 def _version(name: str, opset: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES
+from irscope.frontends.emit import CODES, Refused
 from irscope.frontends.onnx.call import Call, Held, Result
 from irscope.frontends.onnx.importer import Frame, Importer
 from irscope.frontends.onnx.types import type_of
@@ -36,7 +36,7 @@ def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
             block.returns(results[-1])
         blocks.append(block)
     if len({len(found) for found in results}) != 1:
-        raise call.refuse("its branches return different numbers of results")
+        raise Refused("its branches return different numbers of results")
     types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
     return _structured(call, "prim::If", (importer.emit.value(condition),), types, blocks, list(call.node.output))
 
@@ -75,7 +75,7 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     starts = [call.any(index) for index in range(2, len(call.inputs))]
     carried = [_carried(info, start) for info, start in zip(body.input[2:], starts, strict=False)]
     if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
-        raise call.refuse("the inputs and outputs of its body do not match the values that it carries")
+        raise Refused("the inputs and outputs of its body do not match the values that it carries")
     gathered = [_empty_list(call) for _ in body.output[1 + len(starts) :]]
     with emit.block([("i", INT), *carried]) as block:
         names = {
@@ -148,9 +148,9 @@ def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     states, inputs = operands[: len(operands) - count], operands[len(operands) - count :]
     outputs = len(body.output) - len(states)
     if count < 1 or len(inputs) != count or outputs < 0 or len(body.input) != len(operands):
-        raise call.refuse("the inputs and outputs of its body do not match the values that it scans")
+        raise Refused("the inputs and outputs of its body do not match the values that it scans")
     if is_batched and call.has(0):
-        raise call.refuse("its sequences differ in length")
+        raise Refused("its sequences differ in length")
     starts, scanned = [call.any(index) for index in states], [call.any(index) for index in inputs]
     if is_batched:
         return _scan_each(importer, call, frame, body, starts, scanned)

@@ -10,18 +10,15 @@ from typing import Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES
-from irscope.frontends.onnx.call import Call, Held, Item, Table, op
+from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.onnx.call import Call, Held, Item, op
 from irscope.frontends.onnx.types import FLOATS
 from irscope.ir import TENSOR, Dim, Value
 
 # Builders of matrix products and convolutions.
 
 
-OPS: Table = {}
-
-
-@op(OPS, "Gemm")
+@op("Gemm")
 def _gemm(call: Call) -> Value:
     a, b = call.x(0), call.x(1)
     alpha, beta = call.attr("alpha", 1.0), call.attr("beta", 1.0)
@@ -33,18 +30,18 @@ def _gemm(call: Call) -> Value:
         return call.op("addmm", call.x(2), a, b, beta, alpha)
     made = call.op("mm", a, b)
     if call.dtype() not in FLOATS and (alpha != 1 or beta != 1):
-        raise call.refuse("it scales integers")
+        raise Refused("it scales integers")
     made = made if alpha == 1 else call.op("mul", made, alpha)
     return call.op("add", made, call.x(2)) if call.has(2) else made
 
 
-OPS["Einsum"] = [(1, lambda call: call.op("einsum", call.text("equation", "").replace(" ", ""), call.xs(), None))]
+op("Einsum")(lambda call: call.op("einsum", call.text("equation", "").replace(" ", ""), call.xs(), None))
 
 
-@op(OPS, "Det")
+@op("Det")
 def _det(call: Call) -> Value:
     if call.dtype() not in ("float32", "float64"):
-        raise call.refuse(f"it factorises a matrix of type {call.dtype()}")
+        raise Refused(f"it factorises a matrix of type {call.dtype()}")
     return call.op("linalg_det", call.x())
 
 
@@ -64,7 +61,7 @@ def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilat
             continue
         size = call.size(x, 2 + axis)
         if not isinstance(size, int):
-            raise call.refuse("its padding depends on an extent that is not known")
+            raise Refused("its padding depends on an extent that is not known")
         totals.append(max(0, (-(-size // strides[axis]) - 1) * strides[axis] + reach - size))
     smaller = [total // 2 for total in totals]
     larger = [total - half for total, half in zip(totals, smaller, strict=True)]
@@ -77,7 +74,7 @@ def last_axis_first(pads: Sequence[int]) -> list[int]:
     return [pad for axis in reversed(range(half)) for pad in (pads[axis], pads[axis + half])]
 
 
-@op(OPS, "Conv")
+@op("Conv")
 def _conv(call: Call) -> Value:
     x, w = call.x(0), call.x(1)
     bias = call.x(2) if call.has(2) else None
@@ -87,7 +84,7 @@ def _conv(call: Call) -> Value:
     pads = same_pads(call, x, kernel, strides, dilations)
     starts, ends = pads[:spatial], pads[spatial:]
     if not 1 <= spatial <= 3 or call.dtype() not in FLOATS:
-        raise call.refuse(f"it has {spatial} spatial axes, and aten:: ops have one to three")
+        raise Refused(f"it has {spatial} spatial axes, and aten:: ops have one to three")
     if starts != ends:
         x, starts = call.op("constant_pad_nd", x, last_axis_first(pads), 0), [0] * spatial
     return call.op(f"conv{spatial}d", x, w, bias, strides, starts, dilations, call.integer("group", 1))
@@ -98,18 +95,18 @@ def _kernel(call: Call) -> list[int]:
     shape = call.shape(1)[2:]
     known = call.integers("kernel_shape", [e if isinstance(e, int) else 0 for e in shape])
     if len(known) != len(shape) or any(isinstance(e, int) and e != k for e, k in zip(shape, known, strict=True)):
-        raise call.refuse(f"its kernel_shape {known} differs from the shape of its weight")
+        raise Refused(f"its kernel_shape {known} differs from the shape of its weight")
     if not all(known):
-        raise call.refuse("the shape of its weight is not known")
+        raise Refused("the shape of its weight is not known")
     return known
 
 
-@op(OPS, "ConvTranspose")
+@op("ConvTranspose")
 def _conv_transpose(call: Call) -> Value:
     x, w = call.x(0), call.x(1)
     spatial, group = call.rank(1) - 2, call.integer("group", 1)
     if not 1 <= spatial <= 3:
-        raise call.refuse(f"it has {spatial} spatial axes, and aten:: ops have one to three")
+        raise Refused(f"it has {spatial} spatial axes, and aten:: ops have one to three")
     kernel = _kernel(call)
     strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     extra = call.integers("output_padding", [0] * spatial)
@@ -117,7 +114,7 @@ def _conv_transpose(call: Call) -> Value:
     starts, ends = pads[:spatial], pads[spatial:]
     bias = call.x(2) if call.has(2) else None
     if any(a >= max(s, d) for a, s, d in zip(extra, strides, dilations, strict=True)):
-        raise call.refuse("its output padding is not smaller than the stride or the dilation")
+        raise Refused("its output padding is not smaller than the stride or the dilation")
     is_plain = starts == ends and min(starts, default=0) >= 0
     made = call.op(f"conv_transpose{spatial}d", x, w, bias, strides, starts if is_plain else [0] * spatial, extra, group, dilations)
     return made if is_plain else call.op("constant_pad_nd", made, [-pad for pad in last_axis_first(pads)], 0)
@@ -137,20 +134,20 @@ def _transposed_pads(call: Call, x: Value, kernel: list[int], strides: list[int]
         if wanted is not None:
             size = call.size(x, 2 + axis)
             if not isinstance(size, int):
-                raise call.refuse("its padding depends on an extent that is not known")
+                raise Refused("its padding depends on an extent that is not known")
             total += size * strides[axis] - wanted[axis - spatial]
         smaller.append(total // 2)
         larger.append(total - total // 2)
     return smaller + larger if mode == "SAME_UPPER" else larger + smaller
 
 
-@op(OPS, "Col2Im")
+@op("Col2Im")
 def _col2im(call: Call) -> Value:
     sizes, kernel = call.items(1), call.items(2)
     spatial = len(sizes)
     pads = call.integers("pads", [0] * 2 * spatial)
     if spatial != 2 or pads[:2] != pads[2:]:
-        raise call.refuse("it does not have two spatial axes, or pads the two ends of an axis differently")
+        raise Refused("it does not have two spatial axes, or pads the two ends of an axis differently")
     strides, dilations = call.integers("strides", [1, 1]), call.integers("dilations", [1, 1])
     return call.op("col2im", call.x(), sizes, kernel, dilations, pads[:2], strides)
 
@@ -165,7 +162,7 @@ class _Window:
         self.kernel = call.integers("kernel_shape")
         self.spatial = len(self.kernel)
         if not 1 <= self.spatial <= 3 or call.rank() != self.spatial + 2:
-            raise call.refuse(f"it has {self.spatial} spatial axes, and aten:: ops have one to three")
+            raise Refused(f"it has {self.spatial} spatial axes, and aten:: ops have one to three")
         ones = [1] * self.spatial
         self.strides, self.dilations = call.integers("strides", ones), call.integers("dilations", ones)
         self.ceil = bool(call.integer("ceil_mode", 0))
@@ -175,33 +172,33 @@ class _Window:
         self.is_plain = self.starts == pads[self.spatial :] and small
 
 
-@op(OPS, "MaxPool")
+@op("MaxPool")
 def _max_pool(call: Call) -> Value | tuple[Value, ...]:
     window, x = _Window(call), call.x()
     if call.outputs > 1 and call.node.output[1]:
         if not window.is_plain or window.spatial != 2 or call.integer("storage_order", 0) or call.shape()[:2] != (1, 1):
-            raise call.refuse("its indices count over the whole batch, those of aten:: ops over one channel")
+            raise Refused("its indices count over the whole batch, those of aten:: ops over one channel")
         return call.ops("max_pool2d_with_indices", 2, x, window.kernel, window.strides, window.starts, window.dilations, window.ceil)
     pads = window.starts
     dtype = str(call.dtype())
     if dtype not in FLOATS:
         if dtype not in ("int8", "uint8"):
-            raise call.refuse(f"it pools elements of type {dtype}")
+            raise Refused(f"it pools elements of type {dtype}")
         x = call.cast(x, "float32")  # which holds them exactly
     if not window.is_plain:
         if window.ceil:
-            raise call.refuse("it rounds up, and pads its ends differently")
+            raise Refused("it rounds up, and pads its ends differently")
         x, pads = call.op("constant_pad_nd", x, window.flat, float("-inf")), [0] * window.spatial
     made = call.op(f"max_pool{window.spatial}d", x, window.kernel, window.strides, pads, window.dilations, window.ceil)
     return call.cast(made, dtype)
 
 
-@op(OPS, "AveragePool")
+@op("AveragePool")
 def _average_pool(call: Call) -> Value:
     window, x = _Window(call), call.x()
     counts = bool(call.integer("count_include_pad", 0))
     if any(step != 1 for step in window.dilations) or (not window.is_plain and window.ceil):
-        raise call.refuse("its windows are dilated, or it rounds up and pads its ends differently")
+        raise Refused("its windows are dilated, or it rounds up and pads its ends differently")
     if window.is_plain:
         return call.op(f"avg_pool{window.spatial}d", x, window.kernel, window.strides, window.starts, window.ceil, counts)
     none = [0] * window.spatial
@@ -215,23 +212,23 @@ def _average_pool(call: Call) -> Value:
     return call.op("div", made, share)
 
 
-@op(OPS, "LpPool")
+@op("LpPool")
 def _lp_pool(call: Call) -> Value:
     """Returns the p-th root of the sum of p-th powers; the sum is the mean times the size of the window."""
     window, x, p = _Window(call), call.x(), call.integer("p", 2)
     if any(step != 1 for step in window.dilations) or window.ceil:
-        raise call.refuse("its windows are dilated, or it rounds up")
+        raise Refused("its windows are dilated, or it rounds up")
     powers = call.op("pow", call.op("abs", x), p)
     padded = call.op("constant_pad_nd", powers, window.flat, 0) if any(window.flat) else powers
     mean = call.op(f"avg_pool{window.spatial}d", padded, window.kernel, window.strides, [0] * window.spatial, False, True)
     return call.op("pow", call.op("mul", mean, prod(window.kernel)), 1.0 / p)
 
 
-OPS["GlobalAveragePool"] = [(1, lambda call: call.op("mean", call.x(), list(range(2, call.rank())), True))]
-OPS["GlobalMaxPool"] = [(1, lambda call: call.op("amax", call.x(), list(range(2, call.rank())), True))]
+op("GlobalAveragePool")(lambda call: call.op("mean", call.x(), list(range(2, call.rank())), True))
+op("GlobalMaxPool")(lambda call: call.op("amax", call.x(), list(range(2, call.rank())), True))
 
 
-@op(OPS, "GlobalLpPool")
+@op("GlobalLpPool")
 def _global_lp_pool(call: Call) -> Value:
     p = call.integer("p", 2)
     powers = call.op("pow", call.op("abs", call.x()), p)
@@ -268,34 +265,35 @@ _ROWWISE: Final[dict[str, Callable[[Call, Value, int], Value]]] = {
     "Softmax": partial(_soft, "softmax"), "LogSoftmax": partial(_soft, "log_softmax"), "Hardmax": _hard,
 }  # fmt: skip
 for _name, _apply in _ROWWISE.items():
-    OPS[_name] = [(1, partial(_rowwise, _apply)), (13, partial(_along_axis, _apply))]
+    op(_name)(partial(_rowwise, _apply))
+    op(_name, since=13)(partial(_along_axis, _apply))
 
 
-@op(OPS, "BatchNormalization")
+@op("BatchNormalization")
 def _batch_norm(call: Call) -> Value:
     if call.integer("training_mode", 0) or sum(map(bool, call.node.output)) > 1:
-        raise call.refuse("it is in training mode (training_mode=1, or outputs for running statistics)")
+        raise Refused("it is in training mode (training_mode=1, or outputs for running statistics)")
     if len({call.dtype(index) for index in range(5)}) > 1:
-        raise call.refuse("its operands differ in element type")
+        raise Refused("its operands differ in element type")
     x, scale, bias, mean, variance = (call.x(index) for index in range(5))
     return call.op("batch_norm", x, scale, bias, mean, variance, False, 0.1, call.attr("epsilon", 1e-5), False)
 
 
-@op(OPS, "InstanceNormalization")
+@op("InstanceNormalization")
 def _instance_norm(call: Call) -> Value:
     x, scale, bias = (call.x(index) for index in range(3))
     return call.op("instance_norm", x, scale, bias, None, None, True, 0.1, call.attr("epsilon", 1e-5), False)
 
 
-@op(OPS, "GroupNormalization", since=21)
+@op("GroupNormalization", since=21)
 def _group_norm(call: Call) -> Value:
     if call.integer("stash_type", 1) != 1:
-        raise call.refuse("its stash_type is not 1 (float32)")
+        raise Refused("its stash_type is not 1 (float32)")
     x, scale, bias = (call.x(index) for index in range(3))
     return call.op("group_norm", x, call.integer("num_groups"), scale, bias, call.attr("epsilon", 1e-5), False)
 
 
-@op(OPS, "LayerNormalization")
+@op("LayerNormalization")
 def _layer_norm(call: Call) -> Value | tuple[Value, ...]:
     """Builds `aten::layer_norm`, and the scale apart where it is broadcast; with mean and deviation as results, ONNX's definition
     of the op is used, unless its scale is broadcast."""
@@ -303,7 +301,7 @@ def _layer_norm(call: Call) -> Value | tuple[Value, ...]:
     fits = _fits(call.shape(1), shape[axis:]) and (not call.has(2) or _fits(call.shape(2), shape[axis:]))
     if sum(map(bool, call.node.output)) > 1:
         if fits or call.dtype() == "float64":
-            raise call.refuse("it returns more than the normalised tensor")
+            raise Refused("it returns more than the normalised tensor")
         return _layer_norm_in_parts(call, list(range(axis, len(shape))))
     x, epsilon = call.x(), call.attr("epsilon", 1e-5)
     sizes = [call.size(x, place) for place in range(axis, len(shape))]
@@ -324,7 +322,7 @@ def _fits(own: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
 def _layer_norm_in_parts(call: Call, axes: list[int]) -> tuple[Value, ...]:
     """Returns the normalised tensor, the mean, and the inverse of the deviation, in float32 as the op's default says."""
     if call.integer("stash_type", 1) != 1:
-        raise call.refuse("its stash_type is not 1 (float32)")
+        raise Refused("its stash_type is not 1 (float32)")
     dtype = str(call.dtype())
     x = call.cast(call.x(), "float32")
     mean = call.op("mean", x, axes, True)
@@ -335,12 +333,12 @@ def _layer_norm_in_parts(call: Call, axes: list[int]) -> tuple[Value, ...]:
     return call.op("add", made, call.x(2)) if call.has(2) else made, mean, inverse
 
 
-@op(OPS, "LpNormalization")
+@op("LpNormalization")
 def _lp_norm(call: Call) -> Value:
     """Divides by the norm; where it is zero, the result is zero."""
     x, axis, p = call.x(), call.axis("axis", -1), call.integer("p", 2)
     if p not in (1, 2):
-        raise call.refuse(f"its norm is the {p}-norm")
+        raise Refused(f"its norm is the {p}-norm")
     size = call.op("abs", x) if p == 1 else call.op("mul", x, x)
     total = call.op("sum", size, [axis], True)
     norm = total if p == 1 else call.op("sqrt", total)
@@ -348,7 +346,7 @@ def _lp_norm(call: Call) -> Value:
     return call.op("where", call.op("eq", norm, 0), zero, call.op("div", x, norm))
 
 
-@op(OPS, "LRN")
+@op("LRN")
 def _lrn(call: Call) -> Value:
     """Divides by a power of the sum of squares over a window of channels."""
     x, size = call.x(), call.integer("size")
@@ -363,13 +361,13 @@ def _lrn(call: Call) -> Value:
     return call.op("div", x, call.op("pow", base, call.attr("beta", 0.75)))
 
 
-@op(OPS, "Dropout")
+@op("Dropout")
 def _dropout(call: Call) -> list[Value]:
     """Returns the operand: outside training nothing is dropped."""
     if call.has(2):
         training = call.held(2).known()
         if training is None or bool(training.reshape(-1)[0]):
-            raise call.refuse("it may be in training mode, and draw random numbers")
+            raise Refused("it may be in training mode, and draw random numbers")
     x = call.x()
     if call.outputs < 2 or not call.node.output[1]:
         return [x]
@@ -388,25 +386,25 @@ _ORDER: Final = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 _DEFAULTS: Final = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
-@op(OPS, "LSTM")
+@op("LSTM")
 def _lstm(call: Call) -> list[Value]:
     if call.has(7) or call.integer("input_forget", 0):
-        raise call.refuse("it has peepholes, or couples its gates")
+        raise Refused("it has peepholes, or couples its gates")
     return _recurrent(call, "lstm")
 
 
-@op(OPS, "GRU")
+@op("GRU")
 def _gru(call: Call) -> list[Value]:
     if not call.integer("linear_before_reset", 0):
-        raise call.refuse("its reset gate is applied before the matrix product (linear_before_reset=0)")
+        raise Refused("its reset gate is applied before the matrix product (linear_before_reset=0)")
     return _recurrent(call, "gru")
 
 
-@op(OPS, "RNN")
+@op("RNN")
 def _rnn(call: Call) -> list[Value]:
     kinds = {name.lower() for name in call.attr("activations", ["Tanh"])}
     if len(kinds) != 1 or not kinds <= {"tanh", "relu"}:
-        raise call.refuse(f"its activations are {', '.join(sorted(kinds))}")
+        raise Refused(f"its activations are {', '.join(sorted(kinds))}")
     return _recurrent(call, f"rnn_{kinds.pop()}")
 
 
@@ -435,19 +433,19 @@ def _check(call: Call, kind: str, both: bool) -> None:
     wanted = _DEFAULTS[kind] * (2 if both else 1)
     given = [name.lower() for name in call.attr("activations", wanted)]
     if kind != "RNN" and given != [name.lower() for name in wanted]:
-        raise call.refuse("its activations are not the defaults")
+        raise Refused("its activations are not the defaults")
     if "clip" in call.attributes:
-        raise call.refuse("it clips the inputs of its activations")
+        raise Refused("it clips the inputs of its activations")
     if call.has(4):
         known, length = call.held(4).known(), call.shape(0)[1 if call.integer("layout", 0) else 0]
         if known is None or not (known == length).all():
-            raise call.refuse("its rows differ in length")
+            raise Refused("its rows differ in length")
 
 
 def _hidden(call: Call) -> int:
     extent = call.shape(2)[-1]
     if not isinstance(extent, int):
-        raise call.refuse("the size of its state is not known")
+        raise Refused("the size of its state is not known")
     return extent
 
 
@@ -482,20 +480,20 @@ def _gates(call: Call, kind: str, x: Value, start: int, hidden: int) -> Value:
 _WORDS: Final = {1: "linear1d", 2: "bilinear2d", 3: "trilinear3d"}
 
 
-@op(OPS, "Upsample", since=9)
+@op("Upsample", since=9)
 def _upsample(call: Call) -> Value:
     scales = [float(scale) for scale in call.known(1)]
     sizes = [_grown(call, axis, scale) for axis, scale in enumerate(scales)]
     return _resized(call, sizes, scales, call.text("mode", "nearest"), "asymmetric", "floor")
 
 
-@op(OPS, "Resize", since=11)
+@op("Resize", since=11)
 def _resize(call: Call) -> Value:
     """Resizes to known sizes or scales; crops to a region of interest stay `onnx::`."""
     sizes, scales = _target(call)
     way = call.text("coordinate_transformation_mode", "half_pixel")
     if call.integer("antialias", 0) or call.integer("exclude_outside", 0) or way == "tf_crop_and_resize":
-        raise call.refuse("it uses antialias, exclude_outside or tf_crop_and_resize")
+        raise Refused("it uses antialias, exclude_outside or tf_crop_and_resize")
     return _resized(call, sizes, scales, call.text("mode", "nearest"), way, call.text("nearest_mode", "round_prefer_floor"))
 
 
@@ -507,7 +505,7 @@ def _grown(call: Call, axis: int, scale: float) -> Item:
     if scale == 1:
         return extent
     if not scale.is_integer():
-        raise call.refuse("the extent of an axis that it resizes is not known")
+        raise Refused("the extent of an axis that it resizes is not known")
     return call.op("mul", extent, int(scale))
 
 
@@ -517,10 +515,10 @@ def _target(call: Call) -> tuple[list[Item], list[float]]:
     axes = [call.wrap(axis, len(shape)) for axis in call.attr("axes", range(len(shape)))]
     if call.has(3) and call.known(3).size:
         if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
-            raise call.refuse("it keeps the aspect ratio")
+            raise Refused("it keeps the aspect ratio")
         wanted = dict(zip(axes, call.known_ints(3), strict=True))
         if not all(isinstance(extent, int) for axis, extent in enumerate(shape) if axis in wanted):
-            raise call.refuse("the extent of an axis that it resizes is not known")
+            raise Refused("the extent of an axis that it resizes is not known")
         scales = [wanted[a] / e if isinstance(e, int) and e and a in wanted else 1.0 for a, e in enumerate(shape)]
         return [wanted.get(axis, call.size(call.any(0), axis)) for axis in range(len(shape))], scales
     by = dict(zip(axes, (float(scale) for scale in call.known(2)), strict=True))
@@ -534,18 +532,18 @@ def _resized(call: Call, sizes: list[Item], scales: list[float], mode: str, way:
     if mode == "nearest":
         return _nearest(call, sizes, scales, way, rounding)
     if scales[:2] != [1, 1] or call.dtype() not in FLOATS or 0 in (*sizes, *shape):
-        raise call.refuse("it resizes batch or channels, integers, or an empty tensor")
+        raise Refused("it resizes batch or channels, integers, or an empty tensor")
     corners = way == "align_corners"
     single = way == "pytorch_half_pixel" and any(not isinstance(size, int) or size == 1 for size in sizes[2:])
     if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or single:
-        raise call.refuse(f"its coordinate_transformation_mode is {way}")
+        raise Refused(f"its coordinate_transformation_mode is {way}")
     if corners and not all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
-        raise call.refuse("it aligns corners, and its scales do not lead to whole extents")
+        raise Refused("it aligns corners, and its scales do not lead to whole extents")
     factors = [None if _is_exact(*axis) else axis[0] for axis in zip(scales, shape, sizes, strict=True)]
     if mode == "cubic" and spatial == 2 and call.attr("cubic_coeff_a", -0.75) == -0.75:
         return call.op("upsample_bicubic2d", call.x(), sizes[2:], corners, *factors[2:])
     if mode != "linear" or spatial not in _WORDS:
-        raise call.refuse(f"its mode is {mode} over {spatial} axes")
+        raise Refused(f"its mode is {mode} over {spatial} axes")
     return call.op(f"upsample_{_WORDS[spatial]}", call.x(), sizes[2:], corners, *factors[2:])
 
 
@@ -566,10 +564,10 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
         if scale == 1 and (size == extent or not isinstance(extent, int)):
             continue
         if not isinstance(extent, int) or not isinstance(size, int) or size > 1 << 16 or not extent:
-            raise call.refuse("an extent that it resizes is unknown, zero, or too large for one index per element")
+            raise Refused("an extent that it resizes is unknown, zero, or too large for one index per element")
         place, pick = _WAYS.get(way), _ROUNDINGS.get(rounding)
         if place is None or pick is None:
-            raise call.refuse(f"its coordinate_transformation_mode is {way}")
+            raise Refused(f"its coordinate_transformation_mode is {way}")
         index = [min(max(pick(place(at, extent, size, scale)), 0), extent - 1) for at in range(size)]
         x = call.op("index_select", x, axis, call.values.value_of(Held(array=np.array(index, np.int64))))
     return x
@@ -591,18 +589,18 @@ _ROUNDINGS: Final[dict[str, Callable[[float], int]]] = {
 }
 
 
-@op(OPS, "GridSample")
+@op("GridSample")
 def _grid_sample(call: Call) -> Value:
     modes = {"bilinear": 0, "linear": 0, "nearest": 1, "bicubic": 2, "cubic": 2}
     paddings = {"zeros": 0, "border": 1, "reflection": 2}
     mode, padding = call.text("mode", "linear"), call.text("padding_mode", "zeros")
     rank = call.rank()
     if rank not in (4, 5) or mode not in modes or padding not in paddings or (rank == 5 and modes[mode] == 2):
-        raise call.refuse(f"it samples {rank - 2} axes by {mode}")
+        raise Refused(f"it samples {rank - 2} axes by {mode}")
     if call.dtype(0) != call.dtype(1):
-        raise call.refuse(f"its grid has elements of type {call.dtype(1)}, the image of type {call.dtype(0)}")
+        raise Refused(f"its grid has elements of type {call.dtype(1)}, the image of type {call.dtype(0)}")
     corners = bool(call.integer("align_corners", 0))
     return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)
 
 
-OPS["AffineGrid"] = [(1, lambda call: call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.integer("align_corners", 0))))]
+op("AffineGrid")(lambda call: call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.integer("align_corners", 0))))

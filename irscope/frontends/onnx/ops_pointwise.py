@@ -14,12 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES
-from irscope.frontends.onnx.call import Call, Held, Item, Result, Table, extents_of, op
+from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.onnx.call import Call, Held, Item, Result, extents_of, op
 from irscope.frontends.onnx.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import BOOL, INT, ITEM_SIZE, NONE, TENSOR, ListType, OptionalType, Value
-
-OPS: Table = {}
 
 _ONE_OPERAND: Final = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
@@ -41,25 +39,26 @@ def _same(name: str, count: int, call: Call) -> Value:
 
 
 for _count, _names in enumerate((_ONE_OPERAND, _TWO_OPERANDS, {"Where": "where"}), 1):
-    OPS |= {_name: [(1, partial(_same, _aten, _count))] for _name, _aten in _names.items()}
-OPS["Mod"] = [(1, lambda call: call.op("fmod" if call.integer("fmod", 0) else "remainder", call.x(0), call.x(1)))]
-OPS["Gelu"] = [(1, lambda call: call.op("gelu", call.x(), call.text("approximate", "none")))]
+    for _name, _aten in _names.items():
+        op(_name)(partial(_same, _aten, _count))
+op("Mod")(lambda call: call.op("fmod" if call.integer("fmod", 0) else "remainder", call.x(0), call.x(1)))
+op("Gelu")(lambda call: call.op("gelu", call.x(), call.text("approximate", "none")))
 
 
-@op(OPS, "Sign")
+@op("Sign")
 def _sign(call: Call) -> Value:
     """Returns the sign; that of NaN is NaN, whereas `aten::sign` returns 0."""
     x = call.x()
     return call.op("where", call.op("isnan", x), x, call.op("sign", x)) if call.dtype() in FLOATS else call.op("sign", x)
 
 
-@op(OPS, "Div")
+@op("Div")
 def _div(call: Call) -> Value:
     """Divides; a quotient of integers is truncated towards zero."""
     return call.op("div", call.x(0), call.x(1), *(() if call.dtype() in FLOATS else ("trunc",)))
 
 
-@op(OPS, "Pow")
+@op("Pow")
 def _pow(call: Call) -> Value:
     """Raises to a power; the exponent may have another type, and the result has the base's."""
     base, dtype = call.x(0), call.dtype(0)
@@ -71,12 +70,12 @@ def _pow(call: Call) -> Value:
     return call.cast(made, str(dtype))
 
 
-@op(OPS, "BitShift")
+@op("BitShift")
 def _bit_shift(call: Call) -> Value:
     return call.op("__lshift__" if call.text("direction", "") == "LEFT" else "__rshift__", call.x(0), call.x(1))
 
 
-@op(OPS, "IsInf")
+@op("IsInf")
 def _is_inf(call: Call) -> Value:
     x = call.x()
     positive, negative = call.integer("detect_positive", 1), call.integer("detect_negative", 1)
@@ -90,68 +89,68 @@ def _with_alpha(name: str, default: float, call: Call) -> Value:
 
 
 for _name, _aten, _alpha in (("Elu", "elu", 1.0), ("Celu", "celu", 1.0), ("LeakyRelu", "leaky_relu", 0.01)):
-    OPS[_name] = [(1, partial(_with_alpha, _aten, _alpha))]
+    op(_name)(partial(_with_alpha, _aten, _alpha))
 
 
-@op(OPS, "Selu")
+@op("Selu")
 def _selu(call: Call) -> Value:
     """Builds an `aten::elu` with ONNX's constants; their defaults are those of `aten::selu`, rounded to float32."""
     alpha, gamma = call.attr("alpha", 1.67326319217681884765625), call.attr("gamma", 1.05070102214813232421875)
     return call.op("elu", call.x(), alpha, gamma)
 
 
-@op(OPS, "PRelu")
+@op("PRelu")
 def _prelu(call: Call) -> Value:
     """Builds a `where`: the slope broadcasts to the operand, while `aten::prelu` needs one per channel."""
     x, slope = call.x(0), call.x(1)
     return call.op("where", call.op("lt", x, 0), call.op("mul", x, slope), x)
 
 
-@op(OPS, "ThresholdedRelu")
+@op("ThresholdedRelu")
 def _thresholded_relu(call: Call) -> Value:
     x = call.x()
     return call.op("where", call.op("gt", x, call.attr("alpha", 1.0)), x, call.scalar(0, str(call.dtype())))
 
 
-@op(OPS, "HardSigmoid")
+@op("HardSigmoid")
 def _hard_sigmoid(call: Call) -> Value:
     line = call.op("add", call.op("mul", call.x(), call.attr("alpha", 0.2)), call.attr("beta", 0.5))
     return call.op("clamp", line, 0, 1)
 
 
-@op(OPS, "Softplus")
+@op("Softplus")
 def _softplus(call: Call) -> Value:
     """Sets the threshold from which on `aten::softplus` returns its operand high enough that this is exact."""
     return call.op("softplus", call.x(), 1, 700 if call.dtype() == "float64" else 80)
 
 
-@op(OPS, "Softsign")
+@op("Softsign")
 def _softsign(call: Call) -> Value:
     x = call.x()
     return call.op("div", x, call.op("add", call.op("abs", x), 1))
 
 
-@op(OPS, "Swish")
+@op("Swish")
 def _swish(call: Call) -> Value:
     x, alpha = call.x(), call.attr("alpha", 1.0)
     return call.op("silu", x) if alpha == 1 else call.op("mul", x, call.op("sigmoid", call.op("mul", x, alpha)))
 
 
-@op(OPS, "Shrink")
+@op("Shrink")
 def _shrink(call: Call) -> Value:
     x, bias, bound = call.x(), call.attr("bias", 0.0), call.attr("lambd", 0.5)
     dtype = str(call.dtype())
     if dtype not in FLOATS:
-        raise call.refuse("its result on integers is rounded, that of aten::sub is not")
+        raise Refused("its result on integers is rounded, that of aten::sub is not")
     inside = call.op("where", call.op("gt", x, bound), call.op("sub", x, bias), call.scalar(0, dtype))
     return call.op("where", call.op("lt", x, -bound), call.op("add", x, bias), inside)
 
 
 # In opset 10 and older the bounds are attributes.
-OPS["Clip"] = [(1, lambda call: _clamped(call, call.x(), call.attr("min", None), call.attr("max", None)))]
+op("Clip")(lambda call: _clamped(call, call.x(), call.attr("min", None), call.attr("max", None)))
 
 
-@op(OPS, "Clip", since=11)
+@op("Clip", since=11)
 def _clip_11(call: Call) -> Value:
     """Builds a clamp whose bounds are operands, used as numbers if they are known."""
     bounds = [call.held(index).known() if call.has(index) else None for index in (1, 2)]
@@ -186,10 +185,10 @@ def _folded(name: str, call: Call) -> Value:
 
 
 for _name, _aten in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():
-    OPS[_name] = [(1, partial(_folded, _aten))]
+    op(_name)(partial(_folded, _aten))
 
 
-@op(OPS, "Mean")
+@op("Mean")
 def _mean(call: Call) -> Value:
     total = _folded("add", call)
     return call.op("div", total, len(call.inputs)) if len(call.inputs) > 1 else total
@@ -198,9 +197,9 @@ def _mean(call: Call) -> Value:
 # Builders of casts (Cast, CastLike, BitCast), Identity and Constant.
 
 
-OPS["Identity"] = [(1, lambda call: call.held(0))]
-OPS["Cast"] = [(1, lambda call: _converted(call, ELEMENT_TYPES.get(call.integer("to"), "unknown")))]
-OPS["CastLike"] = [(1, lambda call: _converted(call, call.dtype(1) or "unknown"))]
+op("Identity")(lambda call: call.held(0))
+op("Cast")(lambda call: _converted(call, ELEMENT_TYPES.get(call.integer("to"), "unknown")))
+op("CastLike")(lambda call: _converted(call, call.dtype(1) or "unknown"))
 
 
 def _converted(call: Call, dtype: str) -> Result:
@@ -209,22 +208,22 @@ def _converted(call: Call, dtype: str) -> Result:
         return Held(items=held.items, is_scalar=held.is_scalar, dtype=dtype)
     x = call.x()
     if dtype not in COMPUTED:
-        raise call.refuse(f"it converts to {dtype}")
+        raise Refused(f"it converts to {dtype}")
     if call.dtype() == "bool" or dtype != "bool":
         return call.cast(x, dtype)
     return call.op("ne", x, 0)
 
 
-@op(OPS, "BitCast")
+@op("BitCast")
 def _bit_cast(call: Call) -> Value:
     dtype = ELEMENT_TYPES.get(call.integer("to"), "unknown")
     x = call.x()
     if ITEM_SIZE.get(dtype) != ITEM_SIZE.get(str(call.dtype())) or dtype == "bool":
-        raise call.refuse(f"it reinterprets {call.dtype()} as {dtype}")
+        raise Refused(f"it reinterprets {call.dtype()} as {dtype}")
     return call.op("view", x, CODES[dtype])
 
 
-@op(OPS, "Constant")
+@op("Constant")
 def _constant(call: Call) -> Result:
     """Returns its elements, under the name of its output."""
     title = str(call.node.output[0]) if call.node.output else ""
@@ -251,7 +250,7 @@ def _reduce_sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 def _reduce_mean(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if call.dtype() not in FLOATS:
-        raise call.refuse("it truncates the mean of integers")
+        raise Refused("it truncates the mean of integers")
     return call.op("mean", x, axes, keep)
 
 
@@ -259,10 +258,10 @@ def _extreme(name: str, empty: float, call: Call, x: Value, axes: Axes, keep: bo
     shape = extents_of(x) or ()
     reduced = [axis % len(shape) for axis in axes if isinstance(axis, int)] if shape else []
     if 0 in shape and len(reduced) != len(axes):
-        raise call.refuse("it may reduce no elements")
+        raise Refused("it may reduce no elements")
     if any(shape[axis] == 0 for axis in reduced):
         if call.dtype() not in FLOATS or len(reduced) != len(axes):
-            raise call.refuse("it reduces no elements")
+            raise Refused("it reduces no elements")
         sizes = [1 if i in reduced else call.size(x, i) for i in range(len(shape)) if keep or i not in reduced]
         return call.op("full", sizes, empty, CODES[str(call.dtype())], None, None, None)
     return call.op(name, x, axes, keep)
@@ -273,7 +272,7 @@ def _prod(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if len(axes) == 1:
         return call.op("prod", x, axes[0], keep, dtype)
     if not all(isinstance(axis, int) for axis in axes):
-        raise call.refuse("its axes are known only at run time")
+        raise Refused("its axes are known only at run time")
     rank = call.rank_of(x)
     for axis in sorted((call.wrap(int(axis), rank) for axis in axes), reverse=True):  # type: ignore[arg-type]
         x = call.op("prod", x, axis, keep, dtype)
@@ -298,7 +297,7 @@ def _log_sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 def _log_sum_exp(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if call.dtype() not in FLOATS:
-        raise call.refuse("it truncates the logarithm of integers")
+        raise Refused("it truncates the logarithm of integers")
     shape = extents_of(x) or ()
     if 0 in shape:
         return call.op("log", call.op("sum", call.op("exp", x), axes, keep, None))
@@ -334,7 +333,7 @@ def reduce_each(call: Call, x: Value, reduce: Reduce) -> Value:
 
 
 for _name, (_since, _reduce) in _REDUCTIONS.items():
-    OPS[_name] = [(1, partial(_reduced, _reduce, _since))]
+    op(_name)(partial(_reduced, _reduce, _since))
 
 
 def _position(name: str, call: Call) -> Any:
@@ -349,8 +348,8 @@ def _position(name: str, call: Call) -> Any:
     return call.op("add", call.op("neg", found), end)
 
 
-OPS["ArgMax"] = [(1, partial(_position, "argmax"))]
-OPS["ArgMin"] = [(1, partial(_position, "argmin"))]
+op("ArgMax")(partial(_position, "argmax"))
+op("ArgMin")(partial(_position, "argmin"))
 
 
 def _cumulated(name: str, start: int, call: Call) -> Value:
@@ -367,30 +366,28 @@ def _cumulated(name: str, start: int, call: Call) -> Value:
     return call.op("flip", x, [axis]) if backwards else x
 
 
-OPS["CumSum"] = [(1, partial(_cumulated, "cumsum", 0))]
-OPS["CumProd"] = [(1, partial(_cumulated, "cumprod", 1))]
+op("CumSum")(partial(_cumulated, "cumsum", 0))
+op("CumProd")(partial(_cumulated, "cumprod", 1))
 
 
 # Builders of ops on sequences, which are lists of tensors, and optionals. An op that changes a sequence returns a new
 # list.
 
 
-OPS["SequenceEmpty"] = [(1, lambda call: call.emit.op("prim::ListConstruct", type=ListType(TENSOR)))]
-OPS["SequenceConstruct"] = [(1, lambda call: call.emit.list([call.any(index) for index in range(len(call.inputs))], TENSOR))]
-OPS["SequenceLength"] = [(1, lambda call: Held(items=(call.op("len", _list(call, 0), type=INT),), is_scalar=True))]
-OPS["ConcatFromSequence"] = [
-    (1, lambda call: call.op("stack" if call.integer("new_axis", 0) else "cat", _list(call, 0), call.integer("axis")))
-]
+op("SequenceEmpty")(lambda call: call.emit.op("prim::ListConstruct", type=ListType(TENSOR)))
+op("SequenceConstruct")(lambda call: call.emit.list([call.any(index) for index in range(len(call.inputs))], TENSOR))
+op("SequenceLength")(lambda call: Held(items=(call.op("len", _list(call, 0), type=INT),), is_scalar=True))
+op("ConcatFromSequence")(lambda call: call.op("stack" if call.integer("new_axis", 0) else "cat", _list(call, 0), call.integer("axis")))
 
 
-@op(OPS, "SequenceAt")
+@op("SequenceAt")
 def _at(call: Call) -> Value:
     sequence = _list(call, 0)
     assert isinstance(sequence.type, ListType)
     return call.op("__getitem__", sequence, call.items(1)[0], type=sequence.type.element)
 
 
-@op(OPS, "SequenceInsert")
+@op("SequenceInsert")
 def _insert(call: Call) -> Value:
     sequence, item = _list(call, 0), call.any(1)
     place = call.items(2)[0] if call.has(2) else None
@@ -402,7 +399,7 @@ def _insert(call: Call) -> Value:
     return copy
 
 
-@op(OPS, "SequenceErase")
+@op("SequenceErase")
 def _erase(call: Call) -> Value:
     place = call.items(1)[0] if call.has(1) else -1
     copy = call.op("list", _list(call, 0), type=ListType(TENSOR))
@@ -410,7 +407,7 @@ def _erase(call: Call) -> Value:
     return copy
 
 
-@op(OPS, "SplitToSequence")
+@op("SplitToSequence")
 def _split(call: Call) -> Value:
     x, axis = call.any(0), call.axis("axis", 0)
     if not call.has(1) and not call.integer("keepdims", 1):
@@ -423,18 +420,18 @@ def _split(call: Call) -> Value:
 def _list(call: Call, index: int) -> Value:
     found = call.any(index)
     if not isinstance(found.type, ListType):
-        raise call.refuse(f"its input {index} is not a sequence")
+        raise Refused(f"its input {index} is not a sequence")
     return found
 
 
-@op(OPS, "Optional")
+@op("Optional")
 def _optional(call: Call) -> Result:
     if not call.has(0):
-        raise call.refuse("it creates an optional value without an element")
+        raise Refused("it creates an optional value without an element")
     return call.held(0)
 
 
-@op(OPS, "OptionalHasElement")
+@op("OptionalHasElement")
 def _has_element(call: Call) -> Result:
     if not call.has(0):
         return Held(array=np.array(False))
@@ -444,7 +441,7 @@ def _has_element(call: Call) -> Result:
     return call.op("tensor", there, 11, None, False)
 
 
-@op(OPS, "OptionalGetElement")
+@op("OptionalGetElement")
 def _get_element(call: Call) -> Result:
     type = call.type()
     if not isinstance(type, OptionalType):
@@ -461,13 +458,13 @@ def _get_element(call: Call) -> Result:
 _RANGES: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 32767)}
 
 
-@op(OPS, "DequantizeLinear")
+@op("DequantizeLinear")
 def _dequantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
     dtype = str(call.dtype(1)) if not call.integer("output_dtype", 0) else ELEMENT_TYPES.get(call.integer("output_dtype", 0), "")
     if dtype not in FLOATS or dtype != call.dtype(1):
         types = f"its result has elements of type {dtype}, its scale of type {call.dtype(1)}"
-        raise call.refuse(f"{types}, not one floating-point type that aten:: ops compute with")
+        raise Refused(f"{types}, not one floating-point type that aten:: ops compute with")
     scale = _spread(call, scale, 1)
     if call.has(2):
         zero = _spread(call, call.x(2), 2)
@@ -475,13 +472,13 @@ def _dequantize(call: Call) -> Value:
     return call.op("mul", call.cast(x, dtype), scale)
 
 
-@op(OPS, "QuantizeLinear")
+@op("QuantizeLinear")
 def _quantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
     declared = ELEMENT_TYPES.get(call.integer("output_dtype", 0), "uint8")
     dtype = str(call.dtype(2)) if call.has(2) else declared
     if dtype not in _RANGES or call.dtype(0) != call.dtype(1) or call.integer("precision", 0):
-        raise call.refuse(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
+        raise Refused(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     steps = call.op("round", call.op("div", x, _spread(call, scale, 1)))
     if call.has(2):
         steps = call.op("add", steps, call.cast(_spread(call, call.x(2), 2), str(call.dtype(0))))
@@ -503,7 +500,7 @@ def _spread(call: Call, parameter: Value, index: int) -> Value:
     if own == 1 and not block:
         return call.op("reshape", parameter, [-1 if i == axis else 1 for i in range(rank)])
     if own != rank or not block:
-        raise call.refuse("its scale is neither per tensor, per axis nor per block")
+        raise Refused("its scale is neither per tensor, per axis nor per block")
     repeated = call.op("repeat_interleave", parameter, block, axis, None)
     return call.op("slice", repeated, axis, 0, call.size(call.x(0), axis), 1)
 
@@ -520,12 +517,12 @@ def _centred(call: Call, index: int, zero: int, dtype: str, *, along: int | None
     return call.op("sub", x, point)
 
 
-@op(OPS, "MatMulInteger")
+@op("MatMulInteger")
 def _matmul_integer(call: Call) -> Value:
     return call.op("matmul", _centred(call, 0, 2, "int32", along=-2), _centred(call, 1, 3, "int32", along=-1))
 
 
-@op(OPS, "QLinearMatMul")
+@op("QLinearMatMul")
 def _qlinear_matmul(call: Call) -> Value:
     """Multiplies matrices; the inputs are a, b, each with its scale and zero point, and those of the result."""
     a, b = _centred(call, 0, 2, "int32", along=-2), _centred(call, 3, 5, "int32", along=-1)
@@ -540,24 +537,24 @@ def _requantized(call: Call, product: Value, channel: int | None = None) -> Valu
     if channel is not None and call.rank(4) == 1:
         scales[1] = call.op("reshape", scales[1], [-1 if i == channel else 1 for i in range(rank)])
     elif call.shape(4) not in ((), (1,)):
-        raise call.refuse("its scales are not per tensor")
+        raise Refused("its scales are not per tensor")
     if any(call.shape(index) not in ((), (1,)) for index in (1, 6)):
-        raise call.refuse("its scales are not per tensor")
+        raise Refused("its scales are not per tensor")
     factor = call.op("div", call.op("mul", scales[0], scales[1]), scales[2])
     steps = call.op("round", call.op("mul", product, factor))
     dtype = str(call.dtype(7))
     if dtype not in _RANGES:
-        raise call.refuse(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
+        raise Refused(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     return _saturated(call, call.op("add", steps, call.cast(call.x(7), "float32")), dtype)
 
 
-@op(OPS, "ConvInteger")
+@op("ConvInteger")
 def _conv_integer(call: Call) -> Value:
     x, w = _centred(call, 0, 2, "float64"), _centred(call, 1, 3, "float64", along=0)
     return call.cast(_exact_conv(call, x, w, 1, None), "int32")
 
 
-@op(OPS, "QLinearConv")
+@op("QLinearConv")
 def _qlinear_conv(call: Call) -> Value:
     x, w = _centred(call, 0, 2, "float64"), _centred(call, 3, 5, "float64", along=0)
     bias = call.cast(call.x(8), "float64") if call.has(8) else None
@@ -569,7 +566,7 @@ def _exact_conv(call: Call, x: Value, w: Value, weight: int, bias: Value | None)
     spatial = call.rank(weight) - 2
     pads = call.integers("pads", [0] * 2 * spatial)
     if call.text("auto_pad", "NOTSET") != "NOTSET" or not 1 <= spatial <= 3:
-        raise call.refuse("its padding is not given")
+        raise Refused("its padding is not given")
     x = call.op("constant_pad_nd", x, [p for i in reversed(range(spatial)) for p in (pads[i], pads[i + spatial])], 0)
     strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     return call.op(f"conv{spatial}d", x, w, bias, strides, [0] * spatial, dilations, call.integer("group", 1))

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES
-from irscope.frontends.onnx.call import Call, Held, Item, Result, Table, extents_of, op
+from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.onnx.call import Call, Held, Item, Result, extents_of, op
 from irscope.frontends.onnx.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import BOOL, INT, TENSOR, ListType, OptionalType, TensorType, Value
 from irscope.ir.payload import element_name
@@ -16,10 +16,7 @@ from irscope.ir.payload import element_name
 # Builders of ops that change a tensor's shape: reshapes, permutations, new and dropped axes, repeats.
 
 
-OPS: Table = {}
-
-
-@op(OPS, "Reshape")
+@op("Reshape")
 def _reshape(call: Call) -> Result:
     held = call.held(0)
     target = call.held(1).known()
@@ -42,7 +39,7 @@ def _kept(call: Call, x: Value, axis: int, size: Item, computed: bool) -> Item:
         return _own_if_zero(call, x, axis, size) if computed and not isinstance(size, int) else size
     shape = extents_of(x)
     if shape is not None and axis >= len(shape):
-        raise call.refuse(f"the operand has no axis {axis} to take the extent of")
+        raise Refused(f"the operand has no axis {axis} to take the extent of")
     return call.size(x, axis)
 
 
@@ -59,7 +56,7 @@ def _own_if_zero(call: Call, x: Value, axis: int, size: Value) -> Item:
     return emit.node("prim::If", (is_zero,), (INT,), blocks=(own, given))[0]
 
 
-@op(OPS, "Flatten")
+@op("Flatten")
 def _flatten(call: Call) -> Value:
     axis, rank = call.integer("axis", 1), call.rank()
     axis = axis + rank if axis < 0 else axis
@@ -86,14 +83,14 @@ def _product(call: Call, x: Value, axes: range) -> Item:
     return found
 
 
-@op(OPS, "Transpose")
+@op("Transpose")
 def _transpose(call: Call) -> Value:
     order = call.attr("perm", None)
     order = list(reversed(range(call.rank()))) if order is None else order
     return call.op("permute", call.any(0), order)
 
 
-@op(OPS, "Squeeze")
+@op("Squeeze")
 def _squeeze(call: Call) -> Result:
     axes = call.listed("axes", 1, since=13)
     held = call.held(0)
@@ -108,15 +105,15 @@ def _squeeze(call: Call) -> Result:
     for axis in axes:
         extent = shape[axis] if shape is not None and isinstance(axis, int) and -len(shape) <= axis < len(shape) else 1
         if isinstance(extent, int) and extent != 1:
-            raise call.refuse(f"axis {axis} has {extent} elements and cannot be dropped")
+            raise Refused(f"axis {axis} has {extent} elements and cannot be dropped")
     return call.op("squeeze", x, list(axes))
 
 
-@op(OPS, "Unsqueeze")
+@op("Unsqueeze")
 def _unsqueeze(call: Call) -> Result:
     axes = call.listed("axes", 1, since=13)
     if axes is None:
-        raise call.refuse("its axes are not given")
+        raise Refused("its axes are not given")
     held = call.held(0)
     if held.items is not None and held.is_scalar and len(axes) == 1:
         return Held(items=held.items, dtype=held.dtype)
@@ -124,14 +121,14 @@ def _unsqueeze(call: Call) -> Result:
     if len(axes) == 1:
         return call.op("unsqueeze", x, axes[0])
     if not all(isinstance(axis, int) for axis in axes):
-        raise call.refuse("its axes are known only at run time")
+        raise Refused("its axes are known only at run time")
     rank = call.rank() + len(axes)
     for axis in sorted(call.wrap(axis, rank) for axis in axes if isinstance(axis, int)):
         x = call.op("unsqueeze", x, axis)
     return x
 
 
-@op(OPS, "Expand")
+@op("Expand")
 def _expand(call: Call) -> Value:
     """Expands the operand to the shape that it and the requested one broadcast to."""
     x, sizes = call.any(0), call.items(1)
@@ -160,16 +157,16 @@ def _broadcast(wanted: Item, extent: Any, is_new: bool) -> Item | None:
     return -1 if isinstance(extent, int) else None
 
 
-OPS["Tile"] = [(1, lambda call: call.op("repeat", call.any(0), call.items(1)))]
-OPS["NonZero"] = [(1, lambda call: call.op("t", call.op("nonzero", call.x())))]
+op("Tile")(lambda call: call.op("repeat", call.any(0), call.items(1)))
+op("NonZero")(lambda call: call.op("t", call.op("nonzero", call.x())))
 
 
-@op(OPS, "DepthToSpace")
+@op("DepthToSpace")
 def _depth_to_space(call: Call) -> Value:
     x, block = call.any(0), call.integer("blocksize")
     n, c, h, w = (call.size(x, axis) for axis in range(4))
     if not isinstance(c, int):
-        raise call.refuse("the number of channels is not known")
+        raise Refused("the number of channels is not known")
     inner = c // (block * block)
     if call.text("mode", "DCR") == "DCR":
         split, order = [n, block, block, inner, h, w], [0, 3, 4, 1, 5, 2]
@@ -179,12 +176,12 @@ def _depth_to_space(call: Call) -> Value:
     return call.op("reshape", tiles, [n, inner, _times(call, h, block), _times(call, w, block)])
 
 
-@op(OPS, "SpaceToDepth")
+@op("SpaceToDepth")
 def _space_to_depth(call: Call) -> Value:
     x, block = call.any(0), call.integer("blocksize")
     n, c, h, w = (call.size(x, axis) for axis in range(4))
     if not (isinstance(h, int) and isinstance(w, int)):
-        raise call.refuse("height and width are not known")
+        raise Refused("height and width are not known")
     tiles = call.op("reshape", x, [n, c, h // block, block, w // block, block])
     by_block = call.text("mode", "DCR") == "DCR"
     order = call.op("permute", tiles, [0, 3, 5, 1, 2, 4] if by_block else [0, 1, 3, 5, 2, 4])
@@ -203,7 +200,7 @@ _LARGEST_IDENTITY: Final = 1 << 20
 """The most elements of an identity matrix that becomes a weight."""
 
 
-@op(OPS, "Shape")
+@op("Shape")
 def _shape(call: Call) -> Result:
     rank = call.rank()
     start, end, _ = slice(call.integer("start", 0), call.attr("end", None)).indices(rank)
@@ -211,14 +208,14 @@ def _shape(call: Call) -> Result:
     return Held(items=tuple(call.size(x, axis) for axis in range(start, max(start, end))))
 
 
-@op(OPS, "Size")
+@op("Size")
 def _size(call: Call) -> Result:
     x = call.any(0)
     known = x.type.numel if isinstance(x.type, TensorType) else None
     return Held(items=(call.op("numel", x, type=INT) if known is None else known,), is_scalar=True)
 
 
-@op(OPS, "Concat")
+@op("Concat")
 def _concat(call: Call) -> Result:
     rows = [_row(held) for held in call.inputs]
     if all(row is not None for row in rows) and any(held is not None and held.items is not None for held in call.inputs):
@@ -238,30 +235,30 @@ def _row(held: Held | None) -> tuple[Item, ...] | None:
     return tuple(int(item) for item in np.asarray(known)) if few else None
 
 
-@op(OPS, "EyeLike")
+@op("EyeLike")
 def _eye_like(call: Call) -> Value:
     dtype = ELEMENT_TYPES.get(call.integer("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
     if dtype not in CODES:
-        raise call.refuse(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
+        raise Refused(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
     if not (isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_IDENTITY):
-        raise call.refuse("the shape is not known, or too large to be stored")
+        raise Refused("the shape is not known, or too large to be stored")
     return call.values.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
 
 
-@op(OPS, "Trilu")
+@op("Trilu")
 def _trilu(call: Call) -> Value:
     """Keeps a triangle; the diagonal's number may be computed."""
     diagonal = call.number(1) if call.has(1) else 0
     return call.op("triu" if call.integer("upper", 1) else "tril", call.x(), diagonal)
 
 
-@op(OPS, "ConstantOfShape")
+@op("ConstantOfShape")
 def _constant_of_shape(call: Call) -> Result:
     value = np.asarray(call.attr("value", np.zeros(1, np.float32))).reshape(-1)[:1]
     dtype = element_name(value)
     if dtype not in COMPUTED or not value.size:
-        raise call.refuse(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
+        raise Refused(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     sizes = call.items(0)
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) == len(sizes) and len(sizes) <= 1 and 0 < prod(known) <= 16 and value.dtype.kind == "i":
@@ -269,12 +266,12 @@ def _constant_of_shape(call: Call) -> Result:
     return call.op("full", sizes, value[0].item(), CODES[dtype], None, None, None)
 
 
-@op(OPS, "Range")
+@op("Range")
 def _range(call: Call) -> Value:
     dtype = str(call.dtype())
     start, end, step = (call.number(index) for index in range(3))
     if dtype not in FLOATS and dtype not in ("int16", "int32", "int64"):
-        raise call.refuse(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
+        raise Refused(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     return call.op("arange", start, end, step, CODES[dtype], None, None, None)
 
 
@@ -286,14 +283,14 @@ _LONGEST: Final = 1 << 20
 """The longest axis that is padded by an index of each element."""
 
 
-@op(OPS, "Slice")
+@op("Slice")
 def _slice(call: Call) -> Result:
     starts, ends = call.integers("starts"), call.integers("ends")
     axes = call.integers("axes", list(range(len(starts))))
     return _sliced(call, list(starts), list(ends), list(axes), [1 for _ in starts])
 
 
-@op(OPS, "Slice", since=10)
+@op("Slice", since=10)
 def _slice_10(call: Call) -> Result:
     starts, ends = call.items(1), call.items(2)
     axes = call.items(3) if call.has(3) else [*range(len(starts))]
@@ -308,7 +305,7 @@ def _sliced(call: Call, starts: list[Item], ends: list[Item], axes: list[Item], 
         return Held(items=held.items[slice(*plain)], dtype=held.dtype)
     x = call.any(0)
     if not all(isinstance(step, int) for step in steps):
-        raise call.refuse("its steps are known only at run time")
+        raise Refused("its steps are known only at run time")
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         x = _one(call, x, start, end, axis, int(step))  # type: ignore[arg-type]
     return x
@@ -318,14 +315,14 @@ def _one(call: Call, x: Value, start: Item, end: Item, axis: Item, step: int) ->
     if step > 0:
         return call.op("slice", x, axis, _near(start), _near(end), step)
     if step == 0:
-        raise call.refuse("its step is zero")
+        raise Refused("its step is zero")
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(axis, int)):
-        raise call.refuse("its step is negative, and its start, end or axis is known only at run time")
+        raise Refused("its step is negative, and its start, end or axis is known only at run time")
     size = call.size(x, axis)
     if not isinstance(size, int):
         if start == -1 and end <= -_FAR and step == -1:
             return call.op("flip", x, [axis])
-        raise call.refuse("its step is negative, along an axis of unknown extent")
+        raise Refused("its step is negative, along an axis of unknown extent")
     places = range(size)[slice(start, end, step)]
     forwards = range(places[-1], places[0] + 1, -step) if places else range(0)
     taken = call.op("slice", x, axis, forwards.start, forwards.stop, -step)
@@ -337,7 +334,7 @@ def _near(place: Item) -> Item:
     return min(max(place, -_FAR), 2**63 - 1) if isinstance(place, int) else place
 
 
-@op(OPS, "Split")
+@op("Split")
 def _split(call: Call) -> list[Value]:
     sizes = call.listed("split", 1, since=13)
     x, axis = call.any(0), call.axis("axis", 0)
@@ -348,7 +345,7 @@ def _split(call: Call) -> list[Value]:
             each = -(-extent // count)
             sizes = [min(each, max(0, extent - each * index)) for index in range(count)]
         elif call.opset >= 18:
-            raise call.refuse("the extent of the axis that is split is not known")
+            raise Refused("the extent of the axis that is split is not known")
         else:
             sizes = [call.op("floordiv", extent, count)] * count
     listed = call.emit.op("split_with_sizes", x, sizes, axis, type=ListType(TENSOR))
@@ -363,10 +360,10 @@ def _part_type(x: Value, axis: int, size: Item) -> TensorType:
     return TensorType(x.type.dtype, None if shape is None else (*shape[:axis], extent, *shape[axis + 1 :]))
 
 
-OPS["Pad"] = [(1, lambda call: _padded(call, list(call.integers("pads")), list(range(call.rank())), call.attr("value", 0.0)))]
+op("Pad")(lambda call: _padded(call, list(call.integers("pads")), list(range(call.rank())), call.attr("value", 0.0)))
 
 
-@op(OPS, "Pad", since=11)
+@op("Pad", since=11)
 def _pad_11(call: Call) -> Value:
     axes = [call.wrap(axis, call.rank()) for axis in call.known_ints(3)] if call.has(3) else list(range(call.rank()))
     value = call.number(2) if call.has(2) else 0
@@ -377,13 +374,13 @@ def _padded(call: Call, pads: list[Item], axes: list[int], value: float | Value)
     """Pads: ONNX lists all starts, then all ends; `aten::` the last axis first, with a start and an end each."""
     x, mode = call.x(), call.text("mode", "constant")
     if len(pads) != 2 * len(axes):
-        raise call.refuse(f"it has {len(pads)} pads for {len(axes)} axes")
+        raise Refused(f"it has {len(pads)} pads for {len(axes)} axes")
     both = dict(zip(axes, zip(pads, pads[len(axes) :], strict=False), strict=True))
     if mode == "constant":
         flat = [item for axis in reversed(range(call.rank())) for item in both.get(axis, (0, 0))]
         return call.op("constant_pad_nd", x, flat, value)
     if not all(isinstance(item, int) for item in pads):
-        raise call.refuse("its pads are known only at run time")
+        raise Refused("its pads are known only at run time")
     for axis, (before, after) in both.items():
         x = _mirrored(call, x, axis, int(before), int(after), mode)  # type: ignore[arg-type]
     return x
@@ -395,10 +392,10 @@ def _mirrored(call: Call, x: Value, axis: int, before: int, after: int, mode: st
     if not before and not after:
         return x
     if not isinstance(size, int) or size == 0 or -before > size or -after > size or size + before + after > _LONGEST:
-        raise call.refuse("the extent of an axis that it pads is not known, or too large")
+        raise Refused("the extent of an axis that it pads is not known, or too large")
     places = [_source(place, size, mode) for place in range(-before, size + after)]
     if None in places:
-        raise call.refuse(f"its mode is {mode}")
+        raise Refused(f"its mode is {mode}")
     index = call.values.value_of(Held(array=np.array(places, np.int64), name=""))
     return call.op("index_select", x, axis, index)
 
@@ -429,7 +426,7 @@ def _places(call: Call, index: Value, x: Value, axis: int) -> Value:
     return call.op("where", call.op("lt", index, 0), call.op("add", index, size), index)
 
 
-@op(OPS, "Gather")
+@op("Gather")
 def _gather(call: Call) -> Result:
     axis, data = call.axis("axis", 0), call.held(0)
     known = call.held(1).known()
@@ -454,13 +451,13 @@ def _gather(call: Call) -> Result:
     return call.op("reshape", taken, [*sizes[:axis], *around, *sizes[axis + 1 :]])
 
 
-@op(OPS, "GatherElements")
+@op("GatherElements")
 def _gather_elements(call: Call) -> Value:
     x, index, axis = call.x(0), call.x(1), call.axis("axis", 0)
     return call.op("gather", x, axis, call.cast(_places(call, index, x, axis), "int64"), False)
 
 
-@op(OPS, "ScatterElements", "Scatter")
+@op("ScatterElements", "Scatter")
 def _scatter_elements(call: Call) -> Value:
     x, index, updates, axis = call.x(0), call.x(1), call.x(2), call.axis("axis", 0)
     places = call.cast(_places(call, index, x, axis), "int64")
@@ -469,7 +466,7 @@ def _scatter_elements(call: Call) -> Value:
         return call.op("scatter_add" if reduction == "add" else "scatter", x, axis, places, updates)
     names = {"mul": "prod", "max": "amax", "min": "amin"}
     if reduction not in names:
-        raise call.refuse(f"it reduces by {reduction}")
+        raise Refused(f"it reduces by {reduction}")
     return call.op("scatter_reduce", x, axis, places, updates, names[reduction], True)
 
 
@@ -478,7 +475,7 @@ def _columns(call: Call, index: Value) -> list[Value]:
     shape = index.type.shape if isinstance(index.type, TensorType) else None
     last = shape[-1] if shape else None
     if not isinstance(last, int):
-        raise call.refuse("the last extent of its indices is not known")
+        raise Refused("the last extent of its indices is not known")
     return [call.op("select", index, -1, place) for place in range(last)]
 
 
@@ -486,28 +483,28 @@ def _indices(call: Call, columns: list[Value]) -> Value:
     return call.emit.ops("prim::ListConstruct", 1, *columns, types=(ListType(OptionalType(TENSOR)),))[0]
 
 
-@op(OPS, "GatherND")
+@op("GatherND")
 def _gather_nd(call: Call) -> Value:
     if call.integer("batch_dims", 0):
-        raise call.refuse("it has batch axes")
+        raise Refused("it has batch axes")
     x, index = call.any(0), call.x(1)
     columns = _columns(call, index)
     type = TensorType(call.dtype(0), (*call.shape(1)[:-1], *call.shape(0)[len(columns) :]))
     return call.op("index", x, _indices(call, columns), type=type)
 
 
-@op(OPS, "ScatterND")
+@op("ScatterND")
 def _scatter_nd(call: Call) -> Value:
     """At repeated indices the last write wins, or the updates are added; other reductions have no `aten::` op."""
     reduction = call.text("reduction", "none")
     if reduction not in ("none", "add"):
-        raise call.refuse(f"it reduces by {reduction}")
+        raise Refused(f"it reduces by {reduction}")
     x, index, updates = call.x(0), call.x(1), call.x(2)
     listed = _indices(call, _columns(call, index))
     return call.op("index_put", x, listed, updates, reduction == "add", type=x.type)
 
 
-@op(OPS, "OneHot")
+@op("OneHot")
 def _one_hot(call: Call) -> Value:
     depth, values = call.items(1)[0], call.x(2)
     index = call.cast(call.x(0), "int64")
@@ -520,7 +517,7 @@ def _one_hot(call: Call) -> Value:
     return call.op("where", hit, on, off)
 
 
-@op(OPS, "Compress")
+@op("Compress")
 def _compress(call: Call) -> Value:
     x, mask = call.any(0), call.x(1)
     if "axis" not in call.attributes:
@@ -531,7 +528,7 @@ def _compress(call: Call) -> Value:
     return call.op("index_select", x, axis, places)
 
 
-@op(OPS, "TopK", since=10)
+@op("TopK", since=10)
 def _top_k(call: Call) -> tuple[Value, ...]:
     """Uses a stable sort, which returns the first of equal elements; `aten::topk` may return any."""
     x, k, axis = call.x(0), call.items(1)[0], call.axis("axis", -1)
@@ -539,13 +536,13 @@ def _top_k(call: Call) -> tuple[Value, ...]:
     return tuple(call.op("slice", part, axis, 0, k, 1) for part in found)
 
 
-@op(OPS, "ReverseSequence")
+@op("ReverseSequence")
 def _reverse_sequence(call: Call) -> Value:
     """Gathers by indices: within its length, each row is read from its end."""
     x, lengths = call.x(0), call.x(1)
     time, batch = call.integer("time_axis", 0), call.integer("batch_axis", 1)
     if {time, batch} != {0, 1}:
-        raise call.refuse("its axes are not 0 and 1")
+        raise Refused("its axes are not 0 and 1")
     size, rank = call.size(x, time), call.rank()
     steps = call.op("reshape", call.op("arange", 0, size, 1, 4, None, None, None), _along(rank, time))
     ends = call.op("reshape", lengths, _along(rank, batch))

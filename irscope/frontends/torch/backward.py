@@ -15,7 +15,7 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final
@@ -145,7 +145,10 @@ class _Capture:
         self.nested = (*args, *targets)
         leaves, self.shape = pytree.tree_flatten((tuple(args), tuple(targets)))
         names = argument_names(source, args, pytree) + argument_names(loss, (None, *targets), pytree, "target")[1:]
-        self.given = [self.argument(apart(name, taken), leaf) for name, leaf in zip(names, leaves, strict=True)]
+        self.given = [
+            _Entry(apart(name, taken), "USER_INPUT", leaf, isinstance(leaf, self.torch.Tensor) and leaf.requires_grad)
+            for name, leaf in zip(names, leaves, strict=True)
+        ]
         self.tangents: list[_Entry] = []
         self.results: list[str] = []
         """The names of the results; empty for those without one."""
@@ -167,10 +170,6 @@ class _Capture:
             for prefix, module in self.roots.items() for path, tensor in module.named_parameters(remove_duplicate=False)
         }  # fmt: skip
 
-    def argument(self, name: str, leaf: Any) -> _Entry:
-        wanted = isinstance(leaf, self.torch.Tensor) and leaf.requires_grad
-        return _Entry(name, "USER_INPUT", leaf, wanted)
-
     @property
     def tensors(self) -> list[_Entry]:
         """The inputs so far that are tensors."""
@@ -188,16 +187,13 @@ class _Capture:
             )
         with self.torch.enable_grad():
             self.find_tangents()
-            module = self.traced(self.joint)
+            mode, fakes = self.fakes()
+            module = trace(self.joint, fakes, mode)
         return self.imported(module)
 
-    def traced(self, function: Callable[..., Any]) -> Any:
-        entries = self.tensors
-        fakes = self.fakes(entries)
-        return trace(function, fakes[1], fakes[0])
-
-    def fakes(self, entries: Sequence[_Entry]) -> tuple[Any, list[Any]]:
+    def fakes(self) -> tuple[Any, list[Any]]:
         """Return fakes; each argument is a separate tensor, even if it is passed twice or belongs to the model."""
+        entries = self.tensors
         tensors = [entry.held if entry.kind != "USER_INPUT" else entry.held.detach() for entry in entries]
         return fake_tensors(tensors, [entry.differentiable for entry in entries])
 
@@ -221,17 +217,20 @@ class _Capture:
             what = f"the loss of {self.title} is not one number but {tensor_type(result)}"
             raise ArgumentError(what, hint="reduce it: loss=lambda *given: loss(*given).mean()")
         if not result.requires_grad:
-            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_REASONS[3][1]}", hint=_REASONS[3][2])
+            raise self.detached()
+
+    def detached(self) -> CaptureError:
+        _, why, hint = _REASONS[3]
+        return CaptureError(f"the gradients of {self.title} cannot be captured: {why}", hint=hint)
 
     def find_tangents(self) -> None:
         """Run forward alone to find which results take a gradient as input; a single number takes none."""
-        entries = self.tensors
-        mode, fakes = self.fakes(entries)
+        mode, fakes = self.fakes()
         with mode:
-            outputs = self.outputs({entry.name: fake for entry, fake in zip(entries, fakes, strict=True)})
+            outputs = self.outputs({entry.name: fake for entry, fake in zip(self.tensors, fakes, strict=True)})
         differentiable = [index for index, output in enumerate(outputs) if self.flows(output)]
         if not differentiable:
-            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_REASONS[3][1]}", hint=_REASONS[3][2])
+            raise self.detached()
         only = len(differentiable) == 1 and not outputs[differentiable[0]].dim()
         self.results = ["" for _ in outputs]
         if only:
@@ -341,8 +340,6 @@ def fake_tensors(tensors: Sequence[Any], differentiable: Sequence[bool]) -> tupl
 def swapped(roots: Mapping[str, Any], tensors: Mapping[str, Any]) -> Iterator[None]:
     """Swaps the parameters and buffers of modules within a `with`, tied ones together; `tensors` are keyed by dotted
     path."""
-    from contextlib import ExitStack
-
     from torch.nn.utils.stateless import _reparametrize_module
 
     with ExitStack() as stack:

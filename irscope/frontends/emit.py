@@ -95,9 +95,9 @@ class Emitter:
         self, op: str, inputs: Sequence[Value], types: Sequence[Type], attrs: Mapping[str, Any] = EMPTY,
         blocks: Sequence[BlockBuilder] = (), *, names: Sequence[str] | None = None,
     ) -> tuple[Value, ...]:  # fmt: skip
-        """Append a node of any op, whose results have these types, and these names or that of the place."""
+        """Append a node of any op, whose results have these types, and these names, of which some may be missing, or that of the place."""
         location, name, scope = self.place
-        names = [name] * len(types) if names is None else names
+        names = [name] * len(types) if names is None else [*names, *[""] * len(types)][: len(types)]
         return self.build.structured(op, inputs, types, blocks, names=names, attrs=attrs, location=location, scope=scope)
 
     def op(self, op: str, *operands: Any, type: Type | None = None) -> Value:

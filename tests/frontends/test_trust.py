@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pickle
 import sys
 import zipfile
 from collections.abc import Callable
@@ -115,53 +114,41 @@ def test_a_pickle_as_example_inputs_does_not_run(good: Path, tmp_path: Path, cap
     assert canary.exists()
 
 
-@pytest.mark.parametrize("record", ["data/weights/model.pt", "data/constants/model.pt"])
-def test_pickles_of_whole_states_do_not_run(good: Path, tmp_path: Path, record: str) -> None:
-    canary = tmp_path / "canary"
-    refused(altered(good, tmp_path / "m.pt2", "none", bytes, **{record: pickled(Bomb(canary, {}))}))
-    assert not canary.exists()
+def _pickled_weight(good: Path, path: Path, bomb: bytes) -> Path:
+    change = in_json(lambda tree: tree["config"]["body.weight"].update(use_pickle=True))
+    return altered(altered(good, path.with_name("a.pt2"), "weights_config.json", change), path, "weights/weight_0", lambda _: bomb)
 
 
-def test_a_pickled_weight_does_not_run(good: Path, tmp_path: Path) -> None:
-    canary = tmp_path / "canary"
-
-    def change(tree: Any) -> None:
-        tree["config"]["body.weight"]["use_pickle"] = True
-
-    first = altered(good, tmp_path / "a.pt2", "weights_config.json", in_json(change))
-    refused(altered(first, tmp_path / "m.pt2", "weights/weight_0", lambda _: pickled(Bomb(canary))))
-    assert not canary.exists()
+def _pickled_object(name: str) -> Callable[[Path, Path, bytes], Path]:
+    held = {"path_name": name, "is_param": False, "use_pickle": True, "tensor_meta": None}
+    change = in_json(lambda tree: tree["config"].update(thing=held))
+    return lambda good, path, bomb: altered(good, path, "constants_config.json", change, **{f"data/constants/{name}": bomb})
 
 
-@pytest.mark.parametrize("path_name", ["opaque_obj_0", "custom_obj_0"])
-def test_a_pickled_object_does_not_run(good: Path, tmp_path: Path, path_name: str) -> None:
-    canary = tmp_path / "canary"
-
-    def change(tree: Any) -> None:
-        tree["config"]["thing"] = {"path_name": path_name, "is_param": False, "use_pickle": True, "tensor_meta": None}
-
-    path = altered(
-        good, tmp_path / "m.pt2", "constants_config.json", in_json(change),
-        **{f"data/constants/{path_name}": pickle.dumps(Bomb(canary))},
-    )  # fmt: skip
-    refused(path)
-    assert not canary.exists()
-
-
-def test_the_older_format_of_pickles_does_not_run(tmp_path: Path) -> None:
-    canary, path = tmp_path / "canary", tmp_path / "old.pt2"
+def _before_2_8(good: Path, path: Path, bomb: bytes) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("version", "8.20")
         archive.writestr("serialized_exported_program.json", "{}")
         for part in ("state_dict", "constants", "example_inputs"):
-            archive.writestr(f"serialized_{part}.pt", pickled(Bomb(canary, {})))
-    assert "before torch 2.8" in refused(path)
+            archive.writestr(f"serialized_{part}.pt", bomb)
+    return path
+
+
+def _with(record: str) -> Callable[[Path, Path, bytes], Path]:
+    return lambda good, path, bomb: altered(good, path, "none", bytes, **{record: bomb})
+
+
+@pytest.mark.parametrize(("make", "told"), [
+    (_with("data/weights/model.pt"), "pickle"), (_with("data/constants/model.pt"), "pickle"), (_pickled_weight, "pickle"),
+    (_pickled_object("opaque_obj_0"), "pickle"), (_pickled_object("custom_obj_0"), "pickle"), (_before_2_8, "before torch 2.8"),
+    (_with("data/aotinductor/model/x.wrapper.so"), "compiled libraries"),
+], ids=["weights", "constants", "a weight", "an object", "an object of its own", "older format", "libraries"])  # fmt: skip
+def test_pickles_and_libraries_of_a_program_do_not_run(
+    good: Path, tmp_path: Path, make: Callable[[Path, Path, bytes], Path], told: str
+) -> None:
+    canary = tmp_path / "canary"
+    assert told in refused(make(good, tmp_path / "m.pt2", pickled(Bomb(canary, {}))))
     assert not canary.exists()
-
-
-def test_compiled_libraries_are_not_loaded(good: Path, tmp_path: Path) -> None:
-    more = {"data/aotinductor/model/x.wrapper.so": b"\x7fELF"}
-    assert "compiled libraries" in refused(altered(good, tmp_path / "m.pt2", "none", bytes, **more))
 
 
 def _each_size(tree: Any, text: str) -> None:

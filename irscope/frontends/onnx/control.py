@@ -17,7 +17,6 @@ from irscope.frontends.onnx.call import Call, Held, Result
 from irscope.frontends.onnx.importer import Frame, Importer
 from irscope.frontends.onnx.types import type_of
 from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Type, Value
-from irscope.ir.builder import BlockBuilder
 
 _FOREVER: Final = 2**63 - 1
 _LIST: Final = ListType(TENSOR)
@@ -38,7 +37,7 @@ def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     if len({len(found) for found in results}) != 1:
         raise Refused("its branches return different numbers of results")
     types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
-    return _structured(call, "prim::If", (importer.emit.value(condition),), types, blocks, list(call.node.output))
+    return call.emit.node("prim::If", (importer.emit.value(condition),), types, blocks=blocks, names=list(call.node.output))
 
 
 def _number(call: Call, index: int, op: str, type: Type) -> Any:
@@ -49,12 +48,6 @@ def _number(call: Call, index: int, op: str, type: Type) -> Any:
     value = call.any(index)
     alone = value if isinstance(value.type, TensorType) and value.type.shape == () else call.op("reshape", value, [])
     return call.emit.op(op, alone, type=type)
-
-
-def _structured(
-    call: Call, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder], names: Sequence[str]
-) -> Sequence[Value]:
-    return call.emit.node(op, inputs, types, blocks=blocks, names=[*names, *[""] * len(types)][: len(types)])
 
 
 def _joined(a: Type, b: Type) -> Type:
@@ -91,7 +84,7 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
         again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.values.value_of(found[0]), type=BOOL)
         block.returns([again, *results[: len(starts)]])
     types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
-    made = _structured(call, "prim::Loop", (limit, condition, *starts), types, (block,), list(call.node.output))
+    made = call.emit.node("prim::Loop", (limit, condition, *starts), types, blocks=(block,), names=list(call.node.output))
     elements = [item.type for item in results[len(starts) :]]
     return [*made, *(_stacked(call, held, type, 0, False) for held, type in zip(gathered, elements, strict=True))]
 
@@ -128,7 +121,7 @@ def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool)
     with emit.block() as empty:
         sizes = [*shape[:axis], 0, *shape[axis:]]
         empty.returns([emit.op("zeros", sizes, CODES[dtype], None, None, None)])
-    return _structured(call, "prim::If", (some,), (type,), (full, empty), [""])[0]
+    return call.emit.node("prim::If", (some,), (type,), blocks=(full, empty), names=[""])[0]
 
 
 def _stacked_type(element: Type, axis: int) -> TensorType:
@@ -183,7 +176,7 @@ def _scan_each(
         for held, item in zip(results, found, strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
         block.returns([emit.constant(True)])
-    _structured(call, "prim::Loop", (emit.value(call.size(scanned[0], 0)), emit.value(True)), (), (block,), ())
+    call.emit.node("prim::Loop", (emit.value(call.size(scanned[0], 0)), emit.value(True)), (), blocks=(block,), names=())
     return [emit.op("stack", held, 0, type=_stacked_type(item.type, 0)) for held, item in zip(results, found, strict=True)]
 
 
@@ -199,14 +192,14 @@ def _scan_steps(
     with emit.block([("i", INT), *carried]) as block:
         names = {info.name: Held(value) for info, value in zip(body.input, block.params[1:], strict=False)}
         for info, (x, axis, back) in zip(body.input[len(starts) :], scanned, strict=True):
-            index = _from_end(call, rounds, block.params[0]) if back else block.params[0]
+            index = emit.op("sub", emit.op("sub", rounds, 1, type=INT), block.params[0], type=INT) if back else block.params[0]
             names[info.name] = Held(emit.op("select", x, axis, index))
         results = importer.results(body, frame, names)
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
         block.returns([emit.constant(True), *results[: len(starts)]])
     types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
-    made = _structured(call, "prim::Loop", (rounds, emit.value(True), *starts), types, (block,), outputs)
+    made = call.emit.node("prim::Loop", (rounds, emit.value(True), *starts), types, blocks=(block,), names=outputs)
     return made, gathered, [item.type for item in results[len(starts) :]]
 
 
@@ -214,11 +207,6 @@ def _axis(axis: int, type: Type, extra: int = 0) -> int:
     """Returns an axis counted from the front, if the rank is known; raises IndexError if there is no such axis."""
     rank = type.rank if isinstance(type, TensorType) else None
     return axis if rank is None else range(rank + extra)[axis]
-
-
-def _from_end(call: Call, rounds: Value, index: Value) -> Value:
-    last = call.emit.op("sub", rounds, 1, type=INT)
-    return call.emit.op("sub", last, index, type=INT)
 
 
 STRUCTURED: Final[Mapping[str, Callable[[Importer, Call, Frame], Sequence[Result]]]] = {"If": _if, "Loop": _loop, "Scan": _scan}

@@ -292,7 +292,7 @@ def module_text(node: Node, operands: Sequence[TensorType]) -> str:
     parameters = ", ".join(f"{name}: {type}" for name, type in zip(listed, given, strict=True))
     made = ", ".join(f"%r#{index}" for index in range(len(types))) if len(types) > 1 else "%r"
     head = f"%r{f':{len(types)}' if len(types) > 1 else ''} = "
-    body = _op(node, listed, given, types, _Names(), node)
+    body = _op(node, listed, given, types, {}, node)
     return (
         f"module {{\nfunc.func public @main({parameters}) -> ({', '.join(types)}) {{\n"
         f"{head}{body}\nfunc.return {made} : {', '.join(types)}\n}}\n}}\n"
@@ -309,24 +309,21 @@ def type_text(type: Type, node: Node) -> str:
     raise _refused(node, f"a value of type {type}", "load the program with example arguments of known extents")
 
 
-class _Names:
-    """Names of the values inside regions, each unique."""
-
-    def __init__(self) -> None:
-        self._names: dict[Value, str] = {}
-
-    def new(self, value: Value) -> str:
-        made = self._names[value] = f"%v{len(self._names)}"
-        return made
-
-    def of(self, value: Value, node: Node) -> str:
-        found = self._names.get(value)
-        if found is None:
-            raise _refused(node, "a region that captures values defined outside of it")
-        return found
+Names = dict[Value, str]
+"""Names of the values inside regions, each unique."""
 
 
-def _op(node: Node, operands: Sequence[str], given: Sequence[str], types: Sequence[str], names: _Names, whole: Node) -> str:
+def _new(value: Value, names: Names) -> str:
+    return names.setdefault(value, f"%v{len(names)}")
+
+
+def _name_of(value: Value, names: Names, whole: Node) -> str:
+    if value not in names:
+        raise _refused(whole, "a region that captures values defined outside of it")
+    return names[value]
+
+
+def _op(node: Node, operands: Sequence[str], given: Sequence[str], types: Sequence[str], names: Names, whole: Node) -> str:
     name = node.attrs.get("mlir_name") or node.op.replace("::", ".", 1)
     if name.endswith(("maximum", "minimum", "clamp")) and "complex" in given[0]:
         raise _refused(whole, f"XLA compares the real parts in {node.op} of complex numbers, StableHLO defines it by both parts")
@@ -337,25 +334,25 @@ def _op(node: Node, operands: Sequence[str], given: Sequence[str], types: Sequen
     )
 
 
-def _region(block: Block, names: _Names, whole: Node) -> str:
-    parameters = ", ".join(f"{names.new(value)}: {type_text(value.type, whole)}" for value in block.params)
+def _region(block: Block, names: Names, whole: Node) -> str:
+    parameters = ", ".join(f"{_new(value, names)}: {type_text(value.type, whole)}" for value in block.params)
     body = "".join(f"{line}\n" for line in _lines(block, names, whole))
-    ends = ", ".join(names.of(value, whole) for value in block.returns)
+    ends = ", ".join(_name_of(value, names, whole) for value in block.returns)
     types = ", ".join(type_text(value.type, whole) for value in block.returns)
     return f"{{\n^bb0({parameters}):\n{body}{_RETURN}({ends}) : ({types}) -> ()\n}}"
 
 
-def _lines(block: Block, names: _Names, whole: Node) -> Iterator[str]:
+def _lines(block: Block, names: Names, whole: Node) -> Iterator[str]:
     for node in block.nodes:
         if not node.op.startswith(("stablehlo::", "chlo::")) or node.blocks:
             raise _refused(whole, f"{node.op} in a region")
-        operands = [names.of(value, whole) for value in node.inputs]
+        operands = [_name_of(value, names, whole) for value in node.inputs]
         given = [type_text(value.type, whole) for value in node.inputs]
         types = [type_text(value.type, whole) for value in node.outputs]
         text = _op(node, operands, given, types, names, whole)
         if len(node.outputs) != 1:
             raise _refused(whole, f"{node.op}, which has {len(node.outputs)} results, in a region")
-        yield f"{names.new(node.outputs[0])} = {text}"
+        yield f"{_new(node.outputs[0], names)} = {text}"
 
 
 def _dictionary(attrs: Mapping[str, Any]) -> str:

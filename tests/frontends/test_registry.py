@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -236,3 +237,13 @@ def test_long_comments_before_a_text_take_linear_time(tmp_path: Path) -> None:
         (tmp_path / "notes.md").write_text(text)
         with pytest.raises(LoadError):
             irs.load(tmp_path / "notes.md")
+
+
+@pytest.mark.parametrize(("name", "needs"), [("mlir", "jaxlib"), ("onnx", "onnx")])
+def test_the_pages_of_coverage_are_those_that_the_code_writes(name: str, needs: str) -> None:
+    version = pytest.importorskip(needs).__version__
+    page = (Path(__file__).parents[2] / "docs" / "coverage" / f"{name}.md").read_text(encoding="utf-8")
+    if name == "onnx" and f"for onnx {version}:" not in page:
+        pytest.skip("written for another onnx")
+    table = import_module(f"irscope.frontends.{name}.coverage").table()
+    assert page == table, f"python -m irscope.frontends.{name}.coverage > docs/coverage/{name}.md"

@@ -208,12 +208,15 @@ ControlRule = Callable[["BlockReader", Any], Call]
 class Reading:
     """State shared by all functions of one module: rules, and readers of types, attributes and locations."""
 
-    def __init__(self, ir: Any, file: str, root: Any) -> None:
-        from irscope.frontends.mlir.source import rules
-
-        self.control, self.meanings = rules()
+    def __init__(
+        self, ir: Any, file: str, root: Any, control: Mapping[str, ControlRule], meanings: Mapping[str, Rule],
+        branches: Callable[[BlockReader, Sequence[Any]], Call],
+    ) -> None:  # fmt: skip
+        self.control, self.meanings = control, meanings
         """Readers of the ops that become ifs and loops, and rules of those that become other ops; `torch.*` is that of all others of a
         dialect."""
+        self.branches = branches
+        """The reader of a region of several blocks."""
         self.in_executable = False
         """Whether the current function belongs to an executable, whose bodies are kept unchanged."""
         self.as_written = False
@@ -266,9 +269,7 @@ class BlockReader:
             return ()
         if len(blocks) == 1:
             return (yield self.read_block(blocks[0]))
-        from irscope.frontends.mlir.control import read_branches
-
-        return (yield read_branches(self, blocks))
+        return (yield self.reading.branches(self, blocks))
 
     def read_block(self, block: Any) -> Call:
         """Reads the ops of one block; returns the operands of its terminator."""

@@ -98,9 +98,10 @@ def import_mlir(operation: Any, bindings: Bindings, *, file: str = "", name: str
 
     Raises CaptureError, with op, file and line, for anything that has no counterpart.
     """
+    from irscope.frontends.mlir.control import read_branches
     from irscope.frontends.mlir.importer import Reading, import_program
 
-    return import_program(Reading(bindings.ir, file, operation), operation, name)
+    return import_program(Reading(bindings.ir, file, operation, *rules(), read_branches), operation, name)
 
 
 def rules() -> tuple[Mapping[str, ControlRule], Mapping[str, Rule]]:

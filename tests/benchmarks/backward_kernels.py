@@ -10,7 +10,6 @@ class that is most like it.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -24,6 +23,7 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
+from tests.benchmarks.harness import command, head, row
 from tests.benchmarks.models import Model, bert, gpt2, lstm
 
 
@@ -70,7 +70,8 @@ def needed_for(graph: irs.Graph, values: Iterable[irs.Value]) -> set[irs.Node]:
     return found
 
 
-def measure(name: str, make: Callable[[], Model]) -> dict[str, Any]:
+def measure(name: str, make: Callable[[], Model]) -> tuple[irs.Dedup, list[Any]]:
+    """Prints the row of a model; returns the classes of its groups, and those of the backward pass."""
     torch.manual_seed(0)
     model, args = make()
     start = time.process_time()
@@ -86,12 +87,12 @@ def measure(name: str, make: Callable[[], Model]) -> dict[str, Any]:
     group_forward = needed_for(fusion.graph, fusion.graph.outputs[:1])
     back = [cls for cls in found.classes if cls.representative not in group_forward]
     groups = [node for cls in found.classes for node in cls.members]
-    return {
-        "model": name, "ops": f"{sum(n in forward for n in ops)} + {sum(n not in forward for n in ops)}",
-        "groups": f"{sum(n in group_forward for n in groups)} + {sum(n not in group_forward for n in groups)}",
-        "classes": f"{len(found.classes) - len(back)} + {len(back)}", "by extents": len(alike.classes), "kernels": len(run.kernels),
-        "load s": round(loaded - start, 2), "fuse s": round(fused - loaded, 2), "dedup": found, "backward": back,
-    }  # fmt: skip
+    row(
+        name, f"{sum(n in forward for n in ops)} + {sum(n not in forward for n in ops)}",
+        f"{sum(n in group_forward for n in groups)} + {sum(n not in group_forward for n in groups)}",
+        f"{len(found.classes) - len(back)} + {len(back)}", len(alike.classes), len(run.kernels), loaded - start, fused - loaded,
+    )  # fmt: skip
+    return found, back
 
 
 def check(model: Any, args: tuple[Any, ...], run: Any) -> None:
@@ -107,7 +108,7 @@ def check(model: Any, args: tuple[Any, ...], run: Any) -> None:
 
 
 def tell_classes(found: irs.Dedup, classes: list[Any]) -> None:
-    print("\n| members | ops | apart from an earlier class by |\n|---|---|---|")
+    head("members", "ops", "apart from an earlier class by")
     earlier: list[Any] = []
     for cls in classes:
         ops = [node.op.removeprefix("aten::") for node in cls.representative.blocks[0].nodes]
@@ -115,12 +116,12 @@ def tell_classes(found: irs.Dedup, classes: list[Any]) -> None:
         told = " ".join(ops[:12]) + (f" … ({len(ops)})" if len(ops) > 12 else "")
         reasons = [str(found.difference(other.representative, cls.representative).because) for other in earlier]
         nearest = min(reasons, key=lambda text: ("built differently" in text, len(text)), default=": -")
-        print(f"| {len(cls.members)} | {told} | {nearest.partition(': ')[2].partition(';')[0]} |")
+        row(len(cls.members), told, nearest.partition(": ")[2].partition(";")[0])
         earlier.append(cls)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = command(__doc__)
     options.add_argument("--steps", type=int, default=100)
     options.add_argument("--only", choices=("lstm", "bert", "gpt2", "resnet"))
     chosen = options.parse_args()
@@ -130,16 +131,13 @@ def main() -> None:
             embd_pdrop=0.0, attn_pdrop=0.0,
         ), "resnet": resnet,
     }  # fmt: skip
-    columns = ("model", "ops", "groups", "classes", "by extents", "kernels", "load s", "fuse s")
-    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
-    details = []
+    head("model", "ops", "groups", "classes", "by extents", "kernels", "load s", "fuse s")
+    details: list[tuple[irs.Dedup, list[Any]]] = []
     for name, make in models.items():
         if chosen.only in (None, name):
-            row = measure(name, make)
-            print("| " + " | ".join(str(row[column]) for column in columns) + " |", flush=True)
-            details.append(row)
-    for row in details[:1]:
-        tell_classes(row["dedup"], row["backward"])
+            details.append(measure(name, make))
+    print()
+    tell_classes(*details[0])
 
 
 if __name__ == "__main__":

@@ -11,11 +11,9 @@ parsed graph. Times are medians of processor time in milliseconds, so that other
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.text.parser import parse
-from tests.benchmarks.families import Lines, chain, rounds
-from tests.benchmarks.harness import Growth, median_ms
+from tests.benchmarks.families import Families, Lines, add_options, chain, rounds
+from tests.benchmarks.harness import Growth, command, head, median_ms, row
 
 XY = "%x : Tensor, %y : Tensor"
 ONE = "  %one : int = prim::Constant[value=1]()"
@@ -118,7 +116,7 @@ def inputs(count: int) -> Lines:
     yield "  return (%x0)"
 
 
-FAMILIES: dict[str, Callable[[int], Lines]] = {
+FAMILIES: Families = {
     "chain": chain,
     "view_and_write": rounds(XY, VIEW_AND_WRITE, nodes=3, carries="a", constants=ONE),
     "one_base": one_base,
@@ -153,14 +151,10 @@ def torch_ms(text: str, repeat: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--sizes", type=int, nargs="+", default=[100_000])
-    arguments.add_argument("--families", nargs="+", default=list(FAMILIES), choices=FAMILIES)
-    arguments.add_argument("--repeat", type=int, default=3)
-    arguments.add_argument("--ours-only", action="store_true")
-    given = arguments.parse_args()
-    heads = ("nodes", "ours ms", "torch ms", "ratio", "exponent", "writers ms", "torch ms")
-    print(f"{'family':<16}" + "".join(f"{head:>12}" for head in heads))
+    options = command(__doc__)
+    add_options(options, FAMILIES, sizes=[100_000], repeats=3)
+    given = options.parse_args()
+    head("family", "nodes", "ours ms", "torch ms", "ratio", "exponent", "writers ms", "torch ms")
     ratios = []
     for family in given.families:
         growth = Growth()
@@ -171,17 +165,15 @@ def main() -> None:
             values = [value for node in graph.body.nodes for value in node.outputs]
             writers = median_ms(lambda db, values=values: sum(map(bool, map(db.has_writers, values))), lambda db=db: db, 1)
             del db, values
-            ours = median_ms(AliasDb, lambda graph=graph: graph, given.repeat)
+            ours = median_ms(AliasDb, lambda graph=graph: graph, given.repeats)
             skip = given.ours_only or size > TORCH_LIMIT.get(family, size)
-            theirs, their_writers = (math.nan, math.nan) if skip else torch_ms(text, given.repeat)
+            theirs, their_writers = (math.nan, math.nan) if skip else torch_ms(text, given.repeats)
             if size == given.sizes[-1] and not skip:
                 ratios.append(ours / theirs)
-            figures = (ours, theirs, ours / theirs, growth.at(size, ours), writers, their_writers)
-            shown = (f"{figure:12.2f}".replace("nan", "  -") for figure in figures)
-            print(f"{family:<16}{size:>12}" + "".join(shown), flush=True)
+            row(family, size, ours, theirs, ours / theirs, growth.at(size, ours), writers, their_writers)
             del graph
     if ratios:
-        print(f"ratio at the largest size: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}", file=sys.stderr)
+        print(f"ratio at the largest size: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}")
 
 
 if __name__ == "__main__":

@@ -10,20 +10,23 @@ slowest line first, and no ratio is off by more than 1.5, where both give one. R
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from argparse import SUPPRESS
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.benchmarks.harness import ROOT, command, in_a_process
+
 MOST = 1.5
 EQUAL = 0.85
 """Lines that take this part of the slowest one's time are as slow."""
@@ -45,11 +48,11 @@ RATIO = re.compile(r"([\d,.]+)× as fast")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__)
     parser.add_argument("--only", default="README,04,10,terminal")
     parser.add_argument("--busy", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--run", help=argparse.SUPPRESS)
+    parser.add_argument("--run", help=SUPPRESS)
     options = parser.parse_args()
     if options.run:
         print(json.dumps(measured(options.run)))
@@ -57,10 +60,10 @@ def main() -> None:
     wrong = 0
     for where in options.only.split(","):
         for _ in range(options.rounds):
-            alone = in_a_process(where)
+            alone = in_a_process(__file__, "--run", where)
             others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
             try:
-                beside = in_a_process(where)
+                beside = in_a_process(__file__, "--run", where)
             finally:
                 for other in others:
                     other.kill()
@@ -72,11 +75,6 @@ def main() -> None:
                 print(f"{'':11}alone:  {one['text']}\n{'':11}beside: {two['text']}")
     print(f"{wrong} differences")
     sys.exit(wrong > 0)
-
-
-def in_a_process(where: str) -> list[dict[str, Any]]:
-    done = subprocess.run([sys.executable, __file__, "--run", where], check=True, capture_output=True, text=True, cwd=ROOT)
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
 def differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:

@@ -22,7 +22,6 @@ kernel for each group and with a kernel for each class, nothing cached: processo
 
 from __future__ import annotations
 
-import argparse
 import gc
 import math
 import os
@@ -42,6 +41,7 @@ import irscope as irs
 from irscope.errors import ParseError
 from irscope.runtime.program.executable import compile_graph
 from irscope.transforms.dedup import RELATIONS
+from tests.benchmarks.harness import command, head, row
 
 FAMILIES = ("none", "shape", "op", "late", "const")
 OPS = ("addf", "subf", "mulf", "divf")
@@ -141,7 +141,7 @@ def measure(sizes: list[int], families: list[str], tool: str | None, limit: floa
     """The table, smallest sizes first."""
     loaded_once = irs.dedup(irs.Module({"f": irs.parse("graph(%x : Tensor):\n  return (%x)")}))
     assert len(loaded_once) == 1
-    print(told("family", "size", "left", "read s", "ours s", "µs each", "IREE reads s", "IREE s", "left", "IREE / ours"))
+    head("family", "size", "left", "read s", "ours s", "µs each", "IREE reads s", "IREE s", "left", "IREE / ours")
     with tempfile.TemporaryDirectory() as folder:
         for size, family in sorted(((s, f) for s in sizes for f in families), key=lambda run: (run[0], FAMILIES.index(run[1]))):
             path = Path(folder) / f"{family}_{size}.mlir"
@@ -151,17 +151,10 @@ def measure(sizes: list[int], families: list[str], tool: str | None, limit: floa
             read = time.process_time() - start
             ours, classes = seconds(lambda module=module: irs.dedup(module), 3)
             theirs, parser, left = iree_seconds(tool, path, limit) if tool else (None, None, None)
-            cells = [f"{x:.3f}" if x is not None else f"> {limit:.0f}" if tool else "-" for x in (parser, theirs)]
-            ratio = "-" if theirs is None else f"{theirs / ours:.2f}"
-            each = f"{ours / size * 1e6:.0f}"
-            print(told(family, size, len(classes), f"{read:.2f}", f"{ours:.3f}", each, *cells, left or "-", ratio), flush=True)
+            cells = [f"> {limit:.0f}" if tool and each is None else each for each in (parser, theirs)]
+            row(family, size, len(classes), read, ours, ours / size * 1e6, *cells, left, theirs and theirs / ours)
             for file in Path(folder).iterdir():
                 file.unlink()
-
-
-def told(*cells: object) -> str:
-    """A line of the table."""
-    return " ".join(f"{cell:>12}" for cell in cells)
 
 
 def fingerprints(count: int) -> None:
@@ -184,10 +177,10 @@ def lstm(steps: int) -> None:
     """What equal groups save in compiling."""
     import torch
 
-    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-    from lstm import lstm as model
+    from tests.benchmarks.models import lstm as model_of
 
-    graph = irs.load(model(), torch.randn(steps, 8, 64))
+    model, arguments = model_of(steps, 64, 128)
+    graph = irs.load(model, *arguments)
     irs.compile(irs.load(lambda x: x.sin() + 1, torch.rand(8)))  # what is loaded once
     taken = {}
     for shared in (False, True):
@@ -203,7 +196,7 @@ def lstm(steps: int) -> None:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = command(__doc__)
     options.add_argument("--iree-opt")
     options.add_argument("--ours-only", action="store_true")
     options.add_argument("--sizes", type=int, nargs="+", default=[100, 1000, 10000])

@@ -13,7 +13,6 @@ microseconds; `build` is one build of the last graph, in milliseconds. `first qu
 
 from __future__ import annotations
 
-import argparse
 import gc
 import statistics
 import sys
@@ -30,7 +29,8 @@ from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.rewriter import Created, Edit, Erased, Merged, Replaced
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
-from tests.benchmarks.harness import median_ms
+from tests.benchmarks.families import rounds
+from tests.benchmarks.harness import command, head, median_ms, row
 
 
 @dataclass
@@ -40,17 +40,12 @@ class Step:
     edits: tuple[Edit, ...]
 
 
-def program(nodes: int) -> Graph:
-    lines = ["graph(%x : Tensor, %y : Tensor):", "  %one : int = prim::Constant[value=1]()"]
-    last = "x"
-    for i in range(nodes // 5):
-        lines.append(f"  %a{i} : Tensor = aten::mul(%{last}, %y)")
-        lines.append(f"  %p{i} : Tensor = aten::relu(%a{i})")
-        lines.append(f"  %q{i} : Tensor = aten::mul(%p{i}, %y)")
-        lines.append(f"  %b{i} : Tensor = aten::t(%q{i})")
-        lines.append(f"  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)")
-        last = f"q{i}"
-    return parse("\n".join([*lines, f"  return (%{last})"]))
+PROGRAM = """\
+  %a{i} : Tensor = aten::mul(%{last}, %y)
+  %p{i} : Tensor = aten::relu(%a{i})
+  %q{i} : Tensor = aten::mul(%p{i}, %y)
+  %b{i} : Tensor = aten::t(%q{i})
+  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)"""
 
 
 def group(first: Node, second: Node) -> Node:
@@ -92,7 +87,8 @@ def steps(graph: Graph, kind: str, count: int) -> Iterator[Step]:
 
 
 def measure(nodes: int, kind: str, count: int) -> tuple[float, float, float, float]:
-    db = AliasDb(program(nodes))
+    text = rounds("%x : Tensor, %y : Tensor", PROGRAM, nodes=5, carries="q", constants="  %one : int = prim::Constant[value=1]()")
+    db = AliasDb(parse("\n".join(text(nodes))))
     times = []
     coming = steps(db.graph, kind, count)
     while batch := list(islice(coming, 20)):
@@ -113,24 +109,21 @@ def measure(nodes: int, kind: str, count: int) -> tuple[float, float, float, flo
 
 def fusion_records() -> None:
     """Every record of fusing YOLOv3: medians of processor time, following against building the db of the next graph."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-    import torch
-    from yolov3 import yolov3
-
     import irscope as irs
+    from tests.benchmarks.models import scripted_yolov3
 
-    fusion = irs.fuse(irs.load(torch.jit.script(yolov3()), torch.rand(1, 3, 160, 160)))
-    print(f"{'pass':<16}{'edits':>8}{'follow ms':>11}{'build ms':>10}")
+    model, images = scripted_yolov3()
+    fusion = irs.fuse(irs.load(model, *images))
+    head("pass", "edits", "follow ms", "build ms")
     for record in fusion.history.records:
         db = AliasDb(record.before)
-        rebuilt = bool(db.follow(record).was_rebuilt)
         following = median_ms(lambda _, db=db, record=record: db.follow(record), lambda: None, 60)
         building = median_ms(lambda _, record=record: AliasDb(record.after), lambda: None, 60)
-        print(f"{record.name:<16}{len(record.edits):>8} {following:>10.2f}{building:>10.2f}{'  (rebuilt)' if rebuilt else ''}")
+        row(record.name, len(record.edits), following, f"{building:.2f}{' (rebuilt)' if db.follow(record).was_rebuilt else ''}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__)
     parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--fusion", action="store_true")
@@ -139,11 +132,10 @@ def main() -> None:
         fusion_records()
         return
     print(f"{options.nodes} nodes")
-    print(f"{'edit':<16}{'step us':>9}{'worst us':>10}{'first question us':>19}{'build ms':>10}")
+    head("edit", "step µs", "worst µs", "first question µs", "build ms")
     gc.disable()
     for kind in ("merge", "replace", "insert a view", "erase a write"):
-        median, worst, question, build = measure(options.nodes, kind, options.steps)
-        print(f"{kind:<16}{median:>9.1f}{worst:>10.1f}{question:>19.1f}{build:>10.1f}", flush=True)
+        row(kind, *measure(options.nodes, kind, options.steps))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ between the first and the last size.
 
 from __future__ import annotations
 
-import argparse
-import math
 import sys
 from collections.abc import Callable
 from copy import copy
@@ -24,8 +22,19 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
 from irscope.transforms.fusion import fuse, fuse_rebuilding
-from tests.benchmarks.families import Lines, chain, cut, independent, live, rounds, twice
-from tests.benchmarks.harness import Growth, median_ms
+from tests.benchmarks.families import (
+    Families,
+    Lines,
+    add_options,
+    beside_torch,
+    chain,
+    cut,
+    independent,
+    live,
+    rounds,
+    twice,
+)
+from tests.benchmarks.harness import command, head, median_ms, row
 
 TENSOR = "Float(64, 64, strides=[64, 1], requires_grad=0, device=cpu)"
 CELL = f"""\
@@ -41,7 +50,7 @@ CELL = f"""\
 """A step of a gated recurrent cell: nine ops, of which two are products of matrices."""
 
 
-FAMILIES: dict[str, Callable[[int], Lines]] = {
+FAMILIES: Families = {
     "chain": lambda count: chain(count, TENSOR),
     "cut": lambda count: cut(count, TENSOR, "matmul"),
     "twice": lambda count: twice(count, TENSOR),
@@ -80,32 +89,28 @@ def gru(steps: int) -> Lines:
     yield f"  return ({', '.join(f'%h{i}' for i in range(steps))})"
 
 
-def torch_fuser() -> tuple[Callable[[Any], object], Callable[[str], Any]]:
+def torchs(graph: Any) -> None:
     import torch
 
     torch._C._jit_override_can_fuse_on_cpu_legacy(True)
-    return lambda graph: torch._C._jit_pass_fuse(graph, False), torch._C.parse_ir
+    torch._C._jit_pass_fuse(graph, False)
 
 
 def compare_gru(sizes: list[int], repeats: int) -> None:
-    print(f"{'GRU steps':>9} {'nodes':>8} {'plan ms':>9} {'ms a step':>9} {'groups':>7}")
+    head("GRU steps", "nodes", "plan ms", "ms a step", "groups")
     for steps in sizes:
         text = "\n".join(gru(steps))
         taken = median_ms(fuse, lambda text=text: irs.parse(text), repeats)  # type: ignore[misc]
         fusion = fuse(irs.parse(text))
-        nodes = len(fusion.original.position)
-        print(f"{steps:9} {nodes:8} {taken:9.1f} {taken / steps:9.2f} {len(fusion.groups):7}", flush=True)
+        row(steps, len(fusion.original.position), taken, taken / steps, len(fusion.groups))
 
 
 def compare_alias(repeats: int) -> None:
     """The whole of `fuse` and the db of the fused graph, and the part of it that keeps the db."""
-    import torch
+    from tests.benchmarks.models import scripted_yolov3
 
-    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-    from yolov3 import yolov3
-
-    model, x = torch.jit.script(yolov3()), torch.rand(1, 3, 160, 160)
-    folded = fuse(irs.load(model, x)).history.graph(-2)
+    model, images = scripted_yolov3()
+    folded = fuse(irs.load(model, *images)).history.graph(-2)
 
     def run(per: Any) -> Callable[[Any], object]:
         return lambda graph: fuse_rebuilding(graph, per).alias_db
@@ -117,41 +122,25 @@ def compare_alias(repeats: int) -> None:
     build = median_ms(irs.AliasDb, fresh, repeats)
     following = median_ms(lambda fusion: fusion.alias_db, lambda: fuse(fresh()), repeats)
     print(f"YOLOv3: {len(folded.position)} nodes, {len(fuse(folded).history.steps)} merges; one db takes {build:.1f} ms")
-    print(f"{'alias':18} {'all ms':>9} {'ratio':>7} {'for the db ms':>14} {'ratio':>7}")
+    head("alias", "all ms", "ratio", "for the db ms", "ratio")
     for mode, per in (("follow", ""), ("rebuild-per-block", "block"), ("rebuild-per-merge", "merge")):
         taken = plan + following if mode == "follow" else median_ms(run(per), fresh, repeats)
         kept = build + following if mode == "follow" else taken - plan + build
-        ratios = taken / (plan + following), kept / (build + following)
-        print(f"{mode:18} {taken:9.1f} {ratios[0]:7.1f} {kept:14.1f} {ratios[1]:7.1f}", flush=True)
+        row(mode, taken, taken / (plan + following), kept, kept / (build + following))
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10000])
-    options.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
-    options.add_argument("--repeats", type=int, default=3)
-    options.add_argument("--ours-only", action="store_true")
+    options = command(__doc__)
+    add_options(options, FAMILIES, sizes=[1000, 3000, 10000], repeats=3)
     options.add_argument("--gru", type=int, nargs="+", metavar="STEPS")
     options.add_argument("--alias", action="store_true")
     chosen = options.parse_args()
     if chosen.gru:
         compare_gru(chosen.gru, chosen.repeats)
-        return
-    if chosen.alias:
+    elif chosen.alias:
         compare_alias(chosen.repeats)
-        return
-    fuser = None if chosen.ours_only else torch_fuser()
-    print(f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>9} {'torch/ours':>10} {'groups':>7} {'exponent':>8}")
-    for family in chosen.families:
-        growth = Growth()
-        for size in chosen.sizes:
-            text = "\n".join(FAMILIES[family](size))
-            ours = median_ms(fuse, lambda text=text: irs.parse(text), chosen.repeats)  # type: ignore[misc]
-            groups = len(fuse(irs.parse(text)).groups)
-            theirs = median_ms(fuser[0], lambda text=text: fuser[1](text), chosen.repeats) if fuser else math.nan  # type: ignore[misc]
-            print(
-                f"{family:12} {size:8} {ours:9.1f} {theirs:9.1f} {theirs / ours:10.2f} {groups:7} {growth.at(size, ours):8.2f}", flush=True
-            )
+    else:
+        beside_torch(FAMILIES, chosen, fuse, torchs, {})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Beside torch's op, and beside a copy of as many bytes as the kernel moves.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.measure.conditions import with_kept_memory
 from irscope.runtime.timer import measure
+from tests.benchmarks.harness import command, head, row
 
 Shape = tuple[int, int]
 Body = Callable[..., Value]
@@ -100,15 +100,11 @@ def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds
     wanted = eager(*(tensor.double() for tensor in tensors))
     error = float((torch.from_numpy(out).double() - wanted).abs().max() / wanted.abs().max())
     ours, theirs, copy = (min(found[who].seconds) for who in ("irscope", "torch", "copy"))
-    print(
-        f"{name:16} {shape[0]:>9,} x {shape[1]:<7,} irscope {ours * 1e6:9.1f} us  torch {theirs * 1e6:9.1f} us"
-        f"  x{theirs / ours:6.2f}  of copy {copy / ours:.2f}  error {error:.1e}",
-        flush=True,
-    )
+    row(name, f"{shape[0]:,} × {shape[1]:,}", ours * 1e6, theirs * 1e6, theirs / ours, copy / ours, f"{error:.1e}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__)
     parser.add_argument("--cases", default=",".join([*REDUCED, "add", "add turned", "add bias"]))
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
@@ -117,6 +113,8 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     known = {**REDUCED, "add": (*ADDED, SQUARES), "add turned": (*ADDED, SQUARES), "add bias": (*ADDED, NARROW)}
+
+    head("kernel", "shape", "irscope µs", "torch µs", "torch / irscope", "of copy", "error")
 
     def run(kept: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,6 @@ for themselves; *tensors alone* is what `peak_bytes` measures of the same run. `
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -24,11 +23,11 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 import irscope as irs
 from irscope.runtime.program.executable import compile_graph
-from tests.benchmarks.models import Model, bert, gpt2, resnet, unet, vit
+from tests.benchmarks.harness import command, head, row
+from tests.benchmarks.models import Model, bert, gpt2, resnet, seeded, unet, vit
 
 
 def resnet_channels_last() -> Model:
@@ -77,10 +76,8 @@ def measured(run: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> int:
     return most
 
 
-def row(name: str, *, with_inductor: bool) -> list[str]:
-    torch.manual_seed(0)
-    model, args = MODELS[name]()
-    model.eval()
+def figures(name: str, *, with_inductor: bool) -> list[str]:
+    model, args = seeded(MODELS[name])
     with torch.no_grad():
         fusion = irs.fuse(irs.load(model, *args))
     planned = compile_graph(fusion, memory="planned", pooled=False)
@@ -91,11 +88,11 @@ def row(name: str, *, with_inductor: bool) -> list[str]:
         alone = planned.peak_bytes(*args)
         expected, got = model(*args), planned(*args)
     assert torch.allclose(expected, got, atol=1e-3, rtol=1e-3), name
-    numbers: list[int | None] = [plan.peak, plan.lower_bound, alone, measured(planned, args), measured(plain, args), measured(model, args)]
+    numbers = [plan.peak, plan.lower_bound, alone, measured(planned, args), measured(plain, args), measured(model, args)]
     for planning in (False, True) if with_inductor else ():
         torch._dynamo.reset()
         numbers.append(measured(torch.compile(model, options={"memory_planning": planning}), args))
-    return [name, *(f"{number / 1e6:.3f}" for number in numbers if number is not None)]
+    return [f"{number / 1e6:.3f}" for number in numbers]
 
 
 COLUMNS: Final = (
@@ -104,17 +101,15 @@ COLUMNS: Final = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__)
     parser.add_argument("models", nargs="*", help=f"some of {', '.join(MODELS)}, by how they begin")
     parser.add_argument("--no-inductor", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    columns = COLUMNS[:-2] if asked.no_inductor else COLUMNS
-    print("| " + " | ".join(columns) + " |")
-    print("|" + "---|" * len(columns), flush=True)
+    head(*(COLUMNS[:-2] if asked.no_inductor else COLUMNS))
     for name in MODELS:
         if not asked.models or any(name.lower().startswith(part.lower()) for part in asked.models):
-            print("| " + " | ".join(row(name, with_inductor=not asked.no_inductor)) + " |", flush=True)
+            row(name, *figures(name, with_inductor=not asked.no_inductor))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ planted line, and for each remark that can be tried what it predicted and what c
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -24,13 +23,13 @@ from typing import Any
 import numpy as np
 import torch
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import irscope as irs  # noqa: E402
-from irscope.runtime.profile import way as way_module  # noqa: E402
-from irscope.runtime.profile.way import HostWatch  # noqa: E402
-from tests.benchmarks import models  # noqa: E402
+import irscope as irs
+from irscope.runtime.profile import way as way_module
+from irscope.runtime.profile.way import HostWatch
+from tests.benchmarks import models
+from tests.benchmarks.harness import command, head, row
 
 
 def chain() -> Any:
@@ -49,7 +48,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--busy", action="store_true")
@@ -61,7 +60,7 @@ def main() -> None:
     if options.planted:
         planted(options.seconds)
         return
-    print(f"{'model':10}{'way':10}{'nodes':>6}{'whole ms':>10}{'parts/whole':>13}{'of best runs':>18}{'ns a node':>11}  order")
+    head("model", "way", "nodes", "whole ms", "parts / whole", "of best runs", "ns a node", "order")
     for name in options.models.split(","):
         model, args = MODELS[name]()
         model = model.eval() if isinstance(model, torch.nn.Module) else model
@@ -70,8 +69,7 @@ def main() -> None:
         for label, way in p.ways.items():
             ratio, low = way.parts.median / way.total.median, float(np.min(way.parts_by_run)) / min(way.whole)
             told = rank(p, graph, model, args) if label == "op by op" else ""
-            whole = way.total.median / 1e6
-            print(f"{name:10}{label:10}{len(way.nodes):6}{whole:10.3f}{ratio:13.3f}{low:18.3f}{way.watch.cost:11.0f}  {told}", flush=True)
+            row(name, label, len(way.nodes), way.total.median / 1e6, ratio, low, way.watch.cost, told)
 
 
 def rank(p: Any, graph: Any, model: Any, args: Any, turns: int = 6) -> str:
@@ -90,17 +88,17 @@ def rank(p: Any, graph: Any, model: Any, args: Any, turns: int = 6) -> str:
         for _ in range(turns):
             for _ in range(calls):
                 way.run_timed(args)
-            with profile(activities=[ProfilerActivity.CPU]) as measured:
+            with profile(activities=[ProfilerActivity.CPU]) as trace:
                 for _ in range(calls):
                     model(*args)
             path = Path(folder) / "trace.json"
-            measured.export_chrome_trace(str(path))
+            trace.export_chrome_trace(str(path))
             for node, times in irs.profile.read(path, graph).times.items():
                 seen.setdefault(node, []).extend(times)
     alike: dict[int, list[int]] = {}
-    for index, row in enumerate(p.rows("op by op")):
-        if row.node in seen and row.launches:
-            alike.setdefault(numbers[row.node.id], []).append(index)
+    for index, measured in enumerate(p.rows("op by op")):
+        if measured.node in seen and measured.launches:
+            alike.setdefault(numbers[measured.node.id], []).append(index)
     nodes, busy = way.nodes, way.busy[before:]
     ours = {key: busy[:, rows].sum(axis=1) for key, rows in alike.items()}
     theirs = {key: sum(np.median(seen[nodes[index]]) for index in rows) for key, rows in alike.items()}
@@ -115,7 +113,7 @@ def rank(p: Any, graph: Any, model: Any, args: Any, turns: int = 6) -> str:
 def planted(seconds: float) -> None:
     from tests.runtime.profile.planted import PLANTED, slow_lines
 
-    print(f"{'program':18}{'place':>6}{'rule':>22}{'predicted ms':>14}{'came ms':>9}  holds")
+    head("program", "place", "rule", "predicted ms", "came ms", "holds")
     right = tried = first = 0
     for name, (program, args) in PLANTED.items():
         p = irs.profile(program, *args, seconds=seconds / 4)
@@ -123,12 +121,12 @@ def planted(seconds: float) -> None:
         place = next((i for i, r in enumerate(p.remarks) if wanted & {line.line for line in r.lines}), None)
         first += place is not None and place < 2
         remark = None if place is None else p.remarks[place]
-        print(f"{name:18}{place if place is not None else '–':>6}{remark.rule if remark else '':>22}", end="")
+        predicted = came = holds = None
         if remark is not None and (remark.change is not None or remark.rule == "fuse"):
             trial = p.try_(remark, seconds=seconds / 4)
             tried, right = tried + 1, right + trial.holds
-            print(f"{remark.gain_ns / 1e6:14.3f}{trial.gain_ns / 1e6:9.3f}  {'yes' if trial.holds else 'no'}", end="")
-        print(flush=True)
+            predicted, came, holds = remark.gain_ns / 1e6, trial.gain_ns / 1e6, "yes" if trial.holds else "no"
+        row(name, place, remark and remark.rule, predicted, came, holds)
     print(f"the line is in the first or second remark of {first} of {len(PLANTED)}; of {tried} predictions tried {right} held")
 
 

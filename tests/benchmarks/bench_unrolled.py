@@ -10,17 +10,17 @@ included, and wall time in brackets; "ours" is fusing the parsed text, and compi
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
-import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.benchmarks.harness import Growth, command, head, in_a_process, row
 
 
 def processor_seconds() -> float:
@@ -68,12 +68,11 @@ def measure_torch(steps: int) -> dict[str, float]:
 
 def measure_ours(steps: int) -> dict[str, float]:
     """Fusing the graph, then making its kernels."""
-    from bench_fusion import gru
-
     import irscope as irs
     from irscope.runtime.device.kernel_cache import ObjectStore
     from irscope.runtime.program.executable import compile_graph
     from irscope.transforms.fusion import fuse
+    from tests.benchmarks.bench_fusion import gru
 
     fuse(irs.parse("\n".join(gru(2))))
     graph = irs.parse("\n".join(gru(steps)))
@@ -89,24 +88,8 @@ def measure_ours(steps: int) -> dict[str, float]:
     return {**taken, "kernels": len(run.kernels)}
 
 
-def in_a_process(way: str, steps: int, limit: float) -> dict[str, float] | None:
-    """What a process of its own measures; None if it takes too long."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = {
-            "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", "TORCHINDUCTOR_CACHE_DIR": folder,
-            "OMP_NUM_THREADS": "1",  # threads that wait by spinning would count
-        }  # fmt: skip
-        command = [sys.executable, __file__, "--only", way, "--steps", str(steps)]
-        try:
-            done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=limit, check=True)
-        except subprocess.TimeoutExpired:
-            return None
-        found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-        return found
-
-
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = command(__doc__)
     options.add_argument("--steps", type=int, nargs="+", default=[50, 100, 200, 400])
     options.add_argument("--limit", type=float, default=120.0)
     options.add_argument("--only", choices=("torch", "ours"))
@@ -114,22 +97,20 @@ def main() -> None:
     if chosen.only:
         print(json.dumps((measure_torch if chosen.only == "torch" else measure_ours)(chosen.steps[0])))
         return
-    print(f"{'steps':>6} {'torch.compile s':>18} {'exponent':>9} {'plan s':>8} {'ours s':>14} {'exponent':>9} {'ratio':>6}")
-    last: dict[str, tuple[int, float]] = {}
+    head("steps", "torch.compile s", "exponent", "plan s", "ours s", "exponent", "torch / ours")
+    growths = {"torch": Growth(), "ours": Growth()}
     for steps in chosen.steps:
-        theirs, ours = (in_a_process(way, steps, chosen.limit) for way in ("torch", "ours"))
-        cells = []
-        for way, found in (("torch", theirs), ("ours", ours)):
-            if found is None:
-                cells += [f"> {chosen.limit:.0f}", "-"]
-                continue
-            before = last.get(way)
-            slope = math.log(found["cpu"] / before[1]) / math.log(steps / before[0]) if before else math.nan
-            last[way] = (steps, found["cpu"])
-            cells += [f"{found['cpu']:.2f} ({found['wall']:.2f})", f"{slope:.2f}"]
-        plan = f"{ours['plan']:.3f}" if ours else "-"
-        ratio = f"{theirs['cpu'] / ours['cpu']:.0f}" if theirs and ours else "-"
-        print(f"{steps:6} {cells[0]:>18} {cells[1]:>9} {plan:>8} {cells[2]:>14} {cells[3]:>9} {ratio:>6}", flush=True)
+        figures, cells = {}, {}
+        for way, growth in growths.items():
+            with tempfile.TemporaryDirectory() as folder:
+                found = figures[way] = in_a_process(
+                    __file__, "--only", way, "--steps", steps, limit=chosen.limit, TORCHINDUCTOR_FORCE_DISABLE_CACHES="1",
+                    TORCHINDUCTOR_CACHE_DIR=folder, OMP_NUM_THREADS="1",  # threads that wait by spinning would count
+                )  # fmt: skip
+            told = f"> {chosen.limit:.0f}" if found is None else f"{found['cpu']:.2f} ({found['wall']:.2f})"
+            cells[way] = told, found and growth.at(steps, found["cpu"])
+        ours, theirs = figures["ours"], figures["torch"]
+        row(steps, *cells["torch"], ours and ours["plan"], *cells["ours"], theirs["cpu"] / ours["cpu"] if theirs and ours else None)
 
 
 if __name__ == "__main__":

@@ -11,24 +11,23 @@ one that is its median by the best competitor's time over ours.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median_low
-from typing import Any
+from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.benchmarks import kernel_suite
+from tests.benchmarks.harness import command
 from tests.benchmarks.kernel_cases import CASES
-from tests.benchmarks.kernel_suite import OURS, geometric_mean, ratios, rows_of
+from tests.benchmarks.kernel_suite import KINDS, OURS, geometric_mean, ratios, rows_of, summarize
 
-KINDS = {"median": "by medians", "best": "by quickest turns"}
-PEERS = {"eager": 0.0, "torch.compile": 1.5, "jax.jit": 1.2}
+PEERS: Final = {"torch.compile": 1.5, "jax.jit": 1.2}
 """Whose time over ours should have at least this geometric mean over all cases."""
-BOUND_BY_MEMORY = tuple(case.name for case in CASES if case.memory_bound)
+BOUND_BY_MEMORY: Final = tuple(case.name for case in CASES if case.memory_bound)
 
 
 def best_ratio(run: dict[str, Any], kind: str) -> tuple[float, str]:
@@ -60,7 +59,7 @@ def targets(runs: list[dict[str, Any]], kind: str) -> list[str]:
     lines = [
         verdict(f"{peer} over ours", geometric_mean(ratios(runs, peer, kind)), bound)
         for peer, bound in PEERS.items()
-        if bound and ratios(runs, peer, kind)
+        if ratios(runs, peer, kind)
     ]
     for run in sorted(runs, key=lambda run: best_ratio(run, kind)):
         ratio, label = best_ratio(run, kind)
@@ -85,23 +84,8 @@ def further_targets(runs: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def table(runs: list[dict[str, Any]], kind: str) -> list[str]:
-    """Geometric means and worst cases by threads and elements, as Markdown."""
-    titles = ["threads", "elements", *(cell for peer in PEERS for cell in (peer, "worst"))]
-    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
-    groups = dict.fromkeys((run["threads"], run["size"]) for run in runs)
-    for key in [*groups, None]:
-        chosen = [run for run in runs if key is None or (run["threads"], run["size"]) == key]
-        cells = ["all", "all"] if key is None else [str(key[0]), f"{key[1]:.0e}".replace("e+0", "e")]
-        for peer in PEERS:
-            found = ratios(chosen, peer, kind)
-            cells += [f"{geometric_mean(found):.2f}", f"{min(found):.2f}"] if found else ["-", "-"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = command(__doc__)
     given = options.add_mutually_exclusive_group(required=True)
     given.add_argument("--json", type=Path, help="measure, and write the figures here")
     given.add_argument("--read", type=Path, nargs="+")
@@ -114,7 +98,8 @@ def main() -> None:
         print(f"load {file['machine']['load'][0]:g} before, {file['load_after'][0]:g} after")
     runs = together(files)
     for kind, words in KINDS.items():
-        print(f"\n{words}", *targets(runs, kind), "", *table(runs, kind), sep="\n")
+        print(f"\n{words}", *targets(runs, kind), "", sep="\n")
+        summarize(runs, kind)
     print("\neither way", *further_targets(runs), sep="\n")
 
 

@@ -17,13 +17,12 @@ them. Reading representatives back and proving merges is not in it: that is `irs
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import pairwise, product
@@ -32,13 +31,12 @@ from typing import Any, Final
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import corpus_programs as programs  # noqa: E402
-
-import irscope as irs  # noqa: E402
-from irscope.corpus import tables  # noqa: E402
-from tests.benchmarks.harness import Growth  # noqa: E402
+import irscope as irs
+from irscope.corpus import tables
+from tests.benchmarks import corpus_programs as programs
+from tests.benchmarks.harness import Growth, command, head, row
 
 
 def onnx_models() -> Iterator[Path]:
@@ -92,20 +90,21 @@ def corpus(most: int = 200) -> list[Any]:
     return [made[place] for place in mixed[:most]]
 
 
-def surveyed(models: list[Any], out: Path, processes: int, seconds: int) -> tuple[Any, float, float]:
-    """The survey, its clock and its processor time."""
-    before, start = os.times(), time.perf_counter()
-    found = irs.corpus.survey(models, out=out, processes=processes, seconds=seconds)
-    after = os.times()
-    spent = sum(after[:4]) - sum(before[:4])
-    return found, time.perf_counter() - start, spent
-
-
-COLUMNS: Final = (
-    "processes", "models", "left out", "nodes", "clock s", "processor s", "models s", "longest s", "µs a node", "largest MB", "groups",
-    "classes", "kernels",
-)  # fmt: skip
-"""The processor's seconds are those of everything, those of the models what each took by itself."""
+def compare(models: list[Any], out: Path, processes: Sequence[int], seconds: int) -> None:
+    """Surveys with each number of processes. The processor's seconds are those of everything, the models' what each took by itself."""
+    head(
+        "processes", "models", "left out", "nodes", "clock s", "processor s", "models s", "longest s", "µs a node", "largest MB", "groups",
+        "classes", "kernels",
+    )  # fmt: skip
+    for count in processes:
+        before, start = os.times(), time.perf_counter()
+        s = irs.corpus.survey(models, out=out / f"{count}-1", processes=count, seconds=seconds)
+        clock, whole = time.perf_counter() - start, sum(os.times()[:4]) - sum(before[:4])
+        nodes, spent = s.models["nodes"].sum(), s.models["seconds"].sum()
+        row(
+            count, len(s.models), len(s.failures), nodes, clock, whole, spent, s.models["seconds"].max(), 1e6 * spent / nodes,
+            s.models["peak_bytes"].max() / 1e6, len(s.groups), len(s.classes), len(s.kernels),
+        )  # fmt: skip
 
 
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
@@ -202,18 +201,18 @@ def bodies(count: int) -> object:
 def group(fingerprints: int) -> None:
     """Prints the processor time for a tenth, a third and all of them, and the exponent of its growth."""
     growth = Growth()
-    print("| fingerprints | classes | processor s | exponent |\n|---|---|---|---|")
+    head("fingerprints", "classes", "processor s", "exponent")
     for share in (10, 3, 1):
         count = fingerprints // share
         rows = bodies(count)
         start = time.process_time()
         classes = tables.classes_of(rows)
         spent = time.process_time() - start
-        print(f"| {count:,} | {len(classes):,} | {spent:.2f} | {growth.at(count, spent):.2f} |", flush=True)
+        row(f"{count:,}", f"{len(classes):,}", spent, growth.at(count, spent))
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = command(__doc__)
     options.add_argument("out", type=Path)
     options.add_argument("--models", type=int, default=200)
     options.add_argument("--processes", default="1,2")
@@ -226,23 +225,7 @@ def main() -> None:
     elif chosen.fingerprints:
         group(chosen.fingerprints)
     else:
-        compare(chosen)
-
-
-def compare(chosen: argparse.Namespace) -> None:
-    """Surveys with each number of processes, and prints the table."""
-    models = corpus(chosen.models)
-    print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|")
-    for processes in map(int, chosen.processes.split(",")):
-        folder = chosen.out / f"{processes}-1"
-        s, clock, whole = surveyed(models, folder, processes, chosen.seconds)
-        nodes, spent = s.models["nodes"].sum(), s.models["seconds"].sum()
-        cells = [
-            processes, len(s.models), len(s.failures), nodes, f"{clock:.1f}", f"{whole:.1f}", f"{spent:.1f}",
-            f"{s.models['seconds'].max():.1f}", f"{1e6 * spent / nodes:.0f}",
-            f"{s.models['peak_bytes'].max() / 1e6:.0f}", len(s.groups), len(s.classes), len(s.kernels),
-        ]  # fmt: skip
-        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+        compare(corpus(chosen.models), chosen.out, [int(count) for count in chosen.processes.split(",")], chosen.seconds)
 
 
 if __name__ == "__main__":

@@ -46,9 +46,6 @@ def vision_model(kind: str, hidden: int, layers: int) -> Any:
     import transformers
 
     torch.manual_seed(0)
-    if kind == "ResNet":
-        config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, hidden], depths=[layers, layers], layer_type="basic")
-        return _first(transformers.ResNetModel(config).eval()), torch.rand(1, 3, 32, 32)
     config = getattr(transformers, f"{kind}Config")(
         hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=2 * hidden, image_size=32, patch_size=8,
         attn_implementation="eager",
@@ -131,7 +128,7 @@ def perceptron(activation: str, norm: str, width: int, layers: int) -> Any:
     from torch import nn
 
     torch.manual_seed(0)
-    norms = {"none": nn.Identity, "layer": lambda: nn.LayerNorm(width), "rms": lambda: nn.RMSNorm(width)}
+    norms = {"layer": lambda: nn.LayerNorm(width), "rms": lambda: nn.RMSNorm(width)}
     blocks = [(nn.Linear(width, width), norms[norm](), getattr(nn, activation)()) for _ in range(layers)]
     return nn.Sequential(*(layer for block in blocks for layer in block)).eval(), torch.randn(4, width)
 

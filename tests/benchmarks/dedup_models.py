@@ -11,13 +11,12 @@ and compiles nothing. Its kernels include those for look-ups, pooling and copies
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import nn
@@ -26,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
 from irscope.transforms.dedup.rewrite import find_regions
+from tests.benchmarks.harness import command, head, row
 from tests.benchmarks.inductor import planned
-from tests.benchmarks.models import Model, bert, gpt2, lstm, resnet, vit, yolov3
+from tests.benchmarks.models import Model, bert, gpt2, lstm, resnet, seeded, vit, yolov3
 
 STEPS: Final = ("alpha", "order", "constants", "extents", "free")
 
@@ -77,16 +77,9 @@ MODELS: Final[Mapping[str, Callable[[], Model]]] = {
 }  # fmt: skip
 
 
-def inductor_kernels(model: nn.Module, arguments: tuple[torch.Tensor, ...], *, dynamic: bool) -> int:
-    """How many distinct kernels Inductor would compile."""
-    return planned(model, arguments, lambda lowering: len(lowering.wrapper_code.src_to_kernel), dynamic=dynamic)
-
-
-def row(name: str, *, ours_only: bool) -> tuple[list[Any], bool]:
-    """One line of the table, and whether ours are at most as many kernels as Inductor's, if these are asked for."""
-    torch.manual_seed(0)
-    model, arguments = MODELS[name]()
-    model = model.eval()
+def measure(name: str, *, ours_only: bool) -> bool:
+    """Prints one line of the table; whether ours are at most as many kernels as Inductor's, if these are asked for."""
+    model, arguments = seeded(MODELS[name])
     graph = irs.load(model, *arguments)
     fusion = irs.fuse(graph)
     d = irs.dedup(fusion)
@@ -102,31 +95,28 @@ def row(name: str, *, ours_only: bool) -> tuple[list[Any], bool]:
         result = result[0] if isinstance(result, tuple | list) else result
         close = close and torch.allclose(torch.as_tensor(result), expected, rtol=1e-3, atol=1e-4)
     regions = find_regions(graph)
-    theirs = [] if ours_only else [inductor_kernels(model, arguments, dynamic=way) for way in (False, True)]
+    theirs = [
+        planned(model, arguments, lambda lowering: len(lowering.wrapper_code.src_to_kernel), dynamic=dynamic)
+        for dynamic in (() if ours_only else (False, True))
+    ]
     largest = f"{regions[0].size} × {len(regions[0])}" if regions else "-"
-    cells = [
+    row(
         name, sum(1 for _ in graph.nodes()), largest, len(fusion.groups), *(ladder[step] for step in STEPS), *kernels,
         "yes" if close else "NO", *(theirs or "--"),
-    ]  # fmt: skip
-    return cells, min(kernels) <= min(theirs, default=0)
+    )  # fmt: skip
+    return min(kernels) <= min(theirs, default=0)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = command(__doc__)
     options.add_argument("models", nargs="*", default=list(MODELS))
     options.add_argument("--ours-only", action="store_true", help="without Inductor, which takes minutes for a model")
     chosen = options.parse_args()
-    heads = [
+    head(
         "model", "nodes", "region", "groups", *STEPS, "kernels", "merged by constants", "by extents", "same result",
         "Inductor, static", "dynamic",
-    ]  # fmt: skip
-    print(f"| {' | '.join(heads)} |")
-    print("|---" * len(heads) + "|")
-    fewer = 0
-    for name in chosen.models:
-        cells, is_fewer = row(name, ours_only=chosen.ours_only)
-        fewer += is_fewer
-        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+    )  # fmt: skip
+    fewer = sum(measure(name, ours_only=chosen.ours_only) for name in chosen.models)
     if not chosen.ours_only:
         print(f"\nno more kernels than Inductor in {fewer} of {len(chosen.models)}")
 

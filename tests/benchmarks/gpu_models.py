@@ -17,19 +17,9 @@ import transformers as hf
 from torch import nn
 
 import irscope as irs
+from tests.benchmarks.models import FirstResult
 
 PLAIN = {"attn_implementation": "eager"}
-
-
-class First(nn.Module):  # type: ignore[misc]
-    """A model whose result is the first of those that it returns."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.model(x, return_dict=False)[0]
 
 
 def models() -> dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]]:
@@ -83,7 +73,7 @@ if __name__ == "__main__":
             continue
         torch.manual_seed(0)
         model, x = make()
-        model, x = First(model).eval().cuda(), x.cuda()
+        model, x = FirstResult(model).eval().cuda(), x.cuda()
         with torch.no_grad():
             fusion, compiled = irs.fuse(irs.load(model, x)), torch.compile(model)
             print(name)

@@ -126,7 +126,6 @@ def measured(torch: Any, case: Case, dtype: str, size: int, peers: Sequence[str]
     def operands() -> list[Any]:
         return [torch.randn(shape, generator=generator, device="cuda").mul_(2).to(kind) for shape in case.shapes(size)]
 
-    assert case.torch is not None, "every case has a function in torch"
     eager = case.torch(torch)
     sets = [operands()]
     moved = sum(tensor.nbytes for tensor in (*sets[0], eager(*sets[0])))

@@ -1,13 +1,36 @@
-"""What the benchmarks share: processor time of a pass over subjects made afresh, its growth, and a table to print."""
+"""What the benchmarks share: options, processor time of work on subjects made afresh, its growth, tables, and processes of their own."""
 
 from __future__ import annotations
 
+import argparse
 import gc
+import json
 import math
+import os
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+def command(doc: str | None) -> argparse.ArgumentParser:
+    """A parser of options, whose help is the head of the script."""
+    return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def in_a_process(script: str, *arguments: object, limit: float | None = None, **environment: str) -> Any:
+    """What a script prints last, as JSON, when a process of its own runs it so; None if that takes more than `limit` seconds."""
+    line, where = [sys.executable, script, *map(str, arguments)], {**os.environ, **environment}
+    try:
+        done = subprocess.run(line, env=where, stdout=subprocess.PIPE, text=True, timeout=limit, check=True, cwd=ROOT)
+    except subprocess.TimeoutExpired:
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def milliseconds(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int, *, at_most: float = math.inf) -> list[float]:
@@ -43,11 +66,19 @@ class Growth:
         return math.log(taken / self._first[1]) / math.log(size / self._first[0])
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """The cells in columns, the first to the left and others to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = (
-        [cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(zip(line, widths, strict=True))]
-        for line in lines
-    )
-    return "\n".join("  ".join(line).rstrip() for line in padded)
+def head(*columns: str) -> None:
+    """Prints the head of a table in Markdown."""
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
+
+
+def row(*cells: object) -> None:
+    """Prints a row of it, when its figures are there: of numbers three digits that count, and `-` for what was not measured."""
+    print(f"| {' | '.join(map(_cell, cells))} |", flush=True)
+
+
+def _cell(value: object) -> str:
+    if value is None or value != value:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)

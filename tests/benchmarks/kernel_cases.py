@@ -23,13 +23,13 @@ class Case:
     """The program."""
     vectors: int
     """The number of operands of full size; those after them are rows of `COLUMNS`, or a bias along the columns."""
+    torch: Callable[[Any], Callable[..., Any]]
+    """Takes the module torch and returns a function of the operands."""
+    jax: Callable[[Any, Any], Callable[..., Any]]
+    """Takes jax and jax.numpy and returns a function of the operands."""
     rows: int = 0
     """The number of operands that are one row."""
     is_matrix: bool = False
-    torch: Callable[[Any], Callable[..., Any]] | None = None
-    """Takes the module torch and returns a function of the operands."""
-    jax: Callable[[Any, Any], Callable[..., Any]] | None = None
-    """Takes jax and jax.numpy and returns a function of the operands."""
     numexpr: str = ""
     """The expression over `x0`, `x1`, …; empty if numexpr lacks one of its functions."""
     cupy: Callable[[Any], Callable[..., Any]] | None = None

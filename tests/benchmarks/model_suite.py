@@ -8,7 +8,6 @@ BERT encoder of four layers) and a tiny vision transformer of the transformers p
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +24,8 @@ from irscope.runtime.machine import describe
 from irscope.runtime.measure import compare
 from irscope.session import load
 from irscope.transforms.fusion import fuse
-from tests.benchmarks.harness import aligned
-from tests.benchmarks.models import Model, bert, lstm, vit, yolov3
+from tests.benchmarks.harness import command
+from tests.benchmarks.models import Model, bert, lstm, seeded, vit, yolov3
 
 PEERS: Final = ("eager", "torch.compile")
 
@@ -38,38 +37,23 @@ MODELS: Final[Mapping[str, Callable[[], Model]]] = {
 
 
 def model_runs(threads: int, names: Sequence[str], peers: Sequence[str], rounds: int) -> list[dict[str, Any]]:
-    """Measures in this process."""
+    """Measures in this process, and prints each comparison as it prints itself; the JSON has the peak memory too."""
     torch.set_num_threads(threads)
     runs = []
     for name in names or MODELS:
-        print(name, file=sys.stderr, flush=True)
-        torch.manual_seed(0)
-        model, args = MODELS[name]()
-        model = model.eval()
+        model, args = seeded(MODELS[name])
         source = torch.jit.script(model) if name == "YOLOv3" else model
         others = {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
         eager = model if "eager" in peers else None
         found = compare(fuse(load(source, *args, name=name)), *args, eager=eager, peers=others, repeats=rounds)
-        runs.append({"case": name, "threads": threads, **replace(found, name=name).to_json()})
+        found = replace(found, name=f"{name}, {threads} thread{'s' * (threads > 1)}")
+        print(found, end="\n\n", flush=True)
+        runs.append({"case": name, "threads": threads, **found.to_json()})
     return runs
 
 
-def _model_table(runs: Sequence[Mapping[str, Any]]) -> str:
-    lines = [["model", "threads", "way", "median ms", "quartiles", "launched", "kernels", "compile ms", "peak MB", "error"]]
-    for run in runs:
-        for row in run["rows"]:
-            peak = "" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 1e6:.1f}"
-            lines.append([
-                run["case"], str(run["threads"]), row["label"], f"{row['median']:.3g}",
-                f"{row['low']:.3g} – {row['high']:.3g}", str(row["launched"] or ""), str(row["kernels"] or ""),
-                f"{row['compile']:.3g}", peak, "-" if row["error"] is None else f"{row['error']:.1e}",
-            ])  # fmt: skip
-    notes = dict.fromkeys(f"{label}: {why}" for run in runs for label, why in run["missing"])
-    return "\n".join([aligned(lines), *notes])
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
     parser.add_argument("--models", nargs="+", default=(), choices=MODELS)
@@ -80,7 +64,6 @@ def main() -> None:
     for count in options.threads:
         found["runs"] += model_runs(count, options.models, options.peers, 3 if options.quick else 7)
     found["load_after"] = describe()["load"]
-    print(_model_table(found["runs"]))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -21,10 +21,23 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 Model = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
 
+def seeded(make: Callable[[], Model]) -> Model:
+    """A model with the same weights each time, as it is used."""
+    torch.manual_seed(0)
+    model, arguments = make()
+    return model.eval(), arguments
+
+
 def yolov3(width: int = 8, classes: int = 4, size: int = 96, batch: int = 1) -> Model:
     from yolov3 import yolov3 as model
 
     return model(width=width, classes=classes), (torch.rand(batch, 3, size, size),)
+
+
+def scripted_yolov3() -> Model:
+    """In its own width, at a small image."""
+    model, images = yolov3(32, 80, 160)
+    return torch.jit.script(model), images
 
 
 def lstm(steps: int = 20, inputs: int = 16, hidden: int = 32) -> Model:

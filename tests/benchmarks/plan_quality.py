@@ -17,11 +17,11 @@ In brackets: groups. Bytes are those of each launch's arguments and results, as 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,8 +40,9 @@ from irscope.ops.type_rules import view_strides
 from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.cleanup.layouts import recommend_layouts
 from irscope.transforms.fusion import POLICIES
+from tests.benchmarks.harness import command, head, row
 from tests.benchmarks.inductor import planned
-from tests.benchmarks.models import MODELS
+from tests.benchmarks.models import MODELS, seeded
 
 LIBRARY = frozenset("embedding gather index index_select sort topk nonzero scatter cumsum cumprod diff upsample_nearest2d".split())
 
@@ -236,17 +237,15 @@ def convolutions_copy(graph: Graph) -> float:
     return size / 1e6
 
 
-def view_rows(name: str, load: Callable[[], Graph]) -> list[str]:
+def view_figures(load: Callable[[], Graph]) -> Iterator[float]:
     """Launches, megabytes that they move, and megabytes that convolutions copy beside them: before, with parts, with layouts."""
-    cells = [name]
     with without_parts():
         graphs = [irs.fuse(load()).graph]
     graphs.append(irs.fuse(load()).graph)
     graphs.append(channels_last(irs.fuse(recommend_layouts(load()).after).graph).after)
     for graph in graphs:
         plan = plan_of(graph)
-        cells += [str(len(plan.launches)), f"{plan.megabytes:.2f}", f"{convolutions_copy(graph):.2f}"]
-    return cells
+        yield from (len(plan.launches), plan.megabytes, convolutions_copy(graph))
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -254,16 +253,14 @@ def view_rows(name: str, load: Callable[[], Graph]) -> list[str]:
 
 def print_views(models: Sequence[str]) -> None:
     kinds = [f"{kind}: {what}" for kind in ("before", "parts", "layouts") for what in ("launches", "MB", "MB in convolutions")]
-    print(f"| model | {' | '.join(kinds)} |\n|{'---|' * (len(kinds) + 1)}")
+    head("model", *kinds)
     for name in models:
-        torch.manual_seed(0)
-        model, arguments = MODELS[name]()
-        model.eval()
-        print("| " + " | ".join(view_rows(name, lambda: irs.load(model, *arguments))) + " |", flush=True)  # noqa: B023
+        model, arguments = seeded(MODELS[name])
+        row(name, *view_figures(partial(irs.load, model, *arguments)))
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = command(__doc__)
     options.add_argument("models", nargs="*", default=list(MODELS))
     options.add_argument("--views", action="store_true", help="greedy with and without what the analysis of views brings")
     chosen = options.parse_args()
@@ -271,24 +268,18 @@ def main() -> None:
         print_views(chosen.models)
         return
     columns = [*POLICIES, "unfused", "torch's legacy fuser", "Inductor"]
-    print(f"| model | nodes | library ops | {' | '.join(columns)} | MB unfused | greedy | Inductor |")
-    print("|---" * (len(columns) + 6) + "|")
+    head("model", "nodes", "library ops", *columns, "MB unfused", "greedy", "Inductor")
     better = 0
     for name in chosen.models:
-        torch.manual_seed(0)
-        model, arguments = MODELS[name]()
-        model = model.eval()
+        model, arguments = seeded(MODELS[name])
         graph = irs.load(model, *arguments)
         plans = {policy: plan_of(irs.fuse(graph, policy=policy).graph) for policy in POLICIES}
         plans["unfused"] = plan_of(graph)
         plans["torch's legacy fuser"] = plan_of_torch(model, arguments)
         plans["Inductor"] = plan_of_inductor(model, arguments)
-        launches = [
-            f"{len(plan.launches)} ({plan.groups})" if plan.groups else str(len(plan.launches)) for plan in map(plans.__getitem__, columns)
-        ]
-        sizes = [f"{plans[policy].megabytes:.2f}" for policy in ("unfused", "greedy", "Inductor")]
-        row = name, sum(1 for _ in graph.nodes()), plans["greedy"].library, *launches, *sizes
-        print("| " + " | ".join(map(str, row)) + " |", flush=True)
+        launches = [f"{len(plans[way].launches)}" + f" ({plans[way].groups})" * bool(plans[way].groups) for way in columns]
+        sizes = [plans[way].megabytes for way in ("unfused", "greedy", "Inductor")]
+        row(name, sum(1 for _ in graph.nodes()), plans["greedy"].library, *launches, *sizes)
         better += len(plans["greedy"].launches) <= len(plans["Inductor"].launches)
     print(f"\ngreedy launches no more kernels than Inductor in {better} of {len(chosen.models)}")
 

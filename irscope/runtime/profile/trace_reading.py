@@ -270,8 +270,8 @@ def _cost(graph: Graph, node: Node, views: ViewAliases | None) -> NodeCost:
     tensors = [value for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)]
     if any(facts is None for facts, value in zip((*operands, *results), (*node.inputs, *node.outputs), strict=True) if value in tensors):
         return NodeCost(is_counted=False, operands=operands, results=results)
-    is_view = category_of(node) == "view" and views is not None and all(views.kind(value) == "view" for value in node.outputs)
-    if is_view:
+    made = [value for value in node.outputs if value in tensors]  # a list of views has no buffer of its own
+    if category_of(node) == "view" and views is not None and all(views.kind(value) == "view" for value in made):
         return NodeCost(operands=operands, results=results, shares_memory=True)
     given = [facts or constant_of(graph, value) for facts, value in zip(operands, node.inputs, strict=True)]
     flops = None if NOT_CONSTANT in given else flops_of(node, given, results[0] if len(results) == 1 else results)

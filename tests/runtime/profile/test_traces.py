@@ -128,6 +128,16 @@ def _three_times(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def test_a_list_of_views_moves_nothing() -> None:
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        first, second = x.unbind(0)
+        return torch.relu(first) + second
+
+    reading = irs.profile.read({"traceEvents": [_event("aten::unbind"), _event(ts=5.0)]}, irs.load(rows, torch.rand(2, 3)))
+    table = reading.table().set_index("op")
+    assert table.loc["aten::unbind", "calls"] == table.loc["aten::relu", "calls"] == 1
+
+
 def _event(name: str = "aten::relu", **others: Any) -> dict[str, Any]:
     return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, **others}
 

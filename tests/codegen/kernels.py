@@ -19,6 +19,7 @@ from irscope.codegen.kernel.spec import (
     trimmed,
 )
 from irscope.codegen.lowering.index_propagation import InstructionList
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Node, Value
 from irscope.ir.types import BOOL, FLOAT, INT, TENSOR, TensorType, Type
@@ -61,6 +62,23 @@ def type_of(array: Any, dtype: str | None = None) -> Type:
     return TensorType(dtype or str(array.dtype), array.shape, strides)
 
 
+def planned(body: Callable[..., Any], *operands: Any) -> LaunchPlan:
+    """The plan of the group that `body` writes, for these operands: arrays, numbers, or types of either."""
+    types = [operand if isinstance(operand, Type) else type_of(operand) for operand in operands]
+    return spec_of_group(group(body, [TENSOR if isinstance(type, TensorType) else type for type in types]), types)
+
+
+def results(device: Any, body: Callable[..., Any], *operands: Any) -> list[Array]:
+    """What a group's kernels make of these operands."""
+    plan = planned(body, *operands)
+    return run(device.prepare(plan), plan, operands)
+
+
+def dense(*shape: int, dtype: str = "float32") -> TensorType:
+    """The type of a row-major tensor."""
+    return TensorType(dtype, shape, contiguous_strides(shape))
+
+
 def run(prepared: Any, plan: LaunchPlan, inputs: Sequence[Any]) -> list[Array]:
     """Run a prepared plan into fresh arrays, and check that nothing around them was written."""
     pairs = [guarded(type) for type in plan.outputs]
@@ -90,15 +108,13 @@ def check_guard(memory: Array, array: Array) -> None:
     assert (memory[stop:] == CANARY).all(), "written behind the array"
 
 
-KernelsArray = np.ndarray[Any, Any]
-
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 
 LAYOUTS = ("dense", "sliced", "transposed", "row", "column", "point")
 
 
-def plan_of(exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]) -> LaunchPlan:
+def plan_of(exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]) -> LaunchPlan:
     """One kernel for expressions of one shape, from operands already broadcast to it; results are row-major."""
     out = contiguous_strides(shape)
     steps = [tuple(step // array.itemsize for step in array.strides) for array in operands]
@@ -119,7 +135,7 @@ def plan_of(exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Seq
     return LaunchPlan((launch,), tuple(TensorType(expr.dtype, shape, out) for expr in exprs), len(operands))
 
 
-def laid_out(values: KernelsArray, layout: str, shape: tuple[int, ...]) -> KernelsArray:
+def laid_out(values: Array, layout: str, shape: tuple[int, ...]) -> Array:
     """The values in some layout, broadcast to `shape`, and not aligned to more than an element."""
     item = values.dtype.itemsize
     rows, columns = shape
@@ -138,7 +154,7 @@ def laid_out(values: KernelsArray, layout: str, shape: tuple[int, ...]) -> Kerne
     return view
 
 
-def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> KernelsArray:
+def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Numbers of a type, bfloat16 as its words."""
     if dtype == "bool":
         return rng.random(shape) < 0.5
@@ -150,18 +166,18 @@ def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Kern
     return to_words(round_to(values, dtype), dtype)
 
 
-def to_words(array: KernelsArray, dtype: str) -> KernelsArray:
+def to_words(array: Array, dtype: str) -> Array:
     """bfloat16 numbers, held as float32, as the words that lie in memory."""
     return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else array
 
 
-def from_words(array: KernelsArray, dtype: str) -> KernelsArray:
+def from_words(array: Array, dtype: str) -> Array:
     """The numbers that words in memory stand for."""
     return (np.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
 def check_exprs(
-    prepare: Any, exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]
+    prepare: Any, exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
 ) -> None:
     """A kernel of these expressions gives what NumPy makes of them: equal bits, or one unit apart where a product and a sum were
     rounded together."""
@@ -170,7 +186,7 @@ def check_exprs(
         same(from_words(got, expr.dtype), want, f"{expr} in {expr.dtype} at {shape}")
 
 
-def same(got: KernelsArray, want: KernelsArray, what: str) -> None:
+def same(got: Array, want: Array, what: str) -> None:
     """Equal bits, or one unit apart where a product and a sum were rounded together."""
     if np.issubdtype(want.dtype, np.floating):
         np.testing.assert_allclose(got, want, rtol=2 * float(np.finfo(want.dtype).eps), atol=0, err_msg=what)
@@ -178,7 +194,7 @@ def same(got: KernelsArray, want: KernelsArray, what: str) -> None:
         np.testing.assert_array_equal(got, want, err_msg=what)
 
 
-def expected(exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]) -> list[KernelsArray]:
+def expected(exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]) -> list[Array]:
     """What NumPy makes of the expressions."""
     values = [from_words(array, dtype) for array, dtype in zip(operands, dtypes, strict=True)]
     return [np.broadcast_to(evaluate(expr, values), shape) for expr in exprs]

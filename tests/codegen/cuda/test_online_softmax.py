@@ -13,11 +13,9 @@ from irscope.codegen.cuda import schedule as cuda_schedule
 from irscope.codegen.cuda.instruction_text import ONE_PLUS_ERF, cheaper_for_halves
 from irscope.codegen.kernel.loops import bytes_per_point, reduction_nest, use_online_softmax
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, LaunchPlan
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cuda.device import CudaDevice
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
-from tests.codegen.kernels import Array, call, group, run
+from tests.codegen.kernels import Array, call, dense, planned, run
 from tests.codegen.numerics.test_random import check_reductions
 
 torch = pytest.importorskip("torch")
@@ -43,8 +41,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> CudaDevice:
 
 def plan_for(op: str, shape: tuple[int, ...], dim: int, dtype: str = "float32") -> LaunchPlan:
     """One of the ops over a row-major tensor."""
-    strides = tuple(int(np.prod(shape[place + 1 :])) for place in range(len(shape)))
-    return spec_of_group(group(partial(OPS[op][0], d=dim), [TENSOR]), [TensorType(dtype, shape, strides)])
+    return planned(partial(OPS[op][0], d=dim), dense(*shape, dtype=dtype))
 
 
 def computed(device: CudaDevice, op: str, x: Array, dim: int, dtype: str = "float32") -> Array:
@@ -212,11 +209,6 @@ def gelu(b: Any, x: Any) -> Any:
     return call(b, "gelu", x, "none")
 
 
-def plan_of_body(body: Any, dtype: str, shape: tuple[int, ...]) -> LaunchPlan:
-    """The plan of a group over one row-major tensor."""
-    return spec_of_group(group(body, [TENSOR]), [TensorType(dtype, shape, (*shape[1:], 1))])
-
-
 def ops(spec: KernelSpec) -> set[str]:
     return {code.op for code in cheaper_for_halves(spec).instructions}
 
@@ -225,7 +217,7 @@ def ops(spec: KernelSpec) -> set[str]:
 @pytest.mark.parametrize(("dtype", "mantissa"), [("bfloat16", 8), ("float16", 11)])
 def test_a_gelu_of_every_half_is_within_one_place(dtype: str, mantissa: int, tmp_path: Path) -> None:
     words = np.arange(1 << 16, dtype=np.uint16)
-    plan = plan_of_body(gelu, dtype, words.shape)
+    plan = planned(gelu, dense(1 << 16, dtype=dtype))
     assert ONE_PLUS_ERF[dtype] in ops(plan.specs[0])
     prepared = emulated_device(tmp_path).prepare(plan)
     (found,) = run(prepared, plan, [words if dtype == "bfloat16" else words.view(np.float16)])
@@ -248,21 +240,20 @@ def test_a_gelu_of_every_half_is_within_one_place(dtype: str, mantissa: int, tmp
 
 
 def test_only_what_goes_into_a_half_by_products_is_computed_so() -> None:
-    shape = (64,)
-    assert not ops(plan_of_body(gelu, "float32", shape).specs[0]) & set(ONE_PLUS_ERF.values())
-    erf_alone = plan_of_body(lambda b, x: call(b, "erf", x), "bfloat16", shape).specs[0]
+    assert not ops(planned(gelu, dense(64, dtype="float32")).specs[0]) & set(ONE_PLUS_ERF.values())
+    erf_alone = planned(lambda b, x: call(b, "erf", x), dense(64, dtype="bfloat16")).specs[0]
     assert cheaper_for_halves(erf_alone) is erf_alone, "near zero its relative error would be large"
 
     def shifted(b: Any, x: Any) -> Any:
         return call(b, "sub", gelu(b, call(b, "to", x, 6, False, False)), 1.0, 1)
 
-    in_single = plan_of_body(shifted, "bfloat16", shape).specs[0]
+    in_single = planned(shifted, dense(64, dtype="bfloat16")).specs[0]
     assert cheaper_for_halves(in_single) is in_single, "its result stays in float32"
 
     def twice(b: Any, x: Any) -> Any:
         return call(b, "mul", gelu(b, x), 3.0)
 
-    assert ONE_PLUS_ERF["float16"] in ops(plan_of_body(twice, "float16", shape).specs[0])
+    assert ONE_PLUS_ERF["float16"] in ops(planned(twice, dense(64, dtype="float16")).specs[0])
 
 
 @pytest.mark.parametrize("architecture", ["80", "90", "100"])

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from irscope.codegen.cuda.schedule import parts_of, schedule_of
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import TENSOR, TensorType
+from irscope.ir.types import TensorType
 from irscope.runtime.cuda.device import CudaDevice
 from tests.codegen import kernels as groups
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
-from tests.codegen.kernels import Array, call, group
+from tests.codegen.kernels import Array, call
 from tests.codegen.lowering import test_views as test_views_in_groups
 from tests.codegen.numerics import test_reductions
 from tests.codegen.numerics.test_random import check_reductions
@@ -141,9 +140,7 @@ def test_rows_of_every_length(device: CudaDevice, length: int) -> None:
     for rows in (1, 5):
         x = normal(rows, length)
         entries(device)
-        types = [TensorType("float32", x.shape, (length, 1))]
-        plan = spec_of_group(group(partial(body, d=-1), [TENSOR]), types)
-        check(device, partial(body, d=-1), partial(eager, d=-1), x, rtol=4e-6)
+        plan = check(device, partial(body, d=-1), partial(eager, d=-1), x, rtol=4e-6)
         names = entries(device)
         if parts_of(plan.launches[0], multiprocessors=4) == 1:
             assert names[0].split("_")[2].endswith(LENGTHS[length]), schedule_of(plan.launches[0])

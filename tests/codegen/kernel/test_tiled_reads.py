@@ -12,10 +12,8 @@ import pytest
 from irscope.codegen.kernel.launches import with_tiled_reads
 from irscope.codegen.kernel.spec import STRIDED, TILE_ROWS, UNIT, Launch
 from irscope.codegen.llvm.emit import emit_llvm, least_rows, vector_width
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import TENSOR
 from irscope.runtime.cpu.launch import split_kept, stores_should_stream
-from tests.codegen.kernels import call, from_words, group, run, sample, type_of
+from tests.codegen.kernels import call, from_words, planned, run, sample, type_of
 from tests.codegen.llvm.test_reductions import TARGETS, device_for
 
 pytest.importorskip("llvmlite")
@@ -36,7 +34,7 @@ def lain(values: Array, order: tuple[int, ...]) -> Array:
 
 def launch_of(body: Any, arrays: list[Array], dtypes: list[str] | None = None) -> tuple[Any, Launch]:
     types = [type_of(array, dtype) for array, dtype in zip(arrays, dtypes or [None] * len(arrays), strict=True)]  # type: ignore[list-item]
-    plan = spec_of_group(group(body, [TENSOR] * len(arrays)), types)
+    plan = planned(body, *types)
     (launch,) = plan.launches
     return plan, launch
 
@@ -139,21 +137,3 @@ def test_the_text_reads_whole_registers_and_gathers_nothing() -> None:
     assert sorted(operand.pattern for operand in turned.spec.inputs) == [(UNIT, STRIDED), (STRIDED, UNIT)]
     assert "insertelement <64 x float>" in emit_llvm(launch.spec, TARGETS["512 bits"]).text
     assert "insertelement <64 x float>" not in emit_llvm(turned.spec, TARGETS["512 bits"]).text
-
-
-@pytest.mark.parametrize(
-    "triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx", "x86_64-pc-windows-msvc"]
-)
-def test_the_text_compiles_for_other_processors_without_library_calls(triple: str) -> None:
-    import llvmlite.binding as binding
-
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    x = np.zeros((100, 200), np.float32)
-    _, launch = launch_of(lambda b, x, y: call(b, "add", x, call(b, "tanh", y), 1), [x, lain(x, (1, 0))])
-    turned = with_tiled_reads(launch, 4, 8)
-    assert turned.spec.is_turned
-    module = binding.parse_assembly(emit_llvm(turned.spec).text)
-    assembly = binding.Target.from_triple(triple).create_target_machine(opt=3).emit_assembly(module)
-    calls = [line for line in assembly.splitlines() if line.split()[:1] in (["callq"], ["call"], ["bl"])]
-    assert not [line for line in calls if "chkstk" not in line and "*%r11" not in line], "but the stack's probe on Windows"

@@ -15,19 +15,15 @@ import pytest
 
 from irscope.codegen.kernel import KernelSpec
 from irscope.codegen.llvm import Target, emit_llvm
-from irscope.codegen.lowering import spec_of_group
 from irscope.errors import CodegenError
-from irscope.ir.types import TENSOR
-from tests.codegen.kernels import call, group, plan_of, type_of
+from tests.codegen.kernels import call, plan_of, planned
+from tests.codegen.llvm.test_reductions import TARGETS as WIDTHS
 from tests.codegen.numerics.test_random import Draw as RandomKernel
 from tests.codegen.numerics.test_random import Nodes
 from tests.codegen.numerics.test_random import ReductionDraw as RandomReduction
 from tests.codegen.suite_kernels import NAMES, suite_spec
 
-TARGETS = {
-    "SSE2": Target(), "AVX2": Target(32, native_half=True), "NEON": Target(native_half=True),
-    "AVX-512": Target(64, native_half=True, masks=True, registers=4),
-}  # fmt: skip
+TARGETS = {**WIDTHS, "NEON": Target(native_half=True)}
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
@@ -64,9 +60,8 @@ def gathered(b: Any, op: str, x: Any, axis: int) -> Any:
 
 
 def specs(body: Any, arrays: list[Any]) -> tuple[KernelSpec, ...]:
-    types = [type_of(array) for array in arrays]
     try:
-        return spec_of_group(group(body, [TENSOR] * len(types)), types).specs
+        return planned(body, *arrays).specs
     except CodegenError:
         return ()
 

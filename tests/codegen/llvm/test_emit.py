@@ -18,6 +18,7 @@ from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, check_exprs, expected, laid_out, plan_of, run, sample
+from tests.codegen.llvm.test_reductions import device_for
 
 pytest.importorskip("llvmlite")
 
@@ -104,13 +105,7 @@ def test_every_size(device: Any, shape: tuple[int, int]) -> None:
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("columns", [5, 8, 24, 40, 130])
 def test_every_vector_width_gives_the_same_bits(target: Target, columns: int, tmp_path: Path) -> None:
-    class Device(CpuDevice):
-        @property
-        def host(self) -> Host:  # type: ignore[override]
-            host = super().host
-            return replace(host, target=replace(target, native_half=target.native_half and host.target.native_half))
-
-    device = Device(store=ObjectStore(tmp_path / "cpu"), threads=1)
+    device = device_for(target, tmp_path)
     shape, rng = (3, columns), np.random.default_rng(2)
     operands = [laid_out(sample("float16", shape, rng), "sliced", shape), laid_out(sample("float32", shape, rng), "row", shape)]
     x, y = cast(input_element(0, "float16"), "float32"), input_element(1, "float32")
@@ -140,23 +135,3 @@ def test_nontemporal_stores_write_the_same(tmp_path: Path) -> None:
     usual = run(device.prepare(plan), plan, [values])
     past = run(device.prepare(replace(plan, launches=(streaming,))), plan, [values])
     np.testing.assert_array_equal(usual[0], past[0])
-
-
-@pytest.mark.parametrize(
-    "triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx", "x86_64-pc-windows-msvc"]
-)
-def test_the_text_compiles_for_other_processors_without_library_calls(triple: str) -> None:
-    import llvmlite.binding as binding
-
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    x = input_element(0, "float32")
-    smooth = [call(op, x) for op in ("exp", "log", "tanh", "erf", "sigmoid", "expm1", "log1p")]
-    halves = cast(cast(input_element(1, "float16"), "float32") + x, "bfloat16")
-    operands = [np.zeros((8, 8), np.float32), np.zeros((8, 8), np.float16)]
-    plan = plan_of([*smooth, halves], operands, ["float32", "float16"], (8, 8))
-    text = emit_llvm(plan.specs[0], Target()).text
-    module = binding.parse_assembly(text)
-    assembly = binding.Target.from_triple(triple).create_target_machine(opt=3).emit_assembly(module)
-    calls = [line for line in assembly.splitlines() if line.split()[:1] in (["callq"], ["call"], ["bl"])]
-    assert not [line for line in calls if "memcpy" not in line and "memset" not in line and "chkstk" not in line], calls

@@ -12,14 +12,13 @@ import pytest
 
 from irscope.codegen.kernel.launches import split_reduction
 from irscope.codegen.kernel.loops import reduction_nest
-from irscope.codegen.llvm.emit import Target, emit_llvm
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import TENSOR, TensorType
+from irscope.codegen.llvm.emit import emit_llvm
+from irscope.ir.types import TENSOR
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
-from tests.codegen.kernels import call, group, run
-from tests.codegen.llvm.test_reductions import TARGETS, device_for
+from tests.codegen.kernels import call, dense, group, planned, run
+from tests.codegen.llvm.test_reductions import KINDS, TARGETS, device_for
 from tests.codegen.numerics.test_reductions import NORMALISATIONS, OPS, PAIRS, F, check, normal
 
 pytestmark = pytest.mark.torch
@@ -44,42 +43,11 @@ def test_every_width_and_every_remainder(name: str, tmp_path: Path) -> None:
         check(device, partial(body, d=0), partial(eager, d=0), normal(77, 41))
 
 
-KINDS: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "softmax": (lambda b, x: call(b, "softmax", x, -1, None), (64, 96)),
-    "columns": (lambda b, x: call(b, "var", x, [0], 1, False), (64, 96)),
-    "short columns": (lambda b, x: call(b, "var", x, [0], 1, False), (64, 6)),
-    "argmax": (lambda b, x: call(b, "argmax", x, 1, False), (64, 96)),
-    "norm": (lambda b, x: call(b, "layer_norm", x, [96], None, None, 1e-5, False), (64, 96)),
-    "all": (lambda b, x: call(b, "all", call(b, "gt", x, 0.0), 0, False), (64, 96)),
-}
-
-
-@pytest.mark.parametrize(
-    "triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx", "x86_64-pc-windows-msvc"]
-)
-def test_the_text_compiles_for_other_processors_without_library_calls(triple: str) -> None:
-    import llvmlite.binding as binding
-
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    for body, shape in KINDS.values():
-        for dtype in ("float32", "float16", "int32"):
-            if dtype == "int32" and body not in (KINDS["argmax"][0], KINDS["all"][0]):
-                continue
-            plan = spec_of_group(group(body, [TENSOR]), [TensorType(dtype, shape)])
-            module = binding.parse_assembly(emit_llvm(plan.specs[0], Target()).text)
-            assembly = binding.Target.from_triple(triple).create_target_machine(opt=3).emit_assembly(module)
-            calls = [line for line in assembly.splitlines() if line.split()[:1] in (["callq"], ["call"], ["bl"])]
-            usual = ("memcpy", "memset", "chkstk", "*%r11" if "windows" in triple else "memcpy")  # the stack's probe
-            assert not [line for line in calls if all(word not in line for word in usual)]
-
-
 def test_each_line_knows_the_node_that_it_computes() -> None:
     def body(b: Any, x: Any) -> Any:
         return call(b, "div", x, call(b, "sqrt", call(b, "sum", call(b, "exp", x), [1], True, None)))
 
-    plan = spec_of_group(group(body, [TENSOR]), [TensorType("float32", (64, 96))])
-    source = emit_llvm(plan.specs[0])
+    source = emit_llvm(planned(body, dense(64, 96)).specs[0])
     lines = source.text.splitlines()
     assert len(lines) == len(source.line_nodes)
     block = group(body, [TENSOR]).blocks[0]
@@ -94,7 +62,7 @@ def test_each_line_knows_the_node_that_it_computes() -> None:
 
 
 def test_a_softmax_takes_three_passes_and_computes_its_exponentials_once() -> None:
-    plan = spec_of_group(group(KINDS["softmax"][0], [TENSOR]), [TensorType("float32", (64, 96))])
+    plan = planned(KINDS["softmax"][0], dense(64, 96))
     passes = reduction_nest(plan.specs[0]).passes
     assert [len(each.reductions) for each in passes] == [1, 1, 0]
     assert [len(each.writes) for each in passes] == [0, 0, 1]
@@ -131,8 +99,7 @@ def test_a_split_launch_gives_the_same(name: str, tmp_path: Path) -> None:
 
 def test_the_parts_of_a_split_launch_count_all_elements() -> None:
     """The stages by themselves, run one after the other on whole loops: one part is the whole."""
-    made = group(lambda b, x: call(b, "var", x, [0, 1], 1, False), [TENSOR])
-    plan = spec_of_group(made, [TensorType("float32", (40, 9))])
+    plan = planned(lambda b, x: call(b, "var", x, [0, 1], 1, False), dense(40, 9))
     split = split_reduction(plan.launches[0], 1, 1, 1)
     assert [stage.partial for stage in split.stages] == [True, False, True, False]
     assert split.part_elements == 1
@@ -149,7 +116,7 @@ def test_the_parts_of_a_split_launch_count_all_elements() -> None:
 def test_results_do_not_depend_on_which_thread_was_first(tmp_path: Path) -> None:
     device = CpuDevice(store=ObjectStore(tmp_path / "cpu"), threads=4)
     x = normal(2_000_000)
-    plan = spec_of_group(group(LONG["sum"][0], [TENSOR]), [TensorType("float32", x.shape)])
+    plan = planned(LONG["sum"][0], x)
     prepared = device.prepare(plan)
     assert len({float(run(prepared, plan, [x])[0]) for _ in range(10)}) == 1
 
@@ -158,10 +125,8 @@ def test_results_past_the_caches_are_the_same(tmp_path: Path) -> None:
     device = CpuDevice(store=ObjectStore(tmp_path / "cpu"), threads=1)
     for name in ("softmax", "norm"):
         body, _ = KINDS[name]
-        x = normal(9, 333)
-        if name == "norm":
-            x = normal(9, 96)
-        plan = spec_of_group(group(body, [TENSOR]), [TensorType("float32", x.shape)])
+        x = normal(9, 333 if name == "softmax" else 96)
+        plan = planned(body, x)
         streaming = replace(plan.launches[0], spec=replace(plan.specs[0], nontemporal=True))
         assert "!nontemporal" in emit_llvm(streaming.spec).text
         usual = run(device.prepare(plan), plan, [x])

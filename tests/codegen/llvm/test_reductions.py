@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irscope.codegen.kernel import KernelSpec, with_tiled_reads
 from irscope.codegen.llvm.emit import Target, emit_llvm
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import TENSOR, TensorType
+from irscope.ir.types import TensorType
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
-from tests.codegen.kernels import call, group, run, type_of
+from tests.codegen.kernels import call, dense, planned, results, run
 
 pytest.importorskip("llvmlite")
 
@@ -44,10 +45,54 @@ class Narrow(CpuDevice):
         return replace(host, target=replace(self.target, native_half=self.target.native_half and host.target.native_half))
 
 
-def device_for(name: str, folder: Path, threads: int = 1) -> CpuDevice:
+def device_for(target: str | Target, folder: Path, threads: int = 1) -> CpuDevice:
     device = Narrow(store=ObjectStore(folder / "cpu"), threads=threads)
-    device.target = TARGETS[name]
+    device.target = TARGETS[target] if isinstance(target, str) else target
     return device
+
+
+KINDS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "softmax": (lambda b, x: call(b, "softmax", x, -1, None), (64, 96)),
+    "columns": (lambda b, x: call(b, "var", x, [0], 1, False), (64, 96)),
+    "short columns": (lambda b, x: call(b, "var", x, [0], 1, False), (64, 6)),
+    "argmax": (lambda b, x: call(b, "argmax", x, 1, False), (64, 96)),
+    "norm": (lambda b, x: call(b, "layer_norm", x, [96], None, None, 1e-5, False), (64, 96)),
+    "all": (lambda b, x: call(b, "all", call(b, "gt", x, 0.0), 0, False), (64, 96)),
+}
+
+
+def kernels_of_every_kind() -> Iterator[KernelSpec]:
+    """Reductions, elementary functions beside conversions of halves, and an operand that is read in tiles."""
+    for name, (body, shape) in KINDS.items():
+        for dtype in ("float32", "float16", "int32") if name in ("argmax", "all") else ("float32", "float16"):
+            yield from planned(body, dense(*shape, dtype=dtype)).specs
+
+    def smooth(b: Any, x: Any, half: Any) -> list[Any]:
+        made = [call(b, op, x) for op in ("exp", "log", "tanh", "erf", "sigmoid", "expm1", "log1p")]
+        return [*made, call(b, "to", call(b, "add", half, x, 1), 15, False, False, None)]  # to bfloat16
+
+    yield from planned(smooth, dense(8, 8), dense(8, 8, dtype="float16")).specs
+    turned = TensorType("float32", (100, 200), (1, 100))
+    plan = planned(lambda b, x, y: call(b, "add", x, call(b, "tanh", y), 1), dense(100, 200), turned)
+    (spec,) = (with_tiled_reads(launch, 4, 8).spec for launch in plan.launches)
+    assert spec.is_turned
+    yield spec
+
+
+@pytest.mark.parametrize(
+    "triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx", "x86_64-pc-windows-msvc"]
+)
+def test_the_text_compiles_for_other_processors_without_library_calls(triple: str) -> None:
+    import llvmlite.binding as binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    machine = binding.Target.from_triple(triple).create_target_machine(opt=3)
+    usual = ("memcpy", "memset", "chkstk", *["*%r11"] * ("windows" in triple))  # the stack's probe
+    for spec in kernels_of_every_kind():
+        assembly = machine.emit_assembly(binding.parse_assembly(emit_llvm(spec).text))
+        calls = [line for line in assembly.splitlines() if line.split()[:1] in (["callq"], ["call"], ["bl"])]
+        assert not [line for line in calls if all(word not in line for word in usual)]
 
 
 def scaled(b: Any, x: Any, weight: Any) -> list[Any]:
@@ -58,8 +103,7 @@ def scaled(b: Any, x: Any, weight: Any) -> list[Any]:
 
 
 def found(device: CpuDevice, x: Array, weight: Array) -> list[Array]:
-    plan = spec_of_group(group(scaled, [TENSOR, TENSOR]), [type_of(x), type_of(weight)])
-    return run(device.prepare(plan), plan, [x, weight])
+    return results(device, scaled, x, weight)
 
 
 def numbers(*shape: int) -> Array:
@@ -115,7 +159,7 @@ BODIES: dict[str, tuple[Any, int]] = {
 def test_rows_are_paired_where_memory_sets_the_pace(name: str) -> None:
     """In how many places a step of the loop over whole vectors reads the operand."""
     body, wanted = BODIES[name]
-    plan = spec_of_group(group(body, [TENSOR]), [TensorType("float32", (40, 300))])
+    plan = planned(body, dense(40, 300))
     text = emit_llvm(plan.specs[-1], TARGETS["512 bits"]).text
     steps = [block for block in text.split("\nlatch") if re.search(r"= load <\d+ x float>", block)]
     assert steps
@@ -142,8 +186,7 @@ def test_every_number_of_rows(name: str, columns: int, tmp_path: Path) -> None:
     for rows in ROWS if columns < 1000 else (9, 1025):
         x = numbers(rows, columns)
         x[rows // 2] += 20 * (np.arange(columns) % 3 == 0)
-        plan = spec_of_group(group(gathered, [TENSOR]), [type_of(x)])
-        total, least, place, spread = run(device.prepare(plan), plan, [x])
+        total, least, place, spread = results(device, gathered, x)
         exact = x.astype(np.float64)
         scale = np.abs(exact).sum(0)
         assert (np.abs(total - exact.sum(0)) <= 4e-7 * scale).all(), rows
@@ -161,10 +204,7 @@ def test_every_element_type(dtype: str, name: str, tmp_path: Path) -> None:
         x = np.random.default_rng(columns).integers(0, 2 if dtype == "bool" else 90, (rows, columns)).astype(dtype)
         body = lambda b, x: [call(b, "amax", x, [0], False), call(b, "argmax", x, 0, False), call(b, "any", x, 0, False)]  # noqa: E731
         sums = lambda b, x: [call(b, "amin", x, [0], False), call(b, "sum", x, [0], False, None)]  # noqa: E731
-        found = []
-        for write in (body, sums):
-            plan = spec_of_group(group(write, [TENSOR]), [type_of(x)])
-            found += run(device.prepare(plan), plan, [x])
+        found = [*results(device, body, x), *results(device, sums, x)]
         for got, want in zip(found, (x.max(0), x.argmax(0), x.any(0), x.min(0), x.sum(0)), strict=True):
             np.testing.assert_array_equal(got, want)
 
@@ -174,8 +214,7 @@ def test_the_error_of_a_tall_sum_does_not_grow_with_its_rows(columns: int, tmp_p
     """Row after row added to the one sum of a column would be wrong by 4e-6 to 1e-5 of it."""
     device = device_for("512 bits", tmp_path)
     x = np.random.default_rng(columns).random((3_000_000 // columns, columns), np.float32)
-    plan = spec_of_group(group(lambda b, x: call(b, "sum", x, [0], False, None), [TENSOR]), [type_of(x)])
-    (total,) = run(device.prepare(plan), plan, [x])
+    (total,) = results(device, lambda b, x: call(b, "sum", x, [0], False, None), x)
     np.testing.assert_allclose(total, x.sum(0, dtype=np.float64), rtol=3e-7)
 
 
@@ -185,7 +224,7 @@ def test_rows_of_several_loops(tmp_path: Path) -> None:
     memory = numbers(7, 30, 6, 50)
     body = lambda b, x: call(b, "sum", x, [0, 1, 2], False, None)  # noqa: E731
     for x in (memory[:, :21, :5], memory[:, ::3, :, :7], memory[:3, :9, 1:3, 5:40]):
-        plan = spec_of_group(group(body, [TENSOR]), [type_of(x)])
+        plan = planned(body, x)
         assert len(plan.specs[0].reduced) > 1
         (total,) = run(device.prepare(plan), plan, [x])
         np.testing.assert_allclose(total, x.sum((0, 1, 2), dtype=np.float64), rtol=1e-5, atol=1e-3)
@@ -208,7 +247,7 @@ STEPS: dict[str, tuple[Any, set[int]]] = {
 def test_a_step_takes_in_more_rows_the_less_there_is_to_do(name: str) -> None:
     """In how many places a step over the tile reads the operand."""
     body, wanted = STEPS[name]
-    plan = spec_of_group(group(body, [TENSOR]), [TensorType("float32", (1000, 100))])
+    plan = planned(body, dense(1000, 100))
     text = emit_llvm(plan.specs[-1], TARGETS["512 bits"]).text
     loads = [len(re.findall(r"= load <\d+ x float>, ptr %v\d+, align 4", step)) for step in text.split("\nlatch")]
     assert {count for count in loads if count} - {0} >= wanted
@@ -223,8 +262,7 @@ def weighted(b: Any, x: Any, weight: Any, dim: int) -> list[Any]:
 
 
 def check(device: Any, x: Array, weight: Array, dim: int) -> None:
-    plan = spec_of_group(group(lambda b, *own: weighted(b, *own, dim), [TENSOR] * 2), [type_of(x), type_of(weight)])
-    total, shares = run(device.prepare(plan), plan, [x, weight])
+    total, shares = results(device, partial(weighted, dim=dim), x, weight)
     product = x.astype(np.float64) * weight
     powers = np.exp(product - product.max(dim, keepdims=True))
     np.testing.assert_allclose(total, product.sum(dim), rtol=1e-5, atol=1e-4)
@@ -253,8 +291,7 @@ def test_rows_that_overlap(dim: int, tmp_path: Path) -> None:
 
 def test_the_last_rows_are_read_under_a_mask() -> None:
     for dim, loops in ((0, {False, True}), (1, {False, True})):
-        made = group(lambda b, x, dim=dim: call(b, "sum", x, [dim], False, None), [TENSOR])
-        plan = spec_of_group(made, [TensorType("float32", (1000, 10))])
+        plan = planned(lambda b, x, dim=dim: call(b, "sum", x, [dim], False, None), dense(1000, 10))
         blocks = emit_llvm(plan.specs[0], TARGETS["512 bits"]).text.split("\nlatch")
         masks = {"masked.load" in block for block in blocks if "masked.load" in block or "= load <16 x float>, ptr" in block}
         assert masks == loops
@@ -296,14 +333,11 @@ def guarded_runs(folder: Path) -> None:
                 x[...], weight[...] = numbers(*shape), numbers(shape[1])
                 for dim in (0, 1):
                     check(device, x, weight, dim)
-                made = group(lambda b, x, weight: call(b, "add", x, weight, 1), [TENSOR] * 2)
-                plan = spec_of_group(made, [type_of(x), type_of(weight)])
-                np.testing.assert_array_equal(run(device.prepare(plan), plan, [x, weight])[0], x + weight)
                 y = at_the_edge(x.nbytes, kept, first=first).view(np.float32).reshape(shape[::-1])
                 y[...] = x.T
-                plan = spec_of_group(group(lambda b, x, y: call(b, "add", x, y, 1), [TENSOR] * 2), [type_of(x), type_of(y.T)])
-                (found,) = run(device.prepare(plan), plan, [x, y.T])
-                np.testing.assert_array_equal(found, x + x)
+                for other in (weight, y.T):
+                    (found,) = results(device, lambda b, x, y: call(b, "add", x, y, 1), x, other)
+                    np.testing.assert_array_equal(found, x + other)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the pages around memory are forbidden by mprotect")
@@ -333,8 +367,7 @@ def test_pointwise_rows_shorter_than_a_vector(name: str, tmp_path: Path) -> None
             memory[:, :columns] = numbers(rows, columns)
             x, weight, shift = memory[:, :columns], numbers(columns), numbers(rows, 1)
             for body in (shifted, lambda b, *own: [call(b, "tanh", each) for each in shifted(b, *own)]):
-                plan = spec_of_group(group(body, [TENSOR] * 3), [type_of(x), type_of(weight), type_of(shift)])
-                found = run(device.prepare(plan), plan, [x, weight, shift])
+                found = results(device, body, x, weight, shift)
                 total = x.astype(np.float64) * weight + shift
                 wanted = [total, np.maximum(-total, 0)]
                 for got, want in zip(found, wanted if body is shifted else map(np.tanh, wanted), strict=True):

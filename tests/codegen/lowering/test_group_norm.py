@@ -9,21 +9,16 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import TENSOR
-from irscope.runtime.device.numpy_device import NumpyDevice
 from irscope.runtime.device.protocol import Device
-from tests.codegen.kernels import call, group, run, type_of
+from tests.codegen.kernels import call, planned, results, run
+from tests.codegen.numerics.test_reductions import device
+
+__all__ = ["device"]
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 Array = np.ndarray[Any, Any]
-
-
-@pytest.fixture(scope="module", params=["numpy", "cpu"])
-def device(request: pytest.FixtureRequest, device: Device) -> Device:
-    return NumpyDevice() if request.param == "numpy" else device
 
 
 def noise(*shape: int, dtype: str = "float32") -> Array:
@@ -39,9 +34,7 @@ def norm(builder: Any, x: Any, groups: int, *vectors: Any) -> Any:
 @pytest.mark.parametrize("shape", [(2, 6, 4, 5), (3, 6), (1, 6, 7), (2, 6, 1, 1)])
 def test_it_is_torchs(device: Device, shape: Sequence[int], groups: int) -> None:
     inputs = [noise(*shape), noise(6), noise(6) * 0.5]
-    types = [type_of(value) for value in inputs]
-    made = group(lambda b, x, w, c: call(b, "silu", norm(b, x, groups, w, c)), [TENSOR] * 3)
-    plan = spec_of_group(made, types)
+    plan = planned(lambda b, x, w, c: call(b, "silu", norm(b, x, groups, w, c)), *inputs)
     assert len(plan.launches) == 1
     (found,) = run(device.prepare(plan), plan, inputs)
     x, w, c = (torch.from_numpy(value).double() for value in inputs)
@@ -59,7 +52,7 @@ def test_what_goes_in_is_computed_and_comes_out_too(device: Device) -> None:
         moved = call(builder, "add", x, time, 1)
         return moved, norm(builder, moved, 2)
 
-    plan = spec_of_group(group(body, [TENSOR] * 2), [type_of(value) for value in inputs])
+    plan = planned(body, *inputs)
     assert len(plan.launches) == 1
     found = run(device.prepare(plan), plan, inputs)
     moved = torch.from_numpy(inputs[0] + inputs[1]).double()
@@ -69,8 +62,7 @@ def test_what_goes_in_is_computed_and_comes_out_too(device: Device) -> None:
 
 def test_channels_last_and_halves(device: Device) -> None:
     x = np.ascontiguousarray(noise(2, 5, 3, 4, dtype="float16")).transpose(0, 3, 1, 2)
-    plan = spec_of_group(group(lambda b, x: norm(b, call(b, "neg", x), 2), [TENSOR]), [type_of(x)])
-    (found,) = run(device.prepare(plan), plan, [x])
+    (found,) = results(device, lambda b, x: norm(b, call(b, "neg", x), 2), x)
     wanted = torch.nn.functional.group_norm(-torch.from_numpy(np.array(x)).double(), 2)
     np.testing.assert_allclose(found.astype(np.float64), wanted.numpy(), rtol=2e-3, atol=2e-3)
 
@@ -91,18 +83,14 @@ def test_an_instance_norm_gathers_each_channel(dtype: str, affine: bool) -> None
 @pytest.mark.parametrize("train", [False, True])
 def test_an_instance_norm_with_running_statistics_stays_with_the_library(train: bool) -> None:
     model = torch.nn.InstanceNorm1d(3, track_running_stats=True).train(train)
-    text = "graph(%x : Tensor, %m : Tensor, %v : Tensor):\n" + "\n".join(
-        f"  {line}"
-        for line in (
-            "%n : NoneType = prim::Constant()",
-            f"%train : bool = prim::Constant[value={int(train)}]()",
-            "%momentum : float = prim::Constant[value=0.1]()",
-            "%eps : float = prim::Constant[value=1e-05]()",
-            "%y : Tensor = aten::instance_norm(%x, %n, %n, %m, %v, %train, %momentum, %eps, %train)",
-            "%z : Tensor = aten::tanh(%y)",
-            "return (%z)",
-        )
-    )
+    text = f"""graph(%x : Tensor, %m : Tensor, %v : Tensor):
+      %n : NoneType = prim::Constant()
+      %train : bool = prim::Constant[value={int(train)}]()
+      %momentum : float = prim::Constant[value=0.1]()
+      %eps : float = prim::Constant[value=1e-05]()
+      %y : Tensor = aten::instance_norm(%x, %n, %n, %m, %v, %train, %momentum, %eps, %train)
+      %z : Tensor = aten::tanh(%y)
+      return (%z)"""
     x, m, v = torch.randn(2, 3, 8), torch.randn(3), torch.rand(3) + 0.5
     model.running_mean, model.running_var = m.clone(), v.clone()
     fusion = irs.fuse(irs.parse(text))

@@ -14,7 +14,7 @@ from irscope.errors import CodegenError
 from irscope.ir.core import Value
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
-from tests.codegen.kernels import call, group, run, type_of
+from tests.codegen.kernels import call, dense, group, planned, run
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -25,9 +25,7 @@ Array = np.ndarray[Any, Any]
 
 def check(device: CpuDevice, body: Callable[..., Any], eager: Callable[..., Any], *inputs: Any) -> LaunchPlan:
     """The group gives what torch gives: values, element types and strides."""
-    types = [type_of(value) for value in inputs]
-    made = group(body, [TENSOR if isinstance(type, TensorType) else type for type in types])
-    plan = spec_of_group(made, types)
+    plan = planned(body, *inputs)
     found = run(device.prepare(plan), plan, inputs)
     want = eager(*(torch.from_numpy(value) if isinstance(value, np.ndarray) else value for value in inputs))
     for array, type, tensor in zip(found, plan.outputs, want if isinstance(want, tuple) else (want,), strict=True):
@@ -142,8 +140,7 @@ def test_numbers_do_not_widen_tensors(device: CpuDevice) -> None:
 
 def test_equal_groups_of_other_sizes_share_a_kernel() -> None:
     def plan(*shape: int) -> LaunchPlan:
-        made = group(lambda b, x, y: call(b, "mul", call(b, "sigmoid", x), y), [TENSOR, TENSOR])
-        return spec_of_group(made, [type_of(normal(*shape)), type_of(normal(*shape))])
+        return planned(lambda b, x, y: call(b, "mul", call(b, "sigmoid", x), y), dense(*shape), dense(*shape))
 
     assert plan(8).specs == plan(3, 5).specs == plan(2, 3, 4).specs == plan(1).specs
     assert len({*plan(8).specs, *plan(3, 5).specs}) == 1
@@ -151,9 +148,7 @@ def test_equal_groups_of_other_sizes_share_a_kernel() -> None:
 
 def test_groups_of_other_layouts_or_ops_do_not() -> None:
     def plan(op: str, y: Array) -> LaunchPlan:
-        return spec_of_group(
-            group(lambda b, x, y: call(b, "mul", call(b, op, x), y), [TENSOR, TENSOR]), [type_of(normal(4, 4)), type_of(y)]
-        )
+        return planned(lambda b, x, y: call(b, "mul", call(b, op, x), y), dense(4, 4), y)
 
     base = plan("sigmoid", normal(4, 4)).specs
     assert base != plan("tanh", normal(4, 4)).specs
@@ -161,31 +156,29 @@ def test_groups_of_other_layouts_or_ops_do_not() -> None:
     assert base != plan("sigmoid", normal(4, 4).astype(np.float64)).specs
 
 
-def test_an_op_without_expression_is_refused_by_name() -> None:
-    made = group(lambda b, x: call(b, "cumsum", x, -1, None), [TENSOR])
-    with pytest.raises(CodegenError, match="no kernel computes aten::cumsum"):
-        spec_of_group(made, [type_of(normal(3, 3))])
+@pytest.mark.parametrize(("body", "types", "why"), [
+    (lambda b, x: call(b, "cumsum", x, -1, None), [dense(3, 3)], "no kernel computes aten::cumsum"),
+    (lambda b, x, w: call(b, "batch_norm", x, None, None, w, w, False, 0.1, 1e-5, True), [dense(3)] * 2, "axis 1 of a result with 1"),
+    (lambda b, x: call(b, "relu", x), [TensorType("float32")], "element type and the shape"),
+    (lambda b, x: call(b, "relu", x), [dense(3, dtype="complex64")], "complex64"),
+    (lambda b, x: call(b, "sum", call(b, "sum", x, [1], False, None), [0], False, None), [dense(8, 8)], "reduction"),
+    (lambda b, x: call(b, "expand", call(b, "sum", x, [1], True, None), [8, 5], False), [dense(8, 8)], "repeats the results"),
+    (lambda b, x: call(b, "neg", call(b, "as_strided", x, [2], [1], 0)), [dense(2, 2)], "no kernel computes aten::as_strided"),
+    (lambda b, x: call(b, "reshape", call(b, "tanh", x), [6, 20]), [dense(4, 3, 10)], "mixes dimensions"),
+])  # fmt: skip
+def test_what_is_refused_says_why(body: Any, types: Any, why: str) -> None:
+    with pytest.raises(CodegenError, match=why):
+        planned(body, *types)
 
 
-def test_a_batch_norm_of_a_vector_is_left_to_the_library() -> None:
-    made = group(lambda b, x, w: call(b, "batch_norm", x, None, None, w, w, False, 0.1, 1e-5, True), [TENSOR, TENSOR])
-    with pytest.raises(CodegenError, match="axis 1 of a result with 1"):
-        spec_of_group(made, [type_of(normal(3)), type_of(normal(3))])
-
-
-def test_missing_facts_are_named() -> None:
-    made = group(lambda b, x: call(b, "relu", x), [TENSOR])
-    with pytest.raises(CodegenError, match="element type and the shape"):
-        spec_of_group(made, [TensorType("float32")])
+def test_a_plan_wants_a_type_for_each_input() -> None:
     with pytest.raises(CodegenError, match="1 inputs, and 0 types"):
-        spec_of_group(made, [])
-    with pytest.raises(CodegenError, match="complex64"):
-        spec_of_group(made, [TensorType("complex64", (3,), (1,))])
+        spec_of_group(group(lambda b, x: call(b, "relu", x), [TENSOR]), [])
 
 
 def test_nodes_of_lines_are_positions_in_the_block(device: CpuDevice) -> None:
     made = group(lambda b, x: call(b, "tanh", call(b, "exp", x)), [TENSOR])
-    source = device.source(spec_of_group(made, [type_of(normal(4))]).specs[0])
+    source = device.source(spec_of_group(made, [dense(4)]).specs[0])
     used = {node for node in source.line_nodes if node >= 0}
     assert used == {index for index, node in enumerate(made.blocks[0].nodes) if node.op in ("aten::exp", "aten::tanh")}
 
@@ -203,9 +196,7 @@ def test_an_operand_that_is_a_result_as_it_is_keeps_its_layout(device: CpuDevice
         same = call(b, "aten::to", x, 6, False, False, None)
         return same, call(b, "aten::mul", same, x)
 
-    types = [TensorType("float32", shape, strides)]
-    made = group(body, [TENSOR])
-    plan = spec_of_group(made, types)
+    plan = planned(body, TensorType("float32", shape, strides))
     assert plan.outputs[0].strides == strides
     same, squared = run(device.prepare(plan), plan, [x])
     np.testing.assert_array_equal(same, x)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.runtime.device.protocol import Device
-from tests.codegen.kernels import call, group, type_of
+from tests.codegen.kernels import call, dense, planned
 from tests.codegen.numerics.test_reductions import check, device, normal
 
 __all__ = ["device"]
@@ -72,7 +71,7 @@ def test_no_part_where_the_replaced_axis_is_inside_another(device: Device) -> No
         return call(b, "neg", call(b, "view", made, [20]))
 
     with pytest.raises(CodegenError, match="cannot be separated"):
-        spec_of_group(group(body, [type_of(normal(4, 5))]), [type_of(normal(4, 5))])
+        planned(body, dense(4, 5))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import FLOAT, TENSOR, TensorType
+from irscope.ir.types import FLOAT, TensorType
 from tests.codegen.edges import Case, cases, eager, torch
-from tests.codegen.kernels import call, group, run
+from tests.codegen.kernels import call, planned, run
 from tests.codegen.numerics.test_edges import complaints, computed, device_of, words
 
 pytestmark = pytest.mark.torch
@@ -63,6 +62,6 @@ def test_numbers_that_arrive_with_the_call_are_rounded_where_torch_does(text: st
     def body(b: Any, x: Any, number: Any) -> list[Any]:
         return [call(b, op, x, number, *((1,) if op in ("add", "sub") else ())) for op in ops]
 
-    plan = spec_of_group(group(body, [TENSOR, FLOAT]), [TensorType(dtype, tuple(x.shape), (1,)), FLOAT])
+    plan = planned(body, TensorType(dtype, tuple(x.shape), (1,)), FLOAT)
     for op, found in zip(ops, run(device.prepare(plan), plan, [words(x), value]), strict=True):
         assert (found == words(getattr(torch, op)(x, value))).all(), op

@@ -13,17 +13,16 @@ import pytest
 
 from irscope.codegen.cuda.schedule import grid_of, schedule_of
 from irscope.codegen.kernel.spec import LaunchPlan
-from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
-from irscope.ir.types import TENSOR, TensorType
+from irscope.ir.types import TensorType
 from irscope.ops.expr.expression import input_element
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.cpu.launch import LaunchCall, split_kept
 from irscope.runtime.cuda.launch import laid_out
 from irscope.runtime.device.kernel_cache import ObjectStore
-from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
-from tests.codegen.kernels import Array, call, group, plan_of
+from tests.codegen.kernels import Array, call, plan_of, planned
+from tests.codegen.numerics.test_edges import device_of
 
 FAR = (1 << 31) + 4096
 
@@ -49,17 +48,6 @@ def far_rows() -> Array:
     return rows
 
 
-def device(text: str, folder: Path) -> CpuDevice | NumpyDevice:
-    if text == "cuda":
-        return emulated_device(folder)  # type: ignore[return-value]
-    return NumpyDevice() if text == "numpy" else CpuDevice(store=ObjectStore(folder / "cpu"), threads=1)
-
-
-def plan_for(body: object, *types: TensorType) -> LaunchPlan:
-    """The plan of a group."""
-    return spec_of_group(group(body, [TENSOR] * len(types)), types)  # type: ignore[arg-type]
-
-
 def run_last(text: str, folder: Path, plan: LaunchPlan, result: Array, given: Array) -> int:
     """Run the last of very many parts of the only launch, as a thread of its own would, or the last block of a grid; return how
     many of the last points the part has."""
@@ -83,7 +71,7 @@ def test_rows_that_lie_far_apart_are_read_and_written(text: str, tmp_path: Path)
     plan = plan_of([input_element(0, "uint8") + 1], [rows], ["uint8"], rows.shape)
     (launch,) = plan.launches
     far = replace(plan, launches=(replace(launch, strides=((FAR, 1), (FAR, 1))),))
-    device(text, tmp_path).prepare(far)([written.ctypes.data], [rows.ctypes.data])
+    device_of(text, tmp_path).prepare(far)([written.ctypes.data], [rows.ctypes.data])
     np.testing.assert_array_equal(np.ndarray((3, 40), np.uint8, written, 0, (FAR, 1)), rows + 1)
     assert not written[40:104].any()
 
@@ -93,9 +81,9 @@ def test_rows_that_lie_far_apart_are_read_and_written(text: str, tmp_path: Path)
 @pytest.mark.parametrize("text", ["cpu", cuda])
 def test_rows_that_lie_far_apart_are_summed(text: str, axis: int, tmp_path: Path) -> None:
     rows = far_rows()
-    plan = plan_for(lambda b, x: call(b, "sum", x, [axis], False, None), TensorType("uint8", (3, 40), (FAR, 1)))
+    plan = planned(lambda b, x: call(b, "sum", x, [axis], False, None), TensorType("uint8", (3, 40), (FAR, 1)))
     sums = np.zeros(rows.shape[1 - axis], np.int64)
-    device(text, tmp_path).prepare(plan)([sums.ctypes.data], [rows.ctypes.data])
+    device_of(text, tmp_path).prepare(plan)([sums.ctypes.data], [rows.ctypes.data])
     np.testing.assert_array_equal(sums, rows.sum(axis, dtype=np.int64))
 
 
@@ -123,7 +111,7 @@ def test_the_last_of_many_rows(text: str, last: int, tmp_path: Path) -> None:
     rows = FAR // 8
     given, result = reserved(rows * 8), reserved(rows * 8)
     given[-8 * last :] = np.arange(8 * last) % 253
-    plan = plan_for(lambda b, x: call(b, "amax", x, [1], False), TensorType("uint8", (rows, 8), (8, 1)))
+    plan = planned(lambda b, x: call(b, "amax", x, [1], False), TensorType("uint8", (rows, 8), (8, 1)))
     points = run_last(text, tmp_path, plan, result, given)
     assert text == "cuda" or points > last
     np.testing.assert_array_equal(result[:rows][-last:], given[-8 * last :].reshape(last, 8).max(1))
@@ -134,20 +122,20 @@ def test_the_last_of_many_rows(text: str, last: int, tmp_path: Path) -> None:
 def test_the_place_of_an_element_beyond_2_to_the_31(tmp_path: Path) -> None:
     given = reserved(FAR)
     given[-3] = 7
-    plan = plan_for(lambda b, x: call(b, "argmax", x, 0, False), TensorType("uint8", (FAR,), (1,)))
+    plan = planned(lambda b, x: call(b, "argmax", x, 0, False), TensorType("uint8", (FAR,), (1,)))
     found = np.zeros((), np.int64)
-    device("cpu", tmp_path).prepare(plan)([found.ctypes.data], [given.ctypes.data])
+    device_of("cpu", tmp_path).prepare(plan)([found.ctypes.data], [given.ctypes.data])
     assert int(found) == FAR - 3
 
 
 def test_grids_of_launches_that_do_not_fit_memory() -> None:
     """2^40 points are counted exactly, and more blocks than a GPU has are refused."""
     huge = TensorType("float32", (1 << 20, 1 << 20), (1 << 20, 1))
-    (launch,) = plan_for(lambda b, x: call(b, "neg", x), huge).launches
+    (launch,) = planned(lambda b, x: call(b, "neg", x), huge).launches
     schedule = schedule_of(launch)
     assert schedule.wide
     assert grid_of(launch, schedule, vector=True) == ((1 << 40) // 4 // 256 // schedule.repeat, 1)
     with pytest.raises(CodegenError, match="needs more blocks than a GPU has"):
         laid_out(None, launch, schedule)
-    step = plan_for(lambda b, x: call(b, "sum", x, [1], False, None), huge).launches[0]
+    step = planned(lambda b, x: call(b, "sum", x, [1], False, None), huge).launches[0]
     assert laid_out(None, step, schedule_of(step)).grid == (1 << 20, 1)

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.schema import REQUIRED, OpSchema
-from irscope.ir.types import TENSOR, TensorType
+from irscope.ir.types import TensorType
 from irscope.runtime.cpu.device import CpuDevice
-from tests.codegen.kernels import call, group
+from tests.codegen.kernels import call, planned, results
 from tests.ops.oracle import POINTWISE
 
 pytestmark = pytest.mark.torch
@@ -71,7 +70,7 @@ def test_kernels_of_single_ops_give_what_torch_gives(device: CpuDevice, dtype: s
 
         types = [TensorType(dtype, tuple(tensor.shape), tensor.stride()) for tensor in tensors]
         try:
-            plan = spec_of_group(group(body, [TENSOR] * len(tensors)), types)
+            plan = planned(body, *types)
             prepared = device.prepare(plan)
         except CodegenError:
             continue  # the op says that no kernel computes this, and fusion leaves it alone
@@ -90,9 +89,7 @@ def test_what_is_within_its_limits_stays_what_it_is(device: CpuDevice, name: str
     """Zero is a limit and not below or above a negative one, whose sign `1 / x` or `atan2` shows."""
     limits = {"relu": (), "relu6": (), "clamp_min": (0.0,), "clamp_max": (0.0,)}.get(name, (0.0, 1.0))
     x = torch.tensor([-0.0, torch.nan, -1.0, 2.0] * 9)
-    plan = spec_of_group(group(lambda builder, x: call(builder, name, x, *limits), [TENSOR]), [TensorType("float32", (36,), (1,))])
-    found = torch.empty(36)
-    device.prepare(plan)([found.data_ptr()], [x.data_ptr()])
+    found = torch.from_numpy(results(device, lambda builder, x: call(builder, name, x, *limits), x.numpy())[0])
     want = getattr(torch.ops.aten, name)(x, *limits)
     torch.testing.assert_close(found, want, rtol=0, atol=0, equal_nan=True)
     assert torch.equal(found.signbit()[::4], want.signbit()[::4])

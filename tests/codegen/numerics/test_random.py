@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
-from irscope.ir.types import TENSOR
 from irscope.ops.expr.expression import Expr, call, cast, const, input_element, where
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from irscope.runtime.device.protocol import Device
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
-from tests.codegen.kernels import LAYOUTS, expected, group, laid_out, plan_of, run, type_of
+from tests.codegen.kernels import LAYOUTS, expected, laid_out, plan_of, planned, run
 from tests.codegen.kernels import call as node
 
 Array = np.ndarray[Any, Any]
@@ -259,10 +257,8 @@ class Nodes:
 def check_reductions(device: Device, seed: int) -> bool:
     """Whether the group could be planned; if so its kernels give what NumPy gives."""
     draw = ReductionDraw(seed)
-    types = [type_of(x) for x in draw.inputs]
-    made = group(lambda b, *values: draw.write(Nodes(draw, b), list(values)), [TENSOR] * len(types))
     try:
-        plan = spec_of_group(made, types)
+        plan = planned(lambda b, *values: draw.write(Nodes(draw, b), list(values)), *draw.inputs)
     except CodegenError:
         return False
     want = draw.write(Numpy(draw), [x.astype(np.float64) for x in draw.inputs])

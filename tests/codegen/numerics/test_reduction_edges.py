@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
-from irscope.ir.types import TENSOR, TensorType
+from irscope.ir.types import TensorType
 from tests.codegen.edges import HALVES, edges, torch
-from tests.codegen.kernels import call, from_words, group, run
+from tests.codegen.kernels import call, from_words, planned, run
 from tests.codegen.numerics.test_edges import device_of, numbers, same_class, words
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:std\\(\\)|var\\(\\)")]
@@ -98,7 +97,7 @@ def check(text: str, dtype: str, folder: Path) -> None:
             for x, axis in ((dense, 1), (dense.t().contiguous(), 0)):
                 try:
                     theirs = eager(x, axis)
-                    plan = spec_of_group(group(partial(body, axis=axis), [TENSOR]), [told(x, dtype)])
+                    plan = planned(partial(body, axis=axis), TensorType(dtype, tuple(x.shape), tuple(x.stride())))
                 except (RuntimeError, CodegenError):
                     continue  # torch has no such reduction of this type, or no kernel is wanted for it
                 (found,) = run(device.prepare(plan), plan, [words(x)])
@@ -114,10 +113,6 @@ def check(text: str, dtype: str, folder: Path) -> None:
                 ]
     assert not wrong, "\n".join(wrong)
     assert len(compared) >= (5 if dtype == "bool" else 7)
-
-
-def told(x: Any, dtype: str) -> TensorType:
-    return TensorType(dtype, tuple(x.shape), tuple(x.stride()))
 
 
 def differ(name: str, found: Array, wanted: Array, dtype: str) -> Array:

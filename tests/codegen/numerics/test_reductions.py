@@ -12,13 +12,12 @@ import pytest
 
 import irscope as irs
 from irscope.codegen.kernel.spec import LaunchPlan
-from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.device.numpy_device import NumpyDevice
 from irscope.runtime.device.protocol import Device
-from tests.codegen.kernels import call, from_words, group, run, type_of
+from tests.codegen.kernels import call, dense, from_words, planned, run, type_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:var\\(\\)")]
 torch = pytest.importorskip("torch")
@@ -33,9 +32,7 @@ def device(request: pytest.FixtureRequest, device: Device) -> Device:
 
 def check(device: Device, body: Callable[..., Any], eager: Callable[..., Any], *inputs: Any, rtol: float = 2e-6) -> LaunchPlan:
     """The group gives what torch gives in float64, with torch's element types and shapes."""
-    types = [type_of(value) for value in inputs]
-    made = group(body, [TENSOR if isinstance(type, TensorType) else type for type in types])
-    plan = spec_of_group(made, types)
+    plan = planned(body, *inputs)
     found = run(device.prepare(plan), plan, inputs)
     tensors = [torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray) else value for value in inputs]
     wide = [value.double() if isinstance(value, torch.Tensor) and value.dtype == torch.float32 else value for value in tensors]
@@ -131,8 +128,7 @@ def test_every_element_type_reduces_as_in_torch(device: Device, dtype: str, layo
     for name, (body, eager) in ops.items():
         if dtype == "bool" and name.startswith("arg"):
             continue
-        made = group(body, [TENSOR])
-        plan = spec_of_group(made, [type_of(array, dtype)])
+        plan = planned(body, type_of(array, dtype))
         (found,) = run(device.prepare(plan), plan, [array])
         want = eager(tensor)
         assert f"torch.{plan.outputs[0].dtype}" == str(want.dtype), name
@@ -247,9 +243,8 @@ def test_nothing_to_gather(device: Device) -> None:
             body, eager = OPS[name]
             check(device, partial(body, d=[dim], k=False), partial(eager, d=[dim], k=False), np.zeros(shape, np.float32))
     for name, why in [("sum", "a reduction over an empty axis"), ("amax", "cannot take the maximum over an empty axis")]:
-        made = group(partial(OPS[name][0], d=[1], k=False), [TENSOR])
         with pytest.raises(CodegenError, match=why):
-            spec_of_group(made, [TensorType("float32", (3, 0), (1, 1))])
+            planned(partial(OPS[name][0], d=[1], k=False), TensorType("float32", (3, 0), (1, 1)))
 
 
 @pytest.mark.parametrize("columns", [16, 33, 132, 1100])
@@ -268,9 +263,8 @@ def test_a_softmax_over_columns_beside_what_is_made_of_it(device: Device, column
 
 
 def test_no_kernel_for_results_without_elements() -> None:
-    made = group(lambda b, x: [call(b, "softmax", x, 2, None), call(b, "relu", x)], [TENSOR])
     for shape, strides in [((17, 0, 2), (1, 17, 17)), ((2, 0, 8), (0, 8, 1)), ((0, 1, 5), (5, 5, 1))]:
-        plan = spec_of_group(made, [TensorType("float32", shape, strides)])
+        plan = planned(lambda b, x: [call(b, "softmax", x, 2, None), call(b, "relu", x)], TensorType("float32", shape, strides))
         assert (plan.launches, [output.shape for output in plan.outputs]) == ((), [shape, shape])
 
 
@@ -316,36 +310,18 @@ def test_a_long_row_is_read_in_several_places(device: Device, length: int) -> No
     check(device, lambda b, x: call(b, "argmax", x, 0, False), lambda x: x.argmax(0), x)
 
 
-def test_what_is_refused() -> None:
-    def twice(b: GraphBuilder, x: Any) -> Any:
-        return call(b, "sum", call(b, "sum", x, [1], False, None), [0], False, None)
-
-    with pytest.raises(CodegenError, match="reduction"):
-        spec_of_group(group(twice, [TENSOR]), [TensorType("float32", (8, 8), (8, 1))])
-
-    def repeated(b: GraphBuilder, x: Any) -> Any:
-        return call(b, "expand", call(b, "sum", x, [1], True, None), [8, 5], False)
-
-    with pytest.raises(CodegenError, match="repeats the results"):
-        spec_of_group(group(repeated, [TENSOR]), [TensorType("float32", (8, 8), (8, 1))])
-
-
 def test_one_kernel_for_every_size(device: Device) -> None:
     """Extents are arguments: only what a short row would waste is distinguished."""
     body, eager = NORMALISATIONS["softmax"]
     plans = [check(device, partial(body, d=1), partial(eager, d=1), normal(rows, 1000 + rows)) for rows in (1, 2, 70)]
     assert len({spec for plan in plans[1:] for spec in plan.specs}) == 1
-    assert spec_of_group(
-        group(partial(body, d=1), [TENSOR]), [TensorType("float32", (9, 5), (5, 1))]
-    ).specs != plans[1].specs  # fmt: skip
+    assert planned(partial(body, d=1), dense(9, 5)).specs != plans[1].specs
 
 
 def test_a_row_longer_than_memory_is_only_numbers() -> None:
     """Offsets and strides beyond 2^31 elements are planned as they are; nothing is allocated for it."""
-    plan = spec_of_group(
-        group(lambda b, x: call(b, "sum", call(b, "select", x, 0, 2), [0], False, None), [TENSOR]),
-        [TensorType("float32", (3, 50_000, 100_000), (5_000_000_000, 100_000, 1))],
-    )
-    (launch,) = plan.launches
+    (launch,) = planned(
+        lambda b, x: call(b, "sum", call(b, "select", x, 0, 2), [0], False, None), dense(3, 50_000, 100_000)
+    ).launches  # fmt: skip
     assert launch.sizes == (50_000, 100_000)
     assert launch.offsets == (0, 10_000_000_000)

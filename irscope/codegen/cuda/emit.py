@@ -42,7 +42,7 @@ class PointsText(EntryText):
                     self.add(f"v{i}[u] = {self.loaded(slot, self._place(slot), f'x{i}')};")
             with self._each_vector():
                 self._steps(inner)
-                self._values(moving, "[u]")
+                self._name_operands(moving, "v{}[u]")
                 self._elements()
             if width > 1 and spec.rank == 1:
                 self._remainder(moving)
@@ -63,14 +63,14 @@ class PointsText(EntryText):
             return self.offset(slot, range(rank))
         return f"{outer} + i{rank - 1} * {self.width}"
 
-    def _values(self, moving: list[int], at: str) -> None:
-        """Name the operands' values in registers."""
+    def _name_operands(self, moving: list[int], word: str) -> None:
+        """Name the operands' values in registers; `word` is that of a loaded operand, with a place for its number."""
         for index, code in enumerate(self.spec.instructions):
             if code.op != "input":
                 continue
             slot = self.first_input + code.operand
             if code.operand in moving:
-                self.names[index] = self.in_register(slot, f"v{code.value}{at}")
+                self.names[index] = self.in_register(slot, word.format(code.value))
             elif self.tensors[slot].pattern:
                 self.names[index] = f"(x{code.value} + {self._index(slot)})"
             else:
@@ -114,11 +114,7 @@ class PointsText(EntryText):
             for i in moving:
                 slot = self.first_input + i
                 self.add(f"const {self.memory_type(slot)} b{i} = {self.loaded(slot, self._place(slot), f'x{i}')};")
-            for index, code in enumerate(self.spec.instructions):
-                if code.op == "input" and code.value in moving:
-                    self.names[index] = self.in_register(self.first_input + code.value, f"b{code.value}")
-                elif code.op == "input" and self.spec.inputs[code.operand].pattern:
-                    self.names[index] = f"(x{code.value} + {self._index(self.first_input + code.operand)})"
+            self._name_operands(moving, "b{}")
             self._elements()
         self.width = width
 

@@ -123,7 +123,7 @@ REGISTER: Final = {
 }  # fmt: skip
 MEMORY: Final = {**REGISTER, "float16": "unsigned short", "bfloat16": "unsigned short", "bool": "unsigned char"}
 
-_UNSIGNED: Final = {
+UNSIGNED: Final = {
     "int64": "unsigned long long", "int32": "unsigned", "int16": "unsigned", "int8": "unsigned", "uint8": "unsigned",
     "bool": "unsigned",
 }  # fmt: skip
@@ -157,6 +157,17 @@ _PAIRS: Final = """template <int N> static __device__ __forceinline__ Pack<unsig
   return p;
 }"""
 """Rounds two floats by one instruction from compute capability 8.0 on."""
+
+_EXTREME: Final = """template <class T> static __device__ __forceinline__ T NAME(T a, T b) {
+  return a != a ? a : a BEATS b ? a : b;
+}
+static __device__ __forceinline__ float NAME(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float c; asm("WORD.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
+#else
+  return a != a ? a : a BEATS b ? a : b;
+#endif
+}"""
 
 HELPERS: Final = {
     "quotient": """static __device__ __forceinline__ i64 quotient(i64 a, i64 b) {
@@ -220,26 +231,8 @@ HELPERS: Final = {
 }""",
     "packed_half": _PAIRS.replace("NAME", "half").replace("TYPE", "f16x2"),
     "packed_bfloat": _PAIRS.replace("NAME", "bfloat").replace("TYPE", "bf16x2"),
-    "least": """template <class T> static __device__ __forceinline__ T least(T a, T b) {
-  return a != a ? a : a < b ? a : b;
-}
-static __device__ __forceinline__ float least(float a, float b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float c; asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
-#else
-  return a != a ? a : a < b ? a : b;
-#endif
-}""",
-    "greatest": """template <class T> static __device__ __forceinline__ T greatest(T a, T b) {
-  return a != a ? a : a > b ? a : b;
-}
-static __device__ __forceinline__ float greatest(float a, float b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float c; asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
-#else
-  return a != a ? a : a > b ? a : b;
-#endif
-}""",
+    "least": _EXTREME.replace("NAME", "least").replace("BEATS", "<").replace("WORD", "min"),
+    "greatest": _EXTREME.replace("NAME", "greatest").replace("BEATS", ">").replace("WORD", "max"),
     "sign": """template <class T> static __device__ __forceinline__ T sign(T a) { return (T)((a > 0) - (a < 0)); }""",
     "sigmoid": """static __device__ __forceinline__ float sigmoid(float x) {
 #ifdef __CUDA_ARCH__
@@ -337,7 +330,7 @@ def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> st
     if op in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor"):
         return f"{args[0]} {_INFIX[op]} {args[1]}"
     if op in ("add", "sub", "mul"):
-        wide = _UNSIGNED[dtype]
+        wide = UNSIGNED[dtype]
         return f"({kind})(({wide}){args[0]} {_INFIX[op]} ({wide}){args[1]})"
     if op in ("minimum", "maximum", "sign"):
         helpers.add(_OWN[op])
@@ -350,9 +343,9 @@ def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> st
         return _shift_text(op, args[0], args[1], dtype)
     match op:
         case "neg":
-            return f"({kind})(({_UNSIGNED[dtype]})0 - ({_UNSIGNED[dtype]}){args[0]})"
+            return f"({kind})(({UNSIGNED[dtype]})0 - ({UNSIGNED[dtype]}){args[0]})"
         case "abs":
-            return f"{args[0]} < 0 ? ({kind})(({_UNSIGNED[dtype]})0 - ({_UNSIGNED[dtype]}){args[0]}) : {args[0]}"
+            return f"{args[0]} < 0 ? ({kind})(({UNSIGNED[dtype]})0 - ({UNSIGNED[dtype]}){args[0]}) : {args[0]}"
         case "not":
             return f"!{args[0]}" if dtype == "bool" else f"({kind})~{args[0]}"
     return None
@@ -360,7 +353,7 @@ def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> st
 
 def _shift_text(op: str, a: str, b: str, dtype: str) -> str:
     """Return a shift; C++'s own has no value for a distance of the width or more, and a negative one counts as such."""
-    kind, wide, bits = REGISTER[dtype], _UNSIGNED[dtype], 8 * ITEM_SIZE[dtype]
+    kind, wide, bits = REGISTER[dtype], UNSIGNED[dtype], 8 * ITEM_SIZE[dtype]
     fits = f"({wide}){b} < {bits}u"
     if op == "shr" and dtype != "uint8":
         return f"({kind})({a} >> ({fits} ? (int){b} : {bits - 1}))"

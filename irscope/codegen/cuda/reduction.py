@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, literal, load_text
+from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, UNSIGNED, literal, load_text
 from irscope.codegen.cuda.kernel_base import EntryText
 from irscope.codegen.cuda.schedule import Schedule, new_in_pass
 from irscope.codegen.kernel import (
@@ -38,8 +38,9 @@ from irscope.ops.expr import POSITIONS
 # the smaller index, and NaN wins over all numbers. So all threads of a team end with the same bits.
 
 
-_UNSIGNED: Final = {"int64": "unsigned long long"}
-
+_PLACE: Final = """template <class T> static __device__ __forceinline__ void NAME(T& a, i64& i, T b, i64 j) {
+  if (b BEATS a || (b != b && a == a) || ((b == a || (b != b && a != a)) && j < i)) { a = b; i = j; }
+}"""
 _POWERS: Final = """template <class T> static __device__ __forceinline__ void NAME(T& m, T& s, T b MORE) {
   const T d = m - b, e = power(d < 0 ? d : -d);
   s = b > m ? times_plus(s, e, (T)SUM) : times_plus((T)SUM, e, s);
@@ -54,12 +55,8 @@ static __device__ __forceinline__ i64 other(i64 v, int d) { return __shfl_xor_sy
 template <class T> static __device__ __forceinline__ T other(T v, int d) {
   return (T)__shfl_xor_sync(0xffffffffu, (int)v, d);
 }""",
-    "take_largest": """template <class T> static __device__ __forceinline__ void take_largest(T& a, i64& i, T b, i64 j) {
-  if (b > a || (b != b && a == a) || ((b == a || (b != b && a != a)) && j < i)) { a = b; i = j; }
-}""",
-    "take_smallest": """template <class T> static __device__ __forceinline__ void take_smallest(T& a, i64& i, T b, i64 j) {
-  if (b < a || (b != b && a == a) || ((b == a || (b != b && a != a)) && j < i)) { a = b; i = j; }
-}""",
+    "take_largest": _PLACE.replace("NAME", "take_largest").replace("BEATS", ">"),
+    "take_smallest": _PLACE.replace("NAME", "take_smallest").replace("BEATS", "<"),
     "power": """static __device__ __forceinline__ float power(float x) { return expf(x); }
 static __device__ __forceinline__ double power(double x) { return exp(x); }
 static __device__ __forceinline__ float times_plus(float a, float b, float c) { return fmaf(a, b, c); }
@@ -112,7 +109,7 @@ def joined(spec: KernelSpec, index: int, held: Sequence[str], more: Sequence[str
     sign = {"reduce_sum": "+", "reduce_prod": "*", "reduce_any": "|", "reduce_all": "&"}[op]
     if is_float(dtype) or op in ("reduce_any", "reduce_all"):
         return f"{held[0]} = {held[0]} {sign} {more[0]};"
-    wide = _UNSIGNED.get(dtype, "unsigned")
+    wide = UNSIGNED[dtype]
     return f"{held[0]} = ({kind})(({wide}){held[0]} {sign} ({wide}){more[0]});"
 
 

@@ -69,18 +69,8 @@ def collapse_loops(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tu
     if all(size == 1 for size in shape):
         return (1,), tuple((1,) for _ in strides)
     dims = sorted((dim for dim, size in enumerate(shape) if size != 1), key=lambda dim: (-strides[0][dim], dim))
-    sizes = [shape[dims[0]]]
-    steps = [[tensor[dims[0]]] for tensor in strides]
-    for dim in dims[1:]:
-        if all(mine[-1] == tensor[dim] * shape[dim] for mine, tensor in zip(steps, strides, strict=True)):
-            sizes[-1] *= shape[dim]
-            for mine, tensor in zip(steps, strides, strict=True):
-                mine[-1] = tensor[dim]
-            continue
-        sizes.append(shape[dim])
-        for mine, tensor in zip(steps, strides, strict=True):
-            mine.append(tensor[dim])
-    return tuple(sizes), tuple(map(tuple, steps))
+    loops = _merged(dims, shape, strides)
+    return tuple(size for size, _ in loops), tuple(zip(*(steps for _, steps in loops), strict=True))
 
 
 def arrange_loops(

@@ -27,6 +27,7 @@ from irscope.codegen.llvm.kernel_base import (
     load_some,
     load_vector,
     outer_loops,
+    short_rows,
     splat,
     store_results,
     store_some,
@@ -74,26 +75,18 @@ class PointwiseKernel:
         length, rank = self.k.sizes[-1], self.spec.rank
         with self.body.only_if(self.body.value(f"icmp sgt i64 {length}, 0")), outer_loops(self.k, self.nest.stages[: rank - 1]):
             self.k.some = (length, self.k.lanes_below(length))
-            size, pointers, values = self.k.sizes[rank - 2], self.k.pointers, self.k.values
-            safe = self.k.rows_before_the_last(size) if self._is_light() else "0"
-            parts = [("0", safe, self.k.followed(rank - 2))] if safe != "0" else []
-            for start, stop, whole in (*parts, (safe, size, frozenset[int]())):
-                with self.body.loop(stop, start=start) as row:
-                    self.k.whole, self.k.pointers, self.k.values = whole, dict(pointers), dict(values)
-                    self.k.advance(rank - 2, row.index)
-                    self._short_row()
-            self.k.whole, self.k.pointers, self.k.values = frozenset(), pointers, values
+            is_light = weight(self.spec.instructions) <= _LIGHT
+            for _ in short_rows(self.k, rank - 2, self.k.rows_before_the_last(self.k.sizes[rank - 2]) if is_light else "0"):
+                self._before_the_row()
+                self.k.places = {slot: self.k.pointers[slot] for slot in self.k.moving}
+                self._body()
 
-    def _is_light(self) -> bool:
-        return weight(self.spec.instructions) <= _LIGHT
-
-    def _short_row(self) -> None:
+    def _before_the_row(self) -> None:
+        """Emit what is computed once a row."""
         for index in self.nest.stages[-2]:
             instruction(self.k, index, self.k.scalar)
         for index in self.nest.carried:
             splat(self.k, index)
-        self.k.places = {slot: self.k.pointers[slot] for slot in self.k.moving}
-        self._body()
 
     def _row_in_two_parts(self) -> None:
         """Emit a row in which no point is computed twice: the points that fill whole vectors, then the rest."""
@@ -210,13 +203,12 @@ def least_rows(spec: KernelSpec, target: Target) -> int:
     return target.vector_bytes // max(widest, 4)
 
 
-class TurnedKernel:
+class TurnedKernel(PointwiseKernel):
     """A pointwise kernel with outer loops, then tiles of the last two loops, then the rows of a tile."""
 
     def __init__(self, k: KernelBuilder) -> None:
-        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
+        super().__init__(k)
         k.reader = self._read
-        self.nest = loop_nest(k.spec)
         self.turned = [slot for slot in k.moving if k.patterns[slot][-2] == UNIT]
         self.rows = least_rows(k.spec, k.target)
         """How many rows are read at once."""
@@ -249,14 +241,9 @@ class TurnedKernel:
         with self.body.loop(height) as line:
             self.row, self.k.pointers, self.k.values = line.index, dict(pointers), dict(values)
             self.k.advance(self.spec.rank - 2, self.body.value(f"add i64 {row}, {line.index}"))
-            for index in self.nest.stages[-2]:
-                instruction(self.k, index, self.k.scalar)
-            for index in self.nest.carried:
-                splat(self.k, index)
+            self._before_the_row()
             self.k.places = {slot: self.k.at(slot, self.k.pointers[slot], column, self.k.lane_steps.get(slot)) for slot in self.k.moving}
-            for index in self.nest.stages[-1]:
-                instruction(self.k, index, self.vector)
-            store_results(self.k)
+            self._body()
         self.k.pointers, self.k.values = pointers, values
 
     def _read(self, slot: int, step: str | None) -> str:

@@ -353,6 +353,19 @@ def outer_loops(k: KernelBuilder, stages: Sequence[Sequence[int]]) -> Iterator[N
         yield
 
 
+def short_rows(k: KernelBuilder, loop: int, safe: str) -> Iterator[None]:
+    """Emit the loop over rows of one vector, and yield inside it: the first `safe` rows are read as whole vectors, those after them
+    under the mask."""
+    pointers, values = k.pointers, k.values
+    parts = [("0", safe, k.followed(loop))] if safe != "0" else []
+    for start, stop, whole in (*parts, (safe, k.sizes[loop], frozenset[int]())):
+        with k.body.loop(stop, start=start) as row:
+            k.whole, k.pointers, k.values = whole, dict(pointers), dict(values)
+            k.advance(loop, row.index)
+            yield
+    k.whole, k.pointers, k.values = frozenset(), pointers, values
+
+
 def instruction(k: KernelBuilder, index: int, lanes: VectorBuilder) -> None:
     """Emit one instruction."""
     code = k.spec.instructions[index]

@@ -31,6 +31,7 @@ from irscope.codegen.llvm.kernel_base import (
     load_vector,
     operand,
     outer_loops,
+    short_rows,
     splat,
     store,
     stored,
@@ -98,16 +99,10 @@ class RowKernel:
     def _short_rows(self, stage: list[int]) -> None:
         """Emit the loop over rows of one vector: those that can be read as whole vectors, then the last ones under the mask."""
         loop = self.spec.reduced[0] - 1
-        size, pointers, values = self.k.sizes[loop], self.k.pointers, self.k.values
-        safe = self.k.rows_before_the_last(size)
-        for start, stop, whole in (("0", safe, self.k.followed(loop)), (safe, size, frozenset[int]())):
-            with self.body.loop(stop, start=start) as row:
-                self.k.whole, self.k.pointers, self.k.values = whole, dict(pointers), dict(values)
-                self.k.advance(loop, row.index)
-                for code in stage:
-                    instruction(self.k, code, self.k.scalar)
-                self._one_row()
-        self.k.whole, self.k.pointers, self.k.values = frozenset(), pointers, values
+        for _ in short_rows(self.k, loop, self.k.rows_before_the_last(self.k.sizes[loop])):
+            for code in stage:
+                instruction(self.k, code, self.k.scalar)
+            self._one_row()
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 

@@ -24,8 +24,3 @@ def test_a_session_of_the_readme_runs(block: str, capsys: pytest.CaptureFixture[
         pytest.importorskip("pyarrow")
     exec(compile(block, "README.md", "exec"), {})
     assert capsys.readouterr().out
-
-
-def test_what_the_readme_links_to_is_there() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
-        assert (Path(__file__).parents[1] / target).exists(), target

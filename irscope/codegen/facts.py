@@ -29,7 +29,6 @@ from irscope.codegen.kernel import (
     KernelSpec,
     Launch,
     SourceText,
-    bytes_per_point,
     operations_per_point,
     traffic_of,
 )
@@ -242,6 +241,8 @@ class KernelFacts:
     """Operations of the program per point: each op on an element counts as one, an exponential too."""
     instructions: float = 0.0
     """Machine instructions per point of a GPU's kernel; 0 where they are not counted."""
+    issue_share: float = 0.0
+    """On a GPU: the share of the slots for instructions that is needed if memory moves as fast as in a copy."""
     lanes: int = 0
     """Elements of a GPU thread's widest access to a tensor; 0 where it is not known."""
     vector_bits: int = 0
@@ -350,25 +351,6 @@ _CLOSE: Final = 0.7
 """The share of issue slots above which they may set the pace instead of memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """A static estimate of what limits a kernel."""
-
-    bytes_per_point: float
-    operations_per_point: int
-    """Arithmetic operations of the program; each operation on an element counts as one."""
-    instructions_per_point: float
-    """Machine instructions; 0 where the kernel was not compiled."""
-    issue_share: float
-    """The share of the issue slots that is needed if memory moves as fast as in a copy."""
-    special_share: float
-    """The same for the slots of the special function unit, for exponentials and roots."""
-    bound: str
-    """`memory`, `issue`, `latency`; empty where it is not known."""
-    because: str
-    """The reason, in one sentence."""
-
-
 def code_sizes(cubin: bytes) -> dict[str, tuple[int, int]]:
     """Return for each entry in a cubin the number of its instructions and how many of them use the special function unit.
 
@@ -408,14 +390,33 @@ def _subroutines(cubin: bytes, headers: list[tuple[int, ...]]) -> list[tuple[int
     return found
 
 
-def pace_of(spec: KernelSpec, schedule: Schedule, size: tuple[int, int] | None, launch: Launch | None = None) -> Pace:
-    """Return what limits a kernel, from the `code_sizes` of its widest entry; with a launch, also whether that is too small."""
-    moved, operations = bytes_per_point(spec, held=schedule.held), operations_per_point(spec)
-    if size is None:
-        because = f"moves {moved:g} B for {operations} operations a point; without NVRTC the instructions are not known"
-        return Pace(moved, operations, 0.0, 0.0, 0.0, "", because)
+def cuda_facts(
+    spec: KernelSpec, schedule: Schedule, target: str, size: tuple[int, int] | None, launch: Launch | None = None,
+    taken: tuple[int, int, int] | None = None,
+) -> KernelFacts:  # fmt: skip
+    """Return the facts of a kernel for a GPU, from the `code_sizes` of its widest entry; with a launch, also whether that is too small.
+
+    `taken` is (registers, spilled bytes, local memory) of a thread of that entry. Both are None where NVRTC is missing.
+    """
+    moved, operations = traffic_of(spec, held=schedule.held), operations_per_point(spec)
+    registers, spilled, local = taken or (0, 0, 0)
+    widest = max((ITEM_SIZE[tensor.dtype] for tensor in spec.tensors if tensor.pattern), default=0)
     points = schedule.width * schedule.repeat
-    instructions, specials = size[0] / points, size[1] / points
+    instructions, specials = (count / points for count in size or (0, 0))
+    bound, because, share = _pace(spec, schedule, launch, sum(moved), instructions, specials)
+    if size is None:
+        because = f"moves {sum(moved):g} B for {operations} operations a point; without NVRTC the instructions are not known"
+    return KernelFacts(
+        spec.name, "cuda", target, moved.read, moved.written, operations, instructions=instructions, issue_share=share,
+        lanes=schedule.width, vector_bits=8 * widest * schedule.width, spills=spilled, local_bytes=local,
+        registers=(("of a thread", registers),) if taken is not None else (), bound=bound if size else "", because=because,
+    )  # fmt: skip
+
+
+def _pace(
+    spec: KernelSpec, schedule: Schedule, launch: Launch | None, moved: float, instructions: float, specials: float
+) -> tuple[str, str, float]:
+    """Return what limits a kernel, the reason in one sentence, and the share of the issue slots that it needs at a copy's speed."""
     rate = _BANDWIDTH / max(moved, 1e-9)
     issue = instructions * rate / (MULTIPROCESSORS * _ISSUES * _HERTZ)
     special = specials * rate / (MULTIPROCESSORS * _SPECIALS * _HERTZ)
@@ -425,32 +426,16 @@ def pace_of(spec: KernelSpec, schedule: Schedule, size: tuple[int, int] | None, 
     if launch is not None:
         blocks = grid_of(launch, schedule, vector=schedule.width > 1)[0]
         if blocks < MULTIPROCESSORS:
-            because = f"{text}, but has only {blocks} blocks for {MULTIPROCESSORS} multiprocessors: latency sets the pace"
-            return Pace(moved, operations, instructions, issue, special, "latency", because)
+            why = f"{text}, but has only {blocks} blocks for {MULTIPROCESSORS} multiprocessors: latency sets the pace"
+            return "latency", why, issue
     slots = "issue slots" if issue >= special else "slots of the special function unit"
     if share > _CLOSE and loops:
-        verdict = "memory or issue slots set the pace: what stands outside the loop is counted too"
-        return Pace(moved, operations, instructions, issue, special, "", f"{text}: {verdict}")
+        return "", f"{text}: memory or issue slots set the pace: what stands outside the loop is counted too", issue
     if share > 1:
         bound, verdict = "issue", f"{slots} set the pace: a copy would be {share:.1f} times as fast"
-    elif share > _CLOSE:
-        bound, verdict = "memory", f"memory sets the pace, narrowly: {share:.0%} of the {slots} are needed to keep up"
     else:
-        bound, verdict = "memory", f"memory sets the pace: {share:.0%} of the {slots} are needed to keep up"
-    if spec.reduced and not schedule.held and held_values(spec)[1] > 1:
+        narrowly = ", narrowly" if share > _CLOSE else ""
+        bound, verdict = "memory", f"memory sets the pace{narrowly}: {share:.0%} of the {slots} are needed to keep up"
+    if loops and held_values(spec)[1] > 1:
         verdict += ", and its rows are read again in each pass"
-    return Pace(moved, operations, instructions, issue, special, bound, f"{text}: {verdict}")
-
-
-def cuda_facts(spec: KernelSpec, schedule: Schedule, target: str, pace: Pace, taken: tuple[int, int, int] | None) -> KernelFacts:
-    """Return the facts of a kernel for a GPU; `taken` is (registers, spilled bytes, local memory) of a thread of its widest
-    entry, None where NVRTC is missing."""
-    moved = traffic_of(spec, held=schedule.held)
-    registers, spilled, local = taken or (0, 0, 0)
-    widest = max((ITEM_SIZE[tensor.dtype] for tensor in spec.tensors if tensor.pattern), default=0)
-    return KernelFacts(
-        spec.name, "cuda", target, moved.read, moved.written, pace.operations_per_point,
-        instructions=pace.instructions_per_point, lanes=schedule.width, vector_bits=8 * widest * schedule.width,
-        registers=(("of a thread", registers),) if taken is not None else (), spills=spilled, local_bytes=local,
-        bound=pace.bound, because=pace.because,
-    )  # fmt: skip
+    return bound, f"{text}: {verdict}", issue

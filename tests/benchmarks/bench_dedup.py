@@ -22,8 +22,6 @@ kernel for each group and with a kernel for each class, nothing cached: processo
 
 from __future__ import annotations
 
-import gc
-import math
 import os
 import re
 import resource
@@ -32,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ import irscope as irs
 from irscope.errors import ParseError
 from irscope.runtime.program.executable import compile_graph
 from irscope.transforms.dedup import RELATIONS
-from tests.benchmarks.harness import command, head, row
+from tests.benchmarks.harness import command, head, milliseconds, row
 
 FAMILIES = ("none", "shape", "op", "late", "const")
 OPS = ("addf", "subf", "mulf", "divf")
@@ -125,18 +124,6 @@ def loaded(path: Path, tool: str | None) -> Any:
         return irs.load(str(generic), name="bench")
 
 
-def seconds(work: Any, rounds: int) -> tuple[float, Any]:
-    """The quickest of some rounds, in processor time, and what came of it."""
-    best, made = math.inf, None
-    for _ in range(rounds):
-        made = None
-        gc.collect()
-        start = time.process_time()
-        made = work()
-        best = min(best, time.process_time() - start)
-    return best, made
-
-
 def measure(sizes: list[int], families: list[str], tool: str | None, limit: float) -> None:
     """The table, smallest sizes first."""
     loaded_once = irs.dedup(irs.Module({"f": irs.parse("graph(%x : Tensor):\n  return (%x)")}))
@@ -149,7 +136,7 @@ def measure(sizes: list[int], families: list[str], tool: str | None, limit: floa
             start = time.process_time()
             module = loaded(path, tool)
             read = time.process_time() - start
-            ours, classes = seconds(lambda module=module: irs.dedup(module), 3)
+            ours, classes = min(milliseconds(irs.dedup, lambda module=module: module, 3)) / 1000, irs.dedup(module)
             theirs, parser, left = iree_seconds(tool, path, limit) if tool else (None, None, None)
             cells = [f"> {limit:.0f}" if tool and each is None else each for each in (parser, theirs)]
             row(family, size, len(classes), read, ours, ours / size * 1e6, *cells, left, theirs and theirs / ours)
@@ -163,14 +150,14 @@ def fingerprints(count: int) -> None:
     marks = [random[16 * place : 16 * place + 16] for place in range(count)]
     marks[::10] = marks[5::10]
 
-    def grouped() -> int:
+    def grouped(marks: list[bytes]) -> dict[bytes, list[int]]:
         buckets: dict[bytes, list[int]] = {}
         for place, mark in enumerate(marks):
             buckets.setdefault(mark, []).append(place)
-        return len(buckets)
+        return buckets
 
-    taken, left = seconds(grouped, 3)
-    print(f"{count} fingerprints in {left} groups: {taken:.2f} s")
+    taken = min(milliseconds(grouped, lambda: marks, 3)) / 1000
+    print(f"{count} fingerprints in {len(set(marks))} groups: {taken:.2f} s")
 
 
 def lstm(steps: int) -> None:
@@ -184,14 +171,9 @@ def lstm(steps: int) -> None:
     irs.compile(irs.load(lambda x: x.sin() + 1, torch.rand(8)))  # what is loaded once
     taken = {}
     for shared in (False, True):
-        run, best = None, math.inf
-        for _ in range(3):
-            fusion = irs.fuse(graph)  # kernels are planned once for each
-            start = time.process_time()
-            run = compile_graph(fusion, share_kernels=shared, disk_cache=False)
-            best = min(best, time.process_time() - start)
-        taken[shared] = best
-        print(f"share_kernels={shared}: {len(run.kernels) if run else 0} kernels, {best:.3f} s")
+        made = partial(compile_graph, share_kernels=shared, disk_cache=False)
+        taken[shared] = min(milliseconds(made, lambda: irs.fuse(graph), 3)) / 1000  # kernels are planned once for each
+        print(f"share_kernels={shared}: {len(made(irs.fuse(graph)).kernels)} kernels, {taken[shared]:.3f} s")
     print(f"{taken[False] / taken[True]:.1f} times as fast with reuse")
 
 

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
-import numpy as np
-
 from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, UNSIGNED, literal, load_text
 from irscope.codegen.cuda.kernel_base import EntryText
 from irscope.codegen.cuda.schedule import Schedule, new_in_pass
@@ -25,8 +23,8 @@ from irscope.codegen.kernel import (
     KernelSpec,
     Pass,
     accumulated_dtype,
+    accumulators,
     is_float,
-    neutral_value,
     reduction_nest,
 )
 from irscope.ops.expr import POSITIONS
@@ -69,17 +67,12 @@ static __device__ __forceinline__ double times_plus(double a, double b, double c
 
 def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
     """Return the C++ types of a reduction's accumulators."""
-    own, op = REGISTER[accumulated_dtype(spec, index)], spec.instructions[index].op
-    return (own, "i64") if op in POSITIONS else (own, own) if op == EXPONENTIALS else (own,)
+    return tuple(REGISTER[dtype] for dtype, _ in accumulators(spec, index))
 
 
 def first_values(spec: KernelSpec, index: int) -> tuple[str, ...]:
     """Return the initial values of a reduction's accumulators."""
-    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
-    if op == EXPONENTIALS:  # the least finite number, which minus infinity is infinitely far below
-        return literal(float(np.finfo(dtype).min), dtype), literal(0.0, dtype)
-    first = literal(neutral_value(op, dtype), dtype)
-    return (first, "9223372036854775807ll") if op in POSITIONS else (first,)
+    return tuple(literal(value, dtype) for dtype, value in accumulators(spec, index))
 
 
 def gathered(spec: KernelSpec, index: int, held: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from typing import Final, Literal
 
 from irscope.codegen.kernel import (
     BROADCAST,
-    EXPONENTIALS,
     GATHERING,
     ITEM_SIZE,
     STRIDED,
@@ -29,9 +28,9 @@ from irscope.codegen.kernel import (
     Pass,
     ReductionNest,
     Result,
+    accumulators,
     reduction_nest,
 )
-from irscope.ops.expr import POSITIONS
 
 BLOCK: Final = 256
 """Threads of a block of a pointwise kernel."""
@@ -263,12 +262,8 @@ def _columns(spec: KernelSpec, columns: int, points: int, width: int, partial: b
 
 def _shared_item(spec: KernelSpec) -> int:
     """Return the bytes of all accumulators of one point."""
-    total = 0
-    for code in spec.instructions:
-        if code.op in GATHERING:
-            item = max(4, ITEM_SIZE[spec.instructions[code.args[0]].dtype])
-            total += item + (8 if code.op in POSITIONS else item if code.op == EXPONENTIALS else 0)
-    return total
+    reductions = (index for index, code in enumerate(spec.instructions) if code.op in GATHERING)
+    return sum(max(4, ITEM_SIZE[dtype]) for index in reductions for dtype, _ in accumulators(spec, index))
 
 
 def _power(number: int) -> int:

@@ -8,9 +8,18 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, NamedTuple
 
-from irscope.codegen.kernel.spec import BROADCAST, Instruction, KernelSpec, constant_bits, needed_by, trimmed
+from irscope.codegen.kernel.spec import (
+    BROADCAST,
+    Instruction,
+    KernelSpec,
+    accumulated_dtype,
+    constant_bits,
+    needed_by,
+    neutral_value,
+    trimmed,
+)
 from irscope.ir import ITEM_SIZE
-from irscope.ops.expr import NO_OPERATION, REDUCTIONS
+from irscope.ops.expr import NO_OPERATION, POSITIONS, REDUCTIONS
 
 # The loops of a kernel, and the outermost depth at which each of its instructions can be computed.
 #
@@ -142,6 +151,20 @@ def _merged(axes: Sequence[int], extents: Sequence[int], strides: Sequence[Seque
 EXPONENTIALS: Final = "reduce_exp"
 GATHERING: Final = REDUCTIONS | {EXPONENTIALS}
 """The instructions that reduce their operand along the reduced loops."""
+_LARGEST: Final = {"float32": float.fromhex("0x1.fffffep+127"), "float64": float.fromhex("0x1.fffffffffffffp+1023")}
+
+
+def accumulators(spec: KernelSpec, index: int) -> tuple[tuple[str, float], ...]:
+    """Return the element type and the initial value of each accumulator of a reduction.
+
+    An argmax has two: what is compared, and its position. So has a sum of exponentials: the largest element, which starts with the least
+    finite number, infinitely far above minus infinity, and the sum relative to it.
+    """
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
+    if op == EXPONENTIALS:
+        return (dtype, -_LARGEST[dtype]), (dtype, 0.0)
+    own = dtype, neutral_value(op, dtype)
+    return (own, ("int64", 2**63 - 1)) if op in POSITIONS else (own,)
 
 
 def use_online_softmax(spec: KernelSpec) -> KernelSpec:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, accumulated_dtype, is_float, neutral_value
+from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, accumulated_dtype, accumulators, is_float
 from irscope.codegen.llvm.builder import VectorBuilder
 from irscope.codegen.llvm.math_functions import DOUBLE, SINGLE, Maths, angle_function, power
 from irscope.errors import CodegenError
@@ -264,22 +264,16 @@ def _single_to_half(lanes: VectorBuilder, a: str) -> str:
 
 
 # The accumulators of a reduction in LLVM text, and how they are combined: lane by lane, and at the end across the lanes.
-#
-# A reduction has one accumulator, argmax and argmin have two (what is compared, and its index). Every accumulator
-# starts with a neutral value.
 
 
 def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
     """Return the LLVM types of a reduction's accumulators, in one lane."""
-    own = REGISTER[accumulated_dtype(spec, index)]
-    return (own, "i64") if spec.instructions[index].op in POSITIONS else (own,)
+    return tuple(REGISTER[dtype] for dtype, _ in accumulators(spec, index))
 
 
 def first_values(spec: KernelSpec, index: int, lanes: VectorBuilder) -> tuple[str, ...]:
     """Return the initial values of a reduction's accumulators."""
-    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
-    first = lanes.constant(REGISTER[dtype], neutral_value(op, dtype))
-    return (first, lanes.constant("i64", 2**63 - 1)) if op in POSITIONS else (first,)
+    return tuple(lanes.constant(REGISTER[dtype], value) for dtype, value in accumulators(spec, index))
 
 
 def taken_in(

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from irscope._base.running import run_together
 from irscope.codegen.cuda import (
@@ -29,7 +29,7 @@ from irscope.codegen.cuda import (
     parts_of,
     schedule_of,
 )
-from irscope.codegen.facts import Pace, code_sizes, pace_of
+from irscope.codegen.facts import KernelFacts, code_sizes, cuda_facts
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, use_online_softmax
 from irscope.codegen.kernel.launches import split_reduction
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
@@ -38,9 +38,6 @@ from irscope.runtime.cuda.launch import CaptureArena, CudaPlan, CupyGpu, Gpu, St
 from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc, Resources
 from irscope.runtime.device import Availability, CacheCounts, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
-
-if TYPE_CHECKING:
-    from irscope.codegen.facts import KernelFacts
 
 # A kernel for an NVIDIA GPU, for inspection: its texts, and counts from its machine code.
 
@@ -82,11 +79,7 @@ class CudaKernel:
         """Registers, spills and shared memory of the widest entry, and what bounds its speed."""
         found = self.resources.get(self.widest)
         taken = f"{found}; " if found is not None else ""
-        return f"{taken}{self.pace().because}"
-
-    def pace(self, launch: Launch | None = None) -> Pace:
-        """Returns what limits the kernel, or one launch of it: memory, issue slots or latency; counted, not measured."""
-        return pace_of(self.spec, self.schedule, self.code_sizes.get(self.widest), launch)
+        return f"{taken}{self.facts.because}"
 
     @property
     def source(self) -> SourceText:
@@ -117,11 +110,14 @@ class CudaKernel:
     @property
     def facts(self) -> KernelFacts:
         """The facts by counting; without NVRTC only those in its text."""
-        from irscope.codegen.facts import cuda_facts
+        return self.pace()
 
+    def pace(self, launch: Launch | None = None) -> KernelFacts:
+        """Returns the facts with what limits the kernel, or one launch of it: memory, issue slots or latency; counted, not measured."""
         found = self.resources.get(self.widest)
         taken = (found.registers, found.spill_bytes, found.stack_bytes) if found is not None else None
-        return cuda_facts(self.spec, self.schedule, f"compute capability {self.architecture}", self.pace(), taken)
+        target = f"compute capability {self.architecture}"
+        return cuda_facts(self.spec, self.schedule, target, self.code_sizes.get(self.widest), launch, taken)
 
     @property
     def cubin(self) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 from irscope.codegen.cuda.emit import emit_cuda
 from irscope.codegen.cuda.schedule import schedule_of, stride_arguments, vector_lanes
-from irscope.codegen.facts import code_sizes, pace_of
+from irscope.codegen.facts import code_sizes, cuda_facts
 from irscope.codegen.kernel.spec import LaunchPlan
 from irscope.errors import ArgumentError
 from irscope.ops.expr.expression import call, cast, input_element
@@ -154,14 +154,14 @@ def test_a_kernel_says_what_it_moves_and_what_sets_its_pace() -> None:
     plan = plan_of([call("exp", input_element(0, "float32")) * 2.0], [x], ["float32"], x.shape)
     (launch,) = plan.launches
     schedule = schedule_of(launch)
-    unknown = pace_of(launch.spec, schedule, None)
-    assert (unknown.bytes_per_point, unknown.operations_per_point, unknown.bound) == (8, 2, "")
+    unknown = cuda_facts(launch.spec, schedule, "", None)
+    assert (unknown.bytes, unknown.operations, unknown.bound) == (8, 2, "")
     lanes = schedule.width * schedule.repeat
-    assert pace_of(launch.spec, schedule, (20 * lanes, lanes)).bound == "memory"
-    busy = pace_of(launch.spec, schedule, (120 * lanes, lanes))
+    assert cuda_facts(launch.spec, schedule, "", (20 * lanes, lanes)).bound == "memory"
+    busy = cuda_facts(launch.spec, schedule, "", (120 * lanes, lanes))
     assert busy.bound == "issue"
     assert "a copy would be 1.5 times as fast" in busy.because
-    assert pace_of(launch.spec, schedule, (20 * lanes, lanes), launch).bound == "latency", "64 blocks do not fill a GPU"
+    assert cuda_facts(launch.spec, schedule, "", (20 * lanes, lanes), launch).bound == "latency", "64 blocks do not fill a GPU"
 
 
 def test_no_machine_code_is_not_an_elf_file() -> None:
@@ -188,7 +188,7 @@ def test_nvrtc_compiles_the_kernels_of_the_suite_without_spills(architecture: st
     for kernel in kernels:
         assert kernel.spill_bytes == 0, kernel
         assert all(each.stack_bytes == 0 for each in kernel.resources.values()), kernel
-        assert kernel.pace().instructions_per_point > 0
+        assert kernel.facts.instructions > 0
     assert ".entry" in kernels[0].ptx.text
 
 

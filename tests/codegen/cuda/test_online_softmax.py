@@ -264,4 +264,4 @@ def test_memory_sets_the_pace_of_the_suites_gelu(architecture: str) -> None:
     (plan,) = (plan for _, dtype, graph in programs(["k2"]) if dtype == "bfloat16" for plan in plans_of(graph))
     (kernel,) = CudaDevice().kernels_of(plan, architecture=architecture)
     assert kernel.spill_bytes == 0
-    assert kernel.pace().issue_share < 0.9
+    assert kernel.facts.issue_share < 0.9

@@ -45,77 +45,57 @@ from irscope.ops.expr.numpy_eval import evaluate
 from irscope.ops.registry import known_names, overloads
 from irscope.ops.traits import DECIDES
 
+X, Y, HALF = input_element(0, "float32"), input_element(1, "float32"), input_element(0, "bfloat16")
+IN_HALF = [cast(call(op, cast(HALF, "float32")), "bfloat16") for op in ("exp", "neg")]
 
-def ops(code: InstructionList) -> list[str]:
-    return [step.op for step in code.steps]
+
+def spliced(*exprs: Expr, dtypes: tuple[str, ...] = ("float32", "float32")) -> tuple[InstructionList, list[int]]:
+    """Instructions of expressions over some operands, and the last of each."""
+    code = InstructionList()
+    leaves = {index: code.input(index, dtype) for index, dtype in enumerate(dtypes)}
+    return code, [code.splice(expr, leaves, node=number) for number, expr in enumerate(exprs)]
 
 
 def test_equal_parts_are_computed_once() -> None:
-    code = InstructionList()
-    x, y = code.input(0, "float32"), code.input(1, "float32")
-    a, b = input_element(0, "float32"), input_element(1, "float32")
-    first = code.splice(call("exp", a + b), {0: x, 1: y}, node=0)
-    second = code.splice(call("exp", b + a), {0: x, 1: y}, node=1)
-    assert first == second
-    assert ops(code) == ["input", "input", "add", "exp"]
-
-
-def test_a_difference_is_not_the_difference_the_other_way_round() -> None:
-    code = InstructionList()
-    leaves = {0: code.input(0, "float32"), 1: code.input(1, "float32")}
-    a, b = input_element(0, "float32"), input_element(1, "float32")
-    assert code.splice(a - b, leaves, node=0) != code.splice(b - a, leaves, node=1)
+    code, (first, second, one, other) = spliced(call("exp", X + Y), call("exp", Y + X), X - Y, Y - X)
+    assert first == second and one != other
+    assert [step.op for step in code.steps] == ["input", "input", "add", "exp", "sub", "sub"]
 
 
 def test_zeros_of_both_signs_and_nan_are_constants_of_their_own() -> None:
-    code = InstructionList()
-    values = [code.splice(const(value, "float32"), {}, node=0) for value in (0.0, -0.0, math.nan, math.nan)]
+    _, values = spliced(*(const(value, "float32") for value in (0.0, -0.0, math.nan, math.nan)), dtypes=())
     assert values == [0, 1, 2, 2]
 
 
 def test_constants_are_computed_in_their_type() -> None:
-    code = InstructionList()
-    last = code.splice(call("mul", const(0.1, "float32"), const(3.0, "float32")), {}, node=0)
+    code, (last,) = spliced(call("mul", const(0.1, "float32"), const(3.0, "float32")))
     step = code.steps[last]
     assert step.op == "const"
     assert step.value is not None
     assert constant_value(step.value, "float32") == float(np.float32(0.1) * np.float32(3.0)) != 0.1 * 3.0
 
 
-def test_rounding_between_two_half_precision_ops_is_dropped() -> None:
-    code = InstructionList()
-    leaves = {0: code.input(0, "bfloat16")}
-    first = cast(call("exp", cast(input_element(0, "bfloat16"), "float32")), "bfloat16")
-    inner = code.splice(first, leaves, node=0)
-    outer = code.splice(cast(call("neg", cast(input_element(0, "bfloat16"), "float32")), "bfloat16"), {0: inner}, node=1)
-    steps, _ = trimmed(code.steps, [outer])
-    assert [step.op for step in steps] == ["input", "cast", "exp", "neg", "cast"]
-
-
-def test_rounding_that_the_program_asks_for_stays() -> None:
-    code = InstructionList()
-    leaves = {0: code.input(0, "float32")}
-    narrow = code.splice(cast(input_element(0, "float32"), "float16"), leaves, node=0)
-    wide = code.splice(cast(input_element(0, "float16"), "float32"), {0: narrow}, node=1)
-    steps, _ = trimmed(code.steps, [wide])
-    assert [step.op for step in steps] == ["input", "cast", "cast"]
+@pytest.mark.parametrize(("first", "then", "dtype", "kept"), [
+    (*IN_HALF, "bfloat16", ["input", "cast", "exp", "neg", "cast"]),
+    (cast(X, "float16"), cast(input_element(0, "float16"), "float32"), "float32", ["input", "cast", "cast"]),
+    (call("exp", X), X * 2.0, "float32", ["input", "exp", "const", "mul"]),
+], ids=["between two halves it is dropped", "the program asks for it", "there is none"])  # fmt: skip
+def test_rounding_between_two_ops(first: Expr, then: Expr, dtype: str, kept: list[str]) -> None:
+    code, (inner,) = spliced(first, dtypes=(dtype,))
+    outer = code.splice(then, {0: inner}, node=1)
+    assert [step.op for step in trimmed(code.steps, [outer])[0]] == kept
 
 
 def test_what_no_result_needs_is_left_out() -> None:
-    code = InstructionList()
-    x = code.input(0, "float32")
-    kept = code.splice(input_element(0, "float32") * 2.0, {0: x}, node=0)
-    code.splice(call("exp", input_element(0, "float32")), {0: x}, node=1)
+    code, (kept, _) = spliced(X * 2.0, call("exp", X), dtypes=("float32",))
     steps, number = trimmed(code.steps, [kept])
     assert [step.op for step in steps] == ["input", "const", "mul"]
     assert number[kept] == 2
 
 
 def test_instructions_read_back_as_expressions() -> None:
-    x = input_element(0, "float32")
-    expr = call("tanh", x * 0.5 + 1.0)
-    code = InstructionList()
-    last = code.splice(expr, {0: code.input(0, "float32")}, node=0)
+    expr = call("tanh", X * 0.5 + 1.0)
+    code, (last,) = spliced(expr)
     values = [np.linspace(-3, 3, 7, dtype=np.float32)]
     np.testing.assert_array_equal(evaluate(to_expressions(code.steps)[last], values), evaluate(expr, values))
 
@@ -124,9 +104,7 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
     expr: Expr = input_element(0, "float32")
     for _ in range(20_000):
         expr = call("neg", expr)
-    code = InstructionList()
-    code.splice(expr, {0: code.input(0, "float32")}, node=0)
-    assert len(code.steps) == 20_001
+    assert len(spliced(expr)[0].steps) == 20_002
 
 
 def at(form: AffineIndex, point: tuple[int, ...]) -> int:

@@ -7,7 +7,7 @@ edges; either is right here. What else may differ stands in `OTHERWISE`, with th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,28 +69,36 @@ def test_edges_with_every_number(text: str, dtype: str, tmp_path: Path) -> None:
 
 
 def check(text: str, device: Any, dtype: str, *, every_number: bool) -> int:
+    return compare(text, device, cases(dtype, every_number=every_number), lambda types: [("", *flat(grid(types)))])
+
+
+Operands = Callable[[Sequence[str]], Iterable[tuple[str, list[Array], list[Any]]]]
+"""Gives for the types of a call's tensors a title, arrays for a kernel, and the same numbers as torch's, for each comparison."""
+
+
+def flat(tensors: list[Any]) -> tuple[list[Array], list[Any]]:
+    """Tensors of one axis as the arrays of a kernel, and as they are."""
+    return [words(tensor).reshape(1, -1) for tensor in tensors], tensors
+
+
+def compare(text: str, device: Any, tried: Iterable[Case], operands_of: Operands) -> int:
     """How many calls were compared; those of operands of the same types share kernels."""
     together: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases(dtype, every_number=every_number):
+    for case in tried:
         together.setdefault(tuple(case.types.values()), []).append(case)
-    compared, wrong = 0, []
+    compared, wrong = set[str](), []
     for types, group in together.items():
-        tensors = grid(types)
         for start in range(0, len(group), 16):
             part = group[start : start + 16]
-            for case, found in zip(part, computed(device, part, tensors), strict=True):
-                theirs = eager(case, tensors)
-                if theirs:
-                    compared += 1
-                    wrong += complaints(case, found, theirs, tensors, text)
+            for title, operands, tensors in operands_of(types):
+                plan = plan_of([case.expr for case in part], operands, list(types), operands[0].shape)
+                for case, found in zip(part, run(device.prepare(plan), plan, operands), strict=True):
+                    theirs = eager(case, tensors) if found.size else []
+                    if theirs:
+                        compared.add(str(case))
+                        wrong += [f"{title}{line}" for line in complaints(case, found.ravel(), theirs, tensors, text)]
     assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
-    return compared
-
-
-def computed(device: Any, part: list[Case], tensors: list[Any]) -> list[Array]:
-    operands = [words(tensor).reshape(1, -1) for tensor in tensors]
-    plan = plan_of([case.expr for case in part], operands, list(part[0].types.values()), operands[0].shape)
-    return [array.ravel() for array in run(device.prepare(plan), plan, operands)]
+    return len(compared)
 
 
 def words(tensor: Any) -> Array:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from irscope.ir.types import FLOAT, TensorType
-from tests.codegen.edges import Case, cases, eager, torch
+from tests.codegen.edges import Case, cases, torch
 from tests.codegen.kernels import call, planned, run
-from tests.codegen.numerics.test_edges import complaints, computed, device_of, words
+from tests.codegen.numerics.test_edges import compare, device_of, flat, words
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")
@@ -28,15 +28,8 @@ def functions(dtype: str) -> list[Case]:
 
 
 def check(text: str, dtype: str, folder: Path) -> int:
-    device, all_of_them = device_of(text, folder), torch.arange(1 << 16).to(torch.int16).view(getattr(torch, dtype))
-    tried, wrong = functions(dtype), []
-    for start in range(0, len(tried), 16):
-        part = tried[start : start + 16]
-        for case, found in zip(part, computed(device, part, [all_of_them]), strict=True):
-            theirs = eager(case, [all_of_them])
-            wrong += complaints(case, found, theirs, [all_of_them], text) if theirs else []
-    assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
-    return len(tried)
+    all_of_them = torch.arange(1 << 16).to(torch.int16).view(getattr(torch, dtype))
+    return compare(text, device_of(text, folder), functions(dtype), lambda types: [("", *flat([all_of_them]))])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -6,16 +6,17 @@ right in every layout, `llvm/test_emit.py` and `cuda/test_emit.py` check; what i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.codegen.edges import Case, cases, eager, edges, torch
-from tests.codegen.kernels import LAYOUTS, laid_out, plan_of, run
-from tests.codegen.numerics.test_edges import FLOATS, WHOLES, complaints, device_of, words
+from tests.codegen.edges import cases, edges, torch
+from tests.codegen.kernels import LAYOUTS, laid_out
+from tests.codegen.numerics.test_edges import FLOATS, WHOLES, compare, device_of, words
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")
@@ -40,26 +41,15 @@ def test_every_op_on_every_type_in_every_layout(text: str, dtype: str, tmp_path:
 
 
 def check(text: str, dtype: str, layouts: Sequence[str], shapes: Sequence[tuple[int, int]], folder: Path) -> int:
-    """How many ops were compared; those of operands of the same types share kernels."""
-    device, together = device_of(text, folder), dict[tuple[str, ...], list[Case]]()
+    """How many ops were compared."""
+
+    def operands_of(types: Sequence[str]) -> Iterator[tuple[str, list[Array], list[Any]]]:
+        for number, (layout, shape) in enumerate(product(layouts, shapes)):
+            arrays = [operand(kind, layout, shape, number + place) for place, kind in enumerate(types)]
+            yield f"{layout} {shape} ", arrays, [in_order(array, kind) for array, kind in zip(arrays, types, strict=True)]
+
     first = {case.schema.full_name: case for case in cases(dtype, every_number=False)}
-    for case in first.values():
-        together.setdefault(tuple(case.types.values()), []).append(case)
-    wrong, compared = [], set[str]()
-    for types, group in together.items():
-        for start in range(0, len(group), 16):
-            for number, (layout, shape) in enumerate((layout, shape) for layout in layouts for shape in shapes):
-                part = group[start : start + 16]
-                operands = [operand(kind, layout, shape, number + place) for place, kind in enumerate(types)]
-                plan = plan_of([case.expr for case in part], operands, list(types), shape)
-                for case, found in zip(part, run(device.prepare(plan), plan, operands), strict=True):
-                    tensors = [flat(array, kind) for array, kind in zip(operands, types, strict=True)]
-                    theirs = eager(case, tensors) if found.size else []
-                    if theirs:
-                        compared.add(case.schema.full_name)
-                        wrong += [f"{layout} {shape} {line}" for line in complaints(case, found.ravel(), theirs, tensors, text)]
-    assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
-    return len(compared)
+    return compare(text, device_of(text, folder), first.values(), operands_of)
 
 
 def operand(dtype: str, layout: str, shape: tuple[int, int], seed: int) -> Array:
@@ -72,7 +62,7 @@ def operand(dtype: str, layout: str, shape: tuple[int, int], seed: int) -> Array
     return laid_out(words(values), layout, shape)
 
 
-def flat(array: Array, dtype: str) -> Any:
+def in_order(array: Array, dtype: str) -> Any:
     """The elements in order, as torch's."""
     copy = torch.from_numpy(np.ascontiguousarray(array).ravel().copy())
     return copy.view(torch.bfloat16) if dtype == "bfloat16" else copy

@@ -9,44 +9,24 @@ from pathlib import Path
 
 import pytest
 
-
-@pytest.mark.torch
-@pytest.mark.parametrize(("name", "size"), [("yolov3", 64), ("lstm", 100), ("bert", 2), ("training_step", 50)])
-def test_an_example_with_a_model(name: str, size: int, capsys: pytest.CaptureFixture[str]):
-    pytest.importorskip("torch")
-    if name == "bert":
-        pytest.importorskip("transformers")
-    importlib.import_module(name).main(size)
-    assert "kernels" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", ["jax_function", "mlir_module"])
-def test_an_example_of_other_compilers(name: str, capsys: pytest.CaptureFixture[str]):
-    pytest.importorskip("jax")
-    importlib.import_module(name).main()
-    assert "StableHLO" in capsys.readouterr().out
+HUGGING = "torch transformers"
+EXAMPLES = {
+    "yolov3": (64, "kernels", "torch"), "lstm": (100, "kernels", "torch"), "bert": (2, "kernels", HUGGING),
+    "training_step": (50, "kernels", "torch"), "gpt2": (2, "are the same by relation 'alpha'", HUGGING),
+    "resnet": (32, "stays with the library", HUGGING), "vit": (1, "bytes are moved by ops that only regroup", HUGGING),
+    "unet": (32, "live at once in this order", "torch"), "gru": (20, "would create a cycle", "torch"),
+    "jax_function": (None, "StableHLO", "jax"), "mlir_module": (None, "StableHLO", "jax"), "momentum": (70, "largest", ""),
+    "softmax": (70, "largest", ""), "quiz_for_a_class": (2, "points", ""),
+}  # fmt: skip
+"""What `main` is given, some of what it prints, and the packages that it needs."""
 
 
-@pytest.mark.parametrize("name", ["momentum", "softmax"])
-def test_an_example_in_numpy(name: str, capsys: pytest.CaptureFixture[str]):
-    importlib.import_module(name).main(70)
-    assert "largest" in capsys.readouterr().out
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize(
-    ("name", "size", "says"),
-    [
-        ("gpt2", 2, "are the same by relation 'alpha'"),
-        ("resnet", 32, "stays with the library"),
-        ("vit", 1, "bytes are moved by ops that only regroup"),
-        ("unet", 32, "live at once in this order"),
-        ("gru", 20, "would create a cycle"),
-    ],
-)
-def test_an_example_that_looks_at_a_model(name: str, size: int, says: str, capsys: pytest.CaptureFixture[str]):
-    pytest.importorskip("transformers" if name in ("gpt2", "resnet", "vit") else "torch")
-    importlib.import_module(name).main(size)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.torch] * ("torch" in row[2])) for name, row in EXAMPLES.items()])
+def test_an_example_runs_to_its_asserts(name: str, capsys: pytest.CaptureFixture[str]):
+    size, says, needs = EXAMPLES[name]
+    for package in needs.split():
+        pytest.importorskip(package)
+    importlib.import_module(name).main(*() if size is None else (size,))
     assert says in capsys.readouterr().out
 
 
@@ -58,11 +38,6 @@ def test_the_gru_of_1500_steps(capsys: pytest.CaptureFixture[str]):
     said = capsys.readouterr().out
     print(said)
     assert said.startswith("1,500 steps are ") and "\n1,500 groups" in said
-
-
-def test_the_example_for_a_class(capsys: pytest.CaptureFixture[str]):
-    importlib.import_module("quiz_for_a_class").main(2)
-    assert "points" in capsys.readouterr().out
 
 
 def test_the_table_of_examples_has_each_of_them():

@@ -1,7 +1,7 @@
 from .comparing import spec_attributes as spec_attributes, spec_graph as spec_graph
 from .launches import SplitReduction as SplitReduction, canonical_launch as canonical_launch, with_tiled_reads as with_tiled_reads
 from .loops import EXPONENTIALS as EXPONENTIALS, GATHERING as GATHERING, Pass as Pass, ReductionNest as ReductionNest
-from .loops import accumulators as accumulators, arrange_loops as arrange_loops, bytes_per_point as bytes_per_point
+from .loops import accumulators as accumulators, arrange_loops as arrange_loops
 from .loops import operations_per_point as operations_per_point, reduction_nest as reduction_nest
 from .loops import traffic_of as traffic_of, use_online_softmax as use_online_softmax
 from .source_text import NO_LINE as NO_LINE, NO_NODE as NO_NODE, Lines as Lines, SourceText as SourceText

@@ -360,11 +360,6 @@ def traffic_of(spec: KernelSpec, *, held: bool) -> Traffic:
     return Traffic(float(read), float(written))
 
 
-def bytes_per_point(spec: KernelSpec, *, held: bool) -> float:
-    """Return the bytes that `traffic_of` counts, reads and writes together."""
-    return sum(traffic_of(spec, held=held))
-
-
 def _full(pattern: tuple[int, ...]) -> bool:
     return all(kind != BROADCAST for kind in pattern)
 

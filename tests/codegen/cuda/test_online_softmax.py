@@ -11,7 +11,7 @@ import pytest
 
 from irscope.codegen.cuda import schedule as cuda_schedule
 from irscope.codegen.cuda.instruction_text import ONE_PLUS_ERF, cheaper_for_halves
-from irscope.codegen.kernel.loops import bytes_per_point, reduction_nest, use_online_softmax
+from irscope.codegen.kernel.loops import reduction_nest, traffic_of, use_online_softmax
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, LaunchPlan
 from irscope.runtime.cuda.device import CudaDevice
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
@@ -169,7 +169,7 @@ def test_a_row_is_read_once_less() -> None:
             online = use_online_softmax(launch.spec)
             assert [len(reduction_nest(spec).passes) for spec in (launch.spec, online)] == [before, after], op
             item = 2 if dtype == "bfloat16" else 4
-            moved = [bytes_per_point(spec, held=False) for spec in (launch.spec, online)]
+            moved = [sum(traffic_of(spec, held=False)) for spec in (launch.spec, online)]
             assert moved[0] - moved[1] == item
 
 

@@ -61,7 +61,7 @@ def array_of(value: Any) -> Any:
 def _array_of(value: Any) -> Any:
     if not hasattr(value, "detach"):
         return value
-    value = value.detach().cpu()
+    value = value.detach().cpu().resolve_conj().resolve_neg()
     name = str(value.dtype).removeprefix("torch.")
     if name in SMALL_FLOATS:
         try:

@@ -1,13 +1,15 @@
 from .cupy import CupyLibrary as CupyLibrary, CupyMemory as CupyMemory, device_with as device_with, imported_cupy as imported_cupy
 from .cupy import is_cupys as is_cupys, off_the_gpu as off_the_gpu
-from .dlpack import arrays_of as arrays_of, borrow as borrow, has_small_floats as has_small_floats, host_array as host_array
+from .dlpack import LENT_TYPES as LENT_TYPES, borrow as borrow, can_share as can_share, has_small_floats as has_small_floats
+from .dlpack import host_array as host_array, on_whole_elements as on_whole_elements
 from .dlpack import in_native_order as in_native_order, is_foreign as is_foreign, is_small_float as is_small_float, on_host as on_host
 from .dlpack import on_processor as on_processor, return_arrays as return_arrays, rounded as rounded, torch_is_there as torch_is_there
 from .dlpack import widened as widened
+from .library import LIBRARY_NAMES as LIBRARY_NAMES, PYTHON_CATEGORIES as PYTHON_CATEGORIES
 from .library import Allocate as Allocate, Library as Library, Memory as Memory, are_torchs as are_torchs, extents as extents
 from .library import is_torch_tensor as is_torch_tensor, python_function as python_function
 from .numpy import NumpyLibrary as NumpyLibrary, NumpyMemory as NumpyMemory
 from .pool import BufferPool as BufferPool
 from .surroundings import Surroundings as Surroundings
-from .torch import TorchLibrary as TorchLibrary, TorchMemory as TorchMemory, as_torch_on_gpu as as_torch_on_gpu
+from .torch import LentArrays as LentArrays, TorchLibrary as TorchLibrary, TorchMemory as TorchMemory, as_torch_on_gpu as as_torch_on_gpu
 from .torch import lent_by_torch as lent_by_torch, library_for as library_for

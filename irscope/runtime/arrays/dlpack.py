@@ -5,15 +5,17 @@ but JAX's arrays are immutable: a program that may write gets a copy of what is 
 arguments is JAX's, the results are JAX arrays too. They share the memory that the program allocated for them, if it is aligned
 as JAX requires; results inside an argument or a parameter, which may change later, are copied.
 
-bfloat16 and eight-bit floats are element types that torch can compute with and NumPy cannot. JAX arrays of these types, and NumPy
-arrays by way of the package `ml_dtypes`, are computed in torch where it is installed, and results come back as the same kind of
-array. Without torch, NumPy computes bfloat16 as float32, and results are rounded at the end.
+Ops that stay outside kernels run in torch wherever it is installed, on the arrays' own memory, and results come back as arrays of
+the caller's kind; a program all of whose ops are in kernels needs no library. bfloat16 and eight-bit floats, which NumPy has by way
+of the package `ml_dtypes`, are element types that torch can compute with and NumPy cannot: without torch, NumPy computes bfloat16
+as float32, and results are rounded at the end.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -23,7 +25,7 @@ from irscope._base.nested import leaves, map_leaves
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType
 from irscope.runtime.arrays.library import is_torch_tensor
-from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of
+from irscope.runtime.foreign_ops import SMALL_FLOATS
 
 _PROCESSOR: Final = (1, 3)
 """DLPack's device numbers for the processor's memory, ordinary and pinned for a GPU."""
@@ -103,7 +105,7 @@ def in_native_order(value: Any, *, may_write: bool) -> Any:
     """
     if not isinstance(value, np.ndarray):
         return value
-    apart = value.dtype.itemsize > 1 and any(step % value.itemsize for step in value.strides) and value.size > 0
+    apart = not on_whole_elements(value)
     if value.dtype.isnative and not apart:
         return value
     if may_write and apart:
@@ -121,6 +123,31 @@ def in_native_order(value: Any, *, may_write: bool) -> Any:
             hint='pass x.astype(x.dtype.newbyteorder("=")), which the program then writes instead',
         )
     return value.astype(value.dtype.newbyteorder("="))
+
+
+LENT_TYPES: Final = frozenset({
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+})  # fmt: skip
+"""The element types in which torch computes on arrays: NumPy has complex ones too, but other infinities and NaN in their products."""
+
+
+def can_share(array: Any, *, writes: bool) -> bool:
+    """Checks whether torch can compute on the memory of an array, for a program that may write it or not.
+
+    >>> [can_share(x, writes=True) for x in (np.ones(2), np.ones(2)[::-1], np.ones(2, ">f4"), np.array(["a"]))]
+    [True, False, False, False]
+    """
+    if is_foreign(array) or isinstance(array, np.generic):
+        return str(array.dtype) in LENT_TYPES
+    if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=").name not in LENT_TYPES or min(array.strides, default=0) < 0:
+        return False
+    return not writes or (array.flags.writeable and array.dtype.isnative and on_whole_elements(array))
+
+
+def on_whole_elements(array: np.ndarray[Any, Any]) -> bool:
+    """Checks whether the elements lie whole numbers of elements apart; those in fields of records may not."""
+    return not any(step % array.itemsize for step in array.strides) or array.size == 0
 
 
 def on_host(value: Any, *, may_write: bool = False) -> Any:
@@ -174,6 +201,7 @@ def has_small_floats(program: Graph) -> bool:
     return any(isinstance(value.type, TensorType) and value.type.dtype in SMALL_FLOATS for value in program.values())
 
 
+@cache
 def torch_is_there() -> bool:
     """Checks whether torch can be used; imports it."""
     try:
@@ -199,20 +227,6 @@ def widened(array: np.ndarray[Any, Any], *, may_write: bool) -> np.ndarray[Any, 
             hint="install torch (pip install 'irscope[torch]'), which has this element type", rule="small-floats",
         )  # fmt: skip
     return array.astype(np.float32)
-
-
-def arrays_of(results: Sequence[Any], arguments: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns a program's results as arrays: JAX's if the first array among the arguments is, NumPy's otherwise.
-
-    `types` are the types that the program declares for them.
-    """
-    arrays = rounded([array_of(result) for result in results], types)
-    jax = sys.modules.get("jax")
-    first = next((leaf for leaf in leaves(arguments) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")), None)
-    if jax is None or not isinstance(first, jax.Array):
-        return tuple(arrays)
-    # copies: torch's memory may be an argument's, and JAX's arrays are immutable
-    return map_leaves(lambda value: jax.numpy.array(value) if isinstance(value, np.ndarray) else value, arrays)  # type: ignore[no-any-return]
 
 
 def rounded(results: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:

@@ -29,6 +29,8 @@ Function = Callable[..., Any]
 """Takes a node's operands in order; returns its result, or a sequence of several."""
 Allocate = Callable[[], Any]
 """Returns a new tensor with undefined elements."""
+LIBRARY_NAMES: Final = {"torch": "torch", "numpy": "NumPy", "cupy": "CuPy"}
+"""The libraries as sentences name them."""
 PYTHON_CATEGORIES: Final = ("container", "scalar", "control")
 
 

@@ -90,7 +90,7 @@ class NumpyMemory(Memory):
     """NumPy's arrays, and a pool that keeps freed memory."""
 
     library = "numpy"
-    facts = ("dtype", "shape", "strides", "__class__")
+    facts: tuple[str, ...] = ("dtype", "shape", "strides", "__class__")
 
     def __init__(self, pool: BufferPool) -> None:
         self.pool = pool
@@ -105,7 +105,7 @@ class NumpyMemory(Memory):
             ])  # fmt: skip
 
     def owns(self, argument: Any) -> bool:
-        return type(argument) is np.ndarray and argument.dtype.isnative
+        return type(argument) is np.ndarray and argument.dtype.isnative and argument.dtype.isbuiltin == 1  # none of `ml_dtypes`
 
     def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
         types: list[Type] = []

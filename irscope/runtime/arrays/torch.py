@@ -30,7 +30,7 @@ from irscope.runtime.arrays.library import (
     python_function,
     unknown_op,
 )
-from irscope.runtime.arrays.numpy import NumpyLibrary
+from irscope.runtime.arrays.numpy import NumpyLibrary, NumpyMemory
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, plainly_typed, tensor_of
@@ -64,13 +64,15 @@ class TorchLibrary:
 
     name = "torch"
 
-    def __init__(self, *, double: bool = False, device: str = "") -> None:
-        """`device`: where to move tensors that the program places on the processor; empty leaves them there."""
+    def __init__(self, *, double: bool = False, device: str = "", lent: bool = False) -> None:
+        """`device`: where to move tensors that the program places on the processor; empty leaves them there. `lent`: the program's
+        tensors share the memory of arrays, and NumPy computes what torch refuses, such as maxima of complex numbers."""
         import torch
 
         self.torch = torch
         self.double = double
         self.device = device
+        self.lent = lent
 
     def function(self, node: Node) -> Function:
         native = python_function(node) or self._own(node)
@@ -88,8 +90,10 @@ class TorchLibrary:
             return op.reference
         function = self._registered(node, schema)
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
+        if self.lent and op is not None and op.reference is not None:
+            return self._or_numpy(node, function, "")
         if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
-            function = self._or_numpy(node, function)
+            function = self._or_numpy(node, function, "not implemented for 'UInt")
         if not self.double or schema is None:
             return function
         return _bits(function) if schema.full_name == "aten::view.dtype" else self._in_double(function, schema)
@@ -158,14 +162,15 @@ class TorchLibrary:
             )
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
 
-    def _or_numpy(self, node: Node, function: Function) -> Function:
-        """Returns the function, with NumPy's in its place for element types that torch has, and this op of torch has not."""
+    def _or_numpy(self, node: Node, function: Function, refusal: str) -> Function:
+        """Returns the function, with NumPy's in its place where torch's raises an error with these words: for element types that
+        torch has, and this op of torch has not."""
 
         def run(*operands: Any) -> Any:
             try:
                 return function(*operands)
             except RuntimeError as error:
-                if "not implemented for 'UInt" not in str(error):
+                if refusal not in str(error):
                     raise
             return on_torch(NumpyLibrary().function(node), self.torch, self.device)(*operands)
 
@@ -315,6 +320,29 @@ class TorchMemory(Memory):
         except AttributeError:  # numbers among them
             tensor = self.tensor
             return [operand.data_ptr() if isinstance(operand, tensor) else operand for operand in operands]
+
+
+class LentArrays(NumpyMemory):
+    """NumPy's arrays as the arguments of a program that torch runs on their memory: what tells them apart."""
+
+    facts: tuple[str, ...] = (*NumpyMemory.facts, "flags.writeable")
+
+    def __init__(self, surroundings: Surroundings | None) -> None:
+        super().__init__(BufferPool(limit_bytes=0))
+        self.surroundings = surroundings
+
+    def owns(self, argument: Any) -> bool:
+        return type(argument) is np.ndarray and argument.dtype.isnative
+
+    def is_plain(self, arguments: Sequence[Any]) -> bool:
+        return self.surroundings is None or self.surroundings.is_plain()
+
+    def unguarded(self, names: dict[str, Any]) -> str:
+        if self.surroundings is None:
+            return ""
+        is_plain = self.surroundings.is_plain
+        names["is_plain"] = lambda *arrays: is_plain()
+        return "is_plain()"
 
 
 def _quick_empty(torch: Any) -> Callable[..., Any] | None:

@@ -35,6 +35,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact
 from irscope.runtime.arrays import (
+    LIBRARY_NAMES,
     device_with,
     imported_cupy,
     is_cupys,
@@ -334,7 +335,8 @@ class _Contest:
 
     def _caption(self, times: Mapping[str, Measurement], sets: int, reason: str) -> str:
         where = "; ".join(device_named(device).availability().what for device in self.devices)
-        library = "torch's allocator" if self.library.name == "torch" else "NumPy's allocator"
+        used = next((entry.executable.library(*self.args) for entry in self.entries if entry.executable is not None), self.library.name)
+        library = f"{LIBRARY_NAMES[used]}'s allocator"
         memory = "freed memory kept" if self.kept else "freed memory may go back to the system"
         reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
         turns = sorted({len(taken.seconds) for taken in times.values()})
@@ -342,7 +344,8 @@ class _Contest:
         kept = sorted({node.op for node in self.graph.nodes() if has_runner(node)})
         own = f", in which {', '.join(kept)} {'keeps' if len(kept) == 1 else 'keep'} the types of the program" if kept else ""
         errors = f"no errors, as there is no float64 run: {reason}" if reason else f"errors against a float64 run{own}"
-        plain = "torch's ops, called one by one" if self.library.name == "torch" else "irscope's interpreter, through NumPy"
+        on_arrays = " on the arrays' memory" if used != self.library.name else ""
+        plain = f"torch's ops, called one by one{on_arrays}" if used == "torch" else f"irscope's interpreter, through {LIBRARY_NAMES[used]}"
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
             f"{memory}; {reads}; op by op: {plain}; {errors}."

@@ -24,7 +24,7 @@ from irscope._base.running import progress
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact
-from irscope.runtime.arrays import are_torchs, device_with
+from irscope.runtime.arrays import LIBRARY_NAMES, are_torchs, device_with
 from irscope.runtime.machine import describe
 from irscope.runtime.measure.conditions import (
     ArgumentSnapshot,
@@ -187,15 +187,18 @@ class _Run:
         is_counted = not (self.threads.is_busy and self.threads.count == 1)  # by the thread's own clock nothing is lost
         disturbed = _disturbance(_forced_switches() - before, lasted) if is_counted else ()
         warnings = (*self._warnings(ways, interrupted), *disturbed)
+        library = next(iter(ways.values())).plain.library(*self.args)
         return Measured(
             self.original, self.fusion, ways, self.device, self.is_torch, turns, interrupted,
-            _environment(self.is_torch, kept, self.threads.count), warnings, self.state.is_written, self.args, exact,
+            _environment(library, kept, self.threads.count), warnings, self.state.is_written, self.args, exact,
             self.threads.count, own,
         )  # fmt: skip
 
     def _warnings(self, ways: dict[WayName, Way], interrupted: bool) -> Iterator[str]:
         if self.threads.warning:
             yield self.threads.warning
+        if not self.is_torch and any(way.plain.lacks_torch for way in ways.values()):
+            yield "Ops outside kernels run in NumPy; with torch (pip install 'irscope[torch]') most take less time on the same arrays."
         slowest = max(way.total.median for way in ways.values()) / 1e9
         longer = f"{self.clock.seconds:g} s were not enough: seconds={max(20 * slowest, 2 * self.clock.seconds):.2g}"
         if len(ways) < len(self.makers) and not interrupted:
@@ -293,10 +296,9 @@ def _disturbance(switches: int, seconds: float) -> Iterator[str]:
         yield f"Other programs took the processor away {switches} times in {seconds:.1f} s: quartiles are wide."
 
 
-def _environment(is_torch: bool, kept: bool, threads: int) -> dict[str, Any]:
-    library = "torch's allocator" if is_torch else "NumPy's allocator"
+def _environment(library: str, kept: bool, threads: int) -> dict[str, Any]:
     memory = "freed memory kept" if kept else "freed memory may go back to the system"
-    return describe() | {"threads": threads, "allocator": f"{library}, {memory}"}
+    return describe() | {"threads": threads, "allocator": f"{LIBRARY_NAMES[library]}'s allocator, {memory}"}
 
 
 # -- which of two is larger -------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ class Profile(Readings):
     def verdict(self) -> str:
         """Returns the first answer: the time of a call, and the effect of fusing."""
         before, own = self.total("op by op"), self.measured.own
-        plain = "op by op" if self.measured.is_torch else "op by op in irscope's interpreter"
+        plain = "op by op" if self.measured.is_torch else "op by op in irscope"
         words = [] if own is None else [f"{time_words(own[1].median)} a call in {own[0]}"]
         if own is None or len(self.ways) == 1:
             words.append(f"{time_words(before.median)} a call {plain}")

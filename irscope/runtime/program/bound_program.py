@@ -9,7 +9,7 @@ afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
@@ -19,12 +19,16 @@ import numpy as np
 from irscope._base.nested import leaves, map_leaves
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, RunError
-from irscope.ir import Graph, Node, Value
-from irscope.ops.traits import STORAGE_WRITERS
+from irscope.ir import Graph, Node, TensorType, Value
+from irscope.ops.registry import category_of
+from irscope.ops.traits import SHAPE_WRITERS, STORAGE_WRITERS
 from irscope.runtime.arrays import (
+    LENT_TYPES,
+    PYTHON_CATEGORIES,
     BufferPool,
     CupyLibrary,
     CupyMemory,
+    LentArrays,
     Library,
     Memory,
     NumpyLibrary,
@@ -34,16 +38,18 @@ from irscope.runtime.arrays import (
     TorchMemory,
     as_torch_on_gpu,
     borrow,
+    can_share,
     imported_cupy,
     in_native_order,
     is_foreign,
     is_torch_tensor,
     lent_by_torch,
+    on_whole_elements,
     return_arrays,
     rounded,
     widened,
 )
-from irscope.runtime.foreign_ops import plainly_typed, tensor_of
+from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, plainly_typed, tensor_of
 from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
 from irscope.runtime.program.groups import GroupCall, GroupKernels
@@ -62,26 +68,33 @@ class BoundProgram:
         surroundings: Surroundings, arena: Arena | None = None,
     ) -> None:  # fmt: skip
         self.graph = graph
+        self.types = tuple(value.type for value in graph.outputs)
         self.arena = arena
         self.writes = may_write(graph)
         self.library: Library
         self.memory: Memory
-        self.is_torch = library == "torch"
+        self.is_lent = library == "lent"
+        """Whether torch computes on the memory of arrays, and returns arrays."""
+        self.is_torch = library == "torch" or self.is_lent
         self.move_to = "cuda" if device == "cuda" else ""
         if self.is_torch:
-            self.library = TorchLibrary(device=self.move_to)
+            self.library = TorchLibrary(device=self.move_to, lent=self.is_lent)
             ops = {node.op for node in graph.nodes()}
             own = pool if ops.isdisjoint(STORAGE_WRITERS) else None  # storage that is exchanged must be torch's own
             negated = not ops.isdisjoint(_NEGATING)
             self.memory = TorchMemory(self.move_to or "cpu", may_be_negated=negated, pool=own, surroundings=surroundings)
-            self.gradients = Gradients(graph, self.library.torch)
+            self.wrap = self.library.torch.from_numpy
+            self.gradients = None if self.is_lent else Gradients(graph, self.library.torch)
         elif self.move_to:
             cupy = imported_cupy()
             self.library, self.memory = CupyLibrary(cupy, lend=lent_by_torch), CupyMemory(cupy)
         else:
             self.library = NumpyLibrary(lend=lent_by_torch)
             self.memory = NumpyMemory(pool or BufferPool(limit_bytes=0))
+        self.given = LentArrays(surroundings) if self.is_lent else self.memory
+        """What tells the caller's arguments apart."""
         bound = {value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()}
+        self.bound = tuple((bound[value], held) for value, held in graph.bound.items())
         instead = arena.instead if arena is not None and self.is_torch else None
 
         def call(node: Node) -> GroupCall | None:
@@ -95,23 +108,61 @@ class BoundProgram:
         slots = self.code.template.copy()
         for slot, argument in zip(self.slots, args, strict=True):
             slots[slot] = self._moved(argument)
+        held = self._held(slots, args) if self.is_lent else {}  # the run may alter the lists in the slots
         results = self.run_slots(slots, visit, footprints)
         if isinstance(self.memory, CupyMemory):
             return self.memory.given_back(args, results)
+        if self.is_lent:
+            return self._returned(results, held, args)
         if self.is_torch:
             return results
-        rounded_results = rounded(results, [value.type for value in self.graph.outputs])
-        return return_arrays(rounded_results, args, self.graph.bound.values())
+        return return_arrays(rounded(results, self.types), args, self.graph.bound.values())
 
     def call(self, args: Sequence[Any], check: Callable[[Sequence[Any]], object] | None, only: OnlyGroup | None) -> Call | None:
         """Returns the function for arguments like these, which have passed the checks; None if some must be moved. `only`: the
         group that is the whole program."""
+        if not self.is_torch and any(isinstance(type, TensorType) and type.dtype in SMALL_FLOATS for type in self.types):
+            return None  # rounded in the end
         if only is not None and (direct := kernel_call(args, only, self.memory)) is not None:
             return direct
         if self.move_to:
             return None
         gives_one = len(self.code.outputs) == 1
-        return program_call(args, self.memory, self.run_slots, self.code.template, self.slots, check, gives_one=gives_one)
+        if not self.is_lent:
+            return program_call(args, self.memory, self.run_slots, self.code.template, self.slots, check, gives_one=gives_one)
+
+        def run(slots: Slots, given: Sequence[Any]) -> tuple[Any, ...]:
+            held = self._held(slots, given)
+            results = self.run_slots(slots)
+            try:
+                return tuple([held[id(result)] if id(result) in held else result.numpy() for result in results])
+            except (AttributeError, RuntimeError, TypeError):  # a number or a list, conjugated elements, a type of `ml_dtypes`
+                return self._returned(results, held, given)
+
+        enter = [self._entrance(argument) for argument in args]
+        return program_call(args, self.given, run, self.code.template, self.slots, check, gives_one=gives_one, enter=enter)
+
+    def _entrance(self, argument: Any) -> Callable[[Any], Any] | None:
+        """Returns what makes a tensor of an argument like this one; None for one that is passed as it is."""
+        if not isinstance(argument, np.ndarray):
+            return None
+        is_plain = argument.dtype.isbuiltin == 1 and argument.dtype.char not in "qQ" and argument.flags.writeable
+        return self.wrap if is_plain and on_whole_elements(argument) else self._moved
+
+    def _held(self, slots: Slots, args: Sequence[Any]) -> dict[int, Any]:
+        """Returns the caller's array behind each tensor that shares its memory, by the tensor's identity."""
+        held = {id(tensor): array for tensor, array in self.bound}
+        for slot, argument in zip(self.slots, args, strict=True):
+            if isinstance(argument, np.ndarray):
+                held[id(slots[slot])] = argument
+            elif isinstance(argument, list | tuple | dict):
+                held |= dict(zip(map(id, leaves(slots[slot])), leaves(argument), strict=True))
+        return held
+
+    def _returned(self, results: Sequence[Any], held: Mapping[int, Any], args: Sequence[Any]) -> tuple[Any, ...]:
+        """Returns torch's results as arrays of the caller's kind; what was given comes back as the same object."""
+        arrays = [held[id(result)] if id(result) in held else array_of(result) for result in results]
+        return return_arrays(rounded(arrays, self.types), args, self.graph.bound.values())
 
     def run_slots(
         self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None
@@ -134,7 +185,7 @@ class BoundProgram:
         wanting: list[Any] = []
         if isinstance(self.library, TorchLibrary):
             torch = self.library.torch
-            if torch.is_grad_enabled():
+            if torch.is_grad_enabled() and self.gradients is not None:
                 given = [slots[slot] for slot in self.slots]
                 wanting = self.gradients.wanted(given)
             before = torch.is_grad_enabled()
@@ -150,7 +201,7 @@ class BoundProgram:
         else:
             self.code.run(slots, visit, after)
         results = tuple([slots[slot] for slot in self.code.outputs])
-        return self.gradients.closed(results, wanting, given) if wanting else results
+        return self.gradients.closed(results, wanting, given) if wanting and self.gradients is not None else results
 
     def stamped(self, stamp: Stamp) -> Code:
         """Makes later runs leave a stamp after each instruction; returns the code that does so."""
@@ -183,6 +234,22 @@ class BoundProgram:
             elif value.is_neg():
                 self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
+
+
+def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
+    """Checks whether torch can run a program on arrays of NumPy, and runs more of it than kernels and Python's numbers.
+
+    Not where an op changes the shape or the storage of what it is given, or asks which object that is: these are the tensor's own,
+    not those of the array whose memory it shares. Not with elements that torch has no type for."""
+    if any(isinstance(value.type, TensorType) and value.type.dtype not in (None, *LENT_TYPES) for value in graph.values()):
+        return False
+    if not all(can_share(leaf, writes=may_write(graph)) for leaf in leaves(list(graph.bound.values())) if hasattr(leaf, "dtype")):
+        return False
+    inside = {inner for group in groups for block in group.blocks for inner in block.nodes}
+    nodes = [node for node in graph.nodes() if node.op != "prim::Constant" and node not in inside]
+    if any(node.op in SHAPE_WRITERS or node.op in ("aten::__is__", "aten::__isnot__") for node in nodes):
+        return False
+    return any(node not in groups and category_of(node) not in PYTHON_CATEGORIES for node in nodes)
 
 
 class _Unlocked:

@@ -34,7 +34,7 @@ from irscope.runtime.arrays import (
     BufferPool,
     Surroundings,
     are_torchs,
-    arrays_of,
+    can_share,
     has_small_floats,
     imported_cupy,
     in_native_order,
@@ -47,7 +47,7 @@ from irscope.runtime.device import Device, KernelCache, ObjectStore, PreparedPla
 from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
 from irscope.runtime.program.arena import Arena, in_place_form, without_workspaces
-from irscope.runtime.program.bound_program import BoundProgram, Gradients, as_torch
+from irscope.runtime.program.bound_program import BoundProgram, Gradients, as_torch, is_lendable
 from irscope.runtime.program.code import Code, Stamp
 from irscope.runtime.program.compiled_kernel import KernelList
 from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
@@ -135,7 +135,7 @@ def compile_graph(
 class Executable:
     """A compiled program: call it with one argument for each input that is not bound, from any number of threads.
 
-    A nested argument may stand for its parts.
+    A nested argument may stand for its parts. Ops outside kernels run in torch wherever it is installed (`library`).
 
     Returns the program's result, or a tuple of several; tensors are torch's if any argument or parameter is, else JAX's if
     the first array among the arguments is, else NumPy's, with bfloat16 and eight-bit floats as types of `ml_dtypes`.
@@ -163,8 +163,8 @@ class Executable:
         self._free = graph.free_inputs
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, BoundProgram] = {}
-        self._node_by_node: BoundProgram | None = None
-        """The program without kernels, for calls in which torch must see its own ops."""
+        self._node_by_node: dict[str, BoundProgram] = {}
+        """The programs without kernels, for calls in which torch must see its own ops."""
         self._is_planned = memory is not None
         self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
@@ -297,10 +297,10 @@ class Executable:
         None can be generated for arguments that a run has to convert."""
         accepted = self._accepted(args)
         is_as_given = len(accepted) == len(args) and all(map(operator.is_, accepted, args))
-        if not is_as_given or self.device == "reference" or self._is_lent(args):
+        if not is_as_given or self.device == "reference":
             return self._run(accepted)
         program = self._program(self._library_of(args))
-        key = self._calls.key(args, program.memory)
+        key = self._calls.key(args, program.given)
         call = None if key is None else program.call(args, self._storages, self._only)  # before the run, which may alter them
         result = self._run(accepted)
         if call is not None:
@@ -315,14 +315,44 @@ class Executable:
         self._last_warning = text
 
     def _library_of(self, args: Sequence[Any]) -> str:
-        return "torch" if self._is_torchs or are_torchs(args) or self._is_lent(args) else "numpy"
+        """Returns the library that computes a call: `torch` of tensors, `lent` (torch, of arrays) or `numpy` (on a GPU, CuPy)."""
+        if self._is_torchs or are_torchs(args):
+            return "torch"
+        return "lent" if self.device == "cpu" and self._lends(args) else "numpy"
 
-    def _is_lent(self, args: Sequence[Any]) -> bool:
-        """Checks whether torch computes on arrays that are not torch's, because NumPy cannot compute in their element type."""
-        if self.device != "cpu" or self._is_torchs or are_torchs(args):
-            return False
-        small = self._has_small_floats or any(is_small_float(getattr(leaf, "dtype", None)) for leaf in leaves(args))
-        return small and torch_is_there()
+    def library(self, *args: Any) -> str:
+        """Returns the library that runs the ops outside kernels on such arguments: `"torch"`, on arrays too wherever it is
+        installed, `"numpy"` or `"cupy"`. Ops of another language (`remarks`) run in their own.
+
+        >>> import irscope as irs, numpy as np
+        >>> run = irs.compile(irs.trace(lambda x: np.tanh(x).T @ x, (4, 4)))
+        >>> run.library(np.ones((4, 4), np.float32)[::-1])  # torch has no negative strides
+        'numpy'
+        """
+        name = "numpy" if self.device == "reference" else self._library_of(flatten_arguments(args, self.graph))
+        return "torch" if name == "lent" else "cupy" if name == "numpy" and self.device == "cuda" else name
+
+    @property
+    def lacks_torch(self) -> bool:
+        """Whether NumPy runs ops that torch would run on the same arrays if it was installed."""
+        return self.device == "cpu" and not self._is_torchs and self._runs_in_torch and not torch_is_there()
+
+    def _lends(self, args: Sequence[Any]) -> bool:
+        """Checks whether torch computes on arrays that are not torch's: wherever it is installed and runs more than kernels, and
+        in element types that NumPy cannot compute in."""
+        arrays = [leaf for leaf in leaves(args) if hasattr(leaf, "dtype")]
+        if self._has_small_floats or any(is_small_float(array.dtype) for array in arrays):
+            return torch_is_there()
+        fit = self._runs_in_torch and all(can_share(array, writes=self._writes) for array in arrays)
+        return fit and torch_is_there() and self._surroundings.is_plain()
+
+    @cached_property
+    def _runs_in_torch(self) -> bool:
+        return not self.exact and is_lendable(self.graph, self._groups)
+
+    @cached_property
+    def _writes(self) -> bool:
+        return may_write(self.graph)
 
     def run(
         self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
@@ -346,13 +376,11 @@ class Executable:
     def _run(self, args: Sequence[Any], visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None) -> Any:
         """Runs the program on accepted arguments, which it converts to its library."""
         library = self._library_of(args)
-        is_seen = library == "torch" and self._surroundings.node_by_node(args)
+        is_seen = library != "numpy" and self._surroundings.node_by_node(args)
         if self.device == "reference":
             return self._interpret(args)
-        program = self._seen_by_torch() if is_seen else self._program(library)
+        program = self._seen_by_torch(library) if is_seen else self._program(library)
         results = program.run(args, visit, footprints)
-        if library == "torch" and self._is_lent(args):
-            results = arrays_of(results, args, [value.type for value in self.graph.outputs])
         return results[0] if len(results) == 1 else results
 
     def captured(self, *args: Any) -> Captured:
@@ -423,7 +451,7 @@ class Executable:
         made = self._programs.get(library)
         if made is not None:
             return made
-        if self.exact and library != "torch":
+        if self.exact and library == "numpy":
             raise ArgumentError(
                 'a program compiled with exact="torch" takes torch tensors', hint="pass torch.from_numpy(array) for an array"
             )
@@ -441,13 +469,13 @@ class Executable:
                 )
             return self._programs[library]
 
-    def _seen_by_torch(self) -> BoundProgram:
+    def _seen_by_torch(self, library: str) -> BoundProgram:
         """Returns the program without kernels."""
-        self._program("torch")  # reports what is missing
+        self._program(library)  # reports what is missing
         with self._lock:
-            if self._node_by_node is None:
-                self._node_by_node = BoundProgram(self.graph, {}, "torch", self.device, None, self._surroundings)
-            return self._node_by_node
+            if library not in self._node_by_node:
+                self._node_by_node[library] = BoundProgram(self.graph, {}, library, self.device, None, self._surroundings)
+            return self._node_by_node[library]
 
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference

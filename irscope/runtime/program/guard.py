@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -354,22 +355,26 @@ def kernel_call(arguments: Sequence[Any], only: OnlyGroup, memory: Memory) -> Ca
 
 
 def program_call(
-    arguments: Sequence[Any], memory: Memory, run: Callable[[list[Any]], Sequence[Any]], template: list[Any],
+    arguments: Sequence[Any], memory: Memory, run: Callable[..., Sequence[Any]], template: list[Any],
     slots: Sequence[int], check: Callable[[Sequence[Any]], object] | None, *, gives_one: bool,
+    enter: Sequence[Callable[[Any], Any] | None] = (),
 ) -> Call | None:  # fmt: skip
     """Returns a function that runs a program from its slots, for arguments like these, which have passed the checks; None if
     no guard can tell them from others.
 
-    `slots`: the slot of each argument; `check` runs on them at each call."""
+    `slots`: the slot of each argument; `check` runs on them at each call. With `enter`, slots get what it makes of the arguments,
+    and `run` gets the arguments too."""
     names: dict[str, Any] = {"template": template, "run": run, "check": check}
     condition = _guard(arguments, memory, names)
     if condition is None:
         return None
+    names |= {f"enter{place}": function for place, function in enumerate(enter) if function is not None}
+    entered = [f"enter{place}(x{place})" if f"enter{place}" in names else f"x{place}" for place in range(len(slots))]
     body = [
         *(["check(arguments)"] if check is not None else []),
         "slots = template.copy()",
-        *[f"slots[{slot}] = x{place}" for place, slot in enumerate(slots)],
-        f"return run(slots){'[0]' if gives_one else ''}",
+        *[f"slots[{slot}] = {text}" for slot, text in zip(slots, entered, strict=True)],
+        f"return run(slots{', arguments' if enter else ''}){'[0]' if gives_one else ''}",
     ]
     return _written(len(arguments), condition, names, [], body)
 
@@ -427,7 +432,7 @@ def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names
     for place in owned:
         for number, fact in enumerate(memory.facts):
             name = f"fact{place}_{number}"
-            value = getattr(arguments[place], fact.removesuffix("()"))
+            value = attrgetter(fact.removesuffix("()"))(arguments[place])
             names[name] = value() if fact.endswith("()") else value
             tests.append(f"x{place}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
     unguarded = memory.unguarded(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 import subprocess
 import sys
@@ -349,8 +350,10 @@ def test_a_numpy_function_is_compared_with_itself() -> None:
     rows = {row.label: row for row in found.rows}
     assert list(rows) == ["op by op", "fused", "fused + dedup", "NumPy"]
     assert rows["NumPy"].note == "" and rows["NumPy"].error < 1e-12
-    assert all("NumPy" in rows[label].note for label in ("op by op", "fused")), "told against it"
-    assert "irscope's interpreter" in found.caption
+    notes = [rows[label].note for label in ("op by op", "fused")]
+    assert all("NumPy" in note or "noisy" in note for note in notes), "compared with it, but for times of a busy machine"
+    is_torchs = importlib.util.find_spec("torch") is not None
+    assert ("torch's ops, called one by one on the arrays' memory" if is_torchs else "irscope's interpreter") in found.caption
 
 
 def test_a_function_that_its_program_has_left_is_not_compared() -> None:

@@ -145,6 +145,8 @@ CALLS: list[Call] = [
     # pooling
     row("max_pool1d", noise(2, 3, 9), [3], [2], [1], [2]), near("avg_pool1d", noise(2, 3, 9), [3], [2], [1]),
     row("max_pool3d", noise(2, 3, 5, 6, 7), [2, 2, 2]),
+    row("max_pool1d", noise(0, 3, 9), [3]), row("max_pool2d", noise(0, 3, 4, 4), [2, 2]),  # of no images
+    row("max_pool2d_with_indices", noise(0, 3, 4, 4), [2, 2]), row("max_pool3d", noise(0, 2, 4, 4, 4), [2, 2, 2]),
     # reductions, differences
     *(near(name, noise(2, 3)) for name in "sum mean prod max min any all argmax argmin var std norm.Scalar".split()),
     row("sum", WHOLE.to(torch.int32)), row("sum", WHOLE > 2),

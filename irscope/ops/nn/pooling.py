@@ -6,6 +6,7 @@ Pooling keeps the input's memory format: channels-last in, channels-last out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -134,12 +135,12 @@ def _max_pool(space: int, *, with_indices: bool = False) -> Callable[..., Any]:
     def reference(self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
         arguments = space, kernel_size, stride, padding, dilation, ceil_mode
         windows = _windows(self, *arguments, -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
-        flat = windows.reshape(*windows.shape[:-space], -1)
+        flat = windows.reshape(*windows.shape[:-space], prod(windows.shape[-space:]))
         values = like_input(flat.max(axis=-1), self)
         if not with_indices:
             return values
-        places = np.arange(np.prod(self.shape[-space:])).reshape(self.shape[-space:])
-        where = _windows(places, *arguments, -1).reshape(*flat.shape[-space - 1 : -1], -1)
+        places = np.arange(prod(self.shape[-space:])).reshape(self.shape[-space:])
+        where = _windows(places, *arguments, -1).reshape(flat.shape[-space - 1 :])
         chosen = flat.argmax(axis=-1)[..., None]
         return values, like_input(np.take_along_axis(np.broadcast_to(where, flat.shape), chosen, axis=-1)[..., 0], self)
 

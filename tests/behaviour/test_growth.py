@@ -17,6 +17,7 @@ import pytest
 import irscope as irs
 from irscope.display.html import standalone_html
 from irscope.report.pages.exploration import Exploration
+from irscope.transforms.dedup.rewrite import normal_form
 from tests.work import calls_made
 
 X = "Float(4, strides=[1])"
@@ -73,8 +74,8 @@ def page(graph: irs.Graph) -> str:
     return standalone_html(Exploration(irs.fuse(graph)))
 
 
-def lines_run(graph: irs.Graph) -> int:
-    """Lines of Python that run for its page."""
+def lines_run(do: Callable[[irs.Graph], object], graph: irs.Graph) -> int:
+    """Lines of Python that run, also where loops call nothing."""
     lines = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -85,7 +86,7 @@ def lines_run(graph: irs.Graph) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        page(graph)
+        do(graph)
     finally:
         sys.settrace(before)
     return lines
@@ -100,7 +101,7 @@ MOST = 2.6
 
 
 MEASURES: dict[str, tuple[tuple[int, int, int], Callable[[irs.Graph], int]]] = {
-    "calls": (SIZES, lambda graph: calls_made(partial(page, graph))), "lines": (SIZES, lines_run),
+    "calls": (SIZES, lambda graph: calls_made(partial(page, graph))), "lines": (SIZES, partial(lines_run, page)),
     "letters": (LARGER, lambda graph: len(page(graph))),
 }  # fmt: skip
 """Calls that are made for a page, which fuses, asks for aliases and tells of each record; lines that run for it, also where loops call
@@ -115,3 +116,8 @@ def test_twice_as_much_is_twice_the_work(program: str, what: str) -> None:
     graphs = [irs.parse(PROGRAMS[program](size)) for size in sizes]
     few, more, most = (measure(graph) for graph in graphs)
     assert most - more <= MOST * max(more - few, 200), (few, more, most)
+
+
+def test_nested_blocks_are_put_into_their_normal_form_in_linear_time() -> None:
+    few, more, most = (lines_run(normal_form, irs.parse(nested_ifs(size))) for size in SIZES)
+    assert most - more <= MOST * (more - few), (few, more, most)

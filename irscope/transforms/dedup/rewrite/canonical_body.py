@@ -43,7 +43,6 @@ from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.encoding import digest
 from irscope.transforms.dedup.form import Colors
 from irscope.transforms.dedup.piece import Body
-from irscope.transforms.dedup.rewrite.block_index import free_values
 from irscope.transforms.dedup.terms import Leaf, Ref, flow_of
 
 _ROUNDS = 3
@@ -90,6 +89,7 @@ class _Normal:
         self.colors = Colors(body, "order", permuted=False, symbols=None, merged=False)
         self.number = {self.flow.terms[n].node: n for n in self.flow.needed if self.flow.terms[n].node is not None}
         self.rank = self._ranks()
+        self.read = _read_with_blocks(self.graph)
         self.constants = {v: n for n in self.graph.nodes() if n.op == "prim::Constant" for v in n.outputs}
 
     def _ranks(self) -> dict[int, bytes]:
@@ -132,7 +132,7 @@ class _Normal:
         waiting = TopologicalSorter[Node]()
         last: Node | None = None
         for node in nodes:
-            needs = {here[value] for value in (*node.inputs, *free_values(node)) if value in here}
+            needs = {here[value] for value in self.read.get(node, node.inputs) if value in here}
             if self.flow.terms[self.number[node]].ordered:
                 needs |= {last} if last is not None else set()
                 last = node
@@ -210,6 +210,17 @@ def _constant_key(payload: object, type: Type) -> tuple[object, ...]:
     if isinstance(payload, int | float | complex | str | tuple | None):
         return (type, repr(payload))
     return (type, payload) if isinstance(payload, TensorData) and payload.array is not None else (type, id(payload))
+
+
+def _read_with_blocks(graph: Graph) -> dict[Node, set[Value]]:
+    """What each node with blocks reads, itself or in them, of the values outside of it; each node is visited once, however deep it is."""
+    found: dict[Node, set[Value]] = {}
+    for node in reversed(list(graph.nodes())):  # the nodes of its blocks are before it
+        for block in node.blocks:
+            made = {*block.params, *(value for inner in block.nodes for value in inner.outputs)}
+            used = set(block.returns).union(*(found.get(inner, inner.inputs) for inner in block.nodes))
+            found[node] = found.get(node, set(node.inputs)) | (used - made)
+    return found
 
 
 def _is_same(a: Block, b: Block) -> bool:

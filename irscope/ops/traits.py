@@ -68,9 +68,10 @@ for 0.0 and -0.0 depends on their order."""
 DECIDES: Final[Mapping[str, frozenset[str]]] = {
     "aten::group_norm": frozenset({"eps"}), "aten::linalg_vector_norm": frozenset({"ord"}),
     "aten::nan_to_num": frozenset({"nan", "posinf", "neginf"}), "aten::norm": frozenset({"p"}), "aten::pow": frozenset({"exponent"}),
+    "aten::softshrink": frozenset({"lambd"}),
     "aten::std": frozenset({"correction"}), "aten::var": frozenset({"correction"}), "aten::var_mean": frozenset({"correction"}),
 }  # fmt: skip
-"""Numbers that determine which operations are computed, by op and argument; they must be known when a kernel is built."""
+"""Numbers that determine which operations are computed, or if any are, by op and argument; they must be known when a kernel is built."""
 
 
 # Effects on memory that schemas do not declare: ops that read only shapes, may change them, or replace storage.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ops.expr import Expr, call, erf, require_known, sigmoid, where
+from irscope.ops.expr import Expr, NoExpression, call, erf, require_known, sigmoid, where
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.op import Op
 from irscope.ops.pointwise.comparison import at_least, limited
@@ -21,6 +21,8 @@ _SELU_SCALE: Final = 1.0507009873554804934193349852946
 _ROOT_HALF: Final = math.sqrt(0.5)
 _ROOT_2_PI: Final = math.sqrt(2.0 / math.pi)
 _CUBIC: Final = 0.044715
+_HALF_MAX: Final = 65504.0
+"""The largest float16."""
 
 
 def _activation(text: str, numpy: Any, expr: Any, *, operands: str = "self", **options: Any) -> tuple[Op, ...]:
@@ -85,6 +87,18 @@ def _log_sigmoid(x: Expr) -> Expr:
     return call("minimum", x, 0.0) - call("log1p", call("exp", -call("abs", x)))
 
 
+def _softshrink(x: Expr, lambd: Number = 0.5) -> Expr:
+    if not 0 <= require_known(lambd, "the width of softshrink") <= _HALF_MAX:
+        raise NoExpression("torch takes a width from 0 to the largest number of the type only")
+    return where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0.0))
+
+
+def _np_softshrink(x: Array, lambd: float = 0.5) -> Array:
+    if not 0 <= lambd <= np.finfo(x.dtype).max:
+        raise ValueError(f"softshrink takes a lambd from 0 to the largest number of {x.dtype}, not {lambd}")
+    return np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, x * 0))
+
+
 def _between(x: Expr, low: Expr | float, high: Expr | float) -> Expr:
     return call("gt", x, low) & call("lt", x, high)
 
@@ -125,6 +139,14 @@ _FORWARD: Final = (
     ),
     *_activation(
         "log_sigmoid(Tensor self)", lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), _log_sigmoid, in_place=False, layout="rows"
+    ),
+    *_activation("softshrink(Tensor self, Scalar lambd=0.5)", _np_softshrink, _softshrink, in_place=False),
+    *_activation(
+        "hardshrink(Tensor self, Scalar lambd=0.5)",
+        lambda x, lambd=0.5: np.where((x >= -lambd) & (x <= lambd), 0, x),
+        lambda x, lambd=0.5: where(call("ge", x, -lambd) & call("le", x, lambd), 0, x),
+        in_place=False,
+        rounds=True,
     ),
     *_activation(
         "prelu(Tensor self, Tensor weight)",

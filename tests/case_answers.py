@@ -32,6 +32,7 @@ from irscope.runtime.reference import run_reference
 from irscope.transforms.base import check_types
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.pipeline import Pipelined
+from tests.transforms.places import check_places, with_places
 
 Sections = Mapping[str, str]
 
@@ -77,6 +78,8 @@ def passes(sections: Sections) -> dict[str, str]:
             from tests.transforms.same_meaning import observed
 
             assert observed(graph, deepcopy(arguments)) == observed(done.graph, deepcopy(arguments))
+        for record in irs.Pipeline(sections["pipeline"])(irs.parse(with_places(text))).records:
+            check_places(record)
         return done
 
     def left(text: str) -> str:

@@ -251,7 +251,9 @@ def somewhere(p: Program, name: str) -> At:
 
 def random_call(op: str, x: torch.Tensor, rng: random.Random) -> tuple[str, list[Any]] | None:
     """An overload of a view op, and arguments besides the tensor; None where it takes no such tensor."""
-    kind = rng.choice([kind for kind in ARGUMENTS if kind.partition(".")[0] == op])
+    kinds = [kind for kind in ARGUMENTS if kind.partition(".")[0] == op]
+    assert kinds, f"give ARGUMENTS of tests/random_programs/view_chains.py a row for each overload of {op}"
+    kind = rng.choice(kinds)
     least, arguments = ARGUMENTS[kind]
     if x.dim() < least:
         return None

@@ -15,6 +15,7 @@ from irscope.ops.node_check import verify
 from irscope.transforms.base import PassRecord, check_types
 from tests.analysis.alias.eager import memory_of, parts, run
 from tests.random_programs.graphs import FEATURES, Program, random_program
+from tests.transforms.places import check_places, with_places
 
 TYPED = frozenset({"types", "joins"})
 
@@ -57,9 +58,10 @@ def check_pass(
 ) -> PassRecord:
     """The properties of every pass, on one random program; `of_types`: of all element types, with the types of its arguments."""
     program = random_program(seed, size=size, features=FEATURES | TYPED) if of_types else random_program(seed, size=size)
-    graph = irs.parse(program.with_types().text if of_types else program.text)
+    graph = irs.parse(with_places(program.with_types().text if of_types else program.text))
     record = run_pass(graph)
     check_types(record)
+    check_places(record)
     verify(record.after)
     assert record.before is graph
     assert same_structure(record.after, irs.parse(str(record.after)))

@@ -232,5 +232,6 @@ def test_numbers_may_be_operands_unless_they_decide() -> None:
             continue
         tried += 1
         decides = schema.arguments[place].name in DECIDES.get(schema.name, ())
-        assert has_kernel(group(schema, place, operand=True)) != decides, (schema.full_name, schema.arguments[place].name)
+        told = f"{schema.arguments[place].name} of {schema.full_name}: DECIDES has the numbers that an expression must know, and no others"
+        assert has_kernel(group(schema, place, operand=True)) != decides, told
     assert tried > 50

@@ -81,6 +81,10 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "channels-last", "lays out operands and results of convolutions channels last, where they would be copied",
         "cleanup.channels_last:channels_last",
     ),
+    Pass(
+        "fold-batch-norm", "gives batch norms to the convolution or linear before them, by other weights; results differ by rounding",
+        "cleanup.batch_norm:fold_batch_norm",
+    ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.cse:pool_constants"),
     Pass(

@@ -1,0 +1,484 @@
+"""Folds batch norms that do not train into the convolution or linear before them: scaled weights, and a shifted bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.frozen import FrozenDict
+from irscope._base.words import plural
+from irscope.analysis.per_graph import alias_db_of, shapes_of
+from irscope.errors import RunError
+from irscope.ir import (
+    NONE,
+    NOT_CONSTANT,
+    Graph,
+    Node,
+    Rewriter,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    argument_type,
+    constant_of,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.ops.registry import bind, schema_of
+from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.cleanup.fold import remove_dead_nodes
+
+# With statistics that stay, a batch norm multiplies each channel by `scale = weight / sqrt(running_var + eps)` and adds `bias -
+# running_mean * scale`. A convolution or linear before it does both at no cost, with its weights multiplied by `scale` once.
+#
+# **Rounding.** The new weights and bias are computed in float64 and rounded once. The sum over a window was rounded before it was
+# scaled, and now its terms are scaled before they are added: results differ by a few roundings of the largest terms, which before,
+# too, were large where terms cancel. New weights that would overflow, or lose bits to underflow, are not made.
+#
+# **When.** The result of the convolution has no other reader, so nobody misses it; it stays at its place, and so reads what it read.
+# All weights and statistics are bound or constant, and the alias db knows of no write to them: each run computes the
+# same new weights. Between runs, the owner of a model may write its weights. Torch counts writes, so each call of the program
+# compares the counts, and raises RunError. Writes through `.data`, and to a caller's own NumPy arrays, nobody counts.
+#
+# **Gradients.** A joint graph of forward and backward is left as it is. Any other program differentiates nothing: its results refuse
+# `backward` if a weight requires a gradient. A new weight requires one if a part of it does, so that they still refuse.
+
+_NORMS: Final = frozenset(
+    f"aten::{name}" for name in "batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training".split()
+)
+_CONVOLUTIONS: Final = frozenset(f"aten::{name}" for name in "conv1d conv2d conv3d convolution _convolution".split())
+_TRANSPOSED: Final = frozenset(f"aten::conv_transpose{rank}d" for rank in (1, 2, 3))
+_LAYERS: Final = dict.fromkeys(_CONVOLUTIONS | _TRANSPOSED | {"aten::linear"}, (1, 2)) | {"aten::addmm": (2, 0)}
+"""The places of the weight and the bias among the operands."""
+_TURNS: Final = frozenset({"aten::t", "aten::transpose", "aten::permute", "aten::numpy_T"})
+_ROUNDING: Final = {"float64": "1e-15", "float32": "1e-6", "float16": "1e-3", "bfloat16": "1e-2"}
+"""How far results differ, relative to the terms of a sum."""
+_SMALLEST: Final = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-14, "bfloat16": 2.0**-126}
+"""The smallest number of full precision."""
+
+Array = np.ndarray[Any, Any]
+
+
+class _Declined(Exception):
+    """Says why a batch norm stays: the rule, and the reason with its evidence."""
+
+    def __init__(self, rule: str, because: str, *evidence: Value | Node) -> None:
+        self.rule, self.because, self.evidence = rule, because, evidence
+
+
+@timed
+def fold_batch_norm(graph: Graph) -> PassRecord:
+    """Fold batch norms in inference mode into the convolution, transposed convolution, `linear` or `addmm` that alone feeds them, where
+    weights and statistics are bound or constant. Results differ by rounding: one multiplication and one addition less for each element.
+
+    Calls of the program raise RunError once such a tensor of torch's has been written: the program has the weights of before.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(1, 1, strides=[1, 1])):
+    ...   %w : Float(1, 1, strides=[1, 1]) = prim::Constant[value= 3 [ CPUFloatType{1,1} ]]()
+    ...   %b : Float(1, strides=[1]) = prim::Constant[value= 1 [ CPUFloatType{1} ]]()
+    ...   %mean : Float(1, strides=[1]) = prim::Constant[value= 5 [ CPUFloatType{1} ]]()
+    ...   %var : Float(1, strides=[1]) = prim::Constant[value= 4 [ CPUFloatType{1} ]]()
+    ...   %none : NoneType = prim::Constant()
+    ...   %no : bool = prim::Constant[value=0]()
+    ...   %eps : float = prim::Constant[value=0.]()
+    ...   %a : Float(1, 1, strides=[1, 1]) = aten::linear(%x, %w, %b)
+    ...   %y : Float(1, 1, strides=[1, 1]) = aten::batch_norm(%a, %none, %none, %mean, %var, %no, %eps, %eps, %no)
+    ...   return (%y)''')
+    >>> print(irs.Pipeline("fold-batch-norm")(g).graph)
+    graph(%x : Float(1, 1, strides=[1, 1])):
+      %w_folded : Float(1, 1, strides=[1, 1], device=cpu) = prim::Constant[value={1.5}]()
+      %b_folded : Float(1, strides=[1], device=cpu) = prim::Constant[value={-2}]()
+      %y : Float(1, 1, strides=[1, 1]) = aten::linear(%x, %w_folded, %b_folded)
+      return (%y)
+    """
+    fold = _Fold(graph)
+    for node in graph.nodes():
+        if node.op in _NORMS:
+            fold.consider(node)
+    return fold.record()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A tensor that is the same in every run."""
+
+    value: Value
+    """The bound input, or the result of the constant."""
+    payload: Any
+    """A tensor of torch, an array, or the constant's TensorData."""
+    numbers: Array
+    """Its elements in float64."""
+    type: TensorType
+    view: Node | None = None
+    """The transpose of two axes through which it is read."""
+
+    @property
+    def tensor(self) -> Any:
+        """The tensor of torch; None if it is NumPy's."""
+        held = self.payload.original if isinstance(self.payload, TensorData) else self.payload
+        return held if hasattr(held, "untyped_storage") else None
+
+    @property
+    def array(self) -> Any:
+        """The array of NumPy, if there is no tensor of torch; of bfloat16, a constant has the bits."""
+        return self.payload.array if isinstance(self.payload, TensorData) else self.payload
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A convolution or linear, the batch norms that follow it, and what these do to each channel."""
+
+    node: Node
+    weight: _Known
+    bias: _Known | None
+    groups: int
+    """The groups of a transposed convolution; 0 for all other layers."""
+    norms: list[Node]
+    scale: Array
+    shift: Array
+    statistics: list[_Known]
+
+    @property
+    def parts(self) -> list[_Known]:
+        return [self.weight, *([self.bias] if self.bias is not None else []), *self.statistics]
+
+    def numbers(self) -> tuple[Array, Array]:
+        """The new weight and bias, rounded to their element type. Raises _Declined if its range is too small."""
+        with np.errstate(all="ignore"):
+            return self._numbers(self.weight.type.dtype or "")
+
+    def _numbers(self, dtype: str) -> tuple[Array, Array]:
+        wide, scale = self.weight.numbers, self.scale
+        if self.groups:  # each group of inputs has its own outputs
+            apart = wide.reshape(self.groups, -1, *wide.shape[1:])
+            ones = [1] * (wide.ndim - 2)
+            scaled = (apart * scale.reshape(self.groups, 1, -1, *ones)).reshape(wide.shape)
+            axes: tuple[int, ...] = (0, *range(2, wide.ndim))
+        else:
+            axis = self.axis
+            scaled = wide * scale.reshape([-1 if here == axis else 1 for here in range(wide.ndim)])
+            axes = tuple(here for here in range(wide.ndim) if here != axis)
+        weight, bias = _rounded(scaled, dtype), _rounded(self.shift, dtype)
+        largest = np.abs(scaled).max(axis=axes)
+        if not np.isfinite(weight).all() or not np.isfinite(bias).all() or ((largest > 0) & (largest < _SMALLEST[dtype])).any():
+            raise _Declined("range", f"the new weights would be too large or too small for {dtype}", self.weight.value)
+        return weight, bias
+
+    @property
+    def rounding(self) -> str:
+        return _ROUNDING[self.weight.type.dtype or ""]
+
+    @property
+    def axis(self) -> int:
+        """The axis of the weight that counts the channels of the result."""
+        return int(self.node.op == "aten::addmm" or self.node.op in _TRANSPOSED or self.groups > 0)
+
+
+def _without_gradient(type: Type) -> Type:
+    return replace(type, requires_grad=None) if isinstance(type, TensorType) else type
+
+
+def _rounded(numbers: Array, dtype: str) -> Array:
+    """The nearest numbers of an element type, in float64; rounding twice, as conversions by way of float32 do, may miss them."""
+    with np.errstate(all="ignore"):
+        if dtype != "bfloat16":
+            return numbers.astype(dtype).astype(np.float64)
+        unit = np.maximum(np.frexp(numbers)[1] - 8, -133)
+        nearest = np.ldexp(np.rint(np.ldexp(numbers, -unit)), unit)
+        return np.asarray(nearest.astype(np.float32), np.float64)
+
+
+class _Fold:
+    """The folds of one graph: first each is decided, then all are carried out."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.remarks: list[Remark] = []
+        self.layers: dict[Value, _Layer] = {}
+        """The layer whose channels a value holds, as scaled so far."""
+
+    def consider(self, norm: Node) -> None:
+        """Give a batch norm to its layer, or say why it stays."""
+        try:
+            self._give(norm)
+        except _Declined as why:
+            self.remarks.append(Remark("missed", why.rule, norm, why.because, why.evidence))
+
+    def _give(self, norm: Node) -> None:
+        graph, shapes = self.graph, shapes_of(self.graph)
+        source, schema = norm.inputs[0], schema_of(norm)
+        name, maker = f"%{graph.names[source]}", graph.producer.get(source)
+        layer = self.layers.get(source)
+        if layer is None and (maker is None or maker.op not in _LAYERS):
+            what = "an input" if maker is None else f"a result of {maker.op}"
+            raise _Declined("no-layer", f"{name} is {what}, not of a convolution or linear", source)
+        assert maker is not None
+        if graph.gradients:
+            raise _Declined("gradients", "the program computes gradients, for which it must stay apart from its weights", maker)
+        operands = bind(norm, schema) if schema is not None else {}
+        flag = operands.get("training", False)
+        if (shapes.known(flag) if isinstance(flag, Value) else flag) is not False:
+            raise _Declined("training", "it may be in training mode, and then takes the statistics of its operand", norm)
+        users = len(graph.users[source])
+        if users > 1:
+            raise _Declined("other-readers", f"{name} has {plural(users, 'reader')}, and the others need it as it is", source)
+        if graph.block_of[norm] is not graph.block_of[maker]:
+            raise _Declined("nested", f"{name} is computed in another block", source)
+        if any(value in graph.users for value in norm.outputs[1:]):
+            raise _Declined("other-readers", "the statistics that it returns are read", norm)
+        before, after = shapes.type(source), shapes.type(norm.outputs[0])
+        is_known = isinstance(before, TensorType) and before.dtype in _ROUNDING and len(before.shape or ()) > 1
+        if not isinstance(before, TensorType) or not is_known or replace(before, requires_grad=None) != _without_gradient(after):
+            raise _Declined("unknown-sizes", f"{name} is {before}, and its result {after}: they must be of one known type", source)
+        scale, shift, statistics = self._statistics(operands, before)
+        if layer is None:
+            layer = self._layer(maker, before, len(scale))
+        with np.errstate(all="ignore"):  # what is not finite is declined when its weights are computed
+            layer.scale, layer.shift = layer.scale * scale, layer.shift * scale + shift
+        layer.norms.append(norm)
+        layer.statistics += statistics
+        self.layers[norm.outputs[0]] = layer
+
+    def _statistics(self, operands: dict[str, Any], type: TensorType) -> tuple[Array, Array, list[_Known]]:
+        """What a batch norm multiplies each channel by, what it adds, and the tensors that say so."""
+        shapes, found = shapes_of(self.graph), dict[str, _Known | None]()
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            operand: Any = operands.get(name)
+            is_there = isinstance(operand, Value) and operand.type != NONE and shapes.known(operand) is not None
+            found[name] = self._known(operand, type, (type.shape or (0, 0))[1:2]) if is_there else None
+        mean, variance, eps = found["running_mean"], found["running_var"], operands.get("eps")
+        eps = shapes.known(eps) if isinstance(eps, Value) else eps
+        if mean is None or variance is None or not isinstance(eps, int | float):
+            raise _Declined("training", "it keeps no statistics, or their eps is not known")
+        weight, bias = found["weight"], found["bias"]
+        with np.errstate(all="ignore"):
+            scale = 1 / np.sqrt(variance.numbers + eps) * (1 if weight is None else weight.numbers)
+            shift = (0 if bias is None else bias.numbers) - mean.numbers * scale
+        return scale, shift, [one for one in found.values() if one is not None]
+
+    def _layer(self, node: Node, made: TensorType, channels: int) -> _Layer:
+        """A convolution or linear with known weights; `made` is the type of its result."""
+        shapes, graph, schema = shapes_of(self.graph), self.graph, schema_of(node)
+        at_weight, at_bias = _LAYERS[node.op]
+        operands = bind(node, schema) if schema is not None else {}
+
+        def number(name: str, default: Any) -> Any:
+            operand = operands.get(name, default)
+            return shapes.known(operand) if isinstance(operand, Value) else operand
+
+        turned = node.op in _TRANSPOSED or number("transposed", False)
+        groups, factors = number("groups", 1), (number("alpha", 1), number("beta", 1))
+        if turned not in (True, False) or not isinstance(groups, int) or factors != (1, 1):
+            raise _Declined("unknown-weights", f"{node.op} has factors or groups that are not known", node)
+        weight = self._known(node.inputs[at_weight], made)
+        bias = node.inputs[at_bias] if at_bias < len(node.inputs) else None
+        held = None if bias is None or bias.type == NONE or shapes.known(bias) is None else self._known(bias, made, (channels,))
+        layer = _Layer(node, weight, held, groups if turned else 0, [], np.ones(channels), np.zeros(channels), [])
+        given = shapes.type(node.inputs[1 if node.op == "aten::addmm" else 0])
+        rank = len(made.shape or ())
+        if isinstance(given, TensorType) and given.dtype == made.dtype and weight.numbers.ndim == rank and weight.numbers.size:
+            outputs = weight.numbers.shape[layer.axis] * (groups if turned else 1)
+            if outputs == channels and groups > 0 and (not turned or weight.numbers.shape[0] % groups == 0):
+                if held is not None:
+                    layer.shift = held.numbers
+                return layer
+        what = f"%{graph.names[node.output]} has another element type or rank than its weight, or channels that nothing computes"
+        raise _Declined("unknown-sizes", what, node)
+
+    def _known(self, value: Value, like: TensorType, shape: tuple[Any, ...] | None = None) -> _Known:
+        """A tensor that is the same in every run, of one element type with another. Raises _Declined if it may not be."""
+        shapes, name, view, read = shapes_of(self.graph), f"%{self.graph.names[value]}", self.graph.producer.get(value), value
+        if view is not None and view.op in _TURNS and _is_turned(shapes.type(view.inputs[0]), shapes.type(value)):
+            value = view.inputs[0]
+        else:
+            view = None
+        payload = self.graph.bound.get(value, NOT_CONSTANT)
+        payload = constant_of(self.graph, value) if payload is NOT_CONSTANT else payload
+        numbers = _numbers(payload)
+        type = shapes.type(value)
+        if numbers is None or not isinstance(type, TensorType) or type.shape != numbers.shape:
+            raise _Declined("unknown-weights", f"{name} is neither a parameter nor a constant whose elements are known", value)
+        if shape is not None and type.shape != shape:
+            raise _Declined("unknown-sizes", f"{name} is {type}, not one number for each channel", value)
+        if type.dtype != like.dtype:
+            raise _Declined("element-types", f"{name} is of {type.dtype}, and what is normalised of {like.dtype}", value)
+        if alias_db_of(self.graph).is_written(value) or not shapes.reshaped.isdisjoint((value, read)):
+            raise _Declined("written", f"the program may write {name}", value)
+        if any(alias_db_of(self.graph).may_contain_alias(output, value) for output in self.graph.outputs):
+            raise _Declined("seen", f"the caller gets {name}, and may write it", value)
+        return _Known(value, payload, numbers if view is None else numbers.T, type, view)
+
+    def record(self) -> PassRecord:
+        """Carry out the folds."""
+        rewriter, made, watched = Rewriter(self.graph), dict[Value, list[tuple[Value, Any]]](), list[_Known]()
+        for layer in {id(layer): layer for layer in self.layers.values()}.values():
+            try:
+                self._replace(layer, rewriter, made)
+            except _Declined as why:
+                self.remarks += [Remark("missed", why.rule, norm, why.because, why.evidence) for norm in layer.norms]
+            else:
+                watched += layer.parts
+        folded = rewriter.finish()
+        if folded is self.graph:
+            return PassRecord("fold-batch-norm", self.graph, folded, (), tuple(self.remarks))
+        cleaned = remove_dead_nodes(folded)
+        after = _with_inputs(cleaned.after, made, {part.value for part in watched})
+        counted = [(self.graph.names[part.value], part.tensor) for part in watched if _writes(part.tensor) is not None]
+        if counted:
+            after = replace(after, modes=FoldedWeights(dict(counted), self.graph.modes))
+        return PassRecord("fold-batch-norm", self.graph, after, (*rewriter.edits, *cleaned.edits), tuple(self.remarks))
+
+    def _replace(self, layer: _Layer, rewriter: Rewriter, made: dict[Value, list[tuple[Value, Any]]]) -> None:
+        """Put a layer of new weights in the place of the old one, with the result of the last batch norm."""
+        names, old, last, weight = self.graph.names, layer.node, layer.norms[-1], layer.weight
+        trained = weight.tensor is not None and any(getattr(part.tensor, "requires_grad", False) for part in layer.parts)
+        new_weight, new_bias = layer.numbers()
+        news = _as_weight(weight, new_weight, trained=trained), _as_bias(weight, new_bias, trained=trained)
+        because = f"one multiplication and one addition less for each element; results differ by rounding: rtol ~{layer.rounding}"
+        inputs, nodes = list(old.inputs), list[Node]()
+        base = names[weight.value]
+        titles = base, f"{base}_bias" if layer.bias is None else names[layer.bias.value]
+        for place, tensor, title in zip(_LAYERS[old.op], news, titles, strict=True):
+            type = argument_type(tensor)
+            assert isinstance(type, TensorType)
+            value = make_value(new_id(), replace(type, dtype=weight.type.dtype, device=weight.type.device), f"{title}_folded")
+            if isinstance(weight.payload, TensorData):
+                data: FrozenDict[str, Any] = FrozenDict(value=_constant(tensor, weight.payload))
+                nodes.append(make_node(new_id(), "prim::Constant", (), (value,), data, (), old.location, old.scope))
+            else:
+                made.setdefault(weight.value, []).append((value, tensor))
+            inputs[place : place + 1] = [value]
+        new = replace(old, id=new_id(), inputs=tuple(inputs), outputs=last.outputs[:1])
+        rewriter.replace_node(old, [*nodes, new], reason=because)
+        evidence: tuple[Value | Node, ...] = (old, *[part.value for part in layer.parts])
+        for norm in layer.norms:
+            rewriter.erase(norm, reason=because)
+            told = f"{old.op} of %{names[old.output]} does it with scaled weights and a shifted bias: {because}"
+            self.remarks.append(Remark("passed", "batch-norm", norm, told, evidence))
+
+
+def _with_inputs(graph: Graph, made: dict[Value, list[tuple[Value, Any]]], folded: set[Value]) -> Graph:
+    """The graph with new bound inputs, each behind the weight that it was made of, and without those that only folding has read."""
+    params, bound, storages = list[Value](), dict(graph.bound), dict(graph.storages)
+    for value in graph.inputs:
+        if value in bound and value in folded and value not in graph.users:
+            del bound[value]
+            storages.pop(value, None)
+        else:
+            params.append(value)
+        for new, tensor in made.get(value, ()):
+            params.append(new)
+            bound[new] = tensor
+            if storages:
+                storages[new] = max(storages.values()) + 1
+    return replace(graph, body=replace(graph.body, params=tuple(params)), bound=bound, storages=storages)
+
+
+# Elements, in and out of the libraries.
+
+
+def _numbers(payload: Any) -> Array | None:
+    """The elements of a tensor in float64; None if they are not known, or not real floats."""
+    held, dtype = payload, ""
+    if isinstance(payload, TensorData):
+        held, dtype = payload.array, payload.dtype
+        if dtype not in _ROUNDING or held is None:
+            return None
+    if dtype == "bfloat16":
+        bits: Array = held.astype(np.uint32) << 16
+        return bits.view(np.float32).astype(np.float64)
+    if isinstance(held, np.ndarray):
+        return held.astype(np.float64) if str(held.dtype) in _ROUNDING else None
+    if not hasattr(held, "untyped_storage") or str(held.dtype).removeprefix("torch.") not in _ROUNDING:
+        return None
+    try:
+        wide: Array = held.detach().cpu().double().numpy()
+    except (RuntimeError, TypeError):  # it has no elements, or they are not laid out by strides
+        return None
+    return wide
+
+
+def _is_turned(base: Any, view: Any) -> bool:
+    """Whether the view of a matrix is its transpose, by their types."""
+    if not isinstance(base, TensorType) or not isinstance(view, TensorType) or base.rank != 2:
+        return False
+    strides, shape = base.strides, base.shape
+    return strides is not None and shape is not None and (view.shape, view.strides) == (shape[::-1], strides[::-1])
+
+
+def _as_weight(weight: _Known, numbers: Array, *, trained: bool) -> Any:
+    """A tensor of these numbers, of the library, layout and device of the weight. Raises _Declined if its memory has gaps."""
+    base = weight.array if weight.tensor is None else weight.tensor.detach()
+    like = np.empty_like(base, subok=False) if weight.tensor is None else base.clone()
+    made = _filled(like, numbers if weight.view is None else numbers.T)
+    if _steps(made) != _steps(base):
+        raise _Declined("unknown-sizes", "the memory of the weight has gaps, or elements that share it", weight.value)
+    made = made if weight.view is None else made.T
+    return made.requires_grad_() if trained else made
+
+
+def _as_bias(weight: _Known, numbers: Array, *, trained: bool) -> Any:
+    """A tensor of these numbers, one for each channel, of the library and device of the weight."""
+    like = np.empty(numbers.shape, weight.array.dtype) if weight.tensor is None else weight.tensor.detach().new_empty(numbers.shape)
+    made = _filled(like, numbers)
+    return made.requires_grad_() if trained else made
+
+
+def _steps(tensor: Any) -> tuple[int, ...]:
+    return tuple(tensor.strides if isinstance(tensor, np.ndarray) else tensor.stride())
+
+
+def _filled(like: Any, numbers: Array) -> Any:
+    """The tensor, filled with numbers of its element type."""
+    if isinstance(like, np.ndarray):
+        is_bits = like.dtype == np.uint16  # of a constant of bfloat16
+        like[...] = numbers.astype(np.float32).view(np.uint32) >> 16 if is_bits else numbers
+        return like
+    from irscope.frontends.torch.types import require_torch
+
+    torch = require_torch("to fill a tensor")
+    with torch.no_grad():
+        like.copy_(torch.from_numpy(np.array(numbers)))
+    return like
+
+
+def _constant(tensor: Any, old: TensorData) -> TensorData:
+    if isinstance(tensor, np.ndarray):
+        return TensorData(old.dtype, tensor.shape, tensor, old.device)
+    from irscope.frontends.torch.types import tensor_data
+
+    return tensor_data(tensor)
+
+
+def _writes(tensor: Any) -> tuple[int, int] | None:
+    """How often torch has counted a write to a tensor, and where its memory is; None if it is not counted."""
+    try:
+        return (tensor._version, tensor.data_ptr())
+    except (AttributeError, RuntimeError):  # not torch's, or made in inference mode
+        return None
+
+
+class FoldedWeights:
+    """Says whether a model is in another mode, as `Graph.modes` does; raises RunError once a weight of it has been written that
+    another was computed from."""
+
+    def __init__(self, held: dict[str, Any], then: Callable[[], str] | None) -> None:
+        self.watched = [(name, tensor, _writes(tensor)) for name, tensor in held.items()]
+        self.then = then
+
+    def __call__(self) -> str:
+        for name, tensor, writes in self.watched:
+            if _writes(tensor) != writes:
+                raise RunError(
+                    f"%{name} has been written since fold-batch-norm computed other weights from it", rule="folded-weights",
+                    hint="run the pass again on the graph before it, or load the model again",
+                )  # fmt: skip
+        return self.then() if self.then is not None else ""
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()  # a copy has weights of its own, which nobody else can write

@@ -86,10 +86,14 @@ def test_what_cannot_be_written_as_json_is_an_error() -> None:
 
 def test_ctrl_c_ends_the_copy() -> None:
     before, children = signal.signal(signal.SIGINT, signal.default_int_handler), _children()
-    threading.Timer(0.2, _thread.interrupt_main).start()
+
+    def pressed() -> None:
+        threading.Timer(0.2, _thread.interrupt_main).start()
+        isolated(lambda: time.sleep(60), seconds=60)
+
     try:
         with pytest.raises(KeyboardInterrupt):
-            isolated(lambda: time.sleep(60), seconds=60)
+            pressed()
     finally:
         signal.signal(signal.SIGINT, before)
     assert _children() <= children

@@ -5,7 +5,6 @@ from __future__ import annotations
 import _thread
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -48,23 +47,17 @@ def ctrl_c() -> Iterator[None]:
 
 
 def interrupt(work: Callable[[], object], seconds: float) -> None:
-    """Repeat work until Ctrl-C, pressed after some seconds, ends it."""
-    ended = threading.Event()
+    """Repeat work until Ctrl-C, pressed after some seconds, ends it.
 
-    def press() -> None:
-        time.sleep(seconds)
-        while not ended.is_set():
-            _thread.interrupt_main()
-            ended.wait(1)  # again, where Python dropped it
+    It is pressed again only when work returned all the same, where Python dropped it: never twice in one call, nor after the end."""
 
     def repeat() -> None:
-        try:
-            while True:
+        while True:
+            presser = threading.Timer(seconds, _thread.interrupt_main)
+            presser.start()
+            while presser.is_alive():
                 work()
-        finally:
-            ended.set()
 
-    threading.Thread(target=press).start()
     with pytest.raises(KeyboardInterrupt):
         repeat()
 

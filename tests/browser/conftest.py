@@ -149,6 +149,7 @@ class Lab:
         self.save()
         self.kernel = self.page.evaluate(
             """() => { const panel = window.jupyterapp.shell.currentWidget, {id} = panel.sessionContext.session.kernel;
+            panel.context.model.dirty = false;  // else Lab asks whether to save it again, and waits
             panel.close(); return id; }"""
         )
         assert self.errors == [] and self.outside == []

@@ -258,6 +258,8 @@ class Namespace:
     def arange(self, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
         first, end = (0, start) if stop is None else (start, stop)
         like = np.arange(first, end, step, dtype=dtype)
+        if like.dtype.kind in "iu" and any(number != int(number) for number in (first, end, step)):
+            return as_traced(self._record, like)  # torch rounds these first, NumPy the elements
         operands = (first, end, step, code_of(like.dtype), None, None, None)
         return self._record.op("aten::arange", *operands)
 

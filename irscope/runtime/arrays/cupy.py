@@ -73,7 +73,7 @@ class CupyMemory(Memory):
     """CuPy's arrays and its allocator."""
 
     library = "cupy"
-    facts = ("dtype", "shape", "strides", "__class__")
+    facts = ("__class__", "dtype", "shape", "strides")
 
     def __init__(self, cupy: Any) -> None:
         """`cupy`: the module."""

@@ -90,7 +90,7 @@ class NumpyMemory(Memory):
     """NumPy's arrays, and a pool that keeps freed memory."""
 
     library = "numpy"
-    facts: tuple[str, ...] = ("dtype", "shape", "strides", "__class__")
+    facts: tuple[str, ...] = ("__class__", "dtype", "shape", "strides")
 
     def __init__(self, pool: BufferPool) -> None:
         self.pool = pool

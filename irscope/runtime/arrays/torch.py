@@ -233,7 +233,7 @@ class TorchMemory(Memory):
     """Torch's tensors and its allocator, with a pool for large results on the processor."""
 
     library = "torch"
-    facts = ("dtype", "shape", "stride()", "is_cpu", "__class__", "is_neg()", "_is_zerotensor()")
+    facts = ("__class__", "dtype", "shape", "stride()", "is_cpu", "is_neg()", "_is_zerotensor()")
     address_text = "{}.data_ptr()"
 
     def __init__(

@@ -271,6 +271,7 @@ def test_complex_numbers_are_numpys(function: Callable[..., Any]) -> None:
         (lambda x: x.mean(dtype=np.int8), np.array([100, 100])), (lambda x: x << x, np.array([1, 70])),
         (lambda x: x.var(axis=()), np.array([1.0, 2])), (np.linalg.norm, np.array([100, 100], np.int8)),
         (lambda x: x.max(axis=-1), np.array(3)),
+        (lambda x: x.__array_namespace__().arange(0, 2.5, 2, dtype=np.int64), np.array([1.0])),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

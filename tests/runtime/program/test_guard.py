@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -218,6 +219,15 @@ def test_layouts_of_an_unknown_program_are_distinguished(library: str) -> None:
     for size in range(300):
         a, b = arrays((size,), (size,))
         np.testing.assert_allclose(np.asarray(run(*converted(library, a, b))), chain(a, b), rtol=1e-6)
+
+
+def test_an_element_type_that_pickle_has_made_is_known() -> None:
+    """It equals NumPy's own, and is another object."""
+    run, x, w = compiled(), square(4), square(4, 1)
+    other = pickle.loads(pickle.dumps(x))
+    for _ in range(3):
+        run(x, w, 2, 0.5)
+    assert is_known(run, other, w, 2, 0.5) and not is_known(run, other.astype(np.float64), w, 2, 0.5)
 
 
 @pytest.mark.torch

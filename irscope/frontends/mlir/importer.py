@@ -20,7 +20,7 @@ from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
 from irscope.errors import CaptureError
 from irscope.frontends import emit
-from irscope.frontends.emit import CODES, Place
+from irscope.frontends.emit import CODES, Place, Refused
 from irscope.frontends.mlir.types import (
     AttributeReader,
     Properties,
@@ -312,7 +312,7 @@ class BlockReader:
             given = Operation(name, operation, self.operands(operation), types, e, reading)
             try:
                 made = rule(given)
-            except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            except (ArithmeticError, AssertionError, AttributeError, LookupError, Refused, TypeError, ValueError) as error:
                 why = f"{name} has an unexpected form: {type(error).__name__}: {error}"
                 raise self.refusal(operation, why, "please report the program") from error
             if made is not None:

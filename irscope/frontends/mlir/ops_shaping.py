@@ -49,7 +49,8 @@ def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
     """Expands a value to more extents, of which the last are its own."""
     if shape_of(value) == tuple(shape):
         return value
-    made = e.op("expand", value, list(shape), False)
+    kind = TensorType(dtype_of(value), tuple(shape), None if shape else ())  # the rule finds the same; each broadcast comes here
+    made = e.op("expand", value, list(shape), False, type=kind)
     known = e.known.get(value)
     if known is not None and known.size == 1:
         e.known[made] = known

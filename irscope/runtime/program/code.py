@@ -3,14 +3,16 @@
 Every value of every block has its own slot; a run is a list of slots and a position. Nested blocks are placed between the
 instructions that enter and leave them, so one Python loop runs them at any depth. The stretches between jumps become
 functions when a run first reaches them: slots are local variables there, and only what outlives a stretch is stored in the
-list. A fusion group is one call of `irscope.runtime.program.groups.GroupCall`.
+list. A loop or branch that is neither long nor deep is a `while` or `if` of Python inside the function of its stretch, which
+no jump leaves then. A fusion group is one call of `irscope.runtime.program.groups.GroupCall`.
 
 Each instruction carries the slots that are dead after it. A value dies after the last node, in its own block, that
 reads it or contains a reader; constants, inputs and the program's results never die.
 
 Two options of the generator add lines and change nothing else: with a *stamp* each instruction ends in `mark(clock())`, so
 the time between two stamps is that of an instruction, of freeing its operands' memory, and of one stamp; a *watched* run,
-which keeps every value in its slot, calls `visit` before each node and `after` behind each instruction.
+which keeps every value in its slot, calls `visit` before each node and `after` behind each instruction. Both leave a function
+at each jump.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ After = Callable[[int], object]
 
 _LONGEST: Final = 2000
 """Instructions of one function: Python compiles several short ones in less memory than one long one."""
+_DEEPEST: Final = 15
+"""Loops and branches of one function inside each other: Python takes 20 nested loops, and 100 levels of indentation."""
 
 _LITERALS: Final = {"prim::ListConstruct": "[{}]", "prim::TupleConstruct": "({},)"}
 """Ops that have a literal form in Python."""
@@ -152,13 +156,15 @@ class _Writer:
     def __init__(self, code: Code, start: int, watched: bool) -> None:
         self.code = code
         self.start = start
-        self.stop = _end_of_stretch(code, start)
         self.watched = watched
         self.stamp = None if watched else code.stamp
+        self.is_nested = not watched and self.stamp is None
+        self.stop = _end_of_stretch(code, start, is_nested=self.is_nested)
         self.names: dict[str, Any] = {}
         if self.stamp is not None:
             self.names = {"mark": self.stamp[0], "clock": self.stamp[1], "path": code.path}
         self.text = ["def run(slots, visit, after):" if watched else "def run(slots):"]
+        self.indent = "    "
         self.lines = [start, start]
         self.local: set[int] = set()
         """Slots whose values are in variables."""
@@ -171,27 +177,83 @@ class _Writer:
         steps = self.code.instructions[self.start : self.stop]
         for position, step in enumerate(steps, self.start):
             self.dies.update(dict.fromkeys(step.dead, position))
-        for position, step in enumerate(steps, self.start):
-            if self.watched and step.node is not None:
-                self.names[f"n{position}"] = step.node
-                self.line(position, f"visit(n{position})")
-            self.statement(position, step)
-            for slot in step.writes:
-                if self.watched or self.dies.get(slot, -1) < position:
-                    self.line(position, f"slots[{slot}] = v{slot}")
-                    self.kept.add(slot)
-            if self.watched:
-                self.line(position, f"after({position})")
-            self.clear_dead(position, step.dead)
-            if self.stamp is not None:
-                self.line(position, "mark(clock())")
+        self.block(self.start, self.stop)
         self.leave(steps[-1])
         text = compile("\n".join(self.text), "<a stretch of a program>", "exec")
         exec(text, self.names)  # it has only slot numbers
         return _Stretch(self.names["run"], tuple(self.lines))
 
+    def block(self, start: int, stop: int) -> None:
+        """Adds the instructions of a range; each loop or branch in it is one statement if it can be."""
+        position = start
+        while position < stop:
+            end = _end_of_statement(self.code, position) if self.is_nested else position + 1
+            if end == position + 1:
+                self.instruction(position)
+            else:
+                self.load(position, end)
+                (self.loop if self.code.instructions[position].kind == "start" else self.branch)(position, end)
+            position = end
+
+    def instruction(self, position: int) -> None:
+        step = self.code.instructions[position]
+        if self.watched and step.node is not None:
+            self.names[f"n{position}"] = step.node
+            self.line(position, f"visit(n{position})")
+        self.statement(position, step)
+        for slot in step.writes:
+            if self.watched or self.dies.get(slot, -1) < position:
+                self.line(position, f"slots[{slot}] = v{slot}")
+                self.kept.add(slot)
+        if self.watched:
+            self.line(position, f"after({position})")
+        self.clear_dead(position, step.dead)
+        if self.stamp is not None:
+            self.line(position, "mark(clock())")
+
+    def load(self, start: int, stop: int) -> None:
+        """Reads the slots that a loop or branch reads and does not write: on no path inside would another have read them."""
+        written: set[int] = set()
+        for step in self.code.instructions[start:stop]:
+            for slot in step.reads:
+                if slot not in written:
+                    self.read(start, slot)
+            written.update(step.writes)
+
+    def branch(self, position: int, end: int) -> None:
+        step = self.code.instructions[position]
+        otherwise = _place(step)
+        self.line(position, f"if {self.read(position, step.reads[0])}:")
+        local, kept = self.local.copy(), self.kept.copy()
+        self.indented(position + 1, otherwise)
+        then = self.local, self.kept
+        self.local, self.kept = local, kept
+        self.line(position, "else:")
+        self.indented(otherwise, end)
+        self.local &= then[0]
+        self.kept |= then[1]
+
+    def loop(self, position: int, end: int) -> None:
+        self.instruction(position)
+        turn = self.code.instructions[position + 1]
+        (state, turns), (count,) = turn.reads, turn.writes
+        self.line(position + 1, f"while (v{count} := next(v{turns}, None) if v{state} else None) is not None:")
+        local, kept = self.local.copy(), self.kept.copy()
+        self.local.add(count)
+        self.indented(position + 2, end - 1)
+        self.local, self.kept = local, kept  # values of the body have died in it
+        self.instruction(end - 1)
+
+    def indented(self, start: int, stop: int) -> None:
+        before, count = self.indent, len(self.text)
+        self.indent += "  "
+        self.block(start, stop)
+        if len(self.text) == count:
+            self.line(start, "pass")
+        self.indent = before
+
     def line(self, position: int, text: str) -> None:
-        self.text.append(f"    {text}")
+        self.text.append(self.indent + text)
         self.lines.append(position)
 
     def read(self, position: int, slot: int) -> str:
@@ -261,12 +323,47 @@ class _Writer:
             self.line(position, f"return {self.stop if last.target is None else _place(last)}")
 
 
-def _end_of_stretch(code: Code, start: int) -> int:
-    """Returns the position after the next jump, or before the next position that a jump leads to."""
-    for position in range(start, min(start + _LONGEST, len(code.instructions))):
-        if code.instructions[position].target is not None or position + 1 in code.targets:
-            return position + 1
-    return min(start + _LONGEST, len(code.instructions))
+def _end_of_stretch(code: Code, start: int, *, is_nested: bool) -> int:
+    """Returns the position after the next jump, or before the next position that a jump leads to; with `is_nested`, jumps inside
+    a loop or branch that is one statement do not count."""
+    position, limit = start, min(start + _LONGEST, len(code.instructions))
+    while position < limit:
+        end = _end_of_statement(code, position) if is_nested else position + 1
+        if end > limit:
+            return position
+        if end == position + 1 and (code.instructions[position].target is not None or end in code.targets):
+            return end
+        position = end
+    return limit
+
+
+def _end_of_statement(code: Code, position: int) -> int:
+    """Returns the position after the loop or branch that begins here, or after this instruction if it begins none that is
+    short and shallow enough for one function."""
+    end = _end_of_construct(code, position)
+    if end - position > _LONGEST:
+        return position + 1
+    open_ends = [end]
+    for inner in range(position + 1, end):
+        while inner >= open_ends[-1]:
+            open_ends.pop()
+        inner_end = _end_of_construct(code, inner)
+        if inner_end > inner + 1:
+            open_ends.append(inner_end)
+            if len(open_ends) > _DEEPEST:
+                return position + 1
+    return end
+
+
+def _end_of_construct(code: Code, position: int) -> int:
+    """Returns the position after the loop or branch that begins here, or after this instruction."""
+    steps = code.instructions
+    match steps[position].kind:
+        case "start":
+            return _place(steps[position + 1]) + 1  # after the move that the last turn leads to
+        case "branch":
+            return _place(steps[_place(steps[position]) - 1])  # where the move goes that ends the first block
+    return position + 1
 
 
 def _place(step: Instruction) -> int:

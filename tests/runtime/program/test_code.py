@@ -27,6 +27,7 @@ class CountingLibrary(NumpyLibrary):
     def __init__(self) -> None:
         super().__init__()
         self.alive: list[int] = []
+        self.fail_at = 0
         self._results: list[weakref.ref[object]] = []
 
     def forget(self) -> None:
@@ -38,8 +39,11 @@ class CountingLibrary(NumpyLibrary):
 
         def counted(*operands: object) -> object:
             self.alive.append(sum(ref() is not None for ref in self._results))
+            if len(self.alive) == self.fail_at:
+                raise ValueError("made to fail")
             result = inner(*operands)
-            self._results.append(weakref.ref(result))
+            if isinstance(result, np.ndarray):
+                self._results.append(weakref.ref(result))
             return result
 
         return counted
@@ -268,6 +272,46 @@ def test_random_programs_give_what_the_reference_gives_in_every_mode(first: int)
             ends = {*code.inputs, *code.outputs}
             alive = [slot for slot, value in enumerate(slots) if value is not None and code.template[slot] is None]
             assert ends.issuperset(alive), "everything else is dead in the end"
+
+
+@pytest.mark.parametrize(("longest", "deepest"), [(2000, 15), (2000, 1), (25, 15), (60, 2)])
+def test_loops_as_statements_let_go_and_fail_where_a_watched_run_does(longest: int, deepest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.runtime.program.code._LONGEST", longest)
+    monkeypatch.setattr("irscope.runtime.program.code._DEEPEST", deepest)
+    for seed in range(8):
+        program = random_program(seed, size=40)
+        library = CountingLibrary()
+        code = flatten(parse(program.text).body, library)
+        count = len(outcome(code, library, program.fresh()))
+        for fail_at in (0, 1, count // 2, count):
+            found = outcome(code, library, program.fresh(), fail_at)
+            assert found == outcome(code, library, program.fresh(), fail_at, visit=lambda node: None)
+
+
+def outcome(code: Code, library: CountingLibrary, given: tuple[Any, ...], fail_at: int = 0, visit: Any = None) -> list[object]:
+    """Runs code whose op of a number fails; returns how many arrays there were at each op, and the error."""
+    library.forget()
+    library.fail_at = fail_at
+    slots = code.template.copy()
+    for slot, argument in zip(code.inputs, given, strict=True):
+        slots[slot] = argument
+    try:
+        code.run(slots, visit)
+    except RunError as error:
+        return [*library.alive, str(error)]
+    return [*library.alive]
+
+
+@pytest.mark.parametrize(("longest", "functions"), [(2000, 1), (3, 4)])
+def test_a_loop_that_fits_is_part_of_one_function(longest: int, functions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.runtime.program.code._LONGEST", longest)
+    code = flatten(parse(LOOP).body, NumpyLibrary())
+    for n in range(4):
+        slots = code.template.copy()
+        slots[code.inputs[0]], slots[code.inputs[1]] = n, True
+        code.run(slots)
+        assert [slots[slot] for slot in code.outputs] == by_hand(n, True)
+    assert len(code._plain) == functions
 
 
 @LIBRARIES

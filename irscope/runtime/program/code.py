@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir import GROUPS, Block, Node, Value
+from irscope.ir import GROUPS, Block, Node, TensorType, Value
 from irscope.runtime.arrays import Library
 from irscope.runtime.foreign_ops import has_runner
 
@@ -409,10 +409,14 @@ class _Planner:
         self.constants: dict[int, Any] = {}
         self.jumps: list[Target] = []
         self.dying: dict[Node | Block, list[Value]] = {}
+        self.may_lift = False
+        self.lifted: dict[Node, int] = {}
+        """Nodes that run before the loop around them, and the slots of their results."""
 
     def plan(self, body: Block, bound: Mapping[Value, Any]) -> Code:
         inputs = self.slots(body.params)
         self.dying = _last_uses(body)
+        self.may_lift = not any(node.op.endswith("_") for node in _nodes_of(body))  # `squeeze_` would change a view for all turns
         stack = [self.block(body)]
         while stack:
             inner = next(stack[-1], None)
@@ -440,7 +444,7 @@ class _Planner:
     ) -> None:  # fmt: skip
         """Appends an instruction; afterwards the values last read by `ends` are dead, and the slots in `dead`."""
         ended = [self.slot(value) for end in ends for value in self.dying.get(end, ())]
-        gone = tuple([slot for slot in (*ended, *dead) if slot not in self.constants])
+        gone = tuple([slot for slot in (*ended, *dead) if slot not in self.constants and slot not in self.lifted.values()])
         self.steps.append(Instruction(kind, reads, writes, node, owner, gone, function, target))
 
     @property
@@ -451,7 +455,9 @@ class _Planner:
         """Emits a block's nodes; yields the nested blocks that must be emitted in between."""
         for node in block.nodes:
             if node.op == "prim::Constant":
-                self.constants[self.slot(node.output)] = self.library.constant(node)
+                self.constant(node)
+            elif node in self.lifted:
+                continue
             elif node.op == "prim::If":
                 yield from self.branch(node)
             elif node.op == "prim::Loop":
@@ -460,6 +466,11 @@ class _Planner:
                 yield from self.inline(node)
             else:
                 self.library_call(node)
+
+    def constant(self, node: Node) -> None:
+        slot = self.slot(node.output)
+        if slot not in self.constants:
+            self.constants[slot] = self.library.constant(node)
 
     def target(self, position: int = -1) -> Target:
         self.jumps.append(Target(position))
@@ -514,13 +525,41 @@ class _Planner:
         (body,) = node.blocks
         count, *params = self.slots(body.params)
         turns, state = own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program
+        lifted = self.lift(body) if self.may_lift else {}
         self.emit("start", node, self.slots(node.inputs), (turns, state, *params), node=node)
         head, end = self.target(self.here), self.target()
         self.emit("turn", node, (state, turns), (count,), target=end)
         yield body
         self.emit("move", node, self.slots(body.returns), (state, *params), ends=[body], target=head)
         end.position = self.here
-        self.emit("move", node, tuple(params), self.slots(node.outputs), ends=[node], dead=(*own, *params))
+        for each in lifted:
+            del self.lifted[each]
+        self.emit("move", node, tuple(params), self.slots(node.outputs), ends=[node], dead=(*own, *params, *lifted.values()))
+
+    def lift(self, body: Block) -> dict[Node, int]:
+        """Emits the expanded constants of a loop's body before it, which are the same view in each turn; returns their slots."""
+        found: dict[Node, int] = {}
+        for node in _nodes_of(body):
+            if node.op == "prim::Constant":
+                self.constant(node)
+            elif node.op == "aten::expand" and node not in self.lifted:
+                is_fixed = self.constants.keys() >= set(self.slots(node.inputs))
+                if is_fixed and isinstance(node.output.type, TensorType) and node.output.type.is_static:
+                    found[node] = self.slot(node.output)
+        self.lifted |= found
+        for node in found:
+            self.library_call(node)
+        return found
+
+
+def _nodes_of(block: Block) -> Iterator[Node]:
+    """Yields the nodes of a block and of the loops and branches in it."""
+    blocks = [block]
+    while blocks:
+        for node in blocks.pop(0).nodes:
+            yield node
+            if node.op in ("prim::If", "prim::Loop"):
+                blocks.extend(node.blocks)
 
 
 def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:

@@ -314,6 +314,63 @@ def test_a_loop_that_fits_is_part_of_one_function(longest: int, functions: int, 
     assert len(code._plain) == functions
 
 
+EXPANDED = """graph(%x : Float(2), %n : int, %up : bool):
+  %t : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %y : Float(2), %last : Float(2) = prim::Loop(%n, %t, %x, %x)
+    block0(%i : int, %acc : Float(2), %before : Float(2)):
+      %c : Float() = prim::Constant[value={0.5}]()
+      %size : int[] = prim::Constant[value=[2]]()
+      %no : bool = prim::Constant[value=0]()
+      %half : Float(2) = aten::expand(%c, %size, %no)
+      %r : Float(2) = prim::Loop(%i, %t, %acc)
+        block0(%j : int, %in : Float(2)):
+          %q : Float(2) = prim::If(%up)
+            block0():
+              %d : Float() = prim::Constant[value={2}]()
+              %two : Float(2) = aten::expand(%d, %size, %no)
+              %p : Float(2) = aten::mul(%in, %two)
+              -> (%p)
+            block1():
+              %m : Float(2) = aten::sub(%in, %half, %one)
+              -> (%m)
+          -> (%t, %q)
+      %s : Float(2) = aten::add(%r, %before, %one)
+      -> (%t, %s, %half)
+  return (%y, %last)
+"""
+
+
+def test_an_expanded_constant_is_made_once_for_all_turns() -> None:
+    graph = parse(EXPANDED)
+    made = graph.node("half")
+    for n in range(4):
+        for up in (True, False):
+            library = CountingLibrary()
+            code = flatten(graph.body, library)
+            x = np.ones(2, np.float32)
+            same(run(EXPANDED, x, n, up), list(run_reference(graph, x, n, up)))
+            nodes: list[Node] = []
+            slots = code.template.copy()
+            for slot, argument in zip(code.inputs, (x, n, up), strict=True):
+                slots[slot] = argument
+            code.run(slots, nodes.append)
+            assert nodes.count(made) == 1
+            kept = {*code.inputs, *code.outputs}
+            assert kept.issuperset([slot for slot, value in enumerate(slots) if value is not None and code.template[slot] is None])
+
+
+def test_an_expanded_constant_is_made_in_each_turn_where_the_program_may_change_it() -> None:
+    text = EXPANDED.replace("      -> (%t, %s, %half)", "      %u : Float(2) = aten::relu_(%s)\n      -> (%t, %u, %half)")
+    code = flatten(parse(text).body, NumpyLibrary())
+    nodes: list[Node] = []
+    slots = code.template.copy()
+    for slot, argument in zip(code.inputs, (np.ones(2, np.float32), 3, True), strict=True):
+        slots[slot] = argument
+    code.run(slots, nodes.append)
+    assert [node.op for node in nodes].count("aten::expand") == 3 + 3
+
+
 @LIBRARIES
 def test_a_group_runs_on_each_layout_in_turn(library: str) -> None:
     run, again = compiled(TWO), compiled(TWO)

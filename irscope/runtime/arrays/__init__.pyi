@@ -1,7 +1,7 @@
 from .cupy import CupyLibrary as CupyLibrary, CupyMemory as CupyMemory, device_with as device_with, imported_cupy as imported_cupy
 from .cupy import is_cupys as is_cupys, off_the_gpu as off_the_gpu
 from .dlpack import LENT_TYPES as LENT_TYPES, borrow as borrow, can_share as can_share, has_small_floats as has_small_floats
-from .dlpack import host_array as host_array, on_whole_elements as on_whole_elements
+from .dlpack import host_array as host_array, is_jaxs_own as is_jaxs_own, on_whole_elements as on_whole_elements
 from .dlpack import in_native_order as in_native_order, is_foreign as is_foreign, is_small_float as is_small_float, on_host as on_host
 from .dlpack import on_processor as on_processor, return_arrays as return_arrays, rounded as rounded, torch_is_there as torch_is_there
 from .dlpack import widened as widened

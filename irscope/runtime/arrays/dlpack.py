@@ -71,6 +71,11 @@ def is_jaxs(value: object) -> bool:
     return jax is not None and isinstance(value, jax.Array)
 
 
+def is_jaxs_own(value: object) -> bool:
+    """Checks whether this is an array of JAX's own class, which has elements: neither a key nor what a transform traces."""
+    return type(value).__name__ == "ArrayImpl" and is_jaxs(value)
+
+
 def borrow(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
     """Returns a foreign array as NumPy's, of an immutable kind a copy if the program may write it. Raises ArgumentError for one
     on a GPU, with elements that NumPy has no type for, or written where writes to a copy would be lost."""

@@ -331,6 +331,9 @@ class LentArrays(NumpyMemory):
         super().__init__(BufferPool(limit_bytes=0))
         self.surroundings = surroundings
 
+    def key(self, operands: Sequence[Any]) -> Hashable:
+        return super().key(operands), tuple([x.flags.writeable for x in operands if isinstance(x, np.ndarray)])
+
     def owns(self, argument: Any) -> bool:
         return type(argument) is np.ndarray and argument.dtype.isnative
 

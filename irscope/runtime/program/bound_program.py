@@ -146,8 +146,9 @@ class BoundProgram:
         """Returns what makes a tensor of an argument like this one; None for one that is passed as it is."""
         if not isinstance(argument, np.ndarray):
             return None
-        is_plain = argument.dtype.isbuiltin == 1 and argument.dtype.char not in "qQ" and argument.flags.writeable
-        return self.wrap if is_plain and on_whole_elements(argument) else self._moved
+        if argument.dtype.isbuiltin != 1 or argument.dtype.char in "qQ" or not on_whole_elements(argument):
+            return self._moved
+        return self.wrap if argument.flags.writeable else lambda array: self.wrap(np.asarray(_Unlocked(array)))
 
     def _held(self, slots: Slots, args: Sequence[Any]) -> dict[int, Any]:
         """Returns the caller's array behind each tensor that shares its memory, by the tensor's identity."""

@@ -34,12 +34,15 @@ from irscope.runtime.arrays import (
     BufferPool,
     Surroundings,
     are_torchs,
+    borrow,
     can_share,
     has_small_floats,
     imported_cupy,
     in_native_order,
+    is_jaxs_own,
     is_small_float,
     on_host,
+    return_arrays,
     torch_is_there,
 )
 from irscope.runtime.cpu import CpuDevice
@@ -289,7 +292,17 @@ class Executable:
 
     def _by_signature(self, args: Sequence[Any]) -> Any:
         """Runs the program by the function for arguments of this signature."""
+        if self.device == "cpu" and any(map(is_jaxs_own, args)):
+            return self._on_jax(args)
         return self._calls.like(args)(args, self._as_new)
+
+    def _on_jax(self, args: Sequence[Any]) -> Any:
+        """Runs the program on the memory of JAX's arrays as on NumPy's, and returns JAX's if the first array is."""
+        lent = tuple([borrow(arg, may_write=self._writes) if is_jaxs_own(arg) else arg for arg in args])
+        result = self._calls.last(lent, self._by_signature)
+        gives_one = len(self.graph.outputs) == 1
+        results = return_arrays([result] if gives_one else result, args, self.graph.bound.values())
+        return results[0] if gives_one else results
 
     def _as_new(self, args: Sequence[Any]) -> Any:
         """Runs the program on arguments for which there is no function; if they come again, generates one.

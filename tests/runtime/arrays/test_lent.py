@@ -137,3 +137,22 @@ def test_without_torch_numpy_runs_the_ops_and_a_profile_says_what_would_help(mon
     assert any("irscope[torch]" in warning for warning in found.warnings)
     monkeypatch.undo()
     assert not any("irscope[torch]" in warning for warning in irs.profile(irs.parse(BETWEEN), x, y, seconds=0.2).warnings)
+
+
+def test_calls_with_jaxs_arrays_take_the_short_way_of_numpys() -> None:
+    jax = pytest.importorskip("jax")
+    run, own = compiled(BETWEEN), []
+    for seed in CALLS:
+        x, y = jax.numpy.asarray(square(seed)), square(1)
+        own.append(run(x, y))
+        assert isinstance(own[-1], jax.Array) and type(run(y, x)) is np.ndarray, "as the first array is"
+    others = object()
+    for lent in ((np.asarray(x), y), (y, np.asarray(x))):  # JAX's are read-only
+        assert run._calls.like(lent)(lent, lambda given: others) is not others
+    writes = compiled(WRITES)
+    for _ in CALLS:
+        x, y = jax.numpy.ones((4, 4)), jax.numpy.ones((4, 4))
+        a, *_ = writes(x, y)
+        assert float(a[0, 0]) == 2 and float(x[0, 0]) == 1, "JAX's arrays do not change"
+    with pytest.raises(irs.IrscopeError):
+        irs.compile(irs.load(BETWEEN, square(), square()))(jax.numpy.ones((3, 4)), jax.numpy.ones((4, 4)))

@@ -1,0 +1,125 @@
+"""Programs of arrays beside what their users have: NumPy functions, JAX's loops, and models in ONNX beside onnxruntime.
+
+    python tests/benchmarks/bench_arrays.py [--rounds 30] [--rows numpy loop resnet ...]
+
+One thread. Medians of rounds in which all take turns, in microseconds, and the ratio of ours on arrays to the peer's time.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import irscope as irs
+from tests.benchmarks import models
+from tests.benchmarks.harness import command, head, row
+
+Work = Callable[[], object]
+
+
+def turns(works: Sequence[Work], rounds: int) -> list[float]:
+    """The median time of each, in microseconds; those that are quick are called several times a turn."""
+    counts = []
+    for work in works:
+        work(), work(), work()
+        start = time.perf_counter()
+        work()
+        counts.append(max(1, int(1e-3 / (time.perf_counter() - start))))
+    taken: list[list[float]] = [[] for _ in works]
+    for _ in range(rounds):
+        for work, count, times in zip(works, counts, taken, strict=True):
+            start = time.perf_counter()
+            for _ in range(count):
+                work()
+            times.append((time.perf_counter() - start) / count * 1e6)
+    return [statistics.median(times) for times in taken]
+
+
+def numpy_function() -> list[Work]:
+    """Thirteen ops on small arrays: NumPy itself, op by op, fused."""
+
+    def block(x: Any, w: Any) -> Any:
+        h = np.tanh(x @ w)
+        mean = h.mean(axis=-1, keepdims=True)
+        spread = ((h - mean) ** 2).mean(axis=-1, keepdims=True)
+        y = (h - mean) / np.sqrt(spread + 1e-5)
+        return np.concatenate([y, x], axis=1).sum(axis=0)
+
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(8, 16)).astype(np.float32), rng.normal(size=(16, 16)).astype(np.float32)
+    graph = irs.trace(block, x, w)
+    apart, fused = irs.compile(graph), irs.compile(irs.fuse(graph))
+    return [lambda: block(x, w), lambda: apart(x, w), lambda: fused(x, w)]
+
+
+def jax_loop() -> list[Work]:
+    """A hundred steps of Newton's method on 16 numbers: `jax.jit`, op by op, fused."""
+    import jax
+
+    def roots(x: Any) -> Any:
+        return jax.lax.fori_loop(0, 100, lambda i, y: 0.5 * (y + x / y), x)
+
+    x = jax.numpy.linspace(1, 2, 16)
+    jitted, graph, given = jax.jit(roots), irs.load(roots, x), np.asarray(x)
+    apart, fused = irs.compile(graph), irs.compile(irs.fuse(graph))
+    return [lambda: jitted(x).block_until_ready(), lambda: apart(given), lambda: fused(given)]
+
+
+def onnx_model(make: Callable[[], Any]) -> list[Work]:
+    """A model that torch exports (with onnxscript): onnxruntime, ours on arrays, ours on tensors."""
+    import onnxruntime
+    import torch
+
+    model, args = models.seeded(make)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        torch.onnx.export(model.eval(), args, str(path), dynamo=True, verbose=False)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        run = irs.compile(irs.fuse(irs.load(path)))
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    arrays = [tensor.numpy() for tensor in tensors]
+    fed = dict(zip([given.name for given in session.get_inputs()], arrays, strict=True))
+    theirs, ours = session.run(None, fed), run(*arrays)
+    for a, b in zip(theirs, ours if isinstance(ours, tuple) else [ours], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3)
+    return [lambda: session.run(None, fed), lambda: run(*arrays), lambda: run(*tensors)]
+
+
+ROWS: Final[dict[str, tuple[str, Callable[[], list[Work]]]]] = {
+    "numpy": ("NumPy", numpy_function),
+    "loop": ("jax.jit", jax_loop),
+    "resnet": ("onnxruntime", lambda: onnx_model(models.resnet)),
+    "unet": ("onnxruntime", lambda: onnx_model(models.unet)),
+    "vit": ("onnxruntime", lambda: onnx_model(models.vit)),
+}
+
+
+def main() -> None:
+    import torch
+
+    parser = command(__doc__)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    head("program", "beside", "theirs µs", "ours", "ours: fused, or on tensors", "ours / theirs")
+    for name in options.rows:
+        peer, made = ROWS[name]
+        with torch.no_grad():
+            theirs, ours, other = turns(made(), options.rounds)
+        row(name, peer, theirs, ours, other, min(ours, other) / theirs if name in ("numpy", "loop") else ours / theirs)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ NumPy has no bfloat16: the reference holds such tensors as float32 values, which
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, cast
 
@@ -40,8 +41,15 @@ def array_type(array: Array) -> TensorType:
     'Float(3, 2, strides=[1, 3])'
     """
     if not array.size:  # NumPy's strides are arbitrary then
-        return TensorType(str(array.dtype), array.shape, contiguous_strides(array.shape))
-    return TensorType(str(array.dtype), array.shape, tuple(step // array.itemsize for step in array.strides))
+        return TensorType(_name(array.dtype), array.shape, contiguous_strides(array.shape))
+    item = array.itemsize
+    return TensorType(_name(array.dtype), array.shape, tuple([step // item for step in array.strides]))
+
+
+@lru_cache(maxsize=256)
+def _name(dtype: np.dtype[Any]) -> str:
+    """Return the name of an element type, which takes NumPy longer than a small op."""
+    return str(dtype)
 
 
 def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
@@ -122,7 +130,8 @@ def in_format(dtype: str | None, shape: Sequence[Dim] | None, *formats: bool | N
 
 def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:
     """Return the mean along some axes; NaN for no elements, as in torch, and without NumPy's warning."""
-    count = prod(array.shape[axis] for axis in axes)
+    shape = array.shape
+    count = prod([shape[axis] for axis in axes])
     with np.errstate(all="ignore"):
         total = array.sum(axis=axes, keepdims=keepdims)
         return np.asarray(np.divide(total, np.asarray(count, array.dtype)))

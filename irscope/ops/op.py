@@ -70,6 +70,8 @@ class Op:
     """Set for normalizations that cut the channels, axis 1, into parts and reduce each part separately. Called with `channels`, the
     extent of axis 1, and the known arguments by name; returns the number of parts, or raises NoExpression. Such an op's
     `expression` is over the input viewed as (batch, part, rest); `weight` and `bias` then scale the result by channel."""
+    rule: Any = None
+    """The `irscope.ops.expr.elementwise.Elementwise` of a pointwise op that was derived from one."""
 
 
 # The effect on memory that a schema declares, and the ops with side effects that no schema declares.

@@ -17,6 +17,7 @@ from irscope.ops.op import Op
 from irscope.ops.pointwise import activation, arithmetic, comparison
 from irscope.ops.registry import _OP_FILES, lookup  # the table of op files is the registry's own
 from irscope.ops.type_rules import DTYPE_CODES, Unknown
+from irscope.runtime.arrays.numpy_calls import by_position, decided
 
 POINTWISE: tuple[Op, ...] = (*arithmetic.OPS, *comparison.OPS, *activation.OPS)
 """All pointwise ops: each element of a result depends on one element of each operand, at the same position."""
@@ -60,6 +61,7 @@ def check(
         except ArgumentError as error:
             raise AssertionError(f"a call that torch runs is refused: {error}") from error
         compare_types(answer, expected, exact=False, strides=strides)
+    fresh = [[as_array(copied(value)) for value in named.values()] for _ in range(3)]
     ours = {key: as_array(value) for key, value in named.items()}
     found = op.reference(**ours)
     if values:
@@ -68,6 +70,24 @@ def check(
             for mine, yours in zip(ours.values(), theirs, strict=False):
                 compare_values(mine, yours, rtol, atol)
     check_aliasing(found, ours, expected, theirs)
+    call = decided(op, list(named), {}, by_position(op.reference, list(named), {}, makes_array=isinstance(expected, torch.Tensor)))
+    for given in fresh:  # the first call decides, the others do as decided
+        again = call(*given)
+        check_aliasing(again, dict(zip(named, given, strict=True)), expected, theirs)
+        if values:
+            same_arrays(again, found)
+            same_arrays(given, list(ours.values()))
+
+
+def same_arrays(these: Any, those: Any) -> None:
+    """Both have the same bits, element types, and strides."""
+    if isinstance(these, list | tuple):
+        for one, other in zip(these, those, strict=True):
+            same_arrays(one, other)
+    elif isinstance(these, np.ndarray):
+        other = np.asarray(those)
+        assert (these.dtype, these.shape, these.strides) == (other.dtype, other.shape, other.strides)
+        np.testing.assert_array_equal(these, other)
 
 
 def copied(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from irscope.ops.type_rules import (
     mismatch,
     refined,
     static_shape,
-    suggests_channels_last,
     to_real,
 )
 
@@ -85,18 +84,24 @@ def _copied_into(self: TensorType, src: Abstract = None, **rest: Abstract) -> Te
 def _clone_array(self: Array, memory_format: int | None = None) -> Array:
     if memory_format in (2, 3):
         return channels_last_copy(self).copy("K")
-    return self.copy("C" if memory_format == 0 or 0 in array_type(self).strides else "K")  # type: ignore[operator]
+    return self.copy(_order(self, memory_format))
+
+
+def _order(self: Array, memory_format: int | None) -> Literal["C", "K"]:
+    strides = self.strides if self.size else array_type(self).strides
+    return "C" if memory_format == 0 or 0 in strides else "K"  # type: ignore[operator]
 
 
 def _to_array(
     self: Array, dtype: Any = None, other: Array | None = None, copy: bool = False, memory_format: int | None = None, **rest: Any
 ) -> Array:
     target = numpy_dtype(dtype, self.dtype) if other is None else other.dtype
-    strides = array_type(self).strides
-    assert strides is not None
-    wanted = memory_format not in (2, 3) or suggests_channels_last(self.shape, strides)
+    wanted = memory_format not in (2, 3) or type_suggests_channels_last(array_type(self)) is True
     if target == self.dtype and not copy and wanted:
         return self
+    if memory_format not in (2, 3):
+        with np.errstate(all="ignore"):
+            return self.astype(target, _order(self, memory_format))
     return cast(_clone_array(self, memory_format), target)
 
 

@@ -193,6 +193,8 @@ def _swapped(grid: TensorType, indexing: Abstract) -> TensorType:
 def _cat_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
     parts = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
     joined: Array = np.concatenate(parts, axis=dim)
+    if joined.ndim not in (4, 5):
+        return np.ascontiguousarray(joined)
     strides = [array_type(part).strides or () for part in parts]
     if all(suggests_channels_last(part.shape, steps) for part, steps in zip(parts, strides, strict=True)):
         return channels_last_copy(joined)

@@ -117,6 +117,16 @@ class Elementwise:
         target[...] = result
         return target
 
+    def decided(self, args: Mapping[str, Any]) -> tuple[dict[str, np.dtype[Any] | None], np.dtype[Any]] | None:
+        """Return the types to which `reference` converts each operand and the result, for arrays and Python's numbers of these types;
+        None where more than the types decides."""
+        values = self._values(args)
+        common, dtype, compute = self._types(values, args)
+        if self.axes or common is None or dtype is None or compute is None or common in _HALVES:
+            return None
+        computing = np.dtype(compute)
+        return {mark.lstrip("?="): np.dtype(bool) if mark[0] == "?" else computing for mark in self.operands}, np.dtype(dtype)
+
     def expression(self, /, **args: Any) -> Expr:
         """Return the op on one element. Raises NoExpression, with the reason, for a call that no kernel computes."""
         assert self.expr is not None
@@ -284,7 +294,7 @@ def elementwise(
 
 def _op(texts: Sequence[str], template: Elementwise) -> Op:
     rule = replace(template, name=texts[0].partition("(")[0].partition(".")[0])
-    return define(
+    made = define(
         *texts,
         category="pointwise",
         type_rule=rule.type_rule,
@@ -292,6 +302,7 @@ def _op(texts: Sequence[str], template: Elementwise) -> Op:
         expression=None if rule.expr is None else rule.expression,
         operand_axes=rule.axes,
     )
+    return replace(made, rule=rule)
 
 
 def require_known(value: Any, what: str) -> Any:

@@ -1,16 +1,18 @@
 """Convolutions in one to three dimensions, and their transposes.
 
 The result is channels-last when the input or the weight is, as torch's CPU and cuDNN kernels decide; otherwise it is
-row-major. The reference gathers windows and multiplies matrices, one image at a time.
+row-major. The reference gathers windows and multiplies matrices, one image at a time; a kernel of one element multiplies the images
+as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.lib.stride_tricks import as_strided
 
 from irscope.ir import Dim, TensorType
 from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, in_format, type_suggests_channels_last
@@ -139,11 +141,7 @@ def _convolve(
         margins = _margins(padding, weight.shape[2:], gaps)
     if any(margin for pair in margins for margin in pair):
         data = _with_margins(data, margins)
-    result = (
-        np.stack([_convolve_image(image, kernel, steps, gaps, groups) for image in data])
-        if data.shape[0] and data.shape[1]
-        else _empty(data, kernel, steps, gaps)
-    )
+    result = _products(data, kernel, steps, gaps, groups) if data.shape[0] and data.shape[1] else _empty(data, kernel, steps, gaps)
     if bias is not None and result.size:
         result += bias.reshape(-1, *[1] * space)
     result = result.astype(input.dtype, copy=False)
@@ -162,7 +160,25 @@ def _empty(data: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int]
 def _with_margins(data: Array, margins: Sequence[tuple[int, int]]) -> Array:
     """Pad with zeros; a negative margin, which only a transposed convolution has, crops."""
     data = at(data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)])
-    return np.pad(data, [(0, 0), (0, 0), *[(max(a, 0), max(b, 0)) for a, b in margins]])
+    return surrounded(data, [(max(a, 0), max(b, 0)) for a, b in margins], 0)
+
+
+def surrounded(data: Array, margins: Sequence[tuple[int, int]], fill: Any) -> Array:
+    """Return the array with margins of one value along its last axes; NumPy's own `pad` takes longer than a small convolution."""
+    if not any(map(any, margins)):
+        return data
+    inner = data.shape[data.ndim - len(margins) :]
+    sizes = [before + size + after for size, (before, after) in zip(inner, margins, strict=True)]
+    made = np.full((*data.shape[: data.ndim - len(margins)], *sizes), fill, data.dtype)
+    at(made, ..., *[slice(before, before + size) for size, (before, _) in zip(inner, margins, strict=True)])[...] = data
+    return made
+
+
+def shifted(data: Array, kernel: Sequence[int], sizes: Sequence[int], steps: Sequence[int], gaps: Sequence[int]) -> Iterator[Array]:
+    """Yield, for each place in a window in row-major order, the elements at this place of all windows: a view for each."""
+    for place in np.ndindex(*kernel):
+        starts = [gap * here for gap, here in zip(gaps, place, strict=True)]
+        yield at(data, ..., *[slice(a, a + (n - 1) * step + 1, step) for a, n, step in zip(starts, sizes, steps, strict=True)])
 
 
 def _margins(padding: Any, kernel: Sequence[int], gaps: Sequence[int]) -> list[tuple[int, int]]:
@@ -174,16 +190,27 @@ def _margins(padding: Any, kernel: Sequence[int], gaps: Sequence[int]) -> list[t
     return [(margin, margin) for margin in spread(padding, len(kernel))]
 
 
-def _convolve_image(image: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int], groups: int) -> Array:
-    space = kernel.ndim - 2
-    spans = [gap * (size - 1) + 1 for size, gap in zip(kernel.shape[2:], gaps, strict=True)]
-    windows = sliding_window_view(image, spans, axis=tuple(range(1, space + 1)))
-    windows = at(windows, slice(None), *[slice(None, None, step) for step in (*steps, *gaps)])
-    sizes = windows.shape[1 : space + 1]
-    columns = windows.transpose(0, *range(space + 1, 2 * space + 1), *range(1, space + 1))
-    columns = columns.reshape(groups, -1, int(np.prod(sizes)))
+def _products(data: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int], groups: int) -> Array:
+    """Return the results for all images, which are padded already and have channels."""
+    count, channels, *inner = data.shape
+    extents = kernel.shape[2:]
+    room = [size - gap * (extent - 1) - 1 for size, extent, gap in zip(inner, extents, gaps, strict=True)]
+    if min(room) < 0:
+        raise ValueError("a window is larger than the padded input")
+    sizes = [free // step + 1 for free, step in zip(room, steps, strict=True)]
     rows = kernel.reshape(groups, kernel.shape[0] // groups, -1)
-    return np.asarray(np.matmul(rows, columns)).reshape(kernel.shape[0], *sizes)
+    if prod(extents) == 1:
+        apart = at(data, ..., *[slice(None, None, step) for step in steps]) if max(steps, default=1) > 1 else data
+        whole: Array = np.matmul(rows, apart.reshape(count, groups, channels // groups, -1))
+        return whole.reshape(count, kernel.shape[0], *sizes)
+    found = np.empty((count, groups, rows.shape[1], prod(sizes)), np.result_type(data, kernel))
+    data = np.ascontiguousarray(data)
+    strides = data.strides[2:]
+    moved = [*[gap * step for gap, step in zip(gaps, strides, strict=True)], *[step * by for step, by in zip(steps, strides, strict=True)]]
+    for image, target in zip(data, found, strict=True):
+        windows = as_strided(image, (channels, *extents, *sizes), (image.strides[0], *moved), writeable=False)
+        np.matmul(rows, windows.reshape(groups, rows.shape[2], -1), out=target)
+    return found.reshape(count, kernel.shape[0], *sizes)
 
 
 def _untransposed(

@@ -157,6 +157,8 @@ def wide(array: Array) -> Array:
 
 def _matmul_array(self: Array, *others: Array, **named: Array) -> Array:
     (other,) = (*others, *named.values())  # `other`, `mat2`, `vec` or `tensor`
+    if self.dtype == other.dtype != np.float16:
+        return np.asarray(np.matmul(self, other))
     return np.asarray(np.matmul(wide(self), wide(other))).astype(np.result_type(self, other), copy=False)
 
 

@@ -5,16 +5,24 @@ Pooling keeps the input's memory format: channels-last in, channels-last out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.nn.convolution import spread
-from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, in_format, type_suggests_channels_last
+from irscope.ops.nn.convolution import shifted, spread, surrounded
+from irscope.ops.nn.matmul import wide
+from irscope.ops.numpy_layout import (
+    Array,
+    array_type,
+    channels_last_copy,
+    in_format,
+    mean_of,
+    type_suggests_channels_last,
+)
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import (
     Abstract,
@@ -111,19 +119,31 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
     return rule
 
 
-def _windows(self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any) -> Array:
-    """Return the input as one window per result element: the last `space` dimensions run inside the window."""
-    sizes = _pooled_sizes(self.shape[-space:], kernel, stride, padding, dilation, ceil_mode)
+class _Windows(NamedTuple):
+    """The windows of an array: the array, padded, and where they lie along its last axes."""
+
+    data: Array
+    kernel: list[int]
+    sizes: list[int]
+    steps: list[int]
+    gaps: list[int]
+
+    def at_places(self) -> Iterator[Array]:
+        """Yields, for each place in a window, the elements at this place of all windows."""
+        return shifted(self.data, self.kernel, self.sizes, self.steps, self.gaps)
+
+    def flat(self) -> Array:
+        """Returns one row of elements for each window."""
+        return np.stack(list(self.at_places()), axis=-1)
+
+
+def _windows(self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any) -> _Windows:
+    sizes = [n for n in _pooled_sizes(self.shape[-space:], kernel, stride, padding, dilation, ceil_mode) if isinstance(n, int)]
     kernels, gaps, margins = spread(kernel, space), spread(dilation, space), spread(padding, space)
     steps = spread(kernel if not isinstance(stride, int) and not stride else stride, space)
-    spans = [gap * (size - 1) + 1 for size, gap in zip(kernels, gaps, strict=True)]
-    ends = [(n - 1) * step + span for n, step, span in zip(sizes, steps, spans, strict=True) if isinstance(n, int)]
+    ends = [(n - 1) * step + gap * (size - 1) + 1 for n, step, gap, size in zip(sizes, steps, gaps, kernels, strict=True)]
     after = [max(end - size - margin, 0) for end, size, margin in zip(ends, self.shape[-space:], margins, strict=True)]
-    around = [(0, 0)] * (self.ndim - space) + list(zip(margins, after, strict=True))
-    data = np.pad(self, around, constant_values=fill) if any(map(any, around)) else self
-    data = at(data, ..., *[slice(0, end) for end in ends])
-    windows = sliding_window_view(data, spans, axis=tuple(range(self.ndim - space, self.ndim)))
-    return at(windows, ..., *[slice(None, None, step) for step in (*steps, *gaps)])
+    return _Windows(surrounded(self, list(zip(margins, after, strict=True)), fill), kernels, sizes, steps, gaps)
 
 
 def like_input(result: Array, self: Array) -> Array:
@@ -135,12 +155,16 @@ def _max_pool(space: int, *, with_indices: bool = False) -> Callable[..., Any]:
     def reference(self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
         arguments = space, kernel_size, stride, padding, dilation, ceil_mode
         windows = _windows(self, *arguments, -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
-        flat = windows.reshape(*windows.shape[:-space], prod(windows.shape[-space:]))
-        values = like_input(flat.max(axis=-1), self)
         if not with_indices:
-            return values
+            first, *others = windows.at_places()
+            best = first.copy()
+            for part in others:
+                np.maximum(best, part, out=best)
+            return like_input(best, self)
+        flat = windows.flat()
+        values = like_input(flat.max(axis=-1), self)
         places = np.arange(prod(self.shape[-space:])).reshape(self.shape[-space:])
-        where = _windows(places, *arguments, -1).reshape(flat.shape[-space - 1 :])
+        where = _windows(places, *arguments, -1).flat()
         chosen = flat.argmax(axis=-1)[..., None]
         return values, like_input(np.take_along_axis(np.broadcast_to(where, flat.shape), chosen, axis=-1)[..., 0], self)
 
@@ -157,18 +181,32 @@ def _avg_pool(space: int) -> Callable[..., Array]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Array:
-        axes = tuple(range(-space, 0))
-        sums = _windows(self, space, kernel_size, stride, padding, 1, ceil_mode, 0).sum(axis=axes)
-        ones = np.ones(self.shape[-space:], self.dtype)
+        data = wide(self) if self.dtype.kind in "fc" else self.astype(np.int64)
+        windows = _windows(data, space, kernel_size, stride, padding, 1, ceil_mode, 0)
+        first, *others = windows.at_places()
+        sums = first.copy()
+        for part in others:
+            sums += part
         margin = spread(padding, space)
+        if divisor_override or _are_full(windows, self.shape[-space:], margin, count_include_pad):
+            return like_input((sums / (divisor_override or prod(windows.kernel))).astype(self.dtype), self)
+        ones = np.ones(self.shape[-space:], data.dtype)
         if count_include_pad:  # the margin counts, but not what ceil_mode adds beyond it
             ones = np.pad(ones, [(m, m) for m in margin], constant_values=1)
             margin = [0] * space
         steps = kernel_size if not isinstance(stride, int) and not stride else stride
         counts = _fitted_counts(ones, space, kernel_size, steps, margin, sums.shape[-space:])
-        return like_input((sums / (divisor_override or counts)).astype(self.dtype), self)
+        return like_input((sums / counts).astype(self.dtype), self)
 
     return reference
+
+
+def _are_full(windows: _Windows, sizes: Sequence[int], margins: Sequence[int], count_include_pad: bool) -> bool:
+    """Whether every element of every window counts."""
+    if not count_include_pad and any(margins):
+        return False
+    settings = zip(windows.sizes, windows.steps, windows.kernel, sizes, margins, strict=True)
+    return all((n - 1) * step + extent <= size + 2 * margin for n, step, extent, size, margin in settings)
 
 
 def _fitted_counts(ones: Array, space: int, kernel: Any, stride: Any, margin: Sequence[int], sizes: Sequence[int]) -> Array:
@@ -182,6 +220,12 @@ def _fitted_counts(ones: Array, space: int, kernel: Any, stride: Any, margin: Se
 
 def _adaptive_avg(space: int) -> Callable[..., Array]:
     def reference(self: Array, output_size: Any) -> Array:
+        inner, counts = self.shape[self.ndim - space :], spread(output_size, space)
+        if self.dtype.kind == "f" and all(count and size and size % count == 0 for size, count in zip(inner, counts, strict=True)):
+            pairs = [part for size, count in zip(inner, counts, strict=True) for part in (count, size // count)]
+            apart = np.ascontiguousarray(wide(self)).reshape(*self.shape[: self.ndim - space], *pairs)
+            found = mean_of(apart, tuple(range(apart.ndim - 2 * space + 1, apart.ndim, 2)))
+            return like_input(found.astype(self.dtype, copy=False), self)
         result = self
         for axis, count in zip(range(self.ndim - space, self.ndim), spread(output_size, space), strict=True):
             size = result.shape[axis]

@@ -6,6 +6,7 @@ Results are row-major, whatever the operand's strides are. Halves are summed in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -125,11 +126,14 @@ def axes_of(array: Array, dim: Any) -> tuple[int, ...]:
     """Return NumPy's axes for torch's dimensions; none for a tensor of rank 0."""
     if array.ndim == 0:
         return ()
+    rank = array.ndim
     given: Sequence[int] = [dim] if isinstance(dim, int) else dim or ()
-    return tuple(axis % array.ndim for axis in given) or tuple(range(array.ndim))
+    return tuple([axis % rank for axis in given]) or tuple(range(rank))
 
 
 def _array(found: Any, dtype: Any) -> Array:
+    if found.__class__ is np.ndarray and found.flags.c_contiguous:
+        return found.astype(dtype, copy=False)
     return np.ascontiguousarray(found).reshape(np.shape(found)).astype(dtype, copy=False)
 
 
@@ -190,12 +194,13 @@ def _var_array(self: Array, dim: Any = None, keepdim: bool = False, unbiased: bo
     lost = correction if unbiased else 0
     axes = axes_of(self, dim)
     data = wide(self)
-    count = int(np.prod([self.shape[axis] for axis in axes]))
+    count = prod([self.shape[axis] for axis in axes])
+    is_real = self.dtype.kind == "f"
     with np.errstate(all="ignore"):
-        squares = np.square(np.abs(data - mean_of(data, axes, keepdims=True)))
-        summed = squares.sum(axis=axes, keepdims=keepdim)
+        distances = data - mean_of(data, axes, keepdims=True)
+        summed = np.square(distances if is_real else np.abs(distances)).sum(axis=axes, keepdims=keepdim)
         mean = np.divide(summed, np.asarray(max(count - lost, 0), summed.dtype))
-    return _array(mean, np.abs(np.zeros((), self.dtype)).dtype)
+    return _array(mean, self.dtype if is_real else np.abs(np.zeros((), self.dtype)).dtype)
 
 
 def _std_array(self: Array, **arguments: Any) -> Array:
@@ -307,7 +312,7 @@ _VALUE, _AND_MEAN = _rule(_magnitude), _pair(_magnitude, _kept)
 _REDUCTIONS = (
     _reduction(
         f"aten::sum(Tensor self, {_DTYPE}", f"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed), reference=_accumulated(np.sum), expression=kernel.total,
+        rule=_rule(_summed), reference=_accumulated(np.add.reduce), expression=kernel.total,
     ),
     _reduction(
         f"aten::mean(Tensor self, {_DTYPE}", f"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
@@ -315,10 +320,10 @@ _REDUCTIONS = (
     ),
     _reduction(
         f"aten::prod(Tensor self, {_DTYPE}", f"aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed), reference=_accumulated(np.prod), expression=kernel.product,
+        rule=_rule(_summed), reference=_accumulated(np.multiply.reduce), expression=kernel.product,
     ),
-    *_extremes("max", np.amax, np.argmax),
-    *_extremes("min", np.amin, np.argmin),
+    *_extremes("max", np.maximum.reduce, np.argmax),
+    *_extremes("min", np.minimum.reduce, np.argmin),
     _reduction(
         "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
         rule=_pair(_kept, _kept), reference=_both_arrays, expression=kernel.extremes,

@@ -14,7 +14,6 @@ from irscope.ops.expr import (
     Expr,
     Kind,
     NoExpression,
-    apply,
     call,
     const,
     conversion,
@@ -22,6 +21,7 @@ from irscope.ops.expr import (
     erfc,
     erfinv,
     lgamma,
+    numpy_function,
     remainder,
     require_float,
     require_known,
@@ -362,8 +362,6 @@ def _primitive(op: str) -> Any:
     return lambda x: call(op, x)
 
 
-def _by_numpy(op: str) -> Any:
-    return lambda x: apply(op, [x], str(x.dtype))
 
 
 _LN10_INVERSE: Final = 0.4342944819032518
@@ -390,7 +388,7 @@ _PRIMITIVES: Final = "sqrt rsqrt reciprocal exp expm1 log log1p log2 sin cos tan
 """Functions that are a step of an expression, computed by the same function of NumPy's."""
 
 _FUNCTIONS: Final = (
-    *(op for name in _PRIMITIVES for op in _unary(name, _by_numpy(name), _primitive(name))),
+    *(op for name in _PRIMITIVES for op in _unary(name, numpy_function(name), _primitive(name))),
     *_unary("exp2", np.exp2, lambda x: call("pow", const(2.0, x.dtype), x)),
     *_unary("log10", np.log10, lambda x: call("log", x) * _LN10_INVERSE),
     *(op for name, numpy in (("erfc", erfc), ("erfinv", erfinv), ("lgamma", lgamma), ("digamma", digamma)) for op in _unary(name, numpy)),

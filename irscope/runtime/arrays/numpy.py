@@ -25,6 +25,7 @@ from irscope.runtime.arrays.library import (
     python_function,
     unknown_op,
 )
+from irscope.runtime.arrays.numpy_calls import by_position, decided
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.constants import elements
 from irscope.runtime.foreign_ops import foreign_function
@@ -69,13 +70,9 @@ class NumpyLibrary:
         rest = {argument.name: argument.default for argument in schema.arguments[len(node.inputs) :]}
         if op.category in PYTHON_CATEGORIES and not rest:
             return lambda *given: reference(**dict(zip(names, given, strict=True)))
-        arrays = tuple(isinstance(value.type, TensorType) for value in node.outputs)
-
-        def run(*given: Any) -> Any:
-            result = reference(**dict(zip(names, given, strict=False)), **rest)
-            return np.asarray(result) if arrays == (True,) and isinstance(result, np.generic) else result
-
-        return run
+        makes_array = len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
+        given = names[: len(node.inputs)]
+        return decided(op, given, rest, by_position(reference, given, rest, makes_array=makes_array))
 
     def constant(self, node: Node) -> Any:
         return constant_payload(node, self._tensor)

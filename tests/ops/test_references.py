@@ -237,6 +237,12 @@ def test_attention(causal: bool) -> None:
     check("aten::scaled_dot_product_attention", q, k, v, noise(5, 5), strides=False, **CLOSE)
 
 
+def test_a_window_larger_than_the_image_is_refused() -> None:
+    for weight in (noise(6, 4, 3, 3), noise(6, 4, 7, 1)):
+        with pytest.raises(ValueError, match="larger"):
+            the_op("aten::conv2d").reference(noise(1, 4, 5, 2).numpy(), weight.numpy())
+
+
 @pytest.mark.parametrize("formats", ["rows", "image last", "weight last"])
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)])
 def test_convolutions_of_images(stride: int, padding: int, dilation: int, groups: int, formats: str) -> None:

@@ -28,13 +28,14 @@ def leaves(nested: Any) -> Iterator[Any]:
 
 
 def map_leaves(change: Callable[[Any], Any], nested: Any) -> Any:
-    """The same containers, new ones, with each leaf changed.
+    """The same containers, new ones, with each leaf changed; of a class of one's own that is no named tuple, plain ones.
 
     >>> map_leaves(str, [1, {"a": (2, [3])}])
     ['1', {'a': ('2', ['3'])}]
     """
     if isinstance(nested, list | tuple):
-        return getattr(nested, "_make", type(nested))([map_leaves(change, item) for item in nested])
+        changed = [map_leaves(change, item) for item in nested]
+        return changed if isinstance(nested, list) else getattr(nested, "_make", tuple)(changed)
     if isinstance(nested, dict):
         return {key: map_leaves(change, item) for key, item in nested.items()}
     return change(nested)

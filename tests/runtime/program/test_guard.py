@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import irscope as irs
 from irscope.errors import ArgumentError, RunError
 from irscope.runtime.program.bound_program import BoundProgram, as_torch
 from irscope.runtime.program.executable import Executable, compile_graph
+from irscope.runtime.reference import run_reference
 from tests.runtime.program.small_program import BODY, CHAIN, arrays, chain, loaded
 from tests.work import calls_made
 
@@ -144,6 +146,29 @@ def test_one_array_may_come_twice_and_nested_ones_as_their_parts(library: str) -
         assert same is x
         found, same = run([x, [x, 1]], 2.0, x)
         np.testing.assert_allclose(np.asarray(found), expected(x, x, 1, 2.0), rtol=1e-4, atol=1e-4)
+
+
+class Pair(tuple[Any, Any]):
+    """A tuple that is made of two values, not of one sequence."""
+
+    def __new__(cls, first: Any, second: Any) -> Pair:
+        return super().__new__(cls, (first, second))
+
+
+class Named(NamedTuple):
+    first: Any
+    second: Any
+
+
+@pytest.mark.parametrize("kind", [Pair, Named, lambda first, second: (first, second)])
+def test_a_tuple_of_any_class_is_an_argument(kind: Callable[[Any, Any], Any]) -> None:
+    text = """graph(%p : (Tensor, Tensor)):
+      %a : Tensor, %b : Tensor = prim::TupleUnpack(%p)
+      %c : Tensor = aten::sub(%a, %b)
+      return (%c)"""
+    given, graph = kind(np.float32([3, 4]), np.float32([1, 1])), irs.parse(text)
+    np.testing.assert_array_equal(irs.compile(graph)(given), [2, 3])
+    np.testing.assert_array_equal(run_reference(graph, given)[0], [2, 3])
 
 
 def test_many_threads_call_with_arguments_of_their_own() -> None:

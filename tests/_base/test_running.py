@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -83,11 +84,26 @@ def test_jobs_after_a_failed_one_are_dropped() -> None:
 @pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupt_waits_for_running_jobs_only() -> None:
     done: list[int] = []
+    all_given = threading.Event()
+
+    def press() -> None:
+        all_given.wait(60)
+        _thread.interrupt_main()
+
+    def sleep() -> None:
+        time.sleep(0.02)
+        done.append(1)
+
+    def consume() -> None:
+        with closing(run_together([sleep, press, *[sleep] * 2000])) as results:
+            for _ in results:  # the first comes when all threads have started
+                all_given.set()
+
     with pytest.raises(KeyboardInterrupt):
-        list(run_together([_thread.interrupt_main, *[lambda: time.sleep(0.02) or done.append(1)] * 200]))
+        consume()
     count = len(done)
     time.sleep(0.1)
-    assert count == len(done) < 200
+    assert count == len(done) < 2000
 
 
 def test_the_collector_runs_again_after_an_error_but_not_if_it_was_stopped() -> None:

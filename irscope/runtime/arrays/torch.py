@@ -88,9 +88,15 @@ class TorchLibrary:
         is_python = op is not None and (op.category != "scalar" or not reads_tensors)
         if op is not None and op.reference is not None and is_python and op.category in PYTHON_CATEGORIES:
             return op.reference
-        function = self._registered(node, schema)
+        has_reference = op is not None and op.reference is not None
+        try:
+            function = self._registered(node, schema)
+        except RunError:
+            if not (self.lent and has_reference):
+                raise
+            return on_torch(NumpyLibrary().function(node), self.torch, self.device)  # an op that the user registered here
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
-        if self.lent and op is not None and op.reference is not None:
+        if self.lent and has_reference:
             return self._or_numpy(node, function, "")
         if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
             function = self._or_numpy(node, function, "not implemented for 'UInt")

@@ -66,7 +66,6 @@ def test_during_a_compilation() -> None:
     for trial, seconds in enumerate((0.01, 0.05, 0.1, 0.2)):
         interrupt(lambda scale=trial + 1.5: compiled(scale), seconds)
         assert compiled(trial + 1.5)(X).shape == X.shape
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("irscope-compile")]
 
 
 def test_during_a_call() -> None:

@@ -81,10 +81,14 @@ class Lab:
     """A kernel that the last notebook of `shown` left: it has imported everything. A notebook takes it, so that no two have it."""
 
     def watch(self, url: str, its_own: str) -> None:
-        """Note requests to elsewhere, and errors of the page but for one that is the program's own."""
+        """Note requests to elsewhere, and errors of the page but for one that is the program's own, and for anywidget's of two seconds
+        that a model took: on a busy machine it takes them, and a test waits for what it wants to see."""
         local = (url, url.replace("http", "ws"), "data:", "blob:")
         self.page.on("request", lambda request: None if request.url.startswith(local) else self.outside.append(request.url))
-        self.page.on("pageerror", lambda error: its_own in error.message or self.errors.append(f"{error.message}\n{error.stack}"))
+        known = (its_own, "[anywidget] Failed to initialize model")
+        self.page.on(
+            "pageerror", lambda error: any(map(error.message.__contains__, known)) or self.errors.append(f"{error.message}\n{error.stack}")
+        )
 
     def write(self, name: str, *cells: str) -> None:
         """Write a notebook of these cells."""

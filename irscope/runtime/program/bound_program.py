@@ -58,6 +58,11 @@ from irscope.runtime.program.peak_memory import PeakMemory
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may store with the sign flipped."""
+_OF_THE_TENSOR: Final = frozenset({
+    "aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter", "aten::_reshape_alias", "aten::storage_offset",
+    "aten::sym_storage_offset", "aten::__is__", "aten::__isnot__",
+})  # fmt: skip
+"""Ops whose results depend on more than the elements, shape and strides of a tensor."""
 
 
 class BoundProgram:
@@ -240,15 +245,15 @@ class BoundProgram:
 def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     """Checks whether torch can run a program on arrays of NumPy, and runs more of it than kernels and Python's numbers.
 
-    Not where an op changes the shape or the storage of what it is given, or asks which object that is: these are the tensor's own,
-    not those of the array whose memory it shares. Not with elements that torch has no type for."""
+    Not where an op changes the shape or the storage of what it is given, reaches into the storage around it, or asks which object
+    that is: these are the tensor's own, not those of the array whose memory it shares. Not with elements of other types."""
     if any(isinstance(value.type, TensorType) and value.type.dtype not in (None, *LENT_TYPES) for value in graph.values()):
         return False
     if not all(can_share(leaf, writes=may_write(graph)) for leaf in leaves(list(graph.bound.values())) if hasattr(leaf, "dtype")):
         return False
     inside = {inner for group in groups for block in group.blocks for inner in block.nodes}
     nodes = [node for node in graph.nodes() if node.op != "prim::Constant" and node not in inside]
-    if any(node.op in SHAPE_WRITERS or node.op in ("aten::__is__", "aten::__isnot__") for node in nodes):
+    if any(node.op in SHAPE_WRITERS or node.op in _OF_THE_TENSOR for node in nodes):
         return False
     return any(node not in groups and category_of(node) not in PYTHON_CATEGORIES for node in nodes)
 

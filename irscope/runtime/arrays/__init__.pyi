@@ -5,7 +5,7 @@ from .dlpack import host_array as host_array, is_jaxs_own as is_jaxs_own, on_who
 from .dlpack import in_native_order as in_native_order, is_foreign as is_foreign, is_small_float as is_small_float, on_host as on_host
 from .dlpack import on_processor as on_processor, return_arrays as return_arrays, rounded as rounded, torch_is_there as torch_is_there
 from .dlpack import widened as widened
-from .library import LIBRARY_NAMES as LIBRARY_NAMES, PYTHON_CATEGORIES as PYTHON_CATEGORIES
+from .library import LIBRARY_NAMES as LIBRARY_NAMES
 from .library import Allocate as Allocate, Library as Library, Memory as Memory, are_torchs as are_torchs, extents as extents
 from .library import is_torch_tensor as is_torch_tensor, python_function as python_function
 from .numpy import NumpyLibrary as NumpyLibrary, NumpyMemory as NumpyMemory

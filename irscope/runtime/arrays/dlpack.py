@@ -5,10 +5,10 @@ but JAX's arrays are immutable: a program that may write gets a copy of what is 
 arguments is JAX's, the results are JAX arrays too. They share the memory that the program allocated for them, if it is aligned
 as JAX requires; results inside an argument or a parameter, which may change later, are copied.
 
-Ops that stay outside kernels run in torch wherever it is installed, on the arrays' own memory, and results come back as arrays of
-the caller's kind; a program all of whose ops are in kernels needs no library. bfloat16 and eight-bit floats, which NumPy has by way
-of the package `ml_dtypes`, are element types that torch can compute with and NumPy cannot: without torch, NumPy computes bfloat16
-as float32, and results are rounded at the end.
+Programs with convolutions, matrix products, normalisations or pooling outside kernels run in torch wherever it is installed, on the
+arrays' own memory, and results come back as arrays of the caller's kind; pointwise ops stay NumPy's, with its numbers. bfloat16 and
+eight-bit floats, which NumPy has by way of the package `ml_dtypes`, are element types that torch can compute with and NumPy cannot:
+without torch, NumPy computes bfloat16 as float32, and results are rounded at the end.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import RunError
 from irscope.ir import Node, OpSchema, TensorData, TensorType, Type
-from irscope.ops.registry import op_of, schema_of
+from irscope.ops.registry import category_of, op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES
 from irscope.runtime.arrays.dlpack import is_jaxs
 from irscope.runtime.arrays.library import (
@@ -33,7 +33,7 @@ from irscope.runtime.arrays.library import (
 from irscope.runtime.arrays.numpy import NumpyLibrary, NumpyMemory
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.arrays.surroundings import Surroundings
-from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, plainly_typed, tensor_of
+from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, foreign_function, on_torch, plainly_typed, tensor_of
 
 _POOLED: Final = 4 << 20
 """Bytes from which torch results are allocated from a pool: smaller ones are cheaper from torch's own allocator, whose
@@ -49,6 +49,12 @@ _METHODS: Final = {
 }  # fmt: skip
 """Overloads that are called as methods of a tensor, with their positional operands: Python's bindings take half the time to parse
 them. The ops are cheap, and programs that write row by row consist of them."""
+
+
+def _is_numpys(node: Node, schema: OpSchema | None) -> bool:
+    """Checks for an op that NumPy computes for arrays also where torch computes the others: torch's vectors give NaN for remainders
+    by the smallest numbers, and sums of products of small integers in int64."""
+    return (category_of(node) == "pointwise" or node.op == "aten::einsum") and (schema is None or not schema.is_mutable)
 
 
 def library_for(values: Sequence[object]) -> Library:
@@ -96,6 +102,8 @@ class TorchLibrary:
                 raise
             return on_torch(NumpyLibrary().function(node), self.torch, self.device)  # an op that the user registered here
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
+        if self.lent and has_reference and _is_numpys(node, schema) and kinds.isdisjoint(SMALL_FLOATS):
+            return self._by_numpy(node, function)
         if self.lent and has_reference:
             return self._or_numpy(node, function, "")
         if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
@@ -167,6 +175,17 @@ class TorchLibrary:
                 short(*operands[:plain]) if operands[plain] is usual else found(*operands[:plain], **{name: operands[plain]})
             )
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
+
+    def _by_numpy(self, node: Node, function: Function) -> Function:
+        """Returns NumPy's function, with torch's in its place for operands whose elements NumPy has not."""
+        numpys = on_torch(NumpyLibrary().function(node), self.torch, self.device)
+        small = {getattr(self.torch, name) for name in SMALL_FLOATS if hasattr(self.torch, name)}
+
+        def run(*operands: Any) -> Any:
+            is_small = any(getattr(operand, "dtype", None) in small for operand in operands)
+            return (function if is_small else numpys)(*operands)
+
+        return run
 
     def _or_numpy(self, node: Node, function: Function, refusal: str) -> Function:
         """Returns the function, with NumPy's in its place where torch's raises an error with these words: for element types that

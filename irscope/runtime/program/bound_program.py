@@ -24,7 +24,6 @@ from irscope.ops.registry import category_of
 from irscope.ops.traits import SHAPE_WRITERS, STORAGE_WRITERS
 from irscope.runtime.arrays import (
     LENT_TYPES,
-    PYTHON_CATEGORIES,
     BufferPool,
     CupyLibrary,
     CupyMemory,
@@ -58,6 +57,8 @@ from irscope.runtime.program.peak_memory import PeakMemory
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may store with the sign flipped."""
+_GAINING: Final = ("convolution", "matmul", "normalization")
+"""Categories of ops, besides pooling, that torch computes in less time than NumPy's references."""
 _OF_THE_TENSOR: Final = frozenset({
     "aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter", "aten::_reshape_alias", "aten::storage_offset",
     "aten::sym_storage_offset", "aten::__is__", "aten::__isnot__",
@@ -243,7 +244,7 @@ class BoundProgram:
 
 
 def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
-    """Checks whether torch can run a program on arrays of NumPy, and runs more of it than kernels and Python's numbers.
+    """Checks whether torch can run a program on arrays of NumPy, and has something to gain outside of kernels.
 
     Not where an op changes the shape or the storage of what it is given, reaches into the storage around it, or asks which object
     that is: these are the tensor's own, not those of the array whose memory it shares. Not with elements of other types."""
@@ -255,7 +256,7 @@ def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     nodes = [node for node in graph.nodes() if node.op != "prim::Constant" and node not in inside]
     if any(node.op in SHAPE_WRITERS or node.op in _OF_THE_TENSOR for node in nodes):
         return False
-    return any(node not in groups and category_of(node) not in PYTHON_CATEGORIES for node in nodes)
+    return any(node not in groups and (category_of(node) in _GAINING or "pool" in node.op) for node in nodes)
 
 
 class _Unlocked:

@@ -138,7 +138,7 @@ def compile_graph(
 class Executable:
     """A compiled program: call it with one argument for each input that is not bound, from any number of threads.
 
-    A nested argument may stand for its parts. Ops outside kernels run in torch wherever it is installed (`library`).
+    A nested argument may stand for its parts. Where torch is installed it runs what it is quicker at outside kernels (`library`).
 
     Returns the program's result, or a tuple of several; tensors are torch's if any argument or parameter is, else JAX's if
     the first array among the arguments is, else NumPy's, with bfloat16 and eight-bit floats as types of `ml_dtypes`.
@@ -334,8 +334,8 @@ class Executable:
         return "lent" if self.device == "cpu" and self._lends(args) else "numpy"
 
     def library(self, *args: Any) -> str:
-        """Returns the library that runs the ops outside kernels on such arguments: `"torch"`, on arrays too wherever it is
-        installed, `"numpy"` or `"cupy"`. Ops of another language (`remarks`) run in their own.
+        """Returns the library that runs the ops outside kernels on such arguments: `"torch"`, on arrays too where it is installed and
+        quicker, `"numpy"` or `"cupy"`. Pointwise ops of arrays are always NumPy's, ops of another language (`remarks`) their own's.
 
         >>> import irscope as irs, numpy as np
         >>> run = irs.compile(irs.trace(lambda x: np.tanh(x).T @ x, (4, 4)))
@@ -351,7 +351,7 @@ class Executable:
         return self.device == "cpu" and not self._is_torchs and self._runs_in_torch and not torch_is_there()
 
     def _lends(self, args: Sequence[Any]) -> bool:
-        """Checks whether torch computes on arrays that are not torch's: wherever it is installed and runs more than kernels, and
+        """Checks whether torch computes on arrays that are not torch's: where it is installed and gains time outside kernels, and
         in element types that NumPy cannot compute in."""
         arrays = [leaf for leaf in leaves(args) if hasattr(leaf, "dtype")]
         if self._has_small_floats or any(is_small_float(array.dtype) for array in arrays):

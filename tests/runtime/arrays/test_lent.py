@@ -105,6 +105,7 @@ def test_containers_and_what_is_in_them_come_back_as_arrays() -> None:
       %a : Tensor = aten::cat(%x, %zero)
       %l : Tensor[] = aten::append(%x, %a)
       %n : int = aten::len(%x)
+      %m : Tensor = aten::mm(%w, %w)
       return (%a, %n, %x, %w)
     """
     items, w = [np.array([1.0]), np.array([3.0])], square()
@@ -137,6 +138,16 @@ def test_without_torch_numpy_runs_the_ops_and_a_profile_says_what_would_help(mon
     assert any("irscope[torch]" in warning for warning in found.warnings)
     monkeypatch.undo()
     assert not any("irscope[torch]" in warning for warning in irs.profile(irs.parse(BETWEEN), x, y, seconds=0.2).warnings)
+
+
+def test_pointwise_ops_keep_numpys_numbers_beside_torchs_products() -> None:
+    text = "graph(%x : Tensor, %y : Tensor):\n  %a : Tensor = aten::mm(%x, %y)\n  %b : Tensor = aten::fmod(%x, %y)\n  return (%a, %b)\n"
+    x, y = np.full((16, 16), 3, np.float32), np.full((16, 16), 1e-45, np.float32)
+    for program in (irs.parse(text), irs.fuse(irs.parse(text))):
+        run = irs.compile(program)
+        for _ in CALLS:
+            assert run.library(x, y) == "torch"
+            np.testing.assert_array_equal(run(x, y)[1], np.fmod(x, y))
 
 
 def test_calls_with_jaxs_arrays_take_the_short_way_of_numpys() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import subprocess
 import sys
@@ -352,8 +351,7 @@ def test_a_numpy_function_is_compared_with_itself() -> None:
     assert rows["NumPy"].note == "" and rows["NumPy"].error < 1e-12
     notes = [rows[label].note for label in ("op by op", "fused")]
     assert all("NumPy" in note or "noisy" in note for note in notes), "compared with it, but for times of a busy machine"
-    is_torchs = importlib.util.find_spec("torch") is not None
-    assert ("torch's ops, called one by one on the arrays' memory" if is_torchs else "irscope's interpreter") in found.caption
+    assert "irscope's interpreter" in found.caption
 
 
 def test_a_function_that_its_program_has_left_is_not_compared() -> None:

@@ -33,7 +33,7 @@ def program(x: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def profile() -> Any:
-    return irs.profile(program, X, seconds=0.05)
+    return irs.profile(program, X, seconds=1)
 
 
 def test_the_view_is_plain_json_and_its_boxes_lie_inside_of_each_other(profile: Any) -> None:

@@ -72,7 +72,7 @@ class TorchLibrary:
 
     def __init__(self, *, double: bool = False, device: str = "", lent: bool = False) -> None:
         """`device`: where to move tensors that the program places on the processor; empty leaves them there. `lent`: the program's
-        tensors share the memory of arrays, and NumPy computes what torch refuses, such as maxima of complex numbers."""
+        tensors share the memory of arrays, and NumPy computes pointwise ops and what torch refuses, such as products of two types."""
         import torch
 
         self.torch = torch

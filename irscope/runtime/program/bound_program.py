@@ -250,7 +250,8 @@ def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     that is: these are the tensor's own, not those of the array whose memory it shares. Not with elements of other types."""
     if any(isinstance(value.type, TensorType) and value.type.dtype not in (None, *LENT_TYPES) for value in graph.values()):
         return False
-    if not all(can_share(leaf, writes=may_write(graph)) for leaf in leaves(list(graph.bound.values())) if hasattr(leaf, "dtype")):
+    writes = may_write(graph)
+    if not all(can_share(leaf, writes=writes) for leaf in leaves(list(graph.bound.values())) if hasattr(leaf, "dtype")):
         return False
     inside = {inner for group in groups for block in group.blocks for inner in block.nodes}
     nodes = [node for node in graph.nodes() if node.op != "prim::Constant" and node not in inside]

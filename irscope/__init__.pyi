@@ -2,6 +2,7 @@ from . import corpus
 from .analysis.alias import AliasDb
 from .analysis.memory import MemoryPlan, memory_plan
 from .analysis.views import ViewAliases
+from .compilers import Decisions, decisions
 from .errors import IrscopeError
 from .frontends.text import parse
 from .frontends.tracing import trace
@@ -23,6 +24,7 @@ __all__ = [
     "AliasDb",
     "AutodiffSubgraphs",
     "Block",
+    "Decisions",
     "Dedup",
     "Fusion",
     "Graph",
@@ -41,6 +43,7 @@ __all__ = [
     "compare",
     "compile",
     "corpus",
+    "decisions",
     "dedup",
     "devices",
     "diff",

@@ -347,7 +347,7 @@ class Partition:
     def unite(self, a: int, b: int) -> None:
         """Unite two groups that were merged before in another partition of the same nodes, without a search.
 
-        Afterwards only `find`, `members`, `unite` and `schedule` may be called.
+        Afterwards only `find`, `members`, `unite`, `schedule` and `stuck` may be called.
         """
         a, b = self.find(a), self.find(b)
         if a != b:
@@ -393,6 +393,22 @@ class Partition:
         Of the groups that are ready, the one whose last node comes first in the program goes next, so that
         without merges this is program order. Computed from the dependences alone, not from the line: a second proof.
         """
+        order, waiting = self._run_down()
+        assert not waiting, "the contraction has a cycle"
+        return order
+
+    def stuck(self) -> list[list[int]]:
+        """The groups that can never run, as each waits for another of them, or for one that does; empty if the contraction has no cycle.
+
+        >>> parts = Partition([[], [0], [1]])
+        >>> parts.unite(0, 2)  # 1 comes after a part of the group, and before another
+        >>> parts.stuck()
+        [[0, 2], [1]]
+        """
+        return [sorted(self._members[group]) for group in self._run_down()[1]]
+
+    def _run_down(self) -> tuple[list[list[int]], list[int]]:
+        """The groups in the order in which they become ready, and those that never do."""
         groups = [node for node in range(len(self._parent)) if self._parent[node] == node]
         waiting = dict.fromkeys(groups, 0)
         for group in groups:
@@ -412,8 +428,7 @@ class Partition:
                     waiting[other] -= 1
                     if not waiting[other]:
                         heappush(ready, (max(self._members[other]), other))
-        assert len(order) == len(groups), "the contraction has a cycle"
-        return order
+        return order, [group for group in groups if waiting[group]]
 
     def _in_order(self, a: int, b: int) -> tuple[int, int]:
         a, b = self.find(a), self.find(b)

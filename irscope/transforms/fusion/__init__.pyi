@@ -3,3 +3,4 @@ from .fuse_pass import fuse as fuse, fuse_groups as fuse_groups, fuse_rebuilding
 from .fusion_result import GROUPING as GROUPING, Fusion as Fusion
 from .outline import group_pools as group_pools, group_views as group_views
 from .planning import POLICIES as POLICIES, Named as Named, Score as Score
+from .given import GivenFusion as GivenFusion, GivenGroup as GivenGroup, Reason as Reason, given_fusion as given_fusion

@@ -289,10 +289,18 @@ class Fusion(Unpicklable, Drawn):
         return self._obstacle(*nodes)
 
     def _obstacle(self, a: Node, b: Node, *, remedy: bool = False) -> Refusal | None:
-        rules, folded = self._plans.rules, self._plans.rules.graph
         group = self._group(a)
         if a is b or (group is not None and group is self._group(b)):
             return None
+        refusal, options = self._never(a, b), self._plans.options
+        if refusal is not None:
+            return refusal
+        plan = self._plans.by_block[self._plans.rules.graph.block_of[a]]
+        return why_apart(plan, options.policy, a, b, min_size=options.min_size if remedy else None)
+
+    def _never(self, a: Node, b: Node) -> Refusal | None:
+        """Why two nodes can be in one group by no policy: one is in a group that was given, or unfit, or they are in different blocks."""
+        rules, folded = self._plans.rules, self._plans.rules.graph
         for node in (a, b):
             given = self._given[folded.block_of[node]]
             if given is not None:
@@ -308,8 +316,7 @@ class Fusion(Unpicklable, Drawn):
             places = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
             what = f"they are in different blocks: one {places[0]}, the other {places[1]}"
             return Refusal("different-blocks", what, (a, b))
-        options = self._plans.options
-        return why_apart(self._plans.by_block[blocks[0]], options.policy, a, b, min_size=options.min_size if remedy else None)
+        return None
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
         """Why a node is in no group: a property of its own, or what keeps it apart from a neighbour that could be fused."""

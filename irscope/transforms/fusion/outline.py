@@ -62,7 +62,7 @@ class Groups:
         self._min_size = max(min_size, 2)
         self._identity: dict[Node, Identity] = {}
         self._made: dict[tuple[Node, int], Node] = {}
-        self._constant = _copies_of(profiles.rules.known)
+        self._constant = copies_of(profiles.rules.known)
 
     def carry_out(self) -> Grouped:
         """The graph after all merges; groups of fewer than `min_size` nodes are not built."""
@@ -117,7 +117,7 @@ class Groups:
         return self._profiles.rules.known(value) is not NOT_CONSTANT
 
 
-def _copies_of(known: Callable[[Value], Any]) -> Constant:
+def copies_of(known: Callable[[Value], Any]) -> Constant:
     """Copies the numbers that are known into a group."""
 
     def constant(value: Value, copy: Value, user: Node) -> Node | None:
@@ -210,7 +210,7 @@ def _placed(
             placed += members
             continue
         leaving = leaving_values(members, readings)
-        group = outline_nodes("prim::FusionGroup", members, leaving, _copies_of(known), attrs=FrozenDict(kind="view"))
+        group = outline_nodes("prim::FusionGroup", members, leaving, copies_of(known), attrs=FrozenDict(kind="view"))
         group_of.update(dict.fromkeys(members, group))
         names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
         edits.append(Merged(tuple(members), group, f"only views lie between its inputs and {names}", rule="view"))
@@ -259,7 +259,7 @@ def group_pools(graph: Graph) -> PassRecord:
     passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
     """
     shapes, remarks = shapes_of(graph), list[Remark]()
-    constant = _copies_of(shapes.known)
+    constant = copies_of(shapes.known)
     scheduled: dict[Block, Sequence[Node]] = {}
     merged: dict[Block, list[Edit]] = {}
     for block in fusible_blocks(graph):

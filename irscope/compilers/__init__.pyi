@@ -1,0 +1,2 @@
+from .reading import decisions as decisions
+from .record import Decisions as Decisions

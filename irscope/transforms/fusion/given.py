@@ -1,0 +1,494 @@
+"""Groups that another compiler formed, as a `Fusion`: what explores, runs, measures or compares fusions takes them like irscope's own.
+
+Nothing of the other compiler is believed. Its groups are sets of nodes of one graph. A node may be in several of them: then that compiler
+computes it in each, and so does the program here, after a pass that puts copies beside the node. Copies are made of ops without effects
+only, directly behind the node that they copy, so that operands and memory are the same there, and no reader sees a difference. Then the
+groups are contracted under irscope's own dependences. They are built only if the contraction is acyclic, which is what makes the order in
+which they run right, whatever order the other compiler had (`irscope.transforms.grouping`).
+
+Why two nodes are apart is asked in this order: the other compiler's own reason, if it gave one; then irscope's rules, on irscope's groups
+inside the given ones. Each answer says whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from irscope._base.frozen import FrozenDict
+from irscope._base.results import Verdict
+from irscope._base.running import without_collector
+from irscope._base.words import listed, plural
+from irscope.analysis.dependence import dependences
+from irscope.errors import ArgumentError, PassError
+from irscope.ir import (
+    NOT_CONSTANT,
+    Block,
+    Created,
+    Edit,
+    Graph,
+    Merged,
+    Node,
+    Rewriter,
+    Value,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.ops.registry import category_of, effect_of
+from irscope.ops.view_steps import byte_words, is_unknown
+from irscope.transforms.base import History, PassRecord, Remark
+from irscope.transforms.fusion.block_plan import BlockPlan, PlacedWishes, Subject
+from irscope.transforms.fusion.eligibility import Eligibility
+from irscope.transforms.fusion.explain import group_traffic
+from irscope.transforms.fusion.fuse_pass import form_groups, prepare
+from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
+from irscope.transforms.fusion.outline import copies_of
+from irscope.transforms.fusion.planning import FusionOptions, Plans, Policy, place_wishes, plans_of
+from irscope.transforms.grouping import (
+    Partition,
+    Refusal,
+    explain_path,
+    leaving_values,
+    outline_nodes,
+    outside_names,
+    unused_constants,
+    with_groups,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenGroup:
+    """One kernel of another compiler, as nodes of the program that it compiled."""
+
+    name: str
+    """The kernel's name in that compiler."""
+    nodes: tuple[Node, ...]
+    """The nodes that it computes, all in one block."""
+    is_library: bool = False
+    """Whether it is a call of a library. A call that computes one node stays that node, as in irscope's own fusions."""
+    stores: frozenset[Node] | None = None
+    """The nodes whose results it writes to memory, if that compiler says so; None: those that others read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a compiler did not make one kernel of two parts of a program."""
+
+    a: frozenset[Node]
+    b: frozenset[Node]
+    because: str
+    """The reason, in terms of the program's nodes."""
+    said: str = ""
+    """The compiler's own words, if they are others."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GivenFusion(Fusion):
+    """A program with the groups of another compiler, whose name is the `policy`."""
+
+    group_nodes: tuple[Node | None, ...]
+    """The group node of each group that was given, in that order; None for a library call of one node."""
+    reasons: tuple[Reason, ...] = ()
+    silence: str = "gave no reason"
+    """What is said of the compiler where it has no reason: `never tried it` if it tells of every pair that it tried."""
+    _copies: Mapping[Node, tuple[Node, ...]] = field(repr=False)
+    """The nodes of the planned graph that compute a node of the original, if these are not just that node."""
+
+    @property
+    def rules(self) -> Eligibility:
+        """The properties of the nodes and values of the program, by irscope's rules: sizes, spaces, operations."""
+        return self._plans.rules
+
+    def groups_of(self, subject: Node | Value | str) -> tuple[Node, ...]:
+        """All groups that compute a node: several if that compiler computes it again instead of reading it."""
+        found = (self._group(node) for node in self._computing(subject))
+        return tuple(dict.fromkeys(group for group in found if group is not None))
+
+    def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
+        """Whether two nodes are in one kernel of that compiler; if not, its own reason, or else what irscope's rules say."""
+        others = {self._group(node): node for node in self._computing(b)}
+        for node in self._computing(a):
+            group = self._group(node)
+            if group is not None and group in others:
+                return self._why_not(node, others[group])
+        return super().why_not(a, b)
+
+    def _computing(self, subject: Node | Value | str) -> Sequence[Node]:
+        """The nodes of the planned graph that compute a node, or the members of a group."""
+        node = self._find(subject) if self._inside(subject) is None else None
+        return self._inside(subject) or (self._copies.get(self._source(node), (node,)) if isinstance(node, Node) else ())
+
+    def _source(self, node: Node) -> Node:
+        """The node of the original graph that a node of the planned graph is, or is a copy of."""
+        return self._sources.get(node, node)
+
+    @cached_property
+    def _sources(self) -> Mapping[Node, Node]:
+        return {copy: node for node, copies in self._copies.items() for copy in copies}
+
+    def _kept(self, step: int) -> tuple[tuple[Subject, Subject], ...]:
+        what = f"the groups are those of {self.policy}, which irscope did not form merge by merge"
+        raise ArgumentError(what, hint='leave step out; policy="greedy" groups the same program by irscope\'s rules')
+
+    def _obstacle(self, a: Node, b: Node, *, remedy: bool = False) -> Refusal | None:
+        group = self._group(a)
+        if a is b or (group is not None and group is self._group(b)):
+            return None
+        told = self._told(a, b)
+        if told is not None:
+            return Refusal("told", f"{self.policy} says: {told.because}", (a, b))
+        found = self._never(a, b) or self._by_rules(a, b)
+        if found is not None:
+            return Refusal(found.rule, f"{self.policy} {self.silence}; by irscope's rules, {found.because}", found.evidence)
+        plan = self._plans.by_block[self._plans.rules.graph.block_of[a]]
+        saving = plan.candidate(*sorted((plan.index[a], plan.index[b]))).saving()
+        saves = f"would save {byte_words(saving)}" if saving != 0 else "would save nothing"
+        saves = "saves what is not known" if is_unknown(saving) else saves
+        return Refusal("not-tried", f"it is legal by irscope's rules, and {self.policy} {self.silence}; one kernel {saves}", (a, b))
+
+    def _by_rules(self, a: Node, b: Node) -> Refusal | None:
+        """What forbids a kernel of two nodes' kernels: a path between them, or else what keeps irscope's groups inside them apart."""
+        planned = self._plans.rules.graph
+        plan = self._plans.by_block[planned.block_of[a]]
+        ends = [self._group(node) or node for node in (a, b)]
+        block = next((block for block in self.graph.blocks() if block.id == plan.block.id), None)
+        place = {node.id: index for index, node in enumerate(block.nodes)} if block is not None else {}
+        if block is not None and all(node.id in place for node in ends):
+            ties = dependences(self.graph, block)
+            parts = Partition(ties.before)
+            path = parts.obstacle(*(place[node.id] for node in ends))
+            if path:
+                return explain_path(ties, parts, path)
+        return plan.obstacle(*sorted((plan.index[a], plan.index[b])))
+
+    def _told(self, a: Node, b: Node) -> Reason | None:
+        """The compiler's reason for two nodes: that about the fewest nodes, or else one about the kernels that they are in."""
+        found = self._reasons_for([a], [b])
+        if not found:
+            one, other = ([node] if (group := self._group(node)) is None else self._members.get(group, [node]) for node in (a, b))
+            found = self._reasons_for(one, other)
+        return min(found, key=lambda reason: len(reason.a) + len(reason.b), default=None)
+
+    def _reasons_for(self, one: Iterable[Node], other: Iterable[Node]) -> list[Reason]:
+        ids = [{self._source(node).id for node in side} for side in (one, other)]
+        places = [{place for id in side for place in self._reasons_by_id.get(id, ())} for side in ids]
+        sides = [(self.reasons[place], {node.id for node in self.reasons[place].a}) for place in sorted(places[0] & places[1])]
+        return [reason for reason, a in sides if any(ids[k] & a and ids[1 - k] & {node.id for node in reason.b} for k in (0, 1))]
+
+    @cached_property
+    def _reasons_by_id(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = {}
+        for place, reason in enumerate(self.reasons):
+            for node in reason.a | reason.b:
+                found.setdefault(node.id, []).append(place)
+        return found
+
+
+def given_fusion(
+    graph: Graph, groups: Iterable[GivenGroup], *, compiler: str, reasons: Iterable[Reason] = (), silence: str = "gave no reason",
+) -> GivenFusion:  # fmt: skip
+    """The program with groups that another compiler formed; nodes that several groups compute are computed in each.
+
+    A group takes the lists that its nodes read along, and what unpacks their results. Raises PassError if the groups cannot run one
+    after the other, or if a group computes again what has an effect.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(1000)):
+    ...   %a : Float(1000) = aten::relu(%x)
+    ...   %b : Float(1000) = aten::tanh(%a)
+    ...   %c : Float(1000) = aten::exp(%a)
+    ...   return (%b, %c)''')
+    >>> a, b, c = g.nodes()
+    >>> f = given_fusion(g, [GivenGroup("k0", (a, b)), GivenGroup("k1", (a, c))], compiler="other")
+    >>> f.why_not("a", "b").holds, f.why_not("a", "c").holds
+    (True, True)
+    >>> f.why_not("b", "c").because
+    "it is legal by irscope's rules, and other gave no reason; one kernel would save 4 kB"
+    """
+    with without_collector():
+        found = [replace(group, nodes=_completed(graph, group)) for group in groups]
+        return _given(graph, found, FusionOptions(Policy(compiler, _as_given, None), min_size=1), tuple(reasons), silence, ())
+
+
+def _as_given(_: BlockPlan) -> None:
+    """The policy that merges nothing: the groups were given."""
+
+
+def _completed(graph: Graph, group: GivenGroup) -> tuple[Node, ...]:
+    """A group's nodes in program order, with the lists that they read and the nodes that unpack their results; without constants."""
+    found = {node for node in group.nodes if node.op != "prim::Constant"}
+    blocks = {graph.block_of[node] for node in found}
+    if len(blocks) > 1:
+        raise PassError(f"the nodes of {group.name} are in different blocks", rule="one-block")
+    for node in list(found):
+        made = (graph.producer.get(value) for value in node.inputs)
+        used = (use.user for value in node.outputs for use in graph.users.get(value, ()))
+        found.update(each for each in made if each is not None and each.op == "prim::ListConstruct" and graph.block_of[each] in blocks)
+        found.update(each for each in used if isinstance(each, Node) and each.op == "prim::ListUnpack")
+    return tuple(sorted(found, key=graph.position.__getitem__))
+
+
+# The pass that puts copies of what several groups compute beside the original.
+
+
+@dataclass(slots=True)
+class _Copying:
+    """Who computes each node: the node of each group that has one, and the node whose result all others read."""
+
+    graph: Graph
+    groups: Sequence[GivenGroup]
+    holders: dict[Node, list[int]]
+    members: list[list[Node]]
+    """The nodes of each group in the graph with copies, in program order."""
+    copies: dict[Node, tuple[Node, ...]]
+    edits: dict[Block, list[Edit]]
+    renamed: list[dict[Value, Value]]
+    """For each group, the results of its own copies by those of the originals."""
+
+    def carry_out(self, compiler: str) -> PassRecord:
+        """The graph with copies, or the graph itself."""
+        rewriter = Rewriter(self.graph)
+        for block in dict.fromkeys(self.graph.block_of[node] for node in self.holders):
+            nodes = [made for node in block.nodes for made in self._of(node)]
+            if self.edits.get(block):
+                rewriter.set_nodes(block, nodes, self.edits[block])
+        after, edits = rewriter.finish(), rewriter.edits
+        remarks = [Remark("passed", "recomputed", edit.node, edit.reason) for edit in edits if isinstance(edit, Created)]
+        return PassRecord("recompute", self.graph, after, edits, tuple(remarks))
+
+    def _of(self, node: Node) -> Iterator[Node]:
+        """The node, in its place, and the copies behind it."""
+        holders = self.holders.get(node, [])
+        keeper = self._keeper(node, holders)
+        if holders and (len(holders) > 1 or keeper is None):
+            self._check(node, holders)
+        first = node if keeper is None else self._renamed(node, keeper)
+        made = [first]
+        if keeper is not None:
+            self.members[keeper].append(first)
+        for group in holders:
+            if group != keeper:
+                made.append(self._copy(node, group))
+                self.members[group].append(made[-1])
+        if holders and made != [node]:
+            self.copies[node] = tuple(made)
+        return iter(made)
+
+    def _keeper(self, node: Node, holders: Sequence[int]) -> int | None:
+        """The group whose result others read; None if no group stores it and others read it."""
+        if not holders or not self._is_read_elsewhere(node, holders):
+            return holders[0] if holders else None
+        storing = (group for group in holders if node in (self.groups[group].stores or ()))
+        silent = (group for group in holders if self.groups[group].stores is None)
+        return next(storing, next(silent, None))
+
+    def _is_read_elsewhere(self, node: Node, holders: Sequence[int]) -> bool:
+        here = set(holders)
+        uses = (use.user for value in node.outputs for use in self.graph.users.get(value, ()))
+        return any(not isinstance(user, Node) or not here.issuperset(self.holders.get(user, (-1,))) for user in uses)
+
+    def _renamed(self, node: Node, group: int) -> Node:
+        """The node with the operands that its group computes itself."""
+        own = self.renamed[group]
+        inputs = tuple([own.get(value, value) for value in node.inputs])
+        if inputs == node.inputs:
+            return node
+        return make_node(node.id, node.op, inputs, node.outputs, node.attrs, node.blocks, node.location, node.scope)
+
+    def _copy(self, node: Node, group: int) -> Node:
+        own = self.renamed[group]
+        inputs = tuple([own.get(value, value) for value in node.inputs])
+        outputs = tuple([make_value(new_id(), value.type, value.name) for value in node.outputs])
+        own.update(zip(node.outputs, outputs, strict=True))
+        made = make_node(new_id(), node.op, inputs, outputs, node.attrs, (), node.location, node.scope)
+        names = listed(node.outputs, lambda value: f"%{self.graph.names[value]}")
+        reason = f"{self.groups[group].name} computes {names} itself instead of reading it"
+        self.edits.setdefault(self.graph.block_of[node], []).append(Created(made, reason))
+        return made
+
+    def _check(self, node: Node, holders: Sequence[int]) -> None:
+        if effect_of(node) in ("pure", "view") and category_of(node) != "random" and not node.blocks:
+            return
+        names = listed([self.groups[group].name for group in holders])
+        what = f"{node!r} is computed in {names} and read elsewhere, and has an effect, or may have one: it cannot be computed twice"
+        raise PassError(what, rule="copies-are-pure")
+
+
+def _with_copies(graph: Graph, groups: Sequence[GivenGroup], compiler: str) -> tuple[History, _Copying]:
+    holders: dict[Node, list[int]] = {}
+    for index, group in enumerate(groups):
+        for node in group.nodes:
+            holders.setdefault(node, []).append(index)
+    copying = _Copying(graph, groups, holders, [[] for _ in groups], {}, {}, [{} for _ in groups])
+    record = copying.carry_out(compiler)
+    return (History(graph) if record.after is graph else History(graph).then(record)), copying
+
+
+# Building the groups.
+
+
+def _given(
+    graph: Graph, groups: Sequence[GivenGroup], options: FusionOptions, reasons: tuple[Reason, ...], silence: str, refused: Sequence[Remark]
+) -> GivenFusion:  # fmt: skip
+    compiler = options.policy.name
+    history, copying = _with_copies(graph, groups, compiler)
+    plans = plans_of(history, replace(options, wishes=FusionOptions().wishes))
+    plans = replace(plans, options=options, refused=tuple(refused))
+    built = _Building(plans, groups, copying.members, compiler)
+    record, group_of = built.carry_out()
+    group_nodes = tuple(built.nodes)
+    made = {node for node in group_nodes if node is not None}
+
+    def again(options: FusionOptions, assumed: Graph | None) -> Fusion:
+        return _again(assumed or graph, groups, options, compiler, reasons, silence)
+
+    return GivenFusion(
+        record.after, graph, compiler, tuple(node for node in record.after.nodes() if node in made), history.then(record), plans,
+        group_of, built.outside_of, again, group_nodes=group_nodes, reasons=reasons, silence=silence, _copies=copying.copies,
+    )  # fmt: skip
+
+
+class _Building:
+    """The group nodes of one graph, and the graph after any number of them."""
+
+    def __init__(self, plans: Plans, groups: Sequence[GivenGroup], members: Sequence[Sequence[Node]], compiler: str) -> None:
+        self.graph = graph = plans.rules.graph
+        self.plans = plans
+        self.compiler = compiler
+        self.members = members
+        self.outside_of: dict[Value, Value] = {}
+        """Maps parameters and results inside groups to the outside values that they represent."""
+        self.nodes: list[Node | None] = []
+        self._known = plans.rules.known
+        self._order = sorted(
+            (k for k, inside in enumerate(members) if len(inside) > groups[k].is_library),
+            key=lambda k: graph.position[members[k][-1]],
+        )
+        _check_order(graph, [(groups[k].name, members[k]) for k in self._order])
+        for k, group in enumerate(groups):
+            self.nodes.append(self._outlined(group, members[k]) if len(members[k]) > group.is_library else None)
+
+    def carry_out(self) -> tuple[PassRecord, dict[Node, Node]]:
+        """The pass that forms the groups, and the group of each node."""
+        after, edits = self._grouped(len(self._order))
+        group_of = {node: group for k in self._order if (group := self.nodes[k]) is not None for node in self.members[k]}
+        remarks = [
+            Remark("passed", group.attrs["kind"], group, edit.reason, group.outputs)
+            for edit in edits if isinstance(edit, Merged) for group in [edit.group]
+        ]  # fmt: skip
+        made = PassRecord(GROUPING, self.graph, after, edits, (*remarks, *self.plans.refused), 0.0, lambda count: self._grouped(count)[0])
+        return made, group_of
+
+    def _outlined(self, group: GivenGroup, members: Sequence[Node]) -> Node:
+        """One group node; irscope's own groups inside it are merged in the plan, for questions about it."""
+        plan = self.plans.by_block[self.graph.block_of[members[-1]]]
+        inside = {plan.index[node] for node in members}
+        for index in sorted(inside):
+            for producer in plan.producers(index) if plan.fusible[index] else ():
+                if producer in inside and plan.partition.find(producer) != plan.partition.find(index):
+                    plan.try_merge(plan.candidate(producer, index))
+        reduces = any(self.plans.rules.axes(node) for node in members)
+        kind = "library" if group.is_library else "reduction" if reduces else "pointwise"
+        attrs: FrozenDict[str, str] = FrozenDict(kind=kind, kernel=group.name)
+        leaving = leaving_values(members, self.plans.profiles.readings)
+        made = outline_nodes("prim::FusionGroup", members, leaving, copies_of(self._known), attrs=attrs)
+        self.outside_of |= outside_names(made)
+        return made
+
+    def _grouped(self, count: int) -> tuple[Graph, tuple[Edit, ...]]:
+        """The graph with the first groups only. Leaving groups out closes no cycle: see `BlockPlan.schedule_after`."""
+        groups = {self.members[k][-1]: (self.nodes[k], self.members[k]) for k in self._order[:count]}
+        scheduled: dict[Block, Sequence[Node]] = {}
+        merged: dict[Block, list[Edit]] = {}
+        for last, (group, members) in groups.items():
+            assert group is not None  # `_order` has those with a node
+            block = self.graph.block_of[last]
+            saved, after = group_traffic(group, members, self.plans.rules)
+            saved = saved - after
+            reason = f"{self.compiler} computes {plural(len(members), 'node')} in {group.attrs['kernel']}"
+            edit = Merged(tuple(members), group, reason, saved if isinstance(saved, int) else 0, "given")
+            merged.setdefault(block, []).append(edit)
+        for block in merged:
+            order = _partition(self.graph, block, [members for _, members in groups.values()]).schedule()
+            nodes = [block.nodes[part[-1]] for part in order]
+            scheduled[block] = [groups[node][0] or node if node in groups else node for node in nodes]
+        taken = [node for _, members in groups.values() for node in members]
+        unused = unused_constants(self.graph, taken, lambda value: self._known(value) is not NOT_CONSTANT, self.plans.profiles.readings)
+        return with_groups(self.graph, scheduled, merged, unused)
+
+
+def _partition(graph: Graph, block: Block, groups: Iterable[Sequence[Node]]) -> Partition:
+    """The block's nodes with the groups among them united."""
+    parts, index = Partition(dependences(graph, block).before), {node: place for place, node in enumerate(block.nodes)}
+    for members in groups:
+        for node in members[1:] if members[0] in index else ():
+            parts.unite(index[members[0]], index[node])
+    return parts
+
+
+def _check_order(graph: Graph, groups: Sequence[tuple[str, Sequence[Node]]]) -> None:
+    """Raises PassError if the groups cannot run one after the other."""
+    name_of = {node: name for name, members in groups for node in members}
+    for block in dict.fromkeys(graph.block_of[members[0]] for _, members in groups):
+        stuck = _partition(graph, block, [members for _, members in groups]).stuck()
+        names = list(dict.fromkeys(name_of[block.nodes[part[0]]] for part in stuck if block.nodes[part[0]] in name_of))
+        if stuck:
+            what = f"{listed(names)} cannot run one after the other: each needs what another of them makes, or reads what it overwrites"
+            raise PassError(what, rule="acyclic-groups")
+
+
+# Other groups by a user's wishes.
+
+
+def _again(
+    graph: Graph, groups: Sequence[GivenGroup], options: FusionOptions, compiler: str, reasons: tuple[Reason, ...], silence: str
+) -> Fusion:  # fmt: skip
+    """The same program by another policy, or with some of the given groups taken apart or joined."""
+    with without_collector():
+        if options.policy.name != compiler:
+            history = prepare(graph, options)
+            return form_groups(history, plans_of(history, options))
+        if options.exact:
+            what = f"the groups are those of {compiler}, and not all of them have kernels that keep torch's bits"
+            raise ArgumentError(what, hint='irs.fuse(f.original, exact="torch") forms groups that do')
+        node_of = {node.id: node for node in graph.nodes()}
+        here = [replace(g, nodes=tuple(node_of[n.id] for n in g.nodes), stores=_there(node_of, g.stores)) for g in groups]
+        found, refused = _by_wishes(graph, here, place_wishes(options.wishes, History(graph)), compiler)
+        return _given(graph, found, options, reasons, silence, refused)
+
+
+def _there(node_of: Mapping[int, Node], nodes: frozenset[Node] | None) -> frozenset[Node] | None:
+    return None if nodes is None else frozenset(node_of[node.id] for node in nodes)
+
+
+def _by_wishes(
+    graph: Graph, groups: Sequence[GivenGroup], wishes: PlacedWishes, compiler: str
+) -> tuple[list[GivenGroup], list[Remark]]:  # fmt: skip
+    """The groups without opaque nodes, without those that hold what was to be apart, and with those joined that were to be together."""
+    found: list[GivenGroup] = []
+    refused: list[Remark] = []
+    for group in groups:
+        nodes = tuple(node for node in group.nodes if node not in wishes.opaque)
+        sides: dict[int, set[int]] = {}
+        for node in nodes:
+            for mark, side in wishes.apart.get(node, {}).items():
+                sides.setdefault(mark, set()).add(side)
+        if nodes and all(len(several) == 1 for several in sides.values()):
+            found.append(replace(group, nodes=nodes))
+    for several in wishes.together:
+        joined = [group for group in found if not group.is_library and not set(several).isdisjoint(group.nodes)]
+        nodes = tuple(sorted({*several, *(node for group in joined for node in group.nodes)}, key=graph.position.__getitem__))
+        stores = [group.stores for group in joined if group.stores is not None]
+        name = " + ".join(group.name for group in joined) or "joined"
+        one = GivenGroup(name, nodes, stores=frozenset[Node]().union(*stores) if stores else None)
+        trial = [*(group for group in found if group not in joined), one]
+        try:
+            history, copying = _with_copies(graph, trial, compiler)
+            _check_order(history.final, [(group.name, inside) for group, inside in zip(trial, copying.members, strict=True) if inside])
+        except PassError as error:
+            refused.append(Remark("missed", error.rule, several[-1], f"they cannot be in one kernel, as you wanted: {error.what}", several))
+        else:
+            found = trial
+    return found, refused

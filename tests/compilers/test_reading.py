@@ -1,0 +1,62 @@
+"""`irs.decisions` finds the reading of a source, and says what can be read where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import irscope as irs
+from irscope.compilers.record import Decisions, Kernel, program_of
+from irscope.errors import ArgumentError, LoadError, UnknownName
+
+TEXT = """graph(%x : Float(1000)):
+  %a : Float(1000) = aten::relu(%x)
+  %b : Float(1000) = aten::tanh(%a)
+  %c : Float(1000) = aten::exp(%a)
+  return (%b, %c)
+"""
+
+
+def made() -> tuple[irs.Graph, Decisions]:
+    g = irs.parse(TEXT)
+    a, b, c = g.nodes()
+    kernels = [Kernel("k0", (a, b)), Kernel("k1", (a, c)), Kernel("layout", part_of=(c,), certainty="guessed", bytes=8000)]
+    return g, Decisions("other", (program_of(g, kernels, compiler="other", notes=("seen",)),))
+
+
+def test_a_program_of_kernels_has_their_groups_bytes_and_what_is_recomputed() -> None:
+    g, d = made()
+    assert [kernel.bytes for kernel in d.kernels] == [8000, 8000, 8000]
+    assert [[each.node for each in kernel.recomputed] for kernel in d.kernels] == [[g.node("a")], [g.node("a")], []]
+    assert d.kernels[0].recomputed[0].bytes == 4000 and d.kernels[0].recomputed[0].operations >= 1000
+    assert [kernel.group for kernel in d.kernels] == [*d.fusion.groups, None]
+    assert d.program.kernels_of("a") == d.kernels[:2] and d.program.kernels_of("c") == d.kernels[1:]
+    assert repr(d) == "<Decisions of other: 3 kernels, 0 library calls>"
+    assert repr(d.kernels[2]) == "<kernel layout: a part of exp, 8 kB (guessed)>"
+    assert list(d.table()["recomputed"]) == [1, 1, 0]
+    assert not d.why_not(d.kernels[0], d.kernels[1]) and d.why_not("a", "c")
+    with pytest.raises(ArgumentError, match="computes only a part"):
+        d.why_not("a", d.kernels[2])
+    with pytest.raises(UnknownName, match="made no kernel 'k9'"):
+        d.program.kernel("k9")
+
+
+def test_several_programs_must_be_named() -> None:
+    _, d = made()
+    both = Decisions("other", d.programs * 2)
+    assert list(both.table()["program"]) == [0, 0, 0, 1, 1, 1]
+    with pytest.raises(ArgumentError, match="compiled 2 programs here"):
+        both.graph  # noqa: B018
+
+
+def test_an_unknown_source_is_an_error_that_says_what_can_be_read(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="no reader takes an object of type builtins"):
+        irs.decisions(3)
+    with pytest.raises(ArgumentError, match="no reader for the compiler 'gcc'"):
+        irs.decisions(3, compiler="gcc")
+    with pytest.raises(LoadError, match="there is no file or folder"):
+        irs.decisions(tmp_path / "no.hlo")
+    (tmp_path / "a.what").write_text("?")
+    with pytest.raises(LoadError, match=r"no reader takes .*a\.what"):
+        irs.decisions(str(tmp_path / "a.what"))

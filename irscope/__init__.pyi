@@ -1,6 +1,6 @@
 from . import corpus
 from .analysis.alias import AliasDb
-from .analysis.memory import MemoryPlan, memory_plan
+from .analysis.memory_plan import MemoryPlan, memory_plan
 from .analysis.views import ViewAliases
 from .compilers import Decisions, decisions
 from .errors import IrscopeError

@@ -10,7 +10,7 @@ from typing import Final
 from irscope._base.results import Verdict
 from irscope._base.words import listed, shortened
 from irscope.analysis.alias import AliasDb
-from irscope.analysis.memory import memory_plan
+from irscope.analysis.memory_plan import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node

@@ -16,7 +16,7 @@ from typing import Any, Final
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope._base.running import counted
 from irscope._base.words import shortened
-from irscope.analysis.memory import memory_plan
+from irscope.analysis.memory_plan import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.report.pages.details import HistoryInspection, Inspection, stored_details

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from irscope._base.words import byte_count, plural, shortened
-from irscope.analysis.memory import memory_plan, stacked
+from irscope.analysis.memory_placement import stacked
+from irscope.analysis.memory_plan import memory_plan
 from irscope.analysis.views import ViewAliases, as_demand
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
@@ -29,7 +30,9 @@ from irscope.report.view_models import (
 )
 
 if TYPE_CHECKING:
-    from irscope.analysis.memory import Block, Buffer, MemoryPlan
+    from irscope.analysis.live_ranges import Buffer
+    from irscope.analysis.memory_placement import Block
+    from irscope.analysis.memory_plan import MemoryPlan
 
 # A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap.
 

@@ -1,6 +1,6 @@
 """The memory of planned programs: results of kernels are placed where the memory plan puts them.
 
-A run allocates each block of its plan (`irscope.analysis.memory`) when the first buffer in it is created. A block is either an
+A run allocates each block of its plan (`irscope.analysis.memory_plan`) when the first buffer in it is created. A block is either an
 arena, or the memory of a result that holds other buffers before the result is written. A tensor in an arena keeps the arena
 allocated, so no tensor can refer to freed memory; the run itself releases a block once its last buffer has been created. Inside
 a loop's body the last buffer is not known, so the run holds such a block to its end. Each run of each thread has its own blocks.
@@ -23,7 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from irscope.analysis.memory import Block, Buffer, MemoryPlan, Offers, Place, memory_plan
+from irscope.analysis.live_ranges import Buffer, Offers
+from irscope.analysis.memory_placement import Block, Place
+from irscope.analysis.memory_plan import MemoryPlan, memory_plan
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.ir import Graph, Node, TensorType, make_node, new_id
 from irscope.ops.registry import effect_of, op_of, schema_of

@@ -66,7 +66,7 @@ from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import Remark
 
 if TYPE_CHECKING:
-    from irscope.analysis.memory import MemoryPlan
+    from irscope.analysis.memory_plan import MemoryPlan
     from irscope.runtime.cuda import Captured
 
 Memory = Literal["planned"] | None

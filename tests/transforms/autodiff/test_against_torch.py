@@ -18,7 +18,7 @@ pytest.importorskip("transformers")
 from torch import nn  # noqa: E402
 
 import irscope as irs  # noqa: E402
-from irscope.transforms.autodiff.slice_pass import AutodiffSubgraphs, autodiff_subgraphs  # noqa: E402
+from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs  # noqa: E402
 from tests.analysis.alias import real_models  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from irscope.errors import IrscopeError  # noqa: E402
 from irscope.ops.registry import lookup  # noqa: E402
 from irscope.ops.schemas import parse_schema  # noqa: E402
-from irscope.transforms.autodiff.eligibility import DIFFERENTIABLE, LEFT_OUTSIDE  # noqa: E402
+from irscope.transforms.gradient_rules import DIFFERENTIABLE, LEFT_OUTSIDE  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

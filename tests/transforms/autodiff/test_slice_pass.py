@@ -14,7 +14,7 @@ from irscope.ir.invariants import verify
 from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.runtime.reference import run_reference
-from irscope.transforms.autodiff.slice_pass import AutodiffSubgraphs, autodiff_subgraphs
+from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
 from tests.random_programs.graphs import Program, programs, random_program
 from tests.transforms.fusion.judges import assert_no_dependence_is_reversed, assert_same, assert_same_runs, differences
 from tests.work import calls_made

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.analysis.memory.placement import ALIGNMENT, aligned
-from irscope.analysis.memory.plan import MemoryPlan, memory_plan
+from irscope.analysis import memory_placement
+from irscope.analysis.memory_placement import ALIGNMENT, aligned
+from irscope.analysis.memory_plan import MemoryPlan, memory_plan
 from irscope.ir.core import Graph
 from tests.work import calls_made
 
@@ -59,16 +60,14 @@ def test_nothing_that_is_needed_together_overlaps(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_few_buffers_lie_as_well_as_in_any_order_of_placing_them(seed: int) -> None:
-    from irscope.analysis.memory import placement
-
     plan = irs.memory_plan(chain(8, seed, reach=3))
     buffers = [buffer for buffer in plan.lifetimes.buffers if not buffer.is_result]
 
     def height(order: tuple[object, ...]) -> int:
-        return max(offset + aligned(b.bytes) for b, offset in placement._greedy(order).items())  # type: ignore[arg-type]
+        return max(offset + aligned(b.bytes) for b, offset in memory_placement._greedy(order).items())  # type: ignore[arg-type]
 
     best = min(map(height, permutations(buffers)))
-    (arena,) = placement._in_arenas(buffers) if len(placement._in_arenas(buffers)) == 1 else ({},)
+    (arena,) = memory_placement._in_arenas(buffers) if len(memory_placement._in_arenas(buffers)) == 1 else ({},)
     if arena:
         assert max(offset + aligned(b.bytes) for b, offset in arena.items()) <= 1.25 * best
 

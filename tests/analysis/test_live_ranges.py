@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes  # noqa: E402
+from irscope.analysis.live_ranges import Buffer, Lifetimes, lifetimes  # noqa: E402
 from irscope.ir.core import Graph, Node  # noqa: E402
 from irscope.runtime.arrays.torch import TorchLibrary  # noqa: E402
 from irscope.runtime.program.code import flatten  # noqa: E402

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.analysis.memory.live_ranges import Buffer
+from irscope.analysis.live_ranges import Buffer
 
 ALIGNMENT: Final = 64
 """Bytes: every place begins at a multiple, as kernels require."""

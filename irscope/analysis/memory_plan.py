@@ -16,8 +16,8 @@ from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
 from irscope.analysis.dependence import dependences
-from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place
-from irscope.analysis.memory.placement import Block, Place, live_sums, placed
+from irscope.analysis.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place
+from irscope.analysis.memory_placement import Block, Place, live_sums, placed
 from irscope.analysis.per_graph import shapes_of
 from irscope.errors import new_table
 from irscope.ir import Graph, Node, TensorType, Value, graph_of, has_kernel
@@ -141,7 +141,7 @@ def _names(node: Node) -> Iterator[Value]:
 # The memory plan of a program: a place for each memory it allocates, the peak of bytes, and what would lower it.
 #
 # Sharing by plan is a relation of its own, beside "is a view of" and "may alias": two values in one place at different times
-# are never live together (`irscope.analysis.memory.live_ranges`), so that no access can observe it. A plan says nothing about
+# are never live together (`irscope.analysis.live_ranges`), so that no access can observe it. A plan says nothing about
 # values, and changes no answer of the alias db.
 #
 # Arguments, parameters and constants exist before the run, and are not counted; nor is the workspace of a library while one of
@@ -409,7 +409,7 @@ def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, 
 
     `is_told` says whether a node can be told where to put its results; by default all can. With it, the plan can be run by:
     it keeps apart values that may alias even if the declared layouts say that they do not. `offers` returns the operands
-    over which a node can write one of its results (`irscope.analysis.memory.live_ranges`).
+    over which a node can write one of its results (`irscope.analysis.live_ranges`).
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(1024)):

@@ -1,5 +1,0 @@
-"""Which maximal groups of ops have gradient formulas and are differentiated as one?"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

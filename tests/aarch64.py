@@ -8,8 +8,6 @@ arm64. Torch is not there, and the C++ compiler is that of this machine: tests t
 long as here.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

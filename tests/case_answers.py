@@ -8,8 +8,6 @@ In all but `alias` and `fusion`, a section `lines` has one variant a line, which
 its answer is added after an arrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from importlib.util import find_spec

@@ -5,8 +5,6 @@
 A module's tests are in the folder of `tests/` that mirrors its own. What other rooms notice is for `make test`.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator

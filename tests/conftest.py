@@ -4,8 +4,6 @@ A file has sections, each after a line `--- name`. The first lines, before any s
 answers with the sections that follow the input; `pytest --bless` writes its answers into the files, and the diff shows what changed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator

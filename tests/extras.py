@@ -8,8 +8,6 @@ Nothing is installed: only what packages say of themselves is read. With `--run`
 are installed into a folder of their own, and the tests run with them that need no torch, or those after `--`.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import subprocess

@@ -9,8 +9,6 @@ programs are the case files, random programs, and models of transformers with ra
 their first occurrence, and measured times are left out, so that equal outputs are equal files.
 """
 
-from __future__ import annotations
-
 import difflib
 import itertools
 import json

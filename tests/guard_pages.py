@@ -4,8 +4,6 @@ NumPy lets its memory be allocated by others (NEP 49). Each array's bytes end at
 bytes hold a mark that is looked at when the array is freed. A read or write past them ends the process with a signal.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from typing import Any

@@ -5,8 +5,6 @@
 A false claim of the text may end the process, so tests run it in a process of their own.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

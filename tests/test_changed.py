@@ -1,7 +1,5 @@
 """`make check` runs the tests of what changed."""
 
-from __future__ import annotations
-
 from tests.changed import ROOT, selection_of
 
 

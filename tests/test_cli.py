@@ -1,7 +1,5 @@
 """The command line does what it says, and a mistake prints one message without a traceback."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

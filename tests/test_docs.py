@@ -1,7 +1,5 @@
 """The pages that people read: their links lead somewhere, and the site builds without a warning."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Errors say what, where, why and what now; a notebook shows the message and no traceback of ours."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

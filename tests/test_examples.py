@@ -1,7 +1,5 @@
 """The examples run to their asserts."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable

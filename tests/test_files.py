@@ -1,7 +1,5 @@
 """Files that others made, and files that are written: what goes wrong is said, and destroys nothing."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """The root namespace is what it says, light to import, and every layer is where it belongs."""
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every Python block of the README runs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is handed out: one version, a wheel and a source distribution with the front end inside, which install where there is no Node."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The plan of the house, where a linter of imports does not see it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

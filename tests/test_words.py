@@ -1,7 +1,5 @@
 """Errors, remarks, verdicts and the titles of tests use the field's words: each pattern here was replaced by what stands beside it."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """How much work a function does, counted in calls of Python and C functions (the same on every machine, unlike seconds); long runs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from types import FrameType

@@ -1,7 +1,5 @@
 """Isolated work that crashes, hangs, ends its process or takes all memory is an IsolatedError, and leaves no process and no open file."""
 
-from __future__ import annotations
-
 import _thread
 import ctypes
 import os

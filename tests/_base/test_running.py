@@ -1,7 +1,5 @@
 """Work on other threads: results, errors, Ctrl-C and a lack of threads."""
 
-from __future__ import annotations
-
 import _thread
 import gc
 import signal

@@ -1,7 +1,5 @@
 """Which tensors have memory in common, beside NumPy's own answer."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

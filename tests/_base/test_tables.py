@@ -1,7 +1,5 @@
 """Tables in a terminal: every column is in sight, whatever the width."""
 
-from __future__ import annotations
-
 import pytest
 
 import irscope as irs

@@ -1,7 +1,5 @@
 """Which order a block must keep, by which reason, and which order is free. Random orders are run in `alias/test_execution.py`."""
 
-from __future__ import annotations
-
 from irscope.analysis.dependence import Dependences, dependences
 from irscope.ir.text.parser import parse
 from tests.work import calls_made

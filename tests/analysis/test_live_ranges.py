@@ -1,7 +1,5 @@
 """Memory that is not any more needed may be overwritten: torch runs random programs while that is done."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Places never clash, the peak is what the blocks say, and the best placement of few buffers is found by brute force."""
 
-from __future__ import annotations
-
 import random
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """What is kept of a graph: once, for as long as the graph, and handed on where a pass says how."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

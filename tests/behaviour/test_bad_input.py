@@ -4,8 +4,6 @@
 own code in what a notebook shows.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import subprocess

@@ -1,7 +1,5 @@
 """`exact="torch"`: every op that stays in kernels gives eager torch's bits, for the extremes of every element type."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,6 @@
 """A group is a group for everyone: whichever of the names torch's fusers have for it stands there, it is verified,
 followed, cleaned up, compared and run like any other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ Each program has a node, a memory or a name that all others share, or nests: whe
 work for each further part grows.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Ctrl-C during a compilation, a call or an exploration ends it, and everything works when asked again."""
 
-from __future__ import annotations
-
 import _thread
 import signal
 import threading
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.runtime.program.executable import compile_graph
+from irscope.runtime.program.executable import Executable, compile_graph
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops an interrupt in __del__
@@ -35,7 +33,7 @@ def program(scale: float) -> irs.Fusion:
     )
 
 
-def compiled(scale: float) -> irs.Executable:
+def compiled(scale: float) -> Executable:
     return compile_graph(program(scale), share_kernels=False, disk_cache=False)
 
 

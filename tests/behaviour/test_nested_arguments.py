@@ -1,7 +1,5 @@
 """Nested arguments are found by their keys, whatever the order in which a dictionary holds them: torch, JAX, NumPy."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Processes that are forked, killed, or short of memory or disk."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Work that may take more than a second shows how far it is, and may be interrupted at any step of it: what is asked next is answered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Twelve layers written out by hand that differ in a number, a width or a rate: one kernel, with the holes named."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A day of work in one process: no model outlives what was done with it."""
 
-from __future__ import annotations
-
 import gc
 import os
 import weakref

@@ -8,8 +8,6 @@ the forward pass if the loss depends on it, and of the backward pass otherwise. 
 class that is most like it.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterable

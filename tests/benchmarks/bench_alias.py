@@ -9,8 +9,6 @@ parsed graph. Times are medians of processor time in milliseconds, so that other
 `writers` asks every value of the top block whether it has writers, of both. `exponent` is the slope of our time between the last two sizes.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import sys

@@ -5,8 +5,6 @@
 One thread. Medians of rounds in which all take turns, in microseconds, and the ratio of ours on arrays to the peer's time.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import tempfile

@@ -9,8 +9,6 @@ all beyond `--limit` nodes of the families in which it is cubic or quadratic. `e
 first to the last size.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from pathlib import Path

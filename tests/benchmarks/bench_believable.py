@@ -8,8 +8,6 @@ slowest line first, and no ratio is off by more than 1.5, where both give one. R
 "alone" says whether it was.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

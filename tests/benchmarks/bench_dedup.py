@@ -20,8 +20,6 @@ dialect of IREE's. The longest runs come last. `--lstm` compiles the fused LSTM 
 kernel for each group and with a kernel for each class, nothing cached: processor seconds of `irs.compile` alone.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource

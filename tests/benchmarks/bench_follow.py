@@ -11,8 +11,6 @@ microseconds; `build` is one build of the last graph, in milliseconds. `first qu
 `may_alias` of two values.
 """
 
-from __future__ import annotations
-
 import gc
 import statistics
 import sys

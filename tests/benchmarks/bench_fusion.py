@@ -10,8 +10,6 @@ remarks. Times are medians of processor time in milliseconds over fresh parses; 
 between the first and the last size.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from copy import copy

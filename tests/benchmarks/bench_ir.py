@@ -3,8 +3,6 @@
 Run it: `python tests/benchmarks/bench_ir.py`. It prints a table and asserts nothing: clocks on shared machines lie.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

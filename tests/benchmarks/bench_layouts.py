@@ -6,8 +6,6 @@ Time on one thread without what other programs took, best of interleaved rounds 
 Beside torch's op, and beside a copy of as many bytes as the kernel moves.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import tempfile

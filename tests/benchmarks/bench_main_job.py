@@ -3,8 +3,6 @@
 python tests/benchmarks/bench_main_job.py [repeats]
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

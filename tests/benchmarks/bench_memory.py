@@ -9,8 +9,6 @@ that the profiler sees their memory too. *by plan* is `x.memory_plan.peak`, whic
 for themselves; *tensors alone* is what `peak_bytes` measures of the same run. `memory_planning` is Inductor's option.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Mapping

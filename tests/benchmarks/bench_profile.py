@@ -9,8 +9,6 @@ measuring costs a node. With `--planted`, the programs of `tests/runtime/profile
 planted line, and for each remark that can be tried what it predicted and what came of it.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

@@ -7,8 +7,6 @@ steps; after each press the script waits for the next frame and asks the page wh
 graph show. Presses go through the browser's input pipeline, not through a script of the page.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile

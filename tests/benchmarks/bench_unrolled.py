@@ -8,8 +8,6 @@ is given up after `--limit` seconds of wall time. Seconds are processor time of 
 included, and wall time in brackets; "ours" is fusing the parsed text, and compiling its kernels with an empty cache.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

@@ -9,8 +9,6 @@ quiet machine would have shown where the medians were disturbed. Of several runs
 one that is its median by the best competitor's time over ours.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

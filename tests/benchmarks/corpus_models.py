@@ -15,8 +15,6 @@ Of the `--fingerprints` a tenth are distinct and three quarters of these the onl
 them. Reading representatives back and proving merges is not in it: that is `irs.dedup`'s, in `bench_dedup.py`.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -4,8 +4,6 @@ Language and vision models go through `torch.export`; what is unrolled (recurren
 arrays are the same for NumPy and JAX (`xp`), and JAX's as StableHLO text are MLIR. ONNX graphs are built with onnx's own helpers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

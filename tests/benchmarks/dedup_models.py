@@ -9,8 +9,6 @@ Inductor generates for the CPU (`src_to_kernel` of its wrapper), with static and
 and compiles nothing. Its kernels include those for look-ups, pooling and copies of weights, which a library runs for us.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -3,8 +3,6 @@
 A family takes a number of nodes, and some the type of their tensors; it gives the lines of a program over `%x` and `%y`.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
     python tests/benchmarks/gpu_models.py [names…]      # torch with CUDA, CuPy and transformers; two minutes
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

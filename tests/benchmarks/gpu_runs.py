@@ -6,8 +6,6 @@ take part in that, since torch's graph capture does not know its memory. The lim
 competitor that fails is named with the reason, and the others continue.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

@@ -8,8 +8,6 @@ kernel that crashes or hangs loses only its own figures. The results are written
 device's name, with the targets judged at the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """What the benchmarks share: options, processor time of work on subjects made afresh, its growth, tables, and processes of their own."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 import json

@@ -1,7 +1,5 @@
 """What Inductor would compile, without compiling it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@ k1 is an LSTM's gates, k2 a bias and an erf-GELU, k3 twelve mixed ops; softmax, 
 the sums reduce rows, columns, and everything. All are in float32 unless the suite says otherwise.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ the others' times over ours: above one, ours is faster. On a busy machine the me
 and a second table uses them. GB/s, GFLOP/s and compiling from the disk cache are in the JSON.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -6,8 +6,6 @@ The models are those of the examples (YOLOv3 with Darknet-53 at a small image, a
 BERT encoder of four layers) and a tiny vision transformer of the transformers package; all with random weights.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Small in width they load in seconds; a plan of fusion does not depend on widths, except where an extent is one.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence

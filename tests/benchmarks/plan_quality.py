@@ -15,8 +15,6 @@ Of Inductor: the nodes that its scheduler ends with, for the CPU, without what o
 In brackets: groups. Bytes are those of each launch's arguments and results, as if each lay in memory in full.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence

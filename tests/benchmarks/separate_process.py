@@ -1,8 +1,6 @@
 """Jobs in a separate process, whose results arrive as they finish: a job that crashes, hangs or breaks the GPU fails alone, and
 another process continues with the rest."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence

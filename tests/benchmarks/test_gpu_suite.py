@@ -2,8 +2,6 @@
 case nor a dying process nor Ctrl-C loses the other figures.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys

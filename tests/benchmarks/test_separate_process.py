@@ -1,7 +1,5 @@
 """Jobs in a separate process: what one of them does to its process, the others do not feel."""
 
-from __future__ import annotations
-
 import os
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Suites: every competitor of a case computes the same, and the commands measure, print, and write what they measured."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ pixels; `--leaks` opens and closes 50 explorers and prints what is left of them.
 the end of `explore` in Python to the painted picture; Python is processor time.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -6,8 +6,6 @@ picture, and milliseconds from a click on the outermost box until the picture is
 What shows no picture after `--patience` seconds is reported as such, with what the page said.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Programs for the browser, and every page that irscope writes of a small one, with whatever names are wanted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

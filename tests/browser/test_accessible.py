@@ -3,8 +3,6 @@
 axe-core is a development dependency of `widgets/`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

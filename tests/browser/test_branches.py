@@ -1,7 +1,5 @@
 """What if, in a real Lab: branches by mouse and by keyboard, refusals with their reason, and a program whose text is edited."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The explorer in JupyterLab: what a reader clicks arrives in Python, and what Python selects is marked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names that would be markup, script, or nothing at all, in pages and in the live views of JupyterLab."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The explorer in Notebook 7, which is built of JupyterLab's parts: drawn, linked with Python, saved, opened again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The explorer among other widgets: tabs, sliders, outputs and observers; each pane alone; a kernel that was restarted; nbconvert."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from pathlib import Path

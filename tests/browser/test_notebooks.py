@@ -1,7 +1,5 @@
 """Notebooks as readers run them in a real Lab: every cell, the questions drawn; in the tour a click in the graph, read back in Python."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

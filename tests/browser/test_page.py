@@ -1,7 +1,5 @@
 """The standalone page: the same views from a file on disk, with no server, no kernel and no request."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Views beside each other in the boxes of ipywidgets, in tabs of their own, of a survey; which program they show, and what is alight."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the time goes, in the explorer: heat on boxes and lines, and the Time table, by mouse and by keyboard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.runtime.profile import Profile
 from tests.browser.conftest import ACTIVE, Lab, opened, prints
 
 
@@ -18,7 +17,7 @@ def program(x: Any) -> Any:
     return np.sort(hot) @ x
 
 
-def calm_profile() -> irs.Profile:
+def calm_profile() -> Profile:
     """Measured again where one node was held up so long that the others are slivers: the machine has other things to do too."""
     x = np.linspace(-1, 1, 60 * 60, dtype=np.float32).reshape(60, 60)  # more is multiplied by threads, which wait for each other
     for _ in range(5):

@@ -1,7 +1,5 @@
 """A quiz in a real Lab: every kind solved by keyboard alone, picked by mouse, answered with the witness; answers outlast a save."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

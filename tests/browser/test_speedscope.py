@@ -3,8 +3,6 @@
 speedscope is a development dependency of `widgets/`; its page is served from the disk, and opens the trace as a file.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

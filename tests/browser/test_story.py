@@ -1,7 +1,5 @@
 """A story made by clicking in a real Lab, saved, and opened from disk without network: the same pictures and texts at each step."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 holes and pieces side by side; panes that fill the explorer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

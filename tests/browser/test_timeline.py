@@ -1,7 +1,5 @@
 """The timeline: keys, pointer and Python move one step, every pane follows it, and nothing moves that needs not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

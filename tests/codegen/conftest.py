@@ -1,7 +1,5 @@
 """The device that tests of kernels run on, unless their file has another."""
 
-from __future__ import annotations
-
 import pytest
 
 from irscope.runtime.cpu.device import CpuDevice

@@ -5,8 +5,6 @@ of NVRTC. Barriers, shared memory and shuffles work between fibers; a shuffle or
 or block never reaches ends the run with an error. Timing and the memory model are not checked.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import hashlib

@@ -1,7 +1,5 @@
 """Every pointwise op on every tuple of the numbers where arithmetic changes its ways, and what torch gives for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice

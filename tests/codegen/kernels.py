@@ -1,7 +1,5 @@
 """Kernels from expressions and groups from a few lines of Python, operands in every layout, and ways to run their plans."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

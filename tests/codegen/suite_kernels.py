@@ -1,7 +1,5 @@
 """The kernels of the benchmark suite as specs, and their machine code for processors that need not be here."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Facts of kernels agree with their machine code, whose lines know where they came from."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Small programs for surveys: functions without arguments, as a user gives them."""
 
-from __future__ import annotations
-
 import os
 import signal
 

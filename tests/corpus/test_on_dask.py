@@ -1,7 +1,5 @@
 """A survey gives the same on every cluster, whatever happens to its workers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

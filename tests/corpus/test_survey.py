@@ -1,7 +1,5 @@
 """What a survey counts, over programs of which the answer is known, and what interrupting and repeating it changes: nothing."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

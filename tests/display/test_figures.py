@@ -1,7 +1,5 @@
 """Pictures of single results, for papers: SVG that is XML, PNG, and Graphviz's own objects."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import xml.dom.minidom

@@ -1,7 +1,5 @@
 """A profile in a cell, on a page, in a terminal, and through the magics."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64decode

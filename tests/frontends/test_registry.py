@@ -1,7 +1,5 @@
 """Which frontend reads a source, and what is said of a source that none of them reads."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import warnings

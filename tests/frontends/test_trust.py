@@ -3,8 +3,6 @@
 `CANARY` is a program text that makes a folder; no test may find it.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Modules: text that reads back, what inlining does, and what is refused."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

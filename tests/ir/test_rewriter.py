@@ -1,7 +1,5 @@
 """Graphs built from Python are those of the same text; edits do what they say, leave the old graph alone, and share what did not change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

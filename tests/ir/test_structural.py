@@ -1,7 +1,5 @@
 """Sameness but for names: what is ignored, and each difference that is not; which type may stand where another is wanted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """One broken graph for each invariant, and how the error shows the place."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

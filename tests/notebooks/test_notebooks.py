@@ -1,7 +1,5 @@
 """Every notebook runs from top to bottom, quickly, and is stored without outputs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One call of one overload, three ways: torch eager, our NumPy reference, our type rule; and the rule again on less knowledge."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from functools import lru_cache

@@ -7,8 +7,6 @@ intermediate number may leave the range of its type, nothing is said (the error 
 what is rounded together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

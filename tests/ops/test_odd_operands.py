@@ -1,7 +1,5 @@
 """References of tensors without dimensions and without elements, and of negative margins: the answers of torch."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Every op that is not pointwise or a view: values, types and strides as in torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

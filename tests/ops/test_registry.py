@@ -1,7 +1,5 @@
 """What a node means: the overload by its operand types, the effect by the schema, and the cost of asking."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

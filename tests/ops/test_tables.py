@@ -1,7 +1,5 @@
 """The tables of ops are complete and consistent, and know of every op how exact and how large its result is."""
 
-from __future__ import annotations
-
 import inspect
 import time
 from dataclasses import replace

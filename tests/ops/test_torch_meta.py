@@ -1,7 +1,5 @@
 """Ops without a rule: torch is asked for their types, and nothing of the program happens meanwhile."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ The calls are those of `OpInfo`'s samples, as the dispatcher sees them, and the 
 take apart before. Declared types are refused by these rules (`irscope.ops.node_check`), so a wrong one is a wrong error.
 """
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Iterator

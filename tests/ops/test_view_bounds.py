@@ -1,7 +1,5 @@
 """Views over NumPy's arrays stay within them: what torch refuses is refused, and nothing beside the memory is read or written."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

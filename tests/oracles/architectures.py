@@ -1,7 +1,5 @@
 """Models of transformers with small configurations and random weights: their names, and how to make one with arguments."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What the oracles of this folder came to, printed after the run: a test says it with a fixture."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

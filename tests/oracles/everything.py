@@ -1,7 +1,5 @@
 """Everything that irscope does with a program that was read, one after the other, for oracles that look for crashes and hangs."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import traceback

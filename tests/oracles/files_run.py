@@ -6,8 +6,6 @@ prints the counts at the end or at Ctrl-C, and keeps those so far in a file. Onl
 Python every time, runs in the fork itself, which has loaded the parser: with the same code and limits, in a tenth of the time.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -1,7 +1,5 @@
 """Text that is markup, script, or nothing that can be seen, and a program with it in every field."""
 
-from __future__ import annotations
-
 from irscope._base.frozen import FrozenDict
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Graph, Location

@@ -4,8 +4,6 @@ that each takes, on the numbers where types end, and with the values that their 
 JAX itself says what each computes; a combination that JAX refuses is not a program.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -4,8 +4,6 @@ Numbers that differ are held against a run in double precision, and where that d
 roundings (`tests.oracles.rounding`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

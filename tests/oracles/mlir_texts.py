@@ -1,7 +1,5 @@
 """Sound MLIR of many kinds, to be damaged: control flow, symbols, unknown dialects, constants, and what JAX writes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

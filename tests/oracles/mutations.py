@@ -1,7 +1,5 @@
 """Damaged IR texts, and programs of one op with any arguments that its schema names."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ arguments of those that take more than arrays. NumPy itself is the judge: elemen
 roundings that `allowed` states. A case that NumPy refuses must be refused, and no other error than irscope's may come out.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ all inputs but the first as weights, and the same with inputs of unknown extents
 `--without-onnxruntime` hides it from irscope: the judge of which forms ONNX's reference implementation really computes.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import warnings

@@ -6,8 +6,6 @@
 `in place`  the op's variant that writes, on an intermediate, on an argument, and on a view of one
 """
 
-from __future__ import annotations
-
 import itertools
 import linecache
 import math

@@ -6,8 +6,6 @@
 `--rounds` says how many samples an op has at most; every op gets its first sample before any gets its second.
 """
 
-from __future__ import annotations
-
 import math
 import pkgutil
 import random

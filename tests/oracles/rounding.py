@@ -9,8 +9,6 @@ adding comes to: an exact sum of operands that differ in the last places. Copies
 are left exact. What all runs agree on must be so; elsewhere a result may lie as far off as they do, a few times over.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 

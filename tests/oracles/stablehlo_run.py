@@ -3,8 +3,6 @@
 python -m tests.oracles.stablehlo_run --only "clamp" --show
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

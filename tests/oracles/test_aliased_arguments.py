@@ -5,8 +5,6 @@ and by torch.export, which takes equal tensors for one. The calls after the firs
 arguments that lie together and apart in turn.
 """
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Models of transformers with random weights, exported and traced: loaded, aliased, fused, deduplicated, compiled, run."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Damaged programs and files end in an error of irscope's own, or work; those that once did not, cut down to the lines that matter."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import zipfile

@@ -6,8 +6,6 @@ A program of which autograd itself refuses the gradient must be refused by `irs.
 values as it runs cannot be captured, and is counted as such.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

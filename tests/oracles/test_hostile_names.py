@@ -4,8 +4,6 @@ The judges: UTF-8, an XML parser, an HTML parser, a CSV reader, Graphviz where i
 reads back), and Chromium (the page comes to life, shows the text as text, and runs nothing of it).
 """
 
-from __future__ import annotations
-
 import csv
 import html.parser
 import io

@@ -1,7 +1,5 @@
 """The oracles themselves: a difference that a caller could see is reported, and a hang or a dead process ends one program only."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ fused with kernels, and compared with the function itself: results, their types 
 its arguments. Element types and layouts of single ops are left to `test_sweeps`, and mixtures of them to `test_whole_programs`.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Every op of torch, of NumPy as it is traced, of ONNX and of StableHLO, against those who define them; each sweep says what it asks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple

@@ -4,8 +4,6 @@ Scripts of all kinds, reductions with odd flags, and batches of images between w
 (`tests.random_programs.torch_scripts`); under every fusion policy, and with their memory planned and what lays them out for it.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable

@@ -5,8 +5,6 @@ takes more than `SECONDS` of processor time, or a few times that while nothing i
 the parent (torch, its samples) is there in all children.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

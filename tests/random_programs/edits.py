@@ -1,7 +1,5 @@
 """Random edit scripts on random programs: records as passes leave them, each of one kind of edit or of several."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

@@ -6,8 +6,6 @@ Nested containers, dictionaries of lists, lists of tuples, values of any type, o
 2 × 2, so that everything fits everything.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from typing import Final

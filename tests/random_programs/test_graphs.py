@@ -1,7 +1,5 @@
 """The random programs run in torch, contain what they promise, and their arguments share memory as promised."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@
 index, `{n}`, `{h}` lengths, `{q}`, `{q1}` an extent of -1 or 1 a dimension, `{t}` an element type; `{a}`, `{b}`, `{c}` new names.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 _UNARY: Final = (

@@ -1,7 +1,5 @@
 """Random chains of views over real tensors: the program as text, and what eager torch made of each of its lines."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One small program with everything in it: a module path, a group, a write through a view, a block, a list."""
 
-from __future__ import annotations
-
 import pytest
 
 import irscope as irs

@@ -1,7 +1,5 @@
 """Boxes for what a reader wants to see: no level is large, modules stay whole, layers fold by proof, edges reach what they should."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

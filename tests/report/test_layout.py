@@ -1,7 +1,5 @@
 """The layered drawing of random graphs; boxes inside boxes: children stay inside, closed boxes hide, edges are lifted and counted."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

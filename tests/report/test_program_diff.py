@@ -1,7 +1,5 @@
 """Differences of programs: judged by their text, and by what the passes recorded."""
 
-from __future__ import annotations
-
 import difflib
 import random
 import re

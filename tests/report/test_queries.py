@@ -1,7 +1,5 @@
 """Queries find what a scan by hand finds, and say what is wrong with those that mean nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 import irscope as irs

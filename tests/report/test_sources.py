@@ -1,7 +1,5 @@
 """Whose source lines a page shows: code that this process runs, and a folder that the caller names; no file that a text names."""
 
-from __future__ import annotations
-
 import linecache
 import os
 from pathlib import Path

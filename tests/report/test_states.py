@@ -1,7 +1,5 @@
 """The states of a history: its programs, what passes took away, what may share memory in each, and what values are called."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps marked on the last graph: every earlier state can be read off it, line by line."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a constant is in a running program, and of which type a value is: the same for the reference and for every library."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

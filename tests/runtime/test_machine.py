@@ -1,7 +1,5 @@
 """The machine's limits are measured once, and a copy of more bytes takes longer."""
 
-from __future__ import annotations
-
 import json
 import re
 

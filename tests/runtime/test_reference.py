@@ -1,7 +1,5 @@
 """The NumPy interpreter means what torch means: random programs, scripted functions, errors with their place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

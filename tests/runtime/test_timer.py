@@ -1,7 +1,5 @@
 """Measurements: turns, warm-up, restoring, and the numbers drawn from them."""
 
-from __future__ import annotations
-
 import pytest
 
 from irscope.runtime.timer import Measurement, measure

@@ -4,8 +4,6 @@ A "yes" of an analysis may be one too many, a "no" must hold in every run: so wh
 be among the right options; where the programs have no branches, it is all of them.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator

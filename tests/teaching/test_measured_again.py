@@ -4,8 +4,6 @@ Two measurements of one machine are two samples: they agree where the second, fr
 turns, meets a bracket that is called right.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Quizzes: what an answer is worth, what is said of it, the text form, sets, and what bad input gets."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

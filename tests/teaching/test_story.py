@@ -1,7 +1,5 @@
 """Stories: recorded, edited, saved, read again, and checked against a program that changed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

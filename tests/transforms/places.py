@@ -1,7 +1,5 @@
 """Where each node came from, before and after a pass."""
 
-from __future__ import annotations
-
 from irscope.ir import GROUPS
 from irscope.transforms.base import PassRecord
 

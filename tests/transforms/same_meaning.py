@@ -1,7 +1,5 @@
 """What a caller can tell of a run: every number, stride and type of results and arguments, and which are one memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

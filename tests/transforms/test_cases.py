@@ -1,7 +1,5 @@
 """The case files themselves: written as `--bless` writes them, each with a claim, and one "does not" for each "does"."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

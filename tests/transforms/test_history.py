@@ -1,7 +1,5 @@
 """Going back is an index, and every value can be followed forward."""
 
-from __future__ import annotations
-
 import pytest
 
 from irscope.ir.core import Graph

@@ -1,7 +1,5 @@
 """What all tests of the widgets have: a thread without a loop, as in a script, and messages of a page."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The explorer's Python side, without a browser: selection, questions, and what is displayed."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

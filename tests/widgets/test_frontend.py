@@ -1,7 +1,5 @@
 """The front end's own checks, run with the Node of the wheel: strict types, and the tests of `widgets/tests`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

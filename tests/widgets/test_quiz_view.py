@@ -1,7 +1,5 @@
 """The Python side of a quiz in a notebook, without a browser."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -5,8 +5,6 @@ It knows nothing of aliasing: memory is what torch says it is (the address of th
 list), and a write is a storage whose bytes differ, or a list whose members differ, after a node from before.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Where we say "may" and torch denies it, torch is wrong if our own analysis denie
 omissions (`torch_holes`), or one of the two is a module: torch asks its class for the attributes, which a graph's text does not list.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

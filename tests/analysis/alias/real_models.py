@@ -4,8 +4,6 @@ Some have loops and lists (scripted recurrent networks), some write in place (a 
 some are long and straight (traced transformers).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Witnesses, tables and costs of the alias db; what it says of each kind of node, and why, is in `tests/cases/alias`."""
 
-from __future__ import annotations
-
 import pytest
 
 from irscope.analysis.alias.alias_db import AliasDb

@@ -1,7 +1,5 @@
 """The facts of torch's own alias tests, and of scenarios derived from them: never a false "no", and sharper than torch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What random programs do in torch was foreseen, and nowhere is more given up than by torch's own alias db where that is right."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

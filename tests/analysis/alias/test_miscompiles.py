@@ -3,8 +3,6 @@
 A new torch that runs one of them right fails here: its case then says something of the past.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, List  # noqa: UP035  # TorchScript wants typing's names

@@ -3,8 +3,6 @@
 Ten thousand pairs of names a model are asked of both; `judge` says what may differ.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

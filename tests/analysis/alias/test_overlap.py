@@ -1,7 +1,5 @@
 """Parts of one buffer: which bytes two values cover decides whether they may overlap, and in which order writes must stay."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 

@@ -4,8 +4,6 @@
 Where ours says "may" and torch does not, the row says why that is right.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -9,8 +9,6 @@ once it reads the program with torch's omissions, then these omissions are all t
 * so does `list += list`, which gives back the list.
 """
 
-from __future__ import annotations
-
 from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.types import ListType
 from irscope.ops.schemas import overlaid_names

@@ -1,7 +1,5 @@
 """What schemas, and the tables beside them, say that ops do to memory."""
 
-from __future__ import annotations
-
 import pytest
 
 from irscope.analysis.effects import (

@@ -1,7 +1,5 @@
 """What is inferred holds on every run, in linear time; what is known of which program is in `tests/cases/shapes`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every value of real models lies where an eager run puts it: same storage as its root, and no other's; the bytes that are stated."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

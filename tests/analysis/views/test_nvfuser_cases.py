@@ -1,7 +1,5 @@
 """Chains of views from nvFuser's tests of its alias analysis, boundary cases of the same, and what only buffers distinguish."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

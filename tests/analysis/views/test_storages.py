@@ -1,7 +1,5 @@
 """Where values lie, against the storages of eager torch: random chains of all views, from tensors that lie in any way."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

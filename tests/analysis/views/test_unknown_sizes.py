@@ -1,7 +1,5 @@
 """Views of programs whose sizes are known only at run time or have names, of arguments that lie otherwise, and in linear time."""
 
-from __future__ import annotations
-
 import random
 from math import log10
 from time import process_time

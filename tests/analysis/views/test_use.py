@@ -1,7 +1,5 @@
 """What is a view costs nothing when the program runs: no kernel, no copy, and the memory that torch's own result has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

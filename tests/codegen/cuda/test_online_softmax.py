@@ -1,7 +1,5 @@
 """Sums of exponentials in one pass, and what is computed more cheaply for halves: against torch in float64."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 launcher: rows of a few lanes, a warp, a block, and longer than registers; columns; launches cut into parts.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Specs are keys: equal for equal kernels in another order and nothing else, without sizes; loops that are collapsed."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

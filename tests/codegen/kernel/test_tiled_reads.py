@@ -1,7 +1,5 @@
 """Operands that lie along another loop are read in tiles: the same bits as element by element, and nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

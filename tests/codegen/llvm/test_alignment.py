@@ -3,8 +3,6 @@
 The alignment of each address is derived from the text's own instructions, and compared with what its loads and stores state.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from math import gcd

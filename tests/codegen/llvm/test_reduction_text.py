@@ -1,7 +1,5 @@
 """The LLVM text of reductions: on narrower processors, for others, line by line; and launches that were split."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Columns gathered from row to row, rows two at a time, and rows shorter than a vector, read never beyond the last."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import re

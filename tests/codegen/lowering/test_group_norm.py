@@ -1,7 +1,5 @@
 """Group norms in groups: gathered in parts of an axis, with what stands in front and behind in the same kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Expressions become lists without repetition; positions are the digits of every point; numbers may be operands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import product

@@ -1,7 +1,5 @@
 """Plans of fusion groups: torch's values, types and strides for every kind of operand; clear refusals for the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ranges of a tensor that a group replaces: each part of the result is computed by itself, and the numbers are torch's."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Views and joins inside a group: no memory moves for them, and the numbers are torch's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every conversion between element types gives torch's bits, in each of the three texts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ exact one (`irscope.ops.accuracy`). torch has two kinds of kernels, for vectors 
 edges; either is right here. What else may differ stands in `OTHERWISE`, with the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Every function of one number, on each of the 65,536 float16 and bfloat16 numbers: torch's class, within the stated bound.
 And the numbers beside halves, which torch rounds in some ops and not in others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

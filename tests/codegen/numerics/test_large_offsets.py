@@ -2,8 +2,6 @@
 never touched, with only the last part or the last blocks of a launch run.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kernels as older x86 processors run them, each in a process of its own, which a false claim of a text would end."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

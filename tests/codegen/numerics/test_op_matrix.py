@@ -4,8 +4,6 @@ Each type meets one layout in the usual run, and all of them, in all three texts
 right in every layout, `llvm/test_emit.py` and `cuda/test_emit.py` check; what is near the edges of a type, `test_edges`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path

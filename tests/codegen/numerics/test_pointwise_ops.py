@@ -1,7 +1,5 @@
 """Every pointwise op that has an expression: its kernel gives torch's values, element type and strides."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Random expression graphs and random groups with reductions equal NumPy, exactly where every step is exact."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Left aside, because the order in which numbers are gathered decides, or the type
 numbers near the largest one, and products that pass through denormals. Of equal zeros either is the largest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import inf, nan

@@ -1,7 +1,5 @@
 """Reductions and normalisations in groups: torch's values, element types and shapes, in every layout."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import product

@@ -1,7 +1,5 @@
 """Functions of `jax.numpy`, `jax.nn` and `jax.lax` with their arguments: what the frontend is measured by."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions of JAX, loaded and run, against `jax.jit` of the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

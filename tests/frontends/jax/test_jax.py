@@ -1,7 +1,5 @@
 """What comes in with a JAX function: names, lines, nested arguments, errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ops of StableHLO and CHLO that have no counterpart in `aten`, run by JAX, against `jax.jit` of the whole function."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`arith`, `complex` and `tensor` ops that torch has no op of that meaning for, against NumPy."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

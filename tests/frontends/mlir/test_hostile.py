@@ -1,7 +1,5 @@
 """A parser that crashes, cannot start, or has few resources: an error of ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

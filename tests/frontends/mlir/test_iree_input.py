@@ -1,7 +1,5 @@
 """Functions of JAX as IREE's compiler writes them down first (`linalg`, `tensor`, `arith`, `math`, `scf`), against `jax.jit`."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What one could lose without noticing: each is a pair of programs that differ in one thing, or that thing as it came in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Large files come in in time that is linear in their size."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

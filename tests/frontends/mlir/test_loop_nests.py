@@ -1,7 +1,5 @@
 """`linalg` on tensors, against NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MLIR files: what comes in as what, with names, places, attributes, symbols."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

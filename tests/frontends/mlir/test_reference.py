@@ -1,7 +1,5 @@
 """StableHLO modules against XLA, which runs the same text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

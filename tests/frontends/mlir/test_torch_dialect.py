@@ -1,7 +1,5 @@
 """Torch-mlir's dialect: its ops are torch's, so torch itself says what they compute."""
 
-from __future__ import annotations
-
 import pytest
 
 import irscope as irs

@@ -1,7 +1,5 @@
 """Models that `tests/oracles/damaged_files.py` damages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ and prints the counts: loaded; opaque, with an op that stayed `onnx::`; run, all
 run as well, by ONNX's reference implementation, and counted apart.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Files of models: their weights in other files, which may be missing, and nodes of very many results."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

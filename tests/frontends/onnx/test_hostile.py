@@ -1,7 +1,5 @@
 """Damaged and malicious models: an error that says what and where, soon, and never a crash."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

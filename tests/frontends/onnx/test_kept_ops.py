@@ -1,7 +1,5 @@
 """Ops without an `aten::` meaning: which library runs them, in which forms, and what is said of it."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

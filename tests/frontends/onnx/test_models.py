@@ -1,7 +1,5 @@
 """Whole models as `torch.onnx` writes them, against onnxruntime: every op aten, the same numbers."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from pathlib import Path

@@ -3,8 +3,6 @@
 A slice of them stands in the suite; all of them run with `-m long`, and with the command in `node_tests`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

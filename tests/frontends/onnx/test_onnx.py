@@ -1,7 +1,5 @@
 """What an ONNX model becomes: names, types, weights, bodies, functions, opaque ops, and what the alias db knows of them."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Captures on several threads: each alone, no matter whose model it is."""
 
-from __future__ import annotations
-
 import copy
 import signal
 import sys

@@ -1,7 +1,5 @@
 """torch.export import: arguments, types, paths, mutation, branches, and the errors of what cannot be captured."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """What `torch.export` bakes in and cannot say: other arguments are refused, and eager's answer never changes silently."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

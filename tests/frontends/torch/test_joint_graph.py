@@ -1,7 +1,5 @@
 """The joint graph of forward and gradients: equal to autograd, with names, places, and errors that say what is wrong."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models that are switched between training and evaluation after they were captured: the program says so, and stays what it is."""
 
-from __future__ import annotations
-
 import gc
 import warnings
 import weakref

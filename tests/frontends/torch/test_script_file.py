@@ -1,7 +1,5 @@
 """Saved TorchScript that says what is not so, or that torch's own reader crashes on: an error, in a process that lives on."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import sys

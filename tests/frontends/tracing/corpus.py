@@ -1,7 +1,5 @@
 """Small array functions as people write them in notebooks, with the shapes they take: a corpus for the tracing frontend."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Traced functions: the graph gives the results of the function on NumPy arrays, element types included."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Text into programs: what is read, what is refused and how it is reported, and that nothing else than ParseError comes out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

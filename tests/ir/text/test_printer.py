@@ -1,7 +1,5 @@
 """Programs into text: torch's form, names that are legal and few, and the way back."""
 
-from __future__ import annotations
-
 import keyword
 import re
 

@@ -1,7 +1,5 @@
 """Strings, types, constant tensors and excerpts: the parts of which a text is read and written."""
 
-from __future__ import annotations
-
 import zlib
 from base64 import urlsafe_b64encode
 

@@ -3,8 +3,6 @@
 Where less is known of the operand and the arguments, less is said of the result, and nothing that is wrong.
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

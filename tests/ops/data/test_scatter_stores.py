@@ -1,7 +1,5 @@
 """Stores as functions: values, types and strides as in torch, and the same as the in-place op on a copy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What asks for layouts and copies them, views of several tensors, formats of images; `test_random_views` asks for each view op alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

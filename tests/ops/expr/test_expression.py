@@ -1,7 +1,5 @@
 """Expressions: how they are built, what NumPy makes of them, what they refuse, and the type rule of pointwise ops."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any

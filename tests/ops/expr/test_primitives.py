@@ -1,7 +1,5 @@
 """A primitive has all of its texts, and expressions of reductions are what NumPy makes of the ops."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Every pointwise op, as reference and as expression, gives what torch eager gives: values, element types, and the
 special numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

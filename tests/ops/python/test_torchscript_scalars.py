@@ -1,7 +1,5 @@
 """Numbers and strings of TorchScript programs are what torch makes of them, also where Python raises, grows or knows better."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

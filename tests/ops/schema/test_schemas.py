@@ -1,7 +1,5 @@
 """Schemas are read as torch's own parser reads them, and the corrected ones say what torch's overloads share and write."""
 
-from __future__ import annotations
-
 import importlib.util
 from typing import Any
 

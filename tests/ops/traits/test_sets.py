@@ -1,7 +1,5 @@
 """What the tables say of writes and side effects is what schemas and torch's tags say, of ops that there are."""
 
-from __future__ import annotations
-
 import pytest
 
 from irscope.ops import traits

@@ -1,7 +1,5 @@
 """What the tables say of views and values is what torch does: every name is tried on tensors of many layouts."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Promotion gives what torch's own `result_type` gives, for every pair of element types and strengths."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Branches of a timeline: each costs what its fusion costs, its code makes it again, and an edit is one that can be gone back from."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages of a large program say what the whole would say, and each answer is small."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Kernels in every language: their lines lead back to the group's nodes, and what cannot be made says what would help."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

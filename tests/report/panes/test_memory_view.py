@@ -1,7 +1,5 @@
 """Memory as a page shows it: layouts, maps of bytes, copies, and the plan as a picture, stored ahead or asked for."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """What differs between layers that stand in one box: in plain and in fused programs, with scopes and without."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

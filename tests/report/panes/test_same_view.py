@@ -1,7 +1,5 @@
 """What a page shows of equal pieces: the ladder, cards, holes, costs, and two pieces side by side with their holes marked."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How kernels see tensors: what tells two arguments apart, at one stroke or fact by fact."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

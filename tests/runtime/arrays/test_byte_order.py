@@ -1,7 +1,5 @@
 """NumPy's arrays of another byte order, alone and beside others: NumPy's answer, or an error that says what to pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from typing import Any

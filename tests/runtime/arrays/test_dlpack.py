@@ -1,7 +1,5 @@
 """Arrays of other libraries as arguments: used where they lie, copied where the program may write, refused in words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

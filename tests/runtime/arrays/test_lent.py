@@ -1,7 +1,5 @@
 """Programs called with arrays compute in torch, on the arrays' own memory, and give back arrays of the caller's kind."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Single nodes: torch's operators by the overload that a node means, NumPy's references, and what is Python's own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

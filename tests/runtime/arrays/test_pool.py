@@ -1,7 +1,5 @@
 """Pooled memory: aligned, of the asked layout, never shared by two that live, used again when no user is left."""
 
-from __future__ import annotations
-
 import gc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """Arrays of bfloat16 and of floats of eight bits, JAX's and those of `ml_dtypes`: computed with, and given back as they came."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Calls inside of what torch switches on around them: eager's answer, or an error that says what to do; never a constant,
 another type, or a lost derivative without a word."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

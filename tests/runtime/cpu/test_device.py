@@ -1,7 +1,5 @@
 """The processor as a device: threads give the same numbers, kernels are kept and rebuilt, many callers do no harm."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor

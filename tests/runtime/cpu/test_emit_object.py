@@ -1,7 +1,5 @@
 """Object files made by several threads at once are the same as one thread's; one that calls an undefined function is refused."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """One launch on the processor: numbers reach the kernel unchanged, anything else is refused before the kernel runs."""
 
-from __future__ import annotations
-
 import gc
 import struct
 from concurrent.futures import ThreadPoolExecutor

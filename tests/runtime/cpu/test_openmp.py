@@ -1,7 +1,5 @@
 """Torch's threads run parts of a kernel: all parts, each once, however many threads there are."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct
@@ -16,7 +14,7 @@ import irscope as irs
 from irscope.runtime.cpu import device as cpu
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.cpu.openmp import HEADER_WORDS, OpenMP, StallBackoff, loaded_openmp
-from irscope.runtime.program.executable import compile_graph
+from irscope.runtime.program.executable import Executable, compile_graph
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
@@ -66,7 +64,7 @@ def test_every_part_runs_once_with_its_own_data(openmp: OpenMP, parts: int) -> N
     assert sorted(seen) == [(part, -part, 1000 + part) for part in range(parts)]
 
 
-def split_run(monkeypatch: pytest.MonkeyPatch, *args: object) -> irs.Executable:
+def split_run(monkeypatch: pytest.MonkeyPatch, *args: object) -> Executable:
     """The program compiled with two threads, and with launches of any size split over torch's."""
     monkeypatch.setattr(cpu, "_TEAM_PAYS", 0.0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)

@@ -1,7 +1,5 @@
 """The fake CuPy takes the arguments that CuPy takes, by the same names: where CuPy is installed, with or without a GPU."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 between launches, modules, the disk cache, graphs, other libraries' arrays, and what is said when something is missing.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import threading

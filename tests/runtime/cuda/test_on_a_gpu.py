@@ -4,8 +4,6 @@ Skipped where there is none. The same kernels are compared in the emulator (`tes
 code over a fake CuPy (`test_device.py`) everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Caches of kernels: one build per key, files whole or absent, damage found, size bounded, private."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

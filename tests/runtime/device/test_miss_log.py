@@ -1,7 +1,5 @@
 """What is said of a kernel that had to be compiled: which one is nearest, and by what it differs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Devices: every kind is listed, none raises when asked whether it is there, all that are there compute the same."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Many threads of many processes compile into one directory at once: each kernel once a process, every file whole."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Comparisons: rows, counts, errors, and programs that write what they are given."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Graphs as torch.fx modules: the same numbers as the model, compiled or not, and a reason where there is no such form."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

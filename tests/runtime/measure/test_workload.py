@@ -1,7 +1,5 @@
 """Bytes that a program must move, each once, and the arithmetic that it makes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models with one planted slow spot each, marked `# slow`: what the rules are judged by."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

@@ -4,8 +4,6 @@ The machine is one of the tests' own: a call takes 2 µs, memory moves 10 bytes 
 nanosecond, rows read against columns are six times slower. So the order of remarks does not depend on who else computes.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

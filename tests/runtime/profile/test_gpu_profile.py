@@ -1,8 +1,6 @@
 """Profiles of a GPU: events on the stream, and gaps in which it waits for the host; on the fake CuPy, whose clock the tests
 drive, and on a real GPU where there is one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 Nothing here asserts a time: numbers are compared with each other, counted, or taken from a clock that the test drives.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

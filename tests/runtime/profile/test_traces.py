@@ -1,7 +1,5 @@
 """Traces for other tools, and those of other tools: read by torch's own profiler's format, and by json alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """A program of one group, and one of two around a matrix product, what they should give, and arrays that show whether a call kept them."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from typing import Any

@@ -1,7 +1,5 @@
 """A planned program gives the results of an unplanned one, bit for bit, and needs what its plan says."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls that cannot work: one clear error, nothing kept, and the next call is right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Instructions and the functions generated from them: control flow, what dies when, layouts, and errors that name their node."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Iterator
 from typing import Any

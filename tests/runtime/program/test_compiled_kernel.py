@@ -1,7 +1,5 @@
 """What a compiled kernel shows of itself, on each device."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

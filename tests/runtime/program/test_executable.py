@@ -1,7 +1,5 @@
 """Whole programs: equal to torch on models and random programs; checked arguments, shared kernels, no crash."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Where results lie that are moved rather than computed: the strides are torch's, in kernels, in the library and in types."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

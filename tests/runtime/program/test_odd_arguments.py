@@ -3,8 +3,6 @@
 Each either gives what torch gives op by op, or one error of irscope's; and the next call with plain ones is right.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

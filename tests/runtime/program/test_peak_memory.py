@@ -1,7 +1,5 @@
 """The peak of a run's memory against keeping every value and asking, at every node, which of them are still needed."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A call whose memory lies otherwise than was assumed is refused, and one where that makes no difference is not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

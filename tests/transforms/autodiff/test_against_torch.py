@@ -4,8 +4,6 @@ What torch puts into subgraphs and we leave out can require no gradient (positio
 not look. What we leave out of aliases and keep the order of prints for, torch's db does not know of.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any

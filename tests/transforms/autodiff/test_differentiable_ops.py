@@ -1,7 +1,5 @@
 """The table of differentiable overloads is what torch's slicer does, asked for every schema of its registry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

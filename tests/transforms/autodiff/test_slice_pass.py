@@ -1,7 +1,5 @@
 """Differentiable subgraphs: what comes together, what does not because, and that the program means the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings

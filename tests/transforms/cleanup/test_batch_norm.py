@@ -1,7 +1,5 @@
 """Folded batch norms compute what they did up to rounding, and stay where a caller could tell; judged by torch and float64."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random

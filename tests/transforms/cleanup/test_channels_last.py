@@ -1,7 +1,5 @@
 """Programs laid out channels last compute what they did, and give it back as they did."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

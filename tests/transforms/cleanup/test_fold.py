@@ -1,7 +1,5 @@
 """Folding and removal of dead nodes: values stay, runs share nothing; what they do to which program is in `tests/cases/passes`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import irscope as irs

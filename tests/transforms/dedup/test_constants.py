@@ -1,7 +1,5 @@
 """Constants that are stored twice: by memory and to the bit; their classes, and which of them are merged."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

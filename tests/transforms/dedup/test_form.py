@@ -1,7 +1,5 @@
 """Keys of pieces are equal exactly when the walk side by side finds a bijection; fingerprints are stable."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given, settings

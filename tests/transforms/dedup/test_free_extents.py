@@ -1,8 +1,6 @@
 """Functions of other sizes become one: sizes that ops are given are parameters, types leave them open, and the program is the same
 to the bit; where a type decides what an op computes, it stays apart and the op is named."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Generated kernels as pieces: specs are compared as graphs, and different ones may have the same machine code."""
 
-from __future__ import annotations
-
 import pytest
 
 import irscope as irs
@@ -9,6 +7,7 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.invariants import verify
 from irscope.ops.expr import COMMUTATIVE
 from irscope.ops.traits import COMMUTES
+from irscope.runtime.program.executable import Executable
 
 pytest.importorskip("llvmlite")
 
@@ -31,11 +30,11 @@ PROGRAM = """graph(%a : Char(33, 33), %b : Byte(33, 33), %x : Float(33, 33)):
 
 
 @pytest.fixture(scope="module")
-def compiled() -> irs.Executable:
+def compiled() -> Executable:
     return irs.compile(irs.fuse(irs.parse(PROGRAM)))
 
 
-def test_kernels_have_the_ladder_of_all_pieces(compiled: irs.Executable) -> None:
+def test_kernels_have_the_ladder_of_all_pieces(compiled: Executable) -> None:
     d = irs.dedup(compiled, relation="constants")
     assert {len(cls) for cls in d.classes} == {1, 2}
     pair = d.classes[0]
@@ -48,7 +47,7 @@ def test_kernels_have_the_ladder_of_all_pieces(compiled: irs.Executable) -> None
     assert ladder["measured"].all()  # what they took to compile is known
 
 
-def test_different_specs_may_have_the_same_machine_code(compiled: irs.Executable) -> None:
+def test_different_specs_may_have_the_same_machine_code(compiled: Executable) -> None:
     d = irs.dedup(compiled)
     by_type = {kernel.spec.outputs[0].dtype: kernel for kernel in compiled.kernels}
     told = d.why_not(by_type["int8"].name, by_type["uint8"].name)
@@ -60,7 +59,7 @@ def test_different_specs_may_have_the_same_machine_code(compiled: irs.Executable
     assert d.ladder().loc["machine code", "classes"] == len(compiled.kernels) - 1
 
 
-def test_different_machine_code_is_reported_as_different(compiled: irs.Executable) -> None:
+def test_different_machine_code_is_reported_as_different(compiled: Executable) -> None:
     d = irs.dedup(compiled, relation="constants")
     first, second = d.classes[0].members
     told = irs.dedup(compiled).difference(first, second)
@@ -68,7 +67,7 @@ def test_different_machine_code_is_reported_as_different(compiled: irs.Executabl
     assert d.table().loc[0, "machine codes"] == 2  # the constants are written into the instructions
 
 
-def test_kernels_are_found_by_name_number_group_and_object(compiled: irs.Executable) -> None:
+def test_kernels_are_found_by_name_number_group_and_object(compiled: Executable) -> None:
     d = irs.dedup(compiled, unit="kernels")
     kernel = compiled.kernels[1]
     assert d.class_of(1) is d.class_of(kernel.name) is d.class_of(kernel.groups[0])  # type: ignore[arg-type]  # a number
@@ -76,17 +75,17 @@ def test_kernels_are_found_by_name_number_group_and_object(compiled: irs.Executa
         d.class_of("other")
 
 
-def test_graphs_of_kernel_specs_verify(compiled: irs.Executable) -> None:
+def test_graphs_of_kernel_specs_verify(compiled: Executable) -> None:
     for kernel in compiled.kernels:
         verify(kernel.graph)
         assert str(irs.parse(str(kernel.graph))) == str(kernel.graph)
 
 
-def test_groups_of_a_compiled_program_are_pieces(compiled: irs.Executable) -> None:
+def test_groups_of_a_compiled_program_are_pieces(compiled: Executable) -> None:
     assert irs.dedup(compiled, unit="groups").source is compiled.graph
 
 
-def test_kernels_need_a_compiled_program_and_cannot_be_merged(compiled: irs.Executable) -> None:
+def test_kernels_need_a_compiled_program_and_cannot_be_merged(compiled: Executable) -> None:
     with pytest.raises(ArgumentError, match=r"irs.compile\(program\)"):
         irs.dedup(compiled.graph, unit="kernels")
     with pytest.raises(ArgumentError, match="groups that they come from"):

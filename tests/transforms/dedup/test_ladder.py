@@ -1,7 +1,5 @@
 """The ladder on executables: pairs that IREE merges wrongly stay apart; pairs it misses become equal at the expected relation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

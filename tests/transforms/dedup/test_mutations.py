@@ -4,8 +4,6 @@ At steps without holes the two must agree as they are, with arguments in the ord
 original with the mutant's numbers in them must compute what the mutant does.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

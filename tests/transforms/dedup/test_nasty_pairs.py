@@ -6,8 +6,6 @@ merged is run: results, strides, types, which are one memory, and what is left i
 numbers of one put into the holes of the other.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Final

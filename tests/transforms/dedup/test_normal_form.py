@@ -1,7 +1,5 @@
 """The normal form: one text for each program, whatever its order and names; idempotent."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

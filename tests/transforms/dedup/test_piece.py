@@ -1,7 +1,5 @@
 """Results cached in a body: the last ones, and no longer than the body lives."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

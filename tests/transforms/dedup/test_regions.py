@@ -1,7 +1,5 @@
 """Repeated regions: found without scopes, proved, convex; and the outlined program means the same."""
 
-from __future__ import annotations
-
 import random
 import re
 import sys

@@ -1,7 +1,5 @@
 """Which pieces merge and which one difference keeps apart; fingerprints agree with the proof."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

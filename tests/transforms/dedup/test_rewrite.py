@@ -1,7 +1,5 @@
 """Programs after `apply` verify, compute the same bits, and have one body or one kernel for each class."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path

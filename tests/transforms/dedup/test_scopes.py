@@ -1,7 +1,5 @@
 """Modules of a model as pieces, and what repeats inside of a region."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

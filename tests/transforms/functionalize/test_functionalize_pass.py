@@ -1,7 +1,5 @@
 """Functionalisation: the caller sees no difference, what can become pure does, and what cannot says why."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What fusion is judged by: an alias db built again after each merge, reasons replayed, and what PyTorch's legacy fuser groups."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Groups that gather and groups with views: what is planned can be generated, and gives what torch gives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fusion on random programs: the result means the same, also after every merge; no dependence is reversed; the answers agree."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Tensors that are written part by part: random programs against torch eager, and what it costs to write them whole."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """`fuse` written out as a pipeline gives the same graph, and its alias db follows or is built again with the same plan."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

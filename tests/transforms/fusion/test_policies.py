@@ -1,7 +1,5 @@
 """What each policy decides, and what wishes change: legal merges under every policy, what would be wrong is refused with its reason."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 

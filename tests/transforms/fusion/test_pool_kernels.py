@@ -1,7 +1,5 @@
 """Max pooling in kernels against torch's op: the same numbers, laid out as it lays them out."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random programs mean the same under every policy, in the reference and in the CPU kernels, as torch computes it op by op."""
 
-from __future__ import annotations
-
 import pytest
 
 import irscope as irs

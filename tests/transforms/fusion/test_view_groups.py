@@ -1,7 +1,5 @@
 """Views as one node: the same memory as op by op, no kernel, and the same answers of the alias db."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every reason why two neighbours did not fuse is true: replayed on real models and on random programs, 200 of each kind."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from itertools import combinations

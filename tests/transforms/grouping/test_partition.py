@@ -1,7 +1,5 @@
 """The partition of a block against brute force: merges are refused exactly when a cycle would close."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Every ordinary pass on random programs: the result verifies, means the same to the last bit, reads back, and is done."""
 
-from __future__ import annotations
-
 import pytest
 
 import irscope as irs

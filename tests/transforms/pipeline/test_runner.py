@@ -1,7 +1,5 @@
 """Pipelines: what their text means, what they give, what they say of a mistake, and that a pass with wrong types is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Programs cut into callees, and put together again: what a call means, by construction."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

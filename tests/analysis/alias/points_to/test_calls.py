@@ -4,8 +4,6 @@ Never "no" where the program without calls says "may"; "may" a little more often
 walk of each body would distinguish. Each callee is walked once.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable

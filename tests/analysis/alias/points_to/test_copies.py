@@ -1,7 +1,5 @@
 """What copies by its types is memory of its own, against the storages of eager torch; and nothing else is."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

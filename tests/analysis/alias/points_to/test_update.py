@@ -1,7 +1,5 @@
 """An alias db that followed edits answers as one that is built again; the one before stays as it was."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import fields, replace

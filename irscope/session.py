@@ -44,10 +44,10 @@ def load(
 ) -> Any:  # fmt: skip
     """Read a program from wherever it is.
 
-    `source` is IR text, a path (`.ir`, `.pt`, `.pt2`, `.onnx`, `.mlir`), MLIR's text, bytecode or module, a TorchScript function or
-    module, an exported program, or an `nn.Module` or Python function with example arguments: torch's tensors, JAX's arrays
-    (or `jax.jit(f).lower(...)`), or NumPy's arrays (`irs.trace`). Example arguments, one per input that is not a parameter, fix
-    element types, shapes and strides: the compiled program takes just these.
+    `source` is IR text, a path (`.ir`, `.pt`, `.pt2`, `.onnx`, `.mlir`, `.hlo`), MLIR's text, bytecode or module, HLO's text, a
+    TorchScript function or module, an exported program, or an `nn.Module` or Python function with example arguments: torch's
+    tensors, JAX's arrays (or `jax.jit(f).lower(...)`), or NumPy's arrays (`irs.trace`). Example arguments, one per input that is
+    not a parameter, fix element types, shapes and strides: the compiled program takes just these.
 
     Returns a `Graph`. A file of several functions or executables is a `Module` of graphs; with example arguments, and
     for the other verbs, it becomes its one public function with the calls inlined, or the one named by `graph`.

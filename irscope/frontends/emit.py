@@ -169,16 +169,16 @@ class Emitter:
     # Blocks, and what is taken back
 
     @contextmanager
-    def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
-        """Open a block with constants of its own; nodes are appended to it until the `with` ends."""
-        journal, self._journal = self._journal, []
-        self._constants.append({})
+    def block(self, params: Sequence[tuple[str, Type]] = (), *, alone: bool = False) -> Iterator[BlockBuilder]:
+        """Open a block with constants of its own; nodes are appended to it until the `with` ends. One that is `alone`, as a group's,
+        does not see those around it."""
+        outside, journal = (self._constants, self._journal)
+        self._constants, self._journal = [*(() if alone else outside), {}], []
         try:
             with self.build.block(params) as made:
                 yield made
         finally:
-            self._constants.pop()
-            self._journal = journal
+            self._constants, self._journal = outside, journal
 
     def mark(self) -> tuple[int, int]:
         """Return a position in the innermost block, for `take_back`."""

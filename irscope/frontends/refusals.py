@@ -15,7 +15,6 @@ _WEIGHTS: Final = "holds weights and no program"
 _LOADED: Final = "load the model with its own library, and pass that with example arguments"
 _POINTER: Final = b"version https://git-lfs"
 _KINDS: Final[tuple[tuple[int, bytes, str, str], ...]] = (
-    (0, b"HloModule", "is HLO, of which each line is an op of XLA's own IR", "load what it was compiled from: jax.jit(f).lower(*args)"),
     (0, b"GGUF", _WEIGHTS, _LOADED),
     (8, b'{"', _WEIGHTS, _LOADED),  # safetensors: the length of a JSON header, and the header
     (0, b"\x93NUMPY", "holds one array of NumPy's and no program", "np.load(path) reads it"),

@@ -24,6 +24,7 @@ from irscope.ir import Graph, Module, Origin
 
 FRONTENDS: Final = (
     "irscope.frontends.mlir.source",
+    "irscope.frontends.hlo",
     "irscope.frontends.jax",
     "irscope.frontends.text",
     "irscope.frontends.torch.script_source",

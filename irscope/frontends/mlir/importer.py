@@ -304,8 +304,11 @@ class BlockReader:
         e, reading = self.e, self.reading
         e.place = reading.places(operation.location)
         control = None if reading.as_written else reading.control.get(name)
-        if control is not None:
-            return control(self, operation)
+        return control(self, operation) if control is not None else self.read_plainly(operation)
+
+    def read_plainly(self, operation: Any) -> Call | None:
+        """Reads an op by its rule, or keeps it."""
+        name, reading, e = operation.name, self.reading, self.e
         rule = None if reading.as_written else reading.meanings.get(name) or reading.meanings.get(f"{name.partition('.')[0]}.*")
         if rule is not None:
             types = [reading.types(result.type) for result in operation.results]
@@ -388,7 +391,7 @@ class BlockReader:
 # Decides whether an imported program is functional; then its language is named, and the alias db relies on that.
 
 
-_STRUCTURE = ("prim::Constant", "prim::If", "prim::Loop", "prim::ListConstruct", "func::call")
+_STRUCTURE = ("prim::Constant", "prim::If", "prim::Loop", "prim::ListConstruct", "prim::FusionGroup", "func::call")
 
 
 def language_of(graph: Graph, dialects: Set[str]) -> str:

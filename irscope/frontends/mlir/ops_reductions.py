@@ -348,6 +348,8 @@ def _convolution(op: Operation) -> Value | None:
     pads, reversal = op.ints("padding") or (0,) * (2 * rank), op.ints("window_reversal") or (0,) * rank
     groups, batches = op.number("feature_group_count", 1), op.number("batch_group_count", 1)
     spatial = [str(axis) for axis in range(rank)]
+    if not rank and groups == batches == 1 and layout["out"] == ["b", "f"]:
+        return contracted(op, ([], []), ([layout["lhs"].index("f")], [layout["rhs"].index("i")]))
     if not 1 <= rank <= 3 or prod(shape_of(x) or ()) == 0 or prod(shape_of(w) or ()) == 0:
         return None
     x = permuted(e, e.cast(x, op.dtype), [layout["lhs"].index(word) for word in ("b", "f", *spatial)])

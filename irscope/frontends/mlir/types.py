@@ -572,13 +572,13 @@ def read_place(ir: Any, file: str, location: Any) -> Place:
         named = location.filename
         named = str(getattr(named, "value", named))
         found = Location((file or "<mlir>") if named in ("-", "") else named, location.start_line, location.start_col)
-    return Place(found, *_split(name))
+    return Place(found, *split_name(name))
 
 
-def _split(name: str) -> tuple[str, str]:
+def split_name(name: str) -> tuple[str, str]:
     """Returns the last part of a path of names, and the parts before it.
 
-    >>> _split("jit(f)/while/body/add"), _split("x"), _split("jit(f)/jit(g)/sin")
+    >>> split_name("jit(f)/while/body/add"), split_name("x"), split_name("jit(f)/jit(g)/sin")
     (('add', 'while.body'), ('x', ''), ('sin', 'g'))
     """
     *path, last = name.rstrip(":").split("/")

@@ -1,0 +1,478 @@
+"""Programs in HLO, XLA's own IR: the text of a dump, optimized or not, with each of XLA's fusions as a group.
+
+XLA's converter, which jaxlib has, says what the ops mean in StableHLO, and keeps a fusion as an `mhlo.fusion` with a region, in loops,
+too. It forgets the names of instructions. So each instruction's name is put first in place of the name of what it was made from,
+which is what the converter takes for the location of its ops; values then have the names that XLA's dumps, logs and profiles have.
+
+A text leaves out the elements of large constants. They are replaced by calls of a function that nobody has, which become constants of
+which only the size is known: such a program can be looked at, and refuses to run.
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.isolated import IsolatedError, isolated
+from irscope._base.nested import Call
+from irscope.errors import LoadError, MissingExtra, ParseError
+from irscope.files import read_text
+from irscope.frontends.emit import Place
+from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
+from irscope.frontends.mlir.control import read_branches
+from irscope.frontends.mlir.importer import BlockReader, ControlRule, Operation, Reading, Rule, import_program
+from irscope.frontends.mlir.ops_shaping import permuted, reshaped, sliced
+from irscope.frontends.mlir.source import Bindings, new_context, required, rules
+from irscope.frontends.mlir.types import attribute_of, split_name
+from irscope.frontends.refusals import refuse_wrong_count
+from irscope.ir import Graph, Location, Module, TensorData, TensorType, Type, Value
+from irscope.ir.module import inlined
+
+name: Final = "HLO, as text"
+suffixes: Final = (".hlo",)
+
+NEEDS: Final = "jax>=0.10"
+"""The version whose converter this was written for; an older one is refused if it lacks what is asked of it."""
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """Accepts files by suffix, and text that begins a module."""
+    if isinstance(source, Path):
+        return source.suffix.lower() in suffixes
+    return isinstance(source, str) and is_hlo_text(source)
+
+
+def recognizes(path: Path, start: bytes) -> bool:
+    """Checks whether a file begins as the text of a module does."""
+    return b"\0" not in start and is_hlo_text(start.decode("utf-8", "replace"))
+
+
+def load(source: str | Path, args: Sequence[Any], *, name: str | None = None) -> Graph:
+    """Returns the module's entry as a graph, with calls inlined and each fusion as a `prim::FusionGroup`.
+
+    Raises ParseError with the line, LoadError if XLA's own parser refuses the text, MissingExtra without jaxlib.
+    """
+    text, file = (read_text(source, kind="HLO text"), str(source)) if isinstance(source, Path) else (source, "")
+    graph = graph_of_text(text, parse_hlo(text, file=file), name=name)
+    refuse_wrong_count(args, graph)
+    return graph
+
+
+def graph_of_text(text: str, module: HloText, *, name: str | None = None) -> Graph:
+    """Returns the graph of a text that has been read."""
+    xla = Converter()
+    text = _without_elided(text, module)
+    try:
+        answer = isolated(lambda: _tried(xla, text), seconds=20 + (len(text) >> 18), memory=_MEMORY + (len(text) << 6))
+    except IsolatedError as error:
+        what = f"{module.file or 'this text'} makes XLA's own parser fail: it {error}"
+        raise LoadError(what, hint="the text is damaged, or of a newer XLA than that of the installed jaxlib") from None
+    if answer:
+        raise _refused(answer, module)
+    return graph_of_proto(xla, xla.proto_of(text), module, name=name)
+
+
+def graph_of_proto(xla: "Converter", proto: bytes, module: HloText, *, name: str | None = None) -> Graph:
+    """Returns the graph of a serialised module, of which `module` is the text: values have its names, and the user's lines."""
+    bindings = required("jaxlib")
+    code = bindings.ir.Module.parse(xla.stablehlo(with_own_names(proto)), new_context(bindings))
+    _spell_as_stablehlo(bindings.ir, code)
+    made = import_program(_reading(bindings, code.operation, module), code.operation, "")
+    graph = inlined(made, "main") if isinstance(made, Module) else made
+    title = re.sub(r"\W", "_", name or module.name)
+    return replace(graph, name=title if title.isidentifier() else "hlo", functional="StableHLO" if graph.functional else "")
+
+
+class Converter:
+    """XLA's own parser and its way to StableHLO, of the installed jaxlib."""
+
+    def __init__(self) -> None:
+        """Raises MissingExtra without jaxlib, and LoadError if its version has not what is needed."""
+        try:
+            version = import_module("jaxlib.version").__version__
+        except ImportError:
+            raise MissingExtra("jaxlib", extra="jax", purpose="to know what HLO's ops mean") from None
+        try:
+            self._parse = import_module("jaxlib._hlo").hlo_module_from_text
+            self.stablehlo = import_module("jaxlib._jax").mlir.hlo_to_stablehlo
+        except (ImportError, AttributeError) as error:
+            what = f"jaxlib {version} has no way from HLO to StableHLO that irscope knows: {error}"
+            raise LoadError(what, hint=f"pip install '{NEEDS}'; if it is newer than that, please report it") from None
+
+    def proto_of(self, text: str) -> bytes:
+        """Returns the serialised module of a text; raises what jaxlib raises."""
+        made: bytes = self._parse(text).as_serialized_hlo_module_proto()
+        return made
+
+
+_MEMORY: Final = 2 << 30
+_STACK: Final = 4 << 20
+"""Bytes of stack of the thread that parses first, less than any thread here has."""
+
+
+def _tried(xla: Converter, text: str) -> str:
+    """Converts a text on a thread with a small stack; returns the complaint, or nothing."""
+    found = ["it did not start"]
+
+    def convert() -> None:
+        try:
+            bindings = required("jaxlib")
+            bindings.ir.Module.parse(xla.stablehlo(with_own_names(xla.proto_of(text))), new_context(bindings))
+            found[0] = ""
+        except BaseException as error:
+            found[0] = str(error) or type(error).__name__
+
+    threading.stack_size(_STACK)
+    worker = threading.Thread(target=convert)
+    worker.start()
+    worker.join()
+    return found[0]
+
+
+_PLACE: Final = re.compile(r"(?:line |parsing line )?(\d+):(\d+)")
+
+
+def _refused(answer: str, module: HloText) -> LoadError | ParseError:
+    """Returns the error for what XLA's parser, or its converter, said."""
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    said = next((line for line in lines if "error:" in line), lines[0] if lines else answer)
+    found = _PLACE.search(said)
+    what = re.sub(r"^.*?error:\s*", "", said)[:300]
+    hint = "XLA's own parser says so; it may be older than the XLA that wrote the text"
+    if found is None:
+        return LoadError(f"XLA cannot read {module.file or 'this text'}: {what}", hint=hint)
+    return ParseError(what, line=int(found[1]), column=int(found[2]), file=module.file, hint=hint)
+
+
+# Constants whose elements the text leaves out.
+
+
+_TARGET: Final = "irscope.elided"
+_LEFT_OUT: Final = re.compile(r"\bconstant\(\s*\{\s*\.\.\.\s*\}\s*\)")
+
+
+def _without_elided(text: str, module: HloText) -> str:
+    """Returns the text with a call in place of each constant whose elements are left out: XLA would read them as other numbers."""
+    elided = [each for _, each in module.instructions() if each.is_elided]
+    if not elided:
+        return text
+    lines = text.split("\n")
+    for each in elided:
+        made, count = _LEFT_OUT.subn(f'custom-call(), custom_call_target="{_TARGET}"', lines[each.line - 1])
+        if count != 1:
+            what = f"the constant %{each.name} has no elements, and a form that is not known"
+            raise ParseError(what, line=each.line, column=1, file=module.file, hint="write the dump with --xla_dump_large_constants")
+        lines[each.line - 1] = made
+    return "\n".join(lines)
+
+
+def _custom_call(otherwise: Rule) -> Rule:
+    """Returns the rule of calls: a constant of which only the size is known, or what the call means otherwise."""
+
+    def rule(op: Operation) -> Any:
+        if op.text("call_target_name").strip('"') != _TARGET or op.operands:
+            return otherwise(op)
+        return op.e.constant(TensorData(op.dtype, op.shape, None), op.type)
+
+    return rule
+
+
+# Instructions keep their names: each gets, as the name of what it was made from, its own and that of its computation.
+#
+# A serialised message is a sequence of fields: a number that says which field and how it is written, and its content.
+
+
+_COMPUTATIONS: Final = 3
+_INSTRUCTIONS: Final = 2
+_NAME: Final = 1
+_METADATA: Final = 7
+_OP_NAME: Final = 2
+"""Numbers of fields in XLA's `hlo.proto`, which are never given to another."""
+
+
+def with_own_names(module: bytes) -> bytes:
+    """Returns a serialised module in which the metadata of an instruction are `computation/instruction`, and nothing else."""
+    made = bytearray()
+    for number, field, content in _fields(module):
+        made += _written(number, _with_names_inside(content)) if number == _COMPUTATIONS else field
+    return bytes(made)
+
+
+def _with_names_inside(computation: bytes) -> bytes:
+    made, path = bytearray(), b""
+    fields = list(_fields(computation))
+    for number, _, content in fields:
+        path = content if number == _NAME else path
+    for number, field, content in fields:
+        if number != _INSTRUCTIONS:
+            made += field
+            continue
+        inside = list(_fields(content))
+        named = next((content for number, _, content in inside if number == _NAME), b"")
+        kept = b"".join(field for number, field, _ in inside if number != _METADATA)
+        made += _written(number, kept + _written(_METADATA, _written(_OP_NAME, path + b"/" + named)))
+    return bytes(made)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yields the number of each field, all of its bytes, and the content if it is a text or a message."""
+    at, size = 0, len(message)
+    while at < size:
+        start = at
+        key, at = _varint(message, at)
+        kind, begin = key & 7, at
+        if kind == 0:
+            _, at = _varint(message, at)
+        elif kind == 2:
+            length, begin = _varint(message, at)
+            at = begin + length
+        else:
+            assert kind in (1, 5)  # eight bytes and four; XLA's own messages have no others
+            at += 8 if kind == 1 else 4
+        yield key >> 3, message[start:at], message[begin:at] if kind == 2 else b""
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Returns a number of seven bits a byte, the lowest first, and the position behind it."""
+    value = shift = 0
+    while message[at] & 0x80:
+        value |= (message[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+    return value | message[at] << shift, at + 1
+
+
+def _written(number: int, content: bytes) -> bytes:
+    """Returns a field that is a text or a message."""
+    made, length = bytearray(), len(content)
+    for value in (number << 3 | 2, length):
+        while value > 0x7F:
+            made.append(value & 0x7F | 0x80)
+            value >>= 7
+        made.append(value)
+    return bytes(made) + content
+
+
+# Ops of XLA that StableHLO does not have.
+
+
+def _reading(bindings: Bindings, operation: Any, module: HloText) -> Reading:
+    control, meanings = rules()
+    known = {f"mhlo.{each}": meanings[f"chlo.{each}"] for each in ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")}
+    own: Mapping[str, Rule] = {
+        "mhlo.copy": lambda op: op.e.op("clone", op.operands[0], None, type=op.type),
+        "mhlo.bitcast": _bitcast,
+        "mhlo.add_dependency": lambda op: op.operands[0],
+        "stablehlo.custom_call": _custom_call(meanings["stablehlo.custom_call"]),
+    }
+    functions = {str(op.attributes["sym_name"].value): op.operation for op in operation.regions[0].blocks[0].operations}
+    pending, tuples = _Pending(functions), _Tuples(bindings.ir, functions)
+    others: Mapping[str, ControlRule] = {
+        "mhlo.fusion": _Fusions(), "mhlo.async_start": pending.begin, "mhlo.async_update": pending.wait, "mhlo.async_done": pending.end,
+        "stablehlo.get_tuple_element": tuples.part, "stablehlo.custom_call": tuples.call,
+    }  # fmt: skip
+    meanings = {**meanings, **known, **own}
+    reading = Reading(bindings.ir, module.file, operation, {**control, **others}, meanings, read_branches)
+    reading.places = _Places(bindings.ir, module)
+    return reading
+
+
+def _spell_as_stablehlo(ir: Any, module: Any) -> None:
+    """Writes a bitcast to elements of another type as StableHLO does: what is kept with its region must be text that JAX runs."""
+    found = []
+
+    def note(operation: Any) -> Any:
+        if operation.name == "mhlo.bitcast":
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(note, ir.WalkOrder.PRE_ORDER)
+    for operation in found:
+        (given,), (made,) = operation.operands, operation.results
+        if given.type.element_type != made.type.element_type and list(given.type.shape) == list(made.type.shape):
+            with operation.location, ir.InsertionPoint(operation):
+                other = ir.Operation.create("stablehlo.bitcast_convert", results=[made.type], operands=[given])
+            made.replace_all_uses_with(other.results[0])
+            operation.erase()
+
+
+def _plainly(reader: BlockReader, operation: Any) -> Call:
+    inner = reader.read_plainly(operation)
+    if inner is not None:
+        yield inner
+
+
+class _Tuples:
+    """What a call returns as a tuple is several results here."""
+
+    def __init__(self, ir: Any, functions: Mapping[str, Any]) -> None:
+        self._ir = ir
+        self._functions = functions
+        self._parts: dict[Any, Sequence[Value]] = {}
+
+    def call(self, reader: BlockReader, operation: Any) -> Call:
+        """Reads a custom call: one that returns a tuple as the largest elements, or as the call with several results."""
+        results = list(operation.results)
+        if len(results) != 1 or not isinstance(results[0].type, self._ir.TupleType):
+            yield from _plainly(reader, operation)
+            return
+        made = self._ir.TupleType(results[0].type)
+        types = [reader.reading.types(made.get_type(index)) for index in range(made.num_types)]
+        given = reader.operands(operation)
+        parts = self._largest(reader, operation, given, types)
+        attrs = reader.reading.attributes.of(operation)
+        self._parts[results[0]] = parts or reader.e.node("stablehlo::custom_call", given, types, attrs)
+
+    def part(self, reader: BlockReader, operation: Any) -> Call:
+        """Reads what takes one element of a tuple."""
+        parts = self._parts.get(operation.operands[0])
+        if parts is None:
+            yield from _plainly(reader, operation)
+            return
+        reader.bind(operation.results, [parts[int(operation.attributes["index"].value)]])
+
+    def _largest(self, reader: BlockReader, operation: Any, given: Sequence[Value], types: Sequence[Type]) -> Sequence[Value]:
+        """The largest elements of the last dimension, equal ones in their order, and their places; nothing for another call."""
+        if operation.attributes["call_target_name"].value != "TopK" or len(given) != 1 or len(types) != 2:
+            return ()
+        called = [self._functions.get(str(each.value)) for each in operation.attributes["called_computations"]]
+        compares = [op for op in called[0].regions[0].blocks[0].operations if op.operation.name == "stablehlo.compare"] if called[0] else []
+        first, places = types
+        if not compares or " GT>" not in str(compares[-1].attributes["comparison_direction"]):
+            return ()
+        if not isinstance(first, TensorType) or not isinstance(places, TensorType) or not first.is_static or not first.shape:
+            return ()
+        e, axis, count = reader.e, len(first.shape) - 1, first.shape[-1]
+        assert isinstance(count, int)  # static
+        values, index = e.ops("sort", 2, given[0], True, axis, True)
+        return sliced(e, values, axis, 0, count), e.cast(sliced(e, index, axis, 0, count), places.dtype or "")
+
+
+class _Pending:
+    """What begins here and ends there is read where it ends: nothing between sees the result."""
+
+    def __init__(self, functions: Mapping[str, Any]) -> None:
+        self._functions = functions
+        self._begun: dict[Any, tuple[Any, Sequence[Value], Place]] = {}
+
+    def begin(self, reader: BlockReader, operation: Any) -> Call:
+        """Keeps the function that is called, its operands, and where."""
+        called = self._functions.get(str(operation.attributes["called_computation"].value))
+        if called is None or not len(called.regions[0].blocks):
+            raise reader.refusal(operation, f"{operation.name} calls a function that the module does not have")
+        self._begun[operation.results[0]] = called, reader.operands(operation), reader.e.place
+        yield from ()
+
+    def wait(self, reader: BlockReader, operation: Any) -> Call:
+        """Hands on what was begun."""
+        self._begun[operation.results[0]] = self._found(reader, operation)
+        yield from ()
+
+    def end(self, reader: BlockReader, operation: Any) -> Call:
+        """Reads the function in its place."""
+        called, given, place = self._found(reader, operation)
+        region = called.regions[0]
+        if called.attributes["sym_name"].value == "copy_":  # XLA's converter makes a function of a copy, without a name
+            reader.e.place = place
+            made: Sequence[Value] = [reader.e.op("clone", given[0], None, type=reader.reading.types(operation.results[0].type))]
+        else:
+            reader.values.update(zip(region.blocks[0].arguments, given, strict=True))
+            made = yield reader.read_region(region)
+        reader.bind(operation.results, made)
+
+    def _found(self, reader: BlockReader, operation: Any) -> tuple[Any, Sequence[Value], Place]:
+        found = self._begun.get(operation.operands[0])
+        if found is None:
+            raise reader.refusal(operation, f"{operation.name} ends what did not begin in its computation")
+        return found
+
+
+class _Places:
+    """The place of each op, whose location is the path of its instruction: the instruction's name, and the user's line."""
+
+    def __init__(self, ir: Any, module: HloText) -> None:
+        self._ir = ir
+        self._module = module
+        self._of = {f"{computation}/{each.name}": each for computation, each in module.instructions()}
+        names = [each.name for each in self._of.values()]
+        self._is_unique = len(set(names)) == len(names)
+        self._known: dict[str, Place] = {}
+
+    def __call__(self, location: Any) -> Place:
+        while isinstance(location, self._ir.FusedLoc):
+            location = next((part for part in location.locations if not isinstance(part, self._ir.UnknownLoc)), None)
+        path = str(location.name_str) if isinstance(location, self._ir.NameLoc) else ""
+        if path not in self._known:
+            found = self._of.get(path)
+            self._known[path] = Place() if found is None else self._place(path, found)
+        return self._known[path]
+
+    def _place(self, path: str, instruction: Instruction) -> Place:
+        said = self._module.provenance(instruction)
+        frame = next((frame for frame in said.frames if frame.file), None)
+        location = None if frame is None else Location(frame.file, frame.line, frame.column)
+        title = instruction.name if self._is_unique else path.replace("/", ".")
+        return Place(location, title, split_name(said.op_name)[1])
+
+
+class _Fusions:
+    """Reads `mhlo.fusion` as a group; one inside of another is a part of that."""
+
+    def __init__(self) -> None:
+        self._is_inside = False
+
+    def __call__(self, reader: BlockReader, operation: Any) -> Call:
+        e, given = reader.e, reader.operands(operation)
+        (region,) = operation.regions
+        arguments = list(region.blocks[0].arguments)
+        if self._is_inside:
+            reader.values.update(zip(arguments, given, strict=True))
+            reader.bind(operation.results, (yield reader.read_region(region)))
+            return
+        place, pairs = e.place, list(zip(arguments, given, strict=True))
+        numbers = {argument: known for argument, value in pairs if (known := _number(reader, value)) is not None}
+        passed = [(argument, value) for argument, value in pairs if argument not in numbers]
+        self._is_inside = True
+        with e.block([("", value.type) for _, value in passed], alone=True) as block:
+            reader.values.update(zip([argument for argument, _ in passed], block.params, strict=True))
+            reader.values.update({argument: e.constant(*number) for argument, number in numbers.items()})
+            block.returns((yield reader.read_region(region)))
+        self._is_inside = False
+        e.place = place
+        types = [reader.reading.types(result.type) for result in operation.results]
+        kind = re.search(r"fusion_kind k(\w+)", str(attribute_of(operation, "fusion_kind")))
+        attrs = {"kind": kind[1].lower() if kind is not None else "fusion"}
+        reader.bind(operation.results, e.node("prim::FusionGroup", [value for _, value in passed], types, attrs, (block,)))
+
+
+def _number(reader: BlockReader, value: Value) -> tuple[TensorData, TensorType] | None:
+    """Returns what makes a constant of one element again: a group does not see those around it, and its rules must know it."""
+    known, type = reader.e.known.get(value), value.type
+    if known is None or known.size != 1 or not isinstance(type, TensorType) or type.shape != ():
+        return None
+    return TensorData(type.dtype or "", (), np.asarray(known).reshape(())), type
+
+
+def _bitcast(op: Operation) -> Value | None:
+    """The same bytes under another shape and layout: to the order in memory, reshaped, and back. All of it are views."""
+    value, shape = op.operands[0], op.shape
+    given = value.type
+    assert isinstance(given, TensorType) and given.is_static and given.shape is not None
+    if given.dtype != op.dtype:
+        return None
+    old, new = _major_to_minor(op, "source_layout", len(given.shape)), _major_to_minor(op, "result_layout", len(shape))
+    value = reshaped(op.e, permuted(op.e, value, old), [shape[axis] for axis in new])
+    return permuted(op.e, value, [new.index(axis) for axis in range(len(new))])
+
+
+def _major_to_minor(op: Operation, attribute: str, rank: int) -> list[int]:
+    """Returns the order of the dimensions in memory. A layout lists them the other way round, as `dense<[1, 0]> : tensor<2xindex>`."""
+    text = op.text(attribute).partition(":")[0]
+    layout = [int(number) for number in re.findall(r"\d+", text)] if text else list(reversed(range(rank)))
+    if sorted(layout) != list(range(rank)):
+        raise ValueError(f"{attribute} is {text}")
+    return layout[::-1]

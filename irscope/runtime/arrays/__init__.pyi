@@ -9,6 +9,7 @@ from .library import LIBRARY_NAMES as LIBRARY_NAMES
 from .library import Allocate as Allocate, Library as Library, Memory as Memory, are_torchs as are_torchs, extents as extents
 from .library import is_torch_tensor as is_torch_tensor, python_function as python_function
 from .numpy import NumpyLibrary as NumpyLibrary, NumpyMemory as NumpyMemory
+from .onednn import is_product as is_product
 from .pool import BufferPool as BufferPool
 from .surroundings import Surroundings as Surroundings
 from .torch import LentArrays as LentArrays, TorchLibrary as TorchLibrary, TorchMemory as TorchMemory, as_torch_on_gpu as as_torch_on_gpu

@@ -31,6 +31,7 @@ from irscope.runtime.arrays.library import (
     unknown_op,
 )
 from irscope.runtime.arrays.numpy import NumpyLibrary, NumpyMemory
+from irscope.runtime.arrays.onednn import is_product, product
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, foreign_function, on_torch, plainly_typed, tensor_of
@@ -42,6 +43,7 @@ _WIDER: Final = {5: 7, 6: 7, 15: 7, 8: 10, 9: 10}
 """The numbers of float64 and complex128, by those of the smaller floating-point types."""
 _WIDE_UNSIGNED: Final = frozenset({"uint16", "uint32", "uint64"})
 """Element types for which torch has few ops."""
+_EXACT: Final = frozenset(f"aten::{name}" for name in "neg abs sqrt relu clamp add sub mul div minimum maximum".split())
 _METHODS: Final = {
     ("aten::select", "int"): "select", ("aten::unsqueeze", ""): "unsqueeze", ("aten::squeeze", "dim"): "squeeze",
     ("aten::transpose", "int"): "transpose", ("aten::permute", ""): "permute", ("aten::view", ""): "view",
@@ -57,6 +59,14 @@ def _is_numpys(node: Node, schema: OpSchema | None) -> bool:
     return (category_of(node) == "pointwise" or node.op == "aten::einsum") and (schema is None or not schema.is_mutable)
 
 
+def _is_exact(node: Node, schema: OpSchema | None) -> bool:
+    """Checks for an op of floats of one type whose every result is the one that IEEE 754 says, in torch as in NumPy, if no factor
+    is another than 1."""
+    kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
+    named = schema is not None and schema.name in _EXACT and schema.overload in ("", "Tensor", "Scalar")
+    return named and kinds in ({"float32"}, {"float64"})
+
+
 def library_for(values: Sequence[object]) -> Library:
     """Returns torch if any of the values is a torch tensor or holds one (a scripted module), otherwise NumPy."""
     return TorchLibrary() if are_torchs(values) else NumpyLibrary(lend=lent_by_torch)
@@ -70,15 +80,17 @@ class TorchLibrary:
 
     name = "torch"
 
-    def __init__(self, *, double: bool = False, device: str = "", lent: bool = False) -> None:
+    def __init__(self, *, double: bool = False, device: str = "", lent: bool = False, quick: bool = False) -> None:
         """`device`: where to move tensors that the program places on the processor; empty leaves them there. `lent`: the program's
-        tensors share the memory of arrays, and NumPy computes pointwise ops and what torch refuses, such as products of two types."""
+        tensors share the memory of arrays, and NumPy computes pointwise ops and what torch refuses, such as products of two types.
+        `quick`: another op of torch's may stand for one that the program names, where it is quicker and differs in rounding alone."""
         import torch
 
         self.torch = torch
         self.double = double
         self.device = device
         self.lent = lent
+        self.quick = quick
 
     def function(self, node: Node) -> Function:
         native = python_function(node) or self._own(node)
@@ -101,9 +113,11 @@ class TorchLibrary:
             if not (self.lent and has_reference):
                 raise
             return on_torch(NumpyLibrary().function(node), self.torch, self.device)  # an op that the user registered here
+        if self.quick and is_product(node):
+            function = product(node, function, self.torch)
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
         if self.lent and has_reference and _is_numpys(node, schema) and kinds.isdisjoint(SMALL_FLOATS):
-            return self._by_numpy(node, function)
+            return self._by_numpy(node, function, is_exact=_is_exact(node, schema))
         if self.lent and has_reference:
             return self._or_numpy(node, function, "")
         if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
@@ -176,14 +190,16 @@ class TorchLibrary:
             )
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
 
-    def _by_numpy(self, node: Node, function: Function) -> Function:
-        """Returns NumPy's function, with torch's in its place for operands whose elements NumPy has not."""
+    def _by_numpy(self, node: Node, function: Function, *, is_exact: bool) -> Function:
+        """Returns NumPy's function, with torch's in its place for operands whose elements NumPy has not, and where both give the same."""
         numpys = on_torch(NumpyLibrary().function(node), self.torch, self.device)
         small = {getattr(self.torch, name) for name in SMALL_FLOATS if hasattr(self.torch, name)}
+        if is_exact and (len(node.inputs) < 3 or node.op == "aten::clamp"):
+            return self._or_numpy(node, function, "")
 
         def run(*operands: Any) -> Any:
-            is_small = any(getattr(operand, "dtype", None) in small for operand in operands)
-            return (function if is_small else numpys)(*operands)
+            is_same = (is_exact and operands[2] == 1) or any(getattr(operand, "dtype", None) in small for operand in operands)
+            return (function if is_same else numpys)(*operands)
 
         return run
 

@@ -71,8 +71,9 @@ class BoundProgram:
 
     def __init__(
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
-        surroundings: Surroundings, arena: Arena | None = None,
+        surroundings: Surroundings, arena: Arena | None = None, *, quick: bool = False,
     ) -> None:  # fmt: skip
+        """`quick`: ops outside kernels may be others of torch that differ in rounding alone."""
         self.graph = graph
         self.types = tuple(value.type for value in graph.outputs)
         self.arena = arena
@@ -84,7 +85,7 @@ class BoundProgram:
         self.is_torch = library == "torch" or self.is_lent
         self.move_to = "cuda" if device == "cuda" else ""
         if self.is_torch:
-            self.library = TorchLibrary(device=self.move_to, lent=self.is_lent)
+            self.library = TorchLibrary(device=self.move_to, lent=self.is_lent, quick=quick and not self.move_to)
             ops = {node.op for node in graph.nodes()}
             own = pool if ops.isdisjoint(STORAGE_WRITERS) else None  # storage that is exchanged must be torch's own
             negated = not ops.isdisjoint(_NEGATING)

@@ -40,6 +40,7 @@ from irscope.runtime.arrays import (
     imported_cupy,
     in_native_order,
     is_jaxs_own,
+    is_product,
     is_small_float,
     on_host,
     return_arrays,
@@ -168,6 +169,8 @@ class Executable:
         self._programs: dict[str, BoundProgram] = {}
         self._node_by_node: dict[str, BoundProgram] = {}
         """The programs without kernels, for calls in which torch must see its own ops."""
+        self._is_quick = not exact and device_of is not None
+        """Whether the library may compute an op by another one that is quicker."""
         self._is_planned = memory is not None
         self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
@@ -257,14 +260,16 @@ class Executable:
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
-        the reason, and for each op of another language the library that runs it."""
+        the reason, for each op of another language the library that runs it, and the products that oneDNN computes."""
         return (*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops)
 
     @cached_property
     def _kept_ops(self) -> tuple[Remark, ...]:
-        return tuple(
-            Remark("analysis", "kept-op", node, f"{node.op} runs in {library}") for node in self.graph.nodes() if (library := runs_in(node))
-        )
+        found = [(node, runs_in(node)) for node in self.graph.nodes()]
+        kept = [Remark("analysis", "kept-op", node, f"{node.op} runs in {library}") for node, library in found if library]
+        quicker = [node for node, _ in found if self._is_quick and self.device == "cpu" and is_product(node)]
+        told = "oneDNN multiplies, which is quicker here than what torch takes; the sum is rounded in another order"
+        return (*kept, *[Remark("analysis", "onednn", node, told) for node in quicker])
 
     def source(self, index: int = 0) -> SourceText:
         """Returns the text of a kernel. Raises UnknownNumber for a number that no kernel has."""
@@ -478,7 +483,7 @@ class Executable:
         with self._lock:
             if library not in self._programs:  # else another thread has made it
                 self._programs[library] = BoundProgram(
-                    self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena
+                    self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick
                 )
             return self._programs[library]
 

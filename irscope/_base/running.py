@@ -126,6 +126,9 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():  # else it would also let go of what others froze
+                gc.freeze()  # and on: all records count as old, so that the next young collection does not scan the new ones
+                gc.unfreeze()
             gc.enable()
 
 

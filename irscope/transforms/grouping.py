@@ -550,9 +550,10 @@ def pull_producers(
         if producer in asked:
             continue
         asked.add(producer)
-        if parts.find(producer) == parts.find(consumer):
+        group = parts.find(producer)
+        if group == parts.find(consumer):
             continue
-        is_alone = len(parts.members(producer)) == 1
+        is_alone = len(parts.members(group)) == 1
         if merge(producer, reader) and is_alone:  # the producers of a larger group were its candidates already
             for earlier in producers(producer):
                 heappush(heap, (-earlier, producer))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection, Sequence
+from math import log2
 from typing import Final
 
 from irscope._base.words import in_markup
-from irscope.report.layout import Layout, Rect, Route, lay_out
+from irscope.report.layout import MOST_DETAIL, Layout, Route, lay_out
 from irscope.report.view_models import Box, GraphView
 from irscope.report.words import PALETTE, WRITES
 
@@ -65,27 +66,24 @@ def cut(words: str, width: float, letter: float = 6.1) -> str:
 
 MOST_BOXES = 1500
 """The most boxes of a readable picture; outer boxes are closed until it fits."""
-_MARGIN = 8.0
+_MARGIN = 20.0
 _GRAPH_STYLE = (
-    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}"
-    ".d{fill:#667085;font-size:10px}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}"
-    ".n{fill:#667085;font-size:10px}.w{fill:#fff}.m{fill:#f6f7f9;stroke:#c3cad6}.g{fill:#eef4fb}"
+    "text{font:11.5px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.h{font:600 13px ui-monospace,monospace}"
+    ".d{fill:#667085}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}.t{stroke-dasharray:2 1.5}.w{fill:#fff}.i{fill:none}"
+    ".r{fill:#667085}.c{font-weight:600;font-size:11px;fill:#fff}"
 )
 _DARK = (
-    "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d,.n{fill:#a3adba}.e{stroke:#7c8798}"
-    ".w{fill:#1e1e1e}.m{fill:#272a30}.g{fill:#1f2d3b}}"
+    "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d{fill:#a3adba}.e{stroke:#7c8798}"
+    ".w{fill:#1e1e1e}.r{fill:#a3adba}.c{fill:#1e1e1e}}"
 )
-
-
-_HEAD = "m-3-5l3 5 3-5"
-"""The arrow head of an edge, which arrives from above."""
+_PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z"
+"""The mark of a box that writes memory in place."""
 
 
 def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False) -> str:
-    """Draw a graph view; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme."""
+    """Draw a graph view, as the explorer does; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme."""
     shut = _closed_until_it_fits(view, closed)
     layout = lay_out(view, shut)
-    boxes = {box["id"]: box for box in view["boxes"]}
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     picture = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
@@ -93,13 +91,11 @@ def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selecte
         f"<style>{_GRAPH_STYLE}{_DARK if themed else ''}</style>",
         f'<rect x="{-_MARGIN:.0f}" y="{-_MARGIN:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" class="w"/>',
     ]
-    drawn = [(boxes[id], rect) for id, rect in layout.rects.items()]
-    inner = {box["parent"] for box, _ in drawn}
-    for box, rect in drawn:
-        if box["id"] in inner:
-            picture.append(_frame(box, rect, box["id"] in selected))
+    drawn = [box for box in view["boxes"] if box["id"] in layout.rects]
+    inner = {box["parent"] for box in drawn}
+    picture += [_box(box, layout, is_open=True, is_selected=box["id"] in selected) for box in drawn if box["id"] in inner]
     picture += [_edge(route, layout) for route in layout.routes]
-    picture += [_box(box, rect, box["id"] in selected) for box, rect in drawn if box["id"] not in inner]
+    picture += [_box(box, layout, is_open=False, is_selected=box["id"] in selected) for box in drawn if box["id"] not in inner]
     picture.append("</svg>")
     return "\n".join(picture)
 
@@ -119,52 +115,67 @@ def _closed_until_it_fits(view: GraphView, closed: Collection[int] | None) -> se
     return shut
 
 
-def _frame(box: Box, rect: Rect, is_selected: bool) -> str:
-    """An open box; its children are drawn over it."""
-    kind = "g" if box["kind"] == "group" else "m"
-    colour = PALETTE.get(box["category"], PALETTE["other"])
-    line = ' style="stroke-width:2.5"' if is_selected else ""
-    return (
-        f'<g><rect class="{kind}" x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="6" '
-        f'stroke="{colour}"{line}/><text x="{rect.x + 8:.1f}" y="{rect.y + 14:.1f}">{_fit(box["label"], rect.width)}</text></g>'
-    )
+def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool) -> str:
+    """A box with its lines; the children of an open one are drawn over it."""
+    rect, copies, kind = layout.rects[box["id"]], layout.copies.get(box["id"], 0), box["kind"]
+    category = "pointwise" if kind == "group" else "module" if kind in _CLUSTERS else box["category"]
+    colour = WRITES if box["writes"] else PALETTE.get(category, PALETTE["other"])
+    right, bottom, middle = rect.x + rect.width, rect.y + rect.height, rect.x + rect.width / 2
+    corner = rect.height / 2 if kind in ("input", "output") else 7 if kind != "op" else 4
+    dashes = ";stroke-dasharray:5 3" if is_open and kind == "group" and not is_selected else ""
+    line = f"stroke:{colour};stroke-width:{3 if is_selected else 1.8 if box['writes'] else 1}{dashes}"
+    place = f'x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="{corner:.0f}"'
+    parts = [f"<title>{in_markup(box['label'])} {in_markup(box['detail'])}</title>"]
+    if box["size"] > 1 and not is_open and kind not in ("op", "input", "output"):
+        behind = place.replace(f'x="{rect.x:.1f}" y="{rect.y:.1f}"', f'x="{rect.x + 3:.1f}" y="{rect.y + 3:.1f}"', 1)
+        parts.append(f'<rect {behind} class="w" style="stroke:{colour};stroke-opacity:.5"/>')
+    tint = 0.06 if is_open else 0.12
+    parts.append(f'<rect {place} class="w"/><rect {place} style="fill:{colour};fill-opacity:{tint};{line}"/>')
+    if kind == "op":
+        parts.append(f'<rect x="{rect.x:.1f}" y="{rect.y + 3:.1f}" width="4" height="{rect.height - 6:.1f}" rx="2" fill="{colour}"/>')
+    if box["id"] in layout.reads:
+        parts.append(f'<path class="e t" d="M{middle:.1f} {rect.y - 10:.1f}V{rect.y:.1f}{_HEAD}"/>')
+    if box["id"] in layout.feeds:
+        parts.append(f'<path class="e t" d="M{middle:.1f} {bottom:.1f}v8"/>')
+    centred = kind in ("input", "output")
+    x, anchor = (middle, ' text-anchor="middle"') if centred else (rect.x + 12, "")
+    baseline = rect.y + (17 if is_open or box["detail"] else rect.height / 2 + 4.5)
+    parts.append(f'<text class="h" x="{x:.1f}" y="{baseline:.1f}"{anchor}>{in_markup(layout.labels[box["id"]])}</text>')
+    if box["detail"] and not is_open:
+        parts.append(f'<text class="d" x="{x:.1f}" y="{rect.y + 33:.1f}"{anchor}>{in_markup(_shortened(box["detail"]))}</text>')
+    if copies:
+        wide = 10 + 7 * len(f"×{copies}")
+        parts.append(f'<rect class="r" x="{right - wide - 4:.1f}" y="{rect.y + 4:.1f}" width="{wide}" height="15" rx="7.5"/>')
+        parts.append(f'<text class="c" x="{right - wide / 2 - 4:.1f}" y="{rect.y + 15.5:.1f}" text-anchor="middle">×{copies}</text>')
+    if box["writes"]:
+        parts.append(f'<path transform="translate({right - 16:.1f} {bottom - 16:.1f})" fill="{colour}" d="{_PEN}"/>')
+    return f'<g data-box="{box["id"]}">{"".join(parts)}</g>'
 
 
-def _box(box: Box, rect: Rect, is_selected: bool) -> str:
-    """A closed box or an op."""
-    colour = WRITES if box["writes"] else PALETTE.get(box["category"], PALETTE["other"])
-    line = 2.5 if is_selected else 1.2
-    fill = "g" if box["kind"] == "group" else "m" if box["kind"] in ("module", "block") else "w"
-    round_corner = 12 if box["kind"] in ("input", "output") else 4
-    middle = rect.x + rect.width / 2
-    badge = ""
-    if box["equivalence_class"] >= 0:
-        badge = (
-            f'<text class="n" x="{rect.x + rect.width - 4:.1f}" y="{rect.y + 10:.1f}" text-anchor="end">={box["equivalence_class"]}</text>'
-        )
-    return (
-        f"<g><title>{in_markup(box['label'])} {in_markup(box['detail'])}</title>"
-        f'<rect x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="{round_corner}" '
-        f'class="{fill}" style="stroke:{colour};stroke-width:{line}"/>'
-        f'<rect x="{rect.x:.1f}" y="{rect.y + 4:.1f}" width="3" height="{rect.height - 8:.1f}" fill="{colour}"/>'
-        f'<text x="{middle:.1f}" y="{rect.y + rect.height / 2 - 2:.1f}" text-anchor="middle">{_fit(box["label"], rect.width)}</text>'
-        f'<text class="d" x="{middle:.1f}" y="{rect.y + rect.height / 2 + 11:.1f}" text-anchor="middle">'
-        f"{_fit(box['detail'], rect.width * 1.15)}</text>{badge}</g>"
-    )
+_CLUSTERS: Final = ("module", "repeat", "stretch")
+_HEAD: Final = "m-3-5l3 5 3-5"
+"""The arrow head of an edge that arrives from above."""
 
 
 def _edge(route: Route, layout: Layout) -> str:
-    source, target = layout.rects[route.source], layout.rects[route.target]
-    x1, y1 = source.x + source.width / 2, source.y + source.height
-    x2, y2 = target.x + target.width / 2, target.y
-    bend = max(12.0, min(60.0, abs(y2 - y1) / 2))
-    path = f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}{_HEAD}"/>'
-    if len(route.values) == 1:
-        return path
-    return f'{path}<text class="n" x="{(x1 + x2) / 2 + 3:.1f}" y="{(y1 + y2) / 2:.1f}">{len(route.values)}</text>'
+    """The path of an edge, wider for several values; two stubs for an edge without a route."""
+    wide = f' style="stroke-width:{min(3.0, 1.1 + 0.4 * log2(len(route.values))):.1f}"' if len(route.values) > 1 else ""
+    ends = f'data-from="{route.source}" data-to="{route.target}"{wide}'
+    if route.points is None:
+        source, target = layout.rects[route.source], layout.rects[route.target]
+        leaves = f"M{source.x + source.width / 2:.1f} {source.y + source.height:.1f}v9m-3 0h6"
+        return f'<path class="e t" {ends} d="{leaves}M{target.x + target.width / 2:.1f} {target.y - 12:.1f}m-3 0h6m-3 0v12{_HEAD}"/>'
+    (x, y), *others = route.points
+    path, is_down = f"M{x:.1f} {y:.1f}", route.points[-1][1] >= route.points[-2][1]
+    for to_x, to_y in others:
+        if to_x == x or to_y == y:
+            path += f"L{to_x:.1f} {to_y:.1f}"
+        else:
+            bend = (to_y - y) / 2
+            path += f"C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
+        x, y = to_x, to_y
+    return f'<path class="e" {ends} d="{path}{_HEAD if is_down else "m-3 5l3-5 3 5"}"/>'
 
 
-def _fit(text: str, width: float) -> str:
-    """The text, shortened to a width in pixels, escaped."""
-    most = max(4, int((width - 10) / 6.0))
-    return in_markup(text if len(text) <= most else text[: most - 1] + "…")
+def _shortened(detail: str) -> str:
+    return detail if len(detail) <= MOST_DETAIL else detail[: MOST_DETAIL - 1] + "…"

@@ -1,69 +1,98 @@
-"""Places the boxes of one level: a layered drawing, top to bottom, in near-linear time.
+"""Places the boxes of a picture and routes its edges: layered drawings inside each other, in near-linear time.
+
+A level is the boxes directly inside one box. Levels are drawn from the inside out, each top to bottom:
 
 1. Cycles are broken by a depth-first walk in the given order, so program order decides what points up.
-2. Ranks are longest paths; sources sink to just above their first user.
-3. Edges that span up to `MAX_SPAN` ranks get dummy boxes; longer ones are ignored when ordering.
-4. Four rounds of barycentre sweeps order each rank; ties keep the given order, so small changes move little.
+2. Rows are longest paths; what reads little sinks to just above its first user; rows of many boxes are split.
+3. An edge bends through a free place in every row that it passes. In drawings of many boxes, edges that pass more than `MAX_SPAN`
+   rows do not: they are drawn as two stubs.
+4. Four rounds of barycentre sweeps order each row; ties keep the given order, so small changes move little.
 5. Six rounds of mean alignment set x, keeping boxes apart from both sides.
-6. A drawing much taller than wide is broken into columns.
+6. A drawing of many boxes that is much taller than wide continues in further columns.
 
-The widgets lay out in the page, in `layered.ts`, by the same steps.
-Method: Sugiyama, Tagawa and Toda 1981, with the simplifications of Mozilla's iongraph.
+**No edge crosses a box that it does not belong to.** Its path is vertical within the rows: at its ends inside the width of its own
+box, between them in the place of its bend, and places of one row do not overlap. It is a curve only in the gap between two rows, where no
+boxes are. To another column it goes below all rows, up between the two columns, and above all rows.
+
+The explorer lays out in the page, in `layered.ts`, by the same steps. Method: Sugiyama, Tagawa and Toda 1981, with the simplifications
+of Mozilla's iongraph.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import Final
 
 from irscope.report.view_models import Box, GraphView
 
-GAP_X = 16.0
-GAP_Y = 28.0
-MAX_SPAN = 6
+GAP_X: Final = 18.0
+GAP_Y: Final = 24.0
+MAX_SPAN: Final = 6
+MANY: Final = 8
+"""A value with this many users is available everywhere: its users need not be near it."""
+FEW: Final = 40
+"""A picture of fewer boxes stays in one column, and all its edges are routed."""
+_MOST_IN_ROW = 12
 _SWEEPS = 4
 _ALIGNMENTS = 6
-_DUMMY_WIDTH = 4.0
-GAP_COLUMN = 36.0
+_BEND_WIDTH = 6.0
+_GAP_COLUMN = 40.0
 _LEAST_CUT = 560.0
 """Drawings less tall than this, in pixels, stay in one column."""
 _WIDE = 640.0
 """Unconnected boxes stay in one row if it is less wide than this, in pixels."""
 _SHAPE = 1.25
 """The target aspect ratio, width to height, of a drawing cut into columns."""
+_PORTS = 14.0
+"""The distance in pixels between edges that leave or enter one box, where it has room."""
+_LANES = (5.0, 8.0, 11.0)
+"""The distances from the rows, in pixels, of edges on their way to another column."""
+
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Layered:
-    """Top left corners of the boxes, and the size of the whole drawing."""
+    """Top left corners of the boxes, the path of each edge (None for one without a route), and the size of the whole drawing."""
 
     x: list[float]
     y: list[float]
+    paths: list[tuple[Point, ...] | None]
     width: float
     height: float
 
 
-def layered(widths: Sequence[float], heights: Sequence[float], edges: Sequence[tuple[int, int]]) -> Layered:
+def layered(
+    widths: Sequence[float], heights: Sequence[float], edges: Sequence[tuple[int, int]], *, anchored: Collection[int] = (),
+    few: bool = False,
+) -> Layered:  # fmt: skip
     """Place boxes of the given sizes; an edge `(u, v)` wants `v` below `u`.
 
+    `anchored` boxes read something from outside the drawing, and so do not sink; a drawing of `few` boxes is not cut into columns.
+
     >>> drawing = layered([10, 10], [10, 10], [(0, 1)])
-    >>> drawing.y
-    [0.0, 38.0]
+    >>> drawing.y, drawing.paths
+    ([0.0, 34.0], [((5.0, 10.0), (5.0, 34.0))])
     """
     if not widths:
-        return Layered([], [], 0.0, 0.0)
+        return Layered([], [], [], 0.0, 0.0)
     if not edges and sum(widths) > _WIDE:
         return _on_shelves(widths, heights)
-    edges = _without_cycles(len(widths), edges)
-    rank, order = _ranks(len(widths), edges)
-    ranks = _Ranks(widths, edges, rank, order)
+    turned = _without_cycles(len(widths), edges)
+    rows = _Rows(widths, turned, _split(_ranks(len(widths), turned, anchored)), len(widths) if few else MAX_SPAN)
     for _ in range(_SWEEPS):
-        ranks.sweep(down=True)
-        ranks.sweep(down=False)
-    ranks.spread()
+        rows.sweep(down=True)
+        rows.sweep(down=False)
+    rows.spread()
     for turn in range(_ALIGNMENTS):
-        ranks.align(down=turn % 2 == 0)
-    return ranks.placed(heights)
+        rows.align(down=turn % 2 == 0)
+    placed = rows.placed(heights, cut=not few)
+    paths = [path if path is None or turned[k] == edges[k] else path[::-1] for k, path in enumerate(placed.paths)]
+    return Layered(placed.x, placed.y, paths, placed.width, placed.height)
 
 
 def _on_shelves(widths: Sequence[float], heights: Sequence[float]) -> Layered:
@@ -78,11 +107,11 @@ def _on_shelves(widths: Sequence[float], heights: Sequence[float]) -> Layered:
         x.append(left)
         y.append(top)
         left, tall = left + width + GAP_X, max(tall, height)
-    return Layered(x, y, max(at + width for at, width in zip(x, widths, strict=True)), top + tall)
+    return Layered(x, y, [], max(at + width for at, width in zip(x, widths, strict=True)), top + tall)
 
 
 def _without_cycles(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The edges, with back edges of a depth-first walk reversed and self loops removed."""
+    """The edges, with back edges of a depth-first walk reversed."""
     out: list[list[int]] = [[] for _ in range(count)]
     for u, v in edges:
         out[u].append(v)
@@ -105,19 +134,22 @@ def _without_cycles(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[
             else:
                 state[u] = 2
                 path.pop()
-    return [(v, u) if (u, v) in back else (u, v) for u, v in edges if u != v]
+    return [(v, u) if (u, v) in back else (u, v) for u, v in edges]
 
 
-def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """The rank of each box by longest path, and a topological order."""
+def _ranks(count: int, edges: Sequence[tuple[int, int]], anchored: Collection[int]) -> list[int]:
+    """The row of each box: below all its producers, and as low as its users allow where that shortens its edges."""
     out: list[list[int]] = [[] for _ in range(count)]
-    waiting = [0] * count
+    reads = [0] * count
     for u, v in edges:
-        out[u].append(v)
-        waiting[v] += 1
-    is_source = [not n for n in waiting]
-    rank = [0] * count
-    order = [box for box in range(count) if is_source[box]]
+        if u != v:
+            out[u].append(v)
+            reads[v] += 1
+    fewest = [MANY] * count  # the fewest users that any of its producers has
+    for u, v in edges:
+        fewest[v] = min(fewest[v], len(out[u]))
+    rank, waiting = [0] * count, reads[:]
+    order = [box for box in range(count) if not reads[box]]
     for u in order:
         for v in out[u]:
             rank[v] = max(rank[v], rank[u] + 1)
@@ -125,42 +157,59 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], lis
             if not waiting[v]:
                 order.append(v)
     for u in reversed(order):
-        if is_source[u] and out[u]:
+        if out[u] and u not in anchored and (reads[u] == 0 or reads[u] < len(out[u]) or fewest[u] >= MANY):
             rank[u] = min(rank[v] for v in out[u]) - 1
-    return rank, order
+    return rank
 
 
-class _Ranks:
-    """Boxes and dummies by rank, with their neighbours one rank up and down."""
+def _split(rank: Sequence[int]) -> list[int]:
+    """The rows with those of many boxes split, in program order, and without empty ones."""
+    held = [0] * (max(rank) + 1)
+    for row in rank:
+        held[row] += 1
+    parts = [ceil(count / _MOST_IN_ROW) for count in held]
+    starts = [0]
+    for count in parts:
+        starts.append(starts[-1] + count)
+    taken, split = [0] * len(held), []
+    for row in rank:
+        split.append(starts[row] + taken[row] // ceil(held[row] / parts[row]))
+        taken[row] += 1
+    return split
 
-    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: list[int], order: list[int]) -> None:
+
+class _Rows:
+    """Boxes and the bends of edges by row, with their neighbours one row up and down."""
+
+    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: Sequence[int], span: int) -> None:
         self.count = len(widths)
         self.width = list(widths)
+        self.rank = rank
         self.rows: list[list[int]] = [[] for _ in range(max(rank) + 1)]
         self.up: list[list[int]] = [[] for _ in widths]
         self.down: list[list[int]] = [[] for _ in widths]
-        for box in order:
-            self.rows[rank[box]].append(box)
-        for u, v in edges:
-            if rank[v] - rank[u] <= MAX_SPAN:
-                self._connect(u, v, rank)
+        for box, row in enumerate(rank):
+            self.rows[row].append(box)
+        self.chains = [self._connect(u, v) if u != v and rank[v] - rank[u] <= span else None for u, v in edges]
         self.position = [0.0] * len(self.width)
-        for row in self.rows:
-            self._renumber(row)
+        for each in self.rows:
+            self._renumber(each)
         self.x = [0.0] * len(self.width)
 
-    def _connect(self, u: int, v: int, rank: list[int]) -> None:
-        here = u
-        for row in range(rank[u] + 1, rank[v]):
-            dummy = len(self.width)
-            self.width.append(_DUMMY_WIDTH)
-            self.up.append([here])
+    def _connect(self, u: int, v: int) -> list[int]:
+        """Make the bends of an edge; returns what it passes, with its ends."""
+        chain = [u]
+        for row in range(self.rank[u] + 1, self.rank[v]):
+            chain.append(len(self.width))
+            self.width.append(_BEND_WIDTH)
+            self.up.append([])
             self.down.append([])
-            self.down[here].append(dummy)
-            self.rows[row].append(dummy)
-            here = dummy
-        self.down[here].append(v)
-        self.up[v].append(here)
+            self.rows[row].append(chain[-1])
+        chain.append(v)
+        for above, below in pairwise(chain):
+            self.down[above].append(below)
+            self.up[below].append(above)
+        return chain
 
     def _renumber(self, row: list[int]) -> None:
         for index, box in enumerate(row):
@@ -198,25 +247,83 @@ class _Ranks:
             for i, box in enumerate(row):
                 self.x[box] = (low[i] + high[i]) / 2
 
-    def placed(self, heights: Sequence[float]) -> Layered:
-        """The finished drawing without dummies, broken into columns if long."""
+    def placed(self, heights: Sequence[float], *, cut: bool) -> Layered:
+        """The finished drawing, broken into columns if that is wanted and it is long."""
         tall = [max((heights[box] for box in row if box < self.count), default=0.0) for row in self.rows]
-        left = [min(self.x[box] - self.width[box] / 2 for box in row) for row in self.rows]
-        right = [max(self.x[box] + self.width[box] / 2 for box in row) for row in self.rows]
-        x, y = [0.0] * self.count, [0.0] * self.count
+        left = [min(self.x[each] - self.width[each] / 2 for each in row) for row in self.rows]
+        right = [max(self.x[each] + self.width[each] / 2 for each in row) for row in self.rows]
+        parts = columns(tall, max(right) - min(left)) if cut else [(0, len(tall))]
+        column, edge_of, tops = list[int](), list[float](), list[float]()
         edge = lowest = 0.0
-        for first, last in columns(tall, max(right) - min(left)):
-            start = min(left[first:last])
-            top = 0.0
+        for first, last in parts:
+            start, top = min(left[first:last]), 0.0
+            edge_of.append(edge)
             for row in range(first, last):
-                for box in self.rows[row]:
-                    if box < self.count:
-                        x[box] = edge + self.x[box] - self.width[box] / 2 - start
-                        y[box] = top + (tall[row] - heights[box]) / 2
+                column.append(len(edge_of) - 1)
+                tops.append(top)
+                for each in self.rows[row]:
+                    self.x[each] += edge - start
                 top += tall[row] + GAP_Y
             lowest = max(lowest, top - GAP_Y)
-            edge += max(right[first:last]) - start + GAP_COLUMN
-        return Layered(x, y, edge - GAP_COLUMN, max(0.0, lowest))
+            edge += max(right[first:last]) - start + _GAP_COLUMN
+        x = [self.x[box] - self.width[box] / 2 for box in range(self.count)]
+        # a small box beside a large open one stays near the top, where its edges come in
+        y = [tops[row] + min((tall[row] - heights[box]) / 2, GAP_Y) for box, row in enumerate(self.rank)]
+        bottom = [y[box] + heights[box] for box in range(self.count)]
+        ways = _Ways(column, edge_of, tops, [top + high for top, high in zip(tops, tall, strict=True)], lowest)
+        ports = zip(self.chains, self._ports(), strict=True)
+        paths = [None if chain is None else self._path(chain, ends, y, bottom, ways) for chain, ends in ports]
+        return Layered(x, y, paths, edge - _GAP_COLUMN, max(0.0, lowest))
+
+    def _ports(self) -> list[tuple[float, float]]:
+        """Where each edge leaves its source and enters its target: edges side by side do not cross at a box."""
+        leaving: list[list[tuple[float, int]]] = [[] for _ in range(self.count)]
+        entering: list[list[tuple[float, int]]] = [[] for _ in range(self.count)]
+        for edge, chain in enumerate(self.chains):
+            if chain:
+                leaving[chain[0]].append((self.x[chain[1]], edge))
+                entering[chain[-1]].append((self.x[chain[-2]], edge))
+        ports = [[0.0, 0.0] for _ in self.chains]
+        for side, by_box in enumerate((leaving, entering)):
+            for box, goals in enumerate(by_box):
+                step = min(0.7 * self.width[box] / (len(goals) - 1), _PORTS) if len(goals) > 1 else 0.0
+                for k, (_, edge) in enumerate(sorted(goals)):
+                    ports[edge][side] = self.x[box] + (k - (len(goals) - 1) / 2) * step
+        return [(first, last) for first, last in ports]
+
+    def _path(self, chain: list[int], ports: tuple[float, float], y: list[float], bottom: list[float], ways: _Ways) -> tuple[Point, ...]:
+        source, target = chain[0], chain[-1]
+        at = [(ports[0], bottom[source])]
+        for k, each in enumerate(chain):
+            row = self.rank[source] + k
+            here = ports[0] if k == 0 else ports[1] if each == target else self.x[each]
+            if k:
+                at += [*ways.between(row - 1, at[-1][0], here), (here, ways.top[row])]
+            if each != target:
+                at.append((here, ways.bottom[row]))
+        at.append((ports[1], y[target]))
+        return tuple(point for k, point in enumerate(at) if k == 0 or point != at[k - 1])
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """The free space of a drawing: the gaps between rows, and the way from each column to the next."""
+
+    column: list[int]
+    left: list[float]
+    """The left edge of each column."""
+    top: list[float]
+    bottom: list[float]
+    height: float
+
+    def between(self, row: int, x: float, after: float) -> list[Point]:
+        """The corners of an edge on its way from a row to the next, where that begins another column."""
+        column = self.column[row + 1]
+        if column == self.column[row]:
+            return []
+        lane = _LANES[int(after) % len(_LANES)]
+        foot, side = self.height + lane, self.left[column] - _GAP_COLUMN / 2 + 3 * (lane - _LANES[1])
+        return [(x, foot), (side, foot), (side, -lane), (after, -lane)]
 
 
 def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
@@ -229,7 +336,7 @@ def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
     whole = sum(tall) + GAP_Y * (len(tall) - 1)
     if whole < _LEAST_CUT or whole < 2 * width:
         return [(0, len(tall))]
-    wanted = whole / max(1, round((_SHAPE * whole / (width + GAP_COLUMN)) ** 0.5))
+    wanted = whole / max(1, round((_SHAPE * whole / (width + _GAP_COLUMN)) ** 0.5))
     found: list[tuple[int, int]] = []
     first, height = 0, 0.0
     for row, high in enumerate(tall):
@@ -244,20 +351,22 @@ def _mean(position: list[float], neighbours: list[int], otherwise: float) -> flo
     return sum([position[box] for box in neighbours]) / len(neighbours) if neighbours else otherwise
 
 
-# Lays out nested boxes level by level, from the inside out.
+# Boxes inside boxes.
 #
 # A closed box hides what is inside it and keeps a fixed size. Each edge is lifted to the lowest box that holds both ends
 # and drawn between that box's children; edges with the same lifted ends are merged and counted. So opening a box moves its
 # surroundings apart and changes nothing inside them.
 
 
-PAD = 10.0
-HEAD = 20.0
-CLOSED_HEIGHT = 40.0
-OP_HEIGHT = 36.0
-_CHAR = 6.6
+PAD: Final = 12.0
+HEAD: Final = 26.0
+"""The height of the title of an open box."""
+_MOST_LABEL = 32
+MOST_DETAIL: Final = 38
+"""Longer lines are cut."""
+_LABEL_CHAR, _DETAIL_CHAR = 7.9, 6.3
+_OP_HEIGHT, _TALL_HEIGHT = 26.0, 40.0
 _MIN_WIDTH = 56.0
-_MAX_WIDTH = 220.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +386,8 @@ class Route:
     source: int
     target: int
     values: tuple[int, ...]
+    points: tuple[Point, ...] | None
+    """The corners of its path: between two of one x or one y it is straight, otherwise a curve. None for an edge without a route."""
 
 
 @dataclass(frozen=True)
@@ -286,6 +397,14 @@ class Layout:
     rects: Mapping[int, Rect]
     """Rectangles by box id; hidden boxes are missing."""
     routes: tuple[Route, ...]
+    reads: Collection[int]
+    """Boxes that read something from outside the box around them."""
+    feeds: Collection[int]
+    """Boxes that produce something used outside the box around them."""
+    copies: Mapping[int, int]
+    """The number of equal parts that a box stands for or is one of, where that is more than one."""
+    labels: Mapping[int, str]
+    """What is written on each box: its label, without the middle if it is long."""
     width: float
     height: float
 
@@ -293,33 +412,68 @@ class Layout:
 def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
     """Lay out a graph view with these boxes closed (default: those of the view)."""
     shut = frozenset(view["closed"] if closed is None else closed)
-    boxes = {box["id"]: box for box in view["boxes"]}
     shown = _shown(view, shut)
+    visible = [box for box in view["boxes"] if shown[box["id"]] == box["id"]]
     children: dict[int, list[int]] = {}
-    for box in view["boxes"]:
-        if shown[box["id"]] == box["id"]:
-            children.setdefault(box["parent"], []).append(box["id"])
-    lifted = _lift(view, boxes, shown)
+    for box in visible:
+        children.setdefault(box["parent"], []).append(box["id"])
+    crossing = _Crossings(view)
+    levels = _lift(view, shown, crossing)
+    copies, labels = _copies(view), _labels(visible)
+    few = len(visible) < FEW
     size: dict[int, tuple[float, float]] = {}
-    place: dict[int, tuple[float, float]] = {}
-    for box in reversed(view["boxes"]):  # boxes come after their parents, so this is inside out
-        if shown[box["id"]] == box["id"]:
-            inside = [] if box["id"] in shut else children.get(box["id"], [])
-            size[box["id"]] = _inner(inside, lifted.get(box["id"], {}), size, place) if inside else _own_size(box)
-    width, height = _inner(children.get(0, []), lifted.get(0, {}), size, place)
-    rects: dict[int, Rect] = {}
-    for box in view["boxes"]:
-        if shown[box["id"]] == box["id"]:
-            around = rects.get(box["parent"])
-            x, y = place[box["id"]]
-            rects[box["id"]] = Rect(x + (around.x if around else 0.0), y + (around.y if around else 0.0), *size[box["id"]])
-    routes = [Route(u, v, tuple(dict.fromkeys(values))) for level in lifted.values() for (u, v), values in level.items()]
-    return Layout(rects, tuple(routes), width, height)
+    inside: dict[int, Layered] = {}
+
+    def place(around: int, within: list[int]) -> Layered:
+        index = {box: k for k, box in enumerate(within)}
+        sizes, edges = [size[box] for box in within], [(index[u], index[v]) for u, v in levels.get(around, ())]
+        anchored = {index[box] for box in crossing.anchored & index.keys()}
+        return layered([w for w, _ in sizes], [h for _, h in sizes], edges, anchored=anchored, few=few)
+
+    for box in reversed(visible):  # boxes come after their parents, so this is inside out
+        within = children.get(box["id"])
+        size[box["id"]] = _own_size(box, labels[box["id"]], copies.get(box["id"], 0))
+        if within:
+            drawing = inside[box["id"]] = place(box["id"], within)
+            size[box["id"]] = max(drawing.width + 2 * PAD, size[box["id"]][0]), drawing.height + 2 * PAD + HEAD
+    whole = inside[0] = place(0, children.get(0, []))
+    rects: dict[int, Rect] = {0: Rect(-PAD, -PAD - HEAD, whole.width + 2 * PAD, 0.0)}
+    routes: list[Route] = []
+    for around in [0, *(box["id"] for box in visible)]:
+        if around not in inside:
+            continue
+        drawing, outer = inside[around], rects[around]
+        left, top = outer.x + (outer.width - drawing.width) / 2, outer.y + PAD + HEAD
+        for box_id, x, y in zip(children.get(around, ()), drawing.x, drawing.y, strict=True):
+            rects[box_id] = Rect(left + x, top + y, *size[box_id])
+        for ((u, v), values), path in zip(levels.get(around, {}).items(), drawing.paths, strict=True):
+            points = None if path is None else tuple((left + x, top + y) for x, y in path)
+            routes.append(Route(u, v, tuple(dict.fromkeys(values)), points))
+    del rects[0]
+    return Layout(rects, tuple(routes), crossing.reads, crossing.feeds, copies, labels, whole.width, whole.height)
 
 
-def _own_size(box: Box) -> tuple[float, float]:
-    longest = max(len(box["label"]), len(box["detail"]) * 0.85)
-    return min(_MAX_WIDTH, max(_MIN_WIDTH, longest * _CHAR + 16)), OP_HEIGHT if box["kind"] == "op" else CLOSED_HEIGHT
+def _own_size(box: Box, label: str, copies: int) -> tuple[float, float]:
+    extras = (18 + 8 * len(str(copies)) if copies else 0) + (14 if box["writes"] else 0)
+    detail = min(len(box["detail"]), MOST_DETAIL) * _DETAIL_CHAR
+    return max(_MIN_WIDTH, ceil(max(len(label) * _LABEL_CHAR + extras, detail) + 22)), _TALL_HEIGHT if box["detail"] else _OP_HEIGHT
+
+
+def _labels(boxes: Sequence[Box]) -> dict[int, str]:
+    """The labels, without the middle if they are long: paths of modules differ at their ends. Those that would be alike stay whole."""
+    half = (_MOST_LABEL - 1) // 2
+    whole = {box["label"] for box in boxes}
+    cut = {label: label if len(label) <= _MOST_LABEL else f"{label[: _MOST_LABEL - 1 - half]}…{label[-half:]}" for label in whole}
+    alike = Counter(cut.values())
+    return {box["id"]: box["label"] if alike[cut[box["label"]]] > 1 else cut[box["label"]] for box in boxes}
+
+
+def _copies(view: GraphView) -> dict[int, int]:
+    """The number of equal parts of each box: what it stands for, or the boxes of its equivalence class."""
+    members = Counter(box["equivalence_class"] for box in view["boxes"])
+    members[-1] = 0  # of no class
+    found = {box["id"]: box.get("copies") or members[box["equivalence_class"]] for box in view["boxes"]}
+    return {box: count for box, count in found.items() if count > 1}
 
 
 def _shown(view: GraphView, shut: frozenset[int]) -> dict[int, int]:
@@ -332,34 +486,44 @@ def _shown(view: GraphView, shut: frozenset[int]) -> dict[int, int]:
     return shown
 
 
-def _lift(view: GraphView, boxes: Mapping[int, Box], shown: Mapping[int, int]) -> dict[int, dict[tuple[int, int], list[int]]]:
+class _Crossings:
+    """Boxes with edges across the border of the box around them; such an edge itself is drawn further out."""
+
+    def __init__(self, view: GraphView) -> None:
+        self.reads = {box["id"] for box in view["boxes"] if box.get("crosses", 0) & 1}
+        self.feeds = {box["id"] for box in view["boxes"] if box.get("crosses", 0) & 2}
+        self.anchored = set(self.reads)
+        """Boxes that read something from outside with fewer than `MANY` users: they belong near the top of their box."""
+        self._users = Counter(edge["source"] for edge in view["edges"])
+
+    def enter(self, box: int, source: int) -> None:
+        """Note that a box reads something, made by `source`, from outside the box around it."""
+        self.reads.add(box)
+        if self._users[source] < MANY:
+            self.anchored.add(box)
+
+
+def _lift(view: GraphView, shown: Mapping[int, int], crossing: _Crossings) -> dict[int, dict[tuple[int, int], list[int]]]:
     """The edges of each level, between boxes of that level. Takes time linear in the nesting depth per edge, which is small."""
+    parent = {box["id"]: box["parent"] for box in view["boxes"]}
     depth: dict[int, int] = {0: 0}
     for box in view["boxes"]:
         depth[box["id"]] = depth[box["parent"]] + 1
     levels: dict[int, dict[tuple[int, int], list[int]]] = {}
     for edge in view["edges"]:
         u, v = shown[edge["source"]], shown[edge["target"]]
-        while depth[u] > depth[v] and boxes[u]["parent"] != v:
-            u = boxes[u]["parent"]
-        while depth[v] > depth[u] and boxes[v]["parent"] != u:
-            v = boxes[v]["parent"]
+        while depth[u] > depth[v] and parent[u] != v:
+            crossing.feeds.add(u)
+            u = parent[u]
+        while depth[v] > depth[u] and parent[v] != u:
+            crossing.enter(v, edge["source"])
+            v = parent[v]
         if depth[u] != depth[v]:
             continue  # one end is inside the other: a block reading its own parameter
-        while boxes[u]["parent"] != boxes[v]["parent"]:
-            u, v = boxes[u]["parent"], boxes[v]["parent"]
+        while parent[u] != parent[v]:
+            crossing.feeds.add(u)
+            crossing.enter(v, edge["source"])
+            u, v = parent[u], parent[v]
         if u != v:
-            levels.setdefault(boxes[u]["parent"], {}).setdefault((u, v), []).append(edge["value"])
+            levels.setdefault(parent[u], {}).setdefault((u, v), []).append(edge["value"])
     return levels
-
-
-def _inner(
-    inside: list[int], edges: Mapping[tuple[int, int], list[int]], size: Mapping[int, tuple[float, float]],
-    place: dict[int, tuple[float, float]],
-) -> tuple[float, float]:  # fmt: skip
-    """Lay out the children of one box, record their positions, and return the box's size."""
-    index = {box: i for i, box in enumerate(inside)}
-    drawing = layered([size[box][0] for box in inside], [size[box][1] for box in inside], [(index[u], index[v]) for u, v in edges])
-    for box, i in index.items():
-        place[box] = (drawing.x[i] + PAD, drawing.y[i] + PAD + HEAD)
-    return drawing.width + 2 * PAD, drawing.height + 2 * PAD + HEAD

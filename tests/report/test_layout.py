@@ -1,12 +1,13 @@
 """The layered drawing of random graphs; boxes inside boxes: children stay inside, closed boxes hide, edges are lifted and counted."""
 
 import random
+from collections.abc import Iterator
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.report.layout import GAP_X, GAP_Y, lay_out, layered
+from irscope.report.layout import FEW, GAP_X, GAP_Y, Point, lay_out, layered
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 
 
@@ -42,6 +43,32 @@ def test_every_edge_of_an_acyclic_graph_points_down(drawing: tuple[list[float], 
     placed = layered(widths, heights, edges)
     for u, v in edges:
         assert placed.y[v] >= placed.y[u] + 30.0 + GAP_Y
+
+
+def samples(path: tuple[Point, ...]) -> Iterator[Point]:
+    """Points along a path: its corners, and nine between two of them on the curve that `svg` draws."""
+    for (x, y), (to_x, to_y) in pairwise(path):
+        for k in range(11):
+            t = k / 10
+            ease = t * t * (3 - 2 * t)  # the Bézier curve with handles at half the height
+            across = t if x == to_x or y == to_y else ease
+            yield x + (to_x - x) * across, y + (to_y - y) * (t if x == to_x or y == to_y else 1.5 * t - 1.5 * t * t + t**3)
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawings(), st.booleans(), st.lists(st.sampled_from([26.0, 40.0, 300.0]), min_size=30, max_size=30))
+def test_no_edge_crosses_a_box_that_it_does_not_belong_to(
+    drawing: tuple[list[float], list[float], list[tuple[int, int]]], few: bool, tall: list[float]
+) -> None:
+    widths, _, edges = drawing
+    heights = tall[: len(widths)]
+    placed = layered(widths, heights, edges, few=few)
+    for (u, v), path in zip(edges, placed.paths, strict=True):
+        assert path is not None or u == v or not few
+        for x, y in samples(path or ()):
+            for box in {*range(len(widths))} - {u, v}:
+                is_beside = not placed.x[box] < x < placed.x[box] + widths[box]
+                assert is_beside or not placed.y[box] < y < placed.y[box] + heights[box]
 
 
 def test_a_cycle_is_drawn_in_program_order() -> None:
@@ -116,3 +143,15 @@ def test_an_empty_program_has_an_empty_picture() -> None:
     layout = lay_out(GraphView(boxes=[], edges=[], closed=[]))
     assert layout.rects == {}
     assert layout.routes == ()
+
+
+def chain(count: int) -> GraphView:
+    edges = [*((k, k + 1) for k in range(1, count)), (1, count)]
+    return GraphView(boxes=[box(k) for k in range(1, count + 1)], edges=[Edge(source=u, target=v, value=u) for u, v in edges], closed=[])
+
+
+def test_a_picture_of_few_boxes_is_one_column_with_all_its_edges() -> None:
+    few, many = lay_out(chain(FEW - 1)), lay_out(chain(2 * FEW))
+    assert few.height > 5 * few.width and all(route.points for route in few.routes)
+    assert many.height < 3 * many.width
+    assert [route.points for route in many.routes if route.source == 1 and route.target == 2 * FEW] == [None], "two stubs"

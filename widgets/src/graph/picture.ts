@@ -59,8 +59,8 @@ export class Picture {
     const { x, y, w, h: high } = layout;
     this.#boxBands = new Bands(Float64Array.from(layout.boxes.flatMap((b) => [x[b], y[b], x[b] + w[b], y[b] + high[b]])));
     this.#edgeBands = new Bands(Float64Array.from(layout.edges.flatMap(({ points, leaves, enters }) => {
-      const [x0, x1] = points ? spanX(points) : [Math.min(leaves[0], enters[0]), Math.max(leaves[0], enters[0])];
-      return [x0 - 4, Math.min(leaves[1], enters[1]), x1 + 4, Math.max(leaves[1], enters[1])];
+      const [x0, y0, x1, y1] = extent(points ?? [...leaves, ...enters]);
+      return [x0 - 4, y0, x1 + 4, y1];
     })));
     // A box that looks the same is moved, not recreated: the second click of a double click must hit the same element.
     for (const [index, element] of this.#mountedBoxes) {
@@ -199,11 +199,14 @@ export class Picture {
   }
 }
 
-function spanX(points: Float64Array): [number, number] {
-  let [low, high] = [points[0], points[0]];
+/** The smallest rectangle around some points: left, top, right, bottom. */
+function extent(points: ArrayLike<number>): [number, number, number, number] {
+  let [left, top, right, bottom] = [points[0], points[1], points[0], points[1]];
   for (let k = 2; k < points.length; k += 2) {
-    low = Math.min(low, points[k]);
-    high = Math.max(high, points[k]);
+    left = Math.min(left, points[k]);
+    right = Math.max(right, points[k]);
+    top = Math.min(top, points[k + 1]);
+    bottom = Math.max(bottom, points[k + 1]);
   }
-  return [low, high];
+  return [left, top, right, bottom];
 }

@@ -24,6 +24,12 @@ export function shortened(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
+/** The text without its middle: paths of modules differ at their ends. */
+function middleCut(text: string, most: number): string {
+  const half = Math.floor((most - 1) / 2);
+  return text.length > most ? `${text.slice(0, most - 1 - half)}…${text.slice(-half)}` : text;
+}
+
 export interface Look {
   open: boolean;
   cluster: boolean;
@@ -70,7 +76,7 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
   const left = look.cluster ? 26 : box.kind === "op" ? 12 : w / 2;
   const anchor = look.cluster || box.kind === "op" ? "start" : "middle";
   const middle = look.open ? 17 : box.detail ? 17 : height / 2 + 4.5;
-  const made: (SVGElement | string)[] = [s("text", { class: "irs-label", x: left, y: middle, "text-anchor": anchor }, shortened(box.label, MOST_LABEL))];
+  const made: (SVGElement | string)[] = [s("text", { class: "irs-label", x: left, y: middle, "text-anchor": anchor }, middleCut(box.label, MOST_LABEL))];
   if (box.detail && !look.open) {
     made.push(" ", s("text", { class: "irs-detail", x: left, y: 33, "text-anchor": anchor }, shortened(box.detail, MOST_DETAIL)));
   }
@@ -112,16 +118,11 @@ export function edgePath(edge: DrawnEdge): string {
   if (!points) {
     return `M${leaves[0]} ${leaves[1]}v9m-3 0h6M${enters[0]} ${enters[1] - 12}m-3 0h6m-3 0V${enters[1]}${head(enters, 1)}`;
   }
-  if (edge.around) {
-    let line = `M${points[0]} ${points[1]}`;
-    for (let k = 2; k < points.length; k += 2) line += `L${points[k]} ${points[k + 1]}`;
-    return line + head(enters, 1);
-  }
-  const down = points[points.length - 1] >= points[1] ? 1 : -1;
+  const down = points[points.length - 1] >= points[points.length - 3] ? 1 : -1;
   let path = `M${points[0]} ${points[1]}`;
   for (let k = 2; k < points.length; k += 2) {
     const [x0, y0, x1, y1] = [points[k - 2], points[k - 1], points[k], points[k + 1]];
-    path += x0 === x1 ? `V${y1}` : curve(x0, y0, x1, y1);
+    path += x0 === x1 ? `V${y1}` : y0 === y1 ? `H${x1}` : curve(x0, y0, x1, y1);
   }
   return path + head([points[points.length - 2], points[points.length - 1]], down);
 }

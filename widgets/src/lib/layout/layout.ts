@@ -16,10 +16,8 @@ export interface DrawnEdge {
   from: number;
   to: number;
   values: number[];
-  /** Points from the source's bottom to the target's top; null for an edge that is too long to route. */
+  /** Corners from the source to the target, straight between two of one x or one y, else a curve; null for an edge too long to route. */
   points: Float64Array | null;
-  /** Whether it leads to another column, and so runs through the space between columns in straight lines. */
-  around?: boolean;
   /** Where it leaves the source and enters the target. */
   leaves: [number, number];
   enters: [number, number];
@@ -41,7 +39,8 @@ export interface Layout {
 
 export const PAD = 12;
 export const HEAD = 26;
-const FOOT = 7;
+/** The distances from the rows of edges on their way to another column. */
+const LANES = [5, 8, 11];
 
 export class Layouter {
   readonly #arrangements = new Map<number, Arrangement>();
@@ -141,12 +140,6 @@ export class Layouter {
       const leaves: [number, number] = [made.x[from] + ports.leaving[e] * made.w[from], made.y[from] + (upwards ? 0 : made.h[from])];
       const enters: [number, number] = [made.x[to] + ports.entering[e] * made.w[to], made.y[to] + (upwards ? made.h[to] : 0)];
       const points = route(arrangement, placement, e, leaves, enters, dx, dy);
-      const columns = [edge.from, edge.to].map((vertex) => placement.columnOf[arrangement.rowOf[vertex]]);
-      if (points && columns[0] !== columns[1]) {
-        const further = { foot: dy + placement.height + FOOT, side: dx + placement.columnLeft[columns[1]] - GAP_COLUMN / 2, head: dy - FOOT };
-        made.edges.push({ from, to, values: edge.values, points: detour(leaves, enters, further), leaves, enters, around: true });
-        return;
-      }
       made.edges.push({ from, to, values: edge.values, points, leaves, enters });
     });
   }
@@ -182,27 +175,33 @@ function spreadPorts(level: Level, arrangement: Arrangement, placement: Placemen
   return { leaving, entering };
 }
 
-/** The path from the bottom of one column to the top of another, around the boxes in both. */
-function detour([x0, y0]: readonly [number, number], [x1, y1]: readonly [number, number], by: { foot: number; side: number; head: number }): Float64Array {
-  return Float64Array.from([x0, y0, x0, by.foot, by.side, by.foot, by.side, by.head, x1, by.head, x1, y1]);
-}
-
+/** The corners of an edge: vertical within rows, where its place is free, and a curve only between two rows; to another column below all
+ * rows, between the columns, and above all rows. */
 function route(
   arrangement: Arrangement, placement: Placement, e: number, leaves: [number, number], enters: [number, number], dx: number, dy: number,
 ): Float64Array | null {
   const vertices = arrangement.routes[e];
   if (!vertices) return null;
-  const upwards = leaves[1] > enters[1];
-  const points: number[] = [...leaves];
-  const rowOfBend = (k: number) => arrangement.rowOf[vertices[0]] + (upwards ? -k : k);
-  for (let k = 1; k < vertices.length - 1; k++) {
-    const row = rowOfBend(k);
-    const x = dx + placement.x[vertices[k]];
-    const top = dy + placement.rowTop[row];
-    const bottom = top + placement.rowHeight[row];
-    // Two points: a bend passes its row straight, however tall the boxes beside it are.
-    points.push(x, upwards ? bottom : top, x, upwards ? top : bottom);
-  }
-  points.push(...enters);
-  return Float64Array.from(points);
+  const upwards = arrangement.rowOf[vertices[0]] > arrangement.rowOf[vertices[vertices.length - 1]];
+  const chain = upwards ? [...vertices].reverse() : vertices;
+  const [start, end] = upwards ? [enters, leaves] : [leaves, enters];
+  const { rowTop, rowHeight, columnOf, columnLeft, x } = placement;
+  const corners: [number, number][] = [start];
+  chain.forEach((vertex, k) => {
+    const row = arrangement.rowOf[chain[0]] + k;
+    const here = k === 0 ? start[0] : k === chain.length - 1 ? end[0] : dx + x[vertex];
+    if (k) {
+      if (columnOf[row] !== columnOf[row - 1]) {
+        const lane = LANES[Math.floor(here) % LANES.length];
+        const foot = dy + placement.height + lane;
+        const side = dx + columnLeft[columnOf[row]] - GAP_COLUMN / 2 + 3 * (lane - LANES[1]);
+        corners.push([corners[corners.length - 1][0], foot], [side, foot], [side, dy - lane], [here, dy - lane]);
+      }
+      corners.push([here, dy + rowTop[row]]);
+    }
+    if (k < chain.length - 1) corners.push([here, dy + rowTop[row] + rowHeight[row]]);
+  });
+  corners.push(end);
+  const apart = corners.filter(([cx, cy], k) => !k || cx !== corners[k - 1][0] || cy !== corners[k - 1][1]);
+  return Float64Array.from((upwards ? apart.reverse() : apart).flat());
 }

@@ -1,0 +1,109 @@
+"""Pictures of programs, read as SVG: edges keep off the boxes of others, letters can be read, and cut labels differ."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+
+import irscope as irs
+from irscope.display.svg import graph_svg
+from irscope.report.panes.program_view import graph_view
+from irscope.report.view_models import Box, GraphView
+from tests.conftest import read_sections
+from tests.random_programs.graphs import random_program
+
+SVG = "{http://www.w3.org/2000/svg}"
+CASES = sorted((Path(__file__).parents[1] / "cases/fusion").glob("*.ir"))[:20]
+STEP = re.compile(r"([MLC])([^MLCmv]*)")
+SMALLEST_LETTERS = 9.0
+
+
+class Frame(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def corners(path: str) -> Iterator[tuple[float, float]]:
+    """Points of a path: the ends of its lines, and nine on each of its curves."""
+    x = y = 0.0
+    for kind, numbers in STEP.findall(path):
+        values = [float(number) for number in numbers.split()]
+        if kind == "C":
+            ax, ay, bx, by, to_x, to_y = values
+            for t in (k / 10 for k in range(1, 10)):
+                u = 1 - t
+                yield (
+                    u**3 * x + 3 * u * u * t * ax + 3 * u * t * t * bx + t**3 * to_x,
+                    u**3 * y + 3 * u * u * t * ay + 3 * u * t * t * by + t**3 * to_y,
+                )
+        x, y = values[-2:]
+        yield x, y
+
+
+def along(path: str) -> Iterator[tuple[float, float]]:
+    """The points of a path, and eight more between two of them."""
+    for (x, y), (to_x, to_y) in pairwise(corners(path)):
+        yield from ((x + (to_x - x) * k / 9, y + (to_y - y) * k / 9) for k in range(10))
+
+
+def check(view: GraphView) -> int:
+    """Judge a picture; returns its number of edges."""
+    root = ElementTree.fromstring(graph_svg(view))
+    parents = {box["id"]: box["parent"] for box in view["boxes"]}
+    frames: dict[int, Frame] = {}
+    titles: dict[int, list[str]] = {}
+    for group in root.iter(f"{SVG}g"):
+        face = next(rect for rect in group.iter(f"{SVG}rect") if rect.get("class") is None and rect.get("rx"))
+        x, y, width, height = (float(face.attrib[name]) for name in ("x", "y", "width", "height"))
+        box = int(group.attrib["data-box"])
+        frames[box] = Frame(x, y, x + width, y + height)
+        titles[box] = [text.text or "" for text in group.iter(f"{SVG}text")]
+    paths = [path for path in root.iter(f"{SVG}path") if path.get("data-from")]
+    around = {parents[box] for box in frames}
+    for path in paths:
+        own = {int(path.attrib["data-from"]), int(path.attrib["data-to"])}
+        foreign = [frames[box] for box in frames if box not in own and parents[box] == parents[min(own)]]
+        heads = [
+            Frame(frame.left, frame.top, frame.left + 7.9 * len(titles[box][0]) + 12, frame.top + 20)
+            for box, frame in frames.items() if box in around
+        ]  # fmt: skip
+        for x, y in along(path.attrib["d"]):
+            for frame in (*foreign, *heads):
+                assert not (frame.left < x < frame.right and frame.top < y < frame.bottom), (own, x, y, frame)
+    sizes = [float(size) for size in re.findall(r"(?:font:(?:\d+ )?|font-size:)([\d.]+)px", root.findtext(f"{SVG}style") or "")]
+    assert sizes and min(sizes) >= SMALLEST_LETTERS
+    whole = {box["id"]: box["label"] for box in view["boxes"]}
+    shown: dict[tuple[int, str], str] = {}
+    for box, (label, *_) in titles.items():
+        assert shown.setdefault((parents[box], label), whole[box]) == whole[box], "two labels are cut to one text"
+    return len(paths)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_pictures_of_case_files(path: Path) -> None:
+    graph = irs.parse(read_sections(path.read_text(encoding="utf-8"))["input"])
+    for each in (graph, irs.fuse(graph).graph):
+        check(graph_view(each))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pictures_of_random_programs(seed: int) -> None:
+    graph = irs.parse(random_program(seed).with_types().text)
+    assert check(graph_view(irs.fuse(graph).graph))
+
+
+def test_long_labels_are_cut_in_the_middle_and_stay_apart() -> None:
+    names = ["a.very_long_name_of_a_module.layers.3.norm", *(f"model.text_model.layers.{k}.post_attention_layernorm" for k in range(20))]
+    boxes = [
+        Box(id=k, parent=0, kind="module", label=name, detail="", category="module", values=[], writes=False, equivalence_class=-1, size=2)
+        for k, name in enumerate(names, 1)
+    ]
+    view = GraphView(boxes=boxes, edges=[], closed=[])
+    check(view)
+    assert ">a.very_long_name…e.layers.3.norm<" in graph_svg(view)

@@ -102,6 +102,10 @@ class GraphBuilder:
         """The current position in the innermost open block, for `take_back`."""
         return len(self._open[-1]._nodes)
 
+    def since(self, mark: int) -> tuple[Node, ...]:
+        """The nodes that were appended to the innermost open block since the mark."""
+        return tuple(self._open[-1]._nodes[mark:])
+
     def take_back(self, mark: int) -> list[Node]:
         """Remove and return the nodes that were appended to the innermost open block since the mark."""
         nodes = self._open[-1]._nodes

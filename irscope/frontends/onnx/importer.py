@@ -39,7 +39,7 @@ from irscope.frontends.onnx.types import (
     scope_of,
     type_of,
 )
-from irscope.ir import TENSOR, Graph, Opaque, TensorData, TensorType, Type, Value
+from irscope.ir import TENSOR, Graph, Node, Opaque, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 from irscope.ir.payload import argument_type, element_name
 
@@ -101,6 +101,8 @@ class Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.refusals: list[tuple[str, str, str]] = []
         """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
+        self.made: list[tuple[Node, ...]] = []
+        """What each node of the model's own graph became, in its order."""
 
     def run(self) -> Graph:
         """Returns the graph. Raises LoadError, with the node, for anything that cannot be represented."""
@@ -186,6 +188,7 @@ class Importer:
         if frame.depth > _MAX_DEPTH:
             raise self.error(f"functions and bodies are nested more than {_MAX_DEPTH} deep", "", hint="does one call itself?")
         for index, node in enumerate(nodes):
+            mark = self.emit.build.mark()
             try:
                 self.import_node(node, frame)
             except LoadError as error:
@@ -197,6 +200,8 @@ class Importer:
             except MALFORMED as error:
                 what = f"{node.op_type} violates the ONNX specification ({type(error).__name__}: {error})"
                 raise self.error(what, _title(node, index), "the model is damaged: export it again") from None
+            if frame.depth == 0:
+                self.made.append(self.emit.build.since(mark))
 
     def import_node(self, node: Any, frame: Frame) -> None:
         """Imports one node, and defines its outputs."""

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, Literal
 from irscope.errors import LoadError, MissingExtra
 from irscope.files import read_file
 from irscope.frontends.refusals import refuse_wrong_count
-from irscope.ir import Graph
+from irscope.ir import Graph, Node
 
 name: Final = "ONNX model"
 suffixes: Final = (".onnx",)
@@ -69,6 +69,13 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, missing_w
     Raises LoadError, with the node, for a damaged model, ArgumentError for the wrong number of example arguments, and
     MissingExtra without the package.
     """
+    return load_by_node(source, args, name=name, missing_weights=missing_weights)[0]
+
+
+def load_by_node(
+    source: Any, args: Sequence[Any] = (), *, name: str | None = None, missing_weights: Literal["inputs"] | None = None
+) -> tuple[Graph, Any, list[tuple[Node, ...]]]:
+    """Returns what `load` does, the ModelProto, and the nodes that each node of the model's own graph became."""
     try:
         import onnx
     except ImportError:
@@ -82,12 +89,13 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, missing_w
         raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
     try:
         title = name or _title(model, file)
-        graph = Importer(model, STRUCTURED, folder, title, file, args, without_weights=missing_weights == "inputs").run()
+        importer = Importer(model, STRUCTURED, folder, title, file, args, without_weights=missing_weights == "inputs")
+        graph = importer.run()
     except MALFORMED as error:  # names that are not text, numbers where lists should be
         what = f"{file or 'the ModelProto'!r} is damaged ({type(error).__name__}: {str(error)[:200]})"
         raise LoadError(what, hint=_HINT) from error
     refuse_wrong_count(args, graph)
-    return graph
+    return graph, model, importer.made
 
 
 def _title(model: Any, file: str) -> str:

@@ -49,13 +49,13 @@ _PYTHON_OPS: Final[Mapping[Callable[..., Any], str]] = {
     math.ceil: "aten::ceil", math.floor: "aten::floor", math.trunc: "aten::Int", math.sqrt: "aten::sqrt",
 }  # fmt: skip
 """Arithmetic on sizes, which FX represents as calls of Python's own functions."""
-_SYMBOLIC: Final = {
+SYMBOLIC_OPS: Final = {
     "sym_not": "aten::__not__", "sym_max": "prim::max", "sym_min": "prim::min", "sym_float": "aten::Float",
     "sym_int": "aten::Int", "sym_size": "aten::size", "sym_stride": "aten::stride", "sym_numel": "aten::numel",
     "sym_storage_offset": "aten::storage_offset",
 }  # fmt: skip
-_MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
-_LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
 
 def import_exported(program: Any, name: str, is_live: Callable[[str], bool] = lambda _: False) -> Graph:
@@ -154,11 +154,11 @@ class _Import:
         if isinstance(target, self.torch._ops.OpOverload):
             if is_wrong_bound(node):
                 return None
-            symbolic = _SYMBOLIC.get(target._schema.name.rpartition("::")[2])
+            symbolic = SYMBOLIC_OPS.get(target._schema.name.rpartition("::")[2])
             return self.plain(node, symbolic, env) if symbolic else self.overload(node, env)
         name = getattr(target, "__name__", str(target))
-        if name in _SYMBOLIC:
-            return self.plain(node, _SYMBOLIC[name], env)
+        if name in SYMBOLIC_OPS:
+            return self.plain(node, SYMBOLIC_OPS[name], env)
         if isinstance(target, self.torch._ops.HigherOrderOperator):
             return self.higher_order(node, name, env)
         raise self.refused(node, f"it calls {name}")
@@ -290,9 +290,9 @@ def _payload(payload: Any, type: Type) -> tuple[Any, Type]:
     if kind == "dtype":
         return CODES[text], INT
     if kind == "memory_format":
-        return _MEMORY_FORMATS.index(text), INT
+        return MEMORY_FORMATS.index(text), INT
     if kind == "layout":
-        return _LAYOUTS.index(text), INT
+        return LAYOUTS.index(text), INT
     if kind == "device":
         return str(payload), DEVICE
     if isinstance(payload, list | tuple):

@@ -14,7 +14,10 @@ from typing import Any, Final, Protocol, cast
 from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, LoadError
 
-READERS: Final[tuple[str, ...]] = ()
+READERS: Final[tuple[str, ...]] = (
+    "irscope.compilers.trace_log",
+    "irscope.compilers.ort",
+)
 """Modules in the order in which they are asked; the first that reads a source does."""
 
 

@@ -108,6 +108,8 @@ class Break:
     hints: tuple[str, ...] = ()
     frames: tuple[tuple[str, int, str], ...] = ()
     """File, line and function of the user's code, the innermost last."""
+    times: int = 1
+    """How often it was met: each compile of a function stops there again."""
 
     def __str__(self) -> str:
         where = f" at {self.frames[-1][0]}:{self.frames[-1][1]}" if self.frames else ""
@@ -133,6 +135,8 @@ class Program(Drawn):
     """What must hold for this program to be used again, in words."""
     recompiled_because: str = ""
     """Why it was compiled although there was one already; empty for the first."""
+    seconds: float | None = None
+    """The time that compiling it took, if that compiler says so."""
     notes: tuple[str, ...] = ()
     """What the reader could not tell, a sentence each."""
     run: Callable[..., Any] | None = field(default=None, repr=False)

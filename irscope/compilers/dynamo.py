@@ -1,0 +1,423 @@
+"""What Dynamo says about its own work: where it broke the graph, what it guards on, and what made it compile again.
+
+Dynamo writes a record of each such event for `TORCH_TRACE`, since torch 2.6 in nearly the same words. The same records are read here
+from a log file and, with `listening`, from this process, so that both are understood by one text. `torch._dynamo.explain` is not used:
+it begins and ends with a reset, which throws away what the user has compiled.
+
+Dynamo keeps what it compiled on the code object, and there is no way to take one entry off again. So a program is observed as a copy
+that has a code object of its own (`with_own_code`), which takes its entries with it when it goes.
+"""
+
+import copy
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FunctionType, MethodType
+from typing import Any, Final, NamedTuple
+
+from irscope.compilers.record import Break
+from irscope.errors import LoadError
+from irscope.files import parse_json
+
+_HEARD: Final = frozenset(
+    {"dynamo_graph_break_reason", "recompile_reasons", "compilation_metrics", "dynamo_cpp_guards_str"}
+)
+
+
+class TraceRecord(NamedTuple):
+    """One record of torch's structured trace."""
+
+    kind: str
+    """What it is about; of an artifact its name."""
+    fields: Any
+    """The JSON beside the payload."""
+    id: str
+    """The compile that it belongs to, `frame/compile`: `0/1` is the second compile of the first frame; empty if none."""
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Something that must hold for a compiled graph to be used again."""
+
+    words: str
+    """A sentence about the user's own names."""
+    text: str
+    """The check as Dynamo writes it."""
+    line: str
+    """The user's line that it was made for, as Dynamo prints it; empty if it did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """One compile of a frame: of a function, or of what follows a break in it."""
+
+    id: str
+    """`frame/compile`, as in torch's own logs."""
+    function: str
+    file: str
+    line: int
+    ops: int | None
+    """The calls in its graph; None if the log does not say."""
+    guards: tuple[Guard, ...]
+    """Those about the user's values; the others (that torch's modes are as they were) are left out."""
+    seconds: float | None
+    recompiled_because: tuple[str, ...]
+    """What no longer held of earlier compiles; empty for the first."""
+    failed: str
+    """Why nothing was compiled; empty if something was."""
+
+
+def breaks_and_compiles(records: Iterable[TraceRecord]) -> tuple[tuple[Break, ...], tuple[Compile, ...]]:
+    """Returns the breaks, of which those at one line with one reason are one, and the compiles, both in the order of the records."""
+    breaks: dict[object, Break] = {}
+    guards: dict[str, tuple[Guard, ...]] = {}
+    reasons: dict[str, tuple[str, ...]] = {}
+    compiles: dict[str, Compile] = {}
+    for kind, fields, id, payload in records:
+        if kind == "dynamo_graph_break_reason":
+            made = read_break(payload)
+            key = (made.reason, made.frames[-1:])
+            breaks[key] = replace(made, times=breaks[key].times + 1) if key in breaks else made
+        elif kind == "recompile_reasons":
+            reasons[id] = _read_reasons(payload)
+        elif kind == "dynamo_cpp_guards_str":
+            guards[id] = read_guards(payload)
+        elif kind == "compilation_metrics" and isinstance(fields, dict) and fields.get("co_name"):
+            compiles[id] = _read_compile(id, fields, guards.get(id, ()), reasons.get(id, ()))
+    return tuple(breaks.values()), tuple(compiles.values())
+
+
+# Breaks
+
+
+_PLACE: Final = re.compile(r'^\s*File "(.*?)", line (\d+)(?:, in (.*))?$', re.M)
+_REASON: Final = re.compile(r"^(?:Graph Break )?Reason: (.*?)(?=^User code traceback:|\Z)", re.S | re.M)
+_SKIPPED: Final = "The graph break occurred in the following user code:"
+
+
+def read_break(text: str) -> Break:
+    """Returns what a message of Dynamo's about a break says. Such messages are prose with fixed headings.
+
+    >>> made = read_break('''Graph break in user code at m.py:3
+    ... Graph Break Reason: Data-dependent branching
+    ...   Explanation: Detected a branch on the
+    ...     value of a tensor.
+    ...   Hint: Use `torch.cond`.
+    ...
+    ... User code traceback:
+    ...   File "m.py", line 3, in f
+    ...     if y.sum() > 0:
+    ... ''')
+    >>> print(made, made.hints, made.explanation)
+    Data-dependent branching at m.py:3 ('Use `torch.cond`.',) Detected a branch on the value of a tensor.
+    """
+    told, _, stack = text.partition("\nTraceback (most recent call last)")
+    found = _REASON.search(told)
+    message = found[1] if found else told.partition(_SKIPPED)[0]
+    _, heading, after = told.partition("User code traceback:")
+    where = after if heading else told.partition(_SKIPPED)[2] or told
+    explanation = re.search(r"Explanation: (.*?)(?=\n\s*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
+    hints = re.findall(r"Hint: (.*?)(?=\n\s*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
+    lines = [
+        line.strip()
+        for line in message.splitlines()
+        if line.strip() and not line.startswith("Encountered graph break when")
+    ]
+    if not found and (cause := _innermost_message(stack)):
+        lines = [cause]  # the message about a frame that is skipped has its reason in the exception alone
+    return Break(
+        lines[0] if lines else "torch does not say why", _flowing(explanation[1]) if explanation else "", tuple(map(_flowing, hints)),
+        _users_frames(where),
+    )  # fmt: skip
+
+
+def _innermost_message(stack: str) -> str:
+    """Returns the first line of what the last exception of a printed stack says, without its class."""
+    last = stack.rpartition("Traceback (most recent call last)")[2] or stack
+    for line in last.splitlines():
+        if line and not line.startswith((" ", ":")):
+            return re.sub(r"^[\w.]+: ", "", line).strip()
+    return ""
+
+
+def _users_frames(text: str) -> tuple[tuple[str, int, str], ...]:
+    """Returns the frames of a printed stack after the last one of torch, irscope or a notebook's own machinery."""
+    frames: list[tuple[str, int, str]] = []
+    for file, line, function in _PLACE.findall(text):
+        if _is_machinery(file):
+            frames.clear()
+            continue
+        if function in ("_wrapped_call_impl", "_call_impl"):  # how a module calls its forward
+            continue
+        resumed = _resumed(function)
+        frames.append((file, int(line), resumed[0] if resumed else function))
+    return tuple(frames)
+
+
+def _is_machinery(file: str) -> bool:
+    return file.startswith(_OURS) or any(
+        part in file.replace("\\", "/") for part in ("/torch/_dynamo/", "/IPython/", "/ipykernel/")
+    )
+
+
+_OURS: Final = f"{Path(__file__).parents[1]}{os.sep}"
+
+
+def _flowing(text: str) -> str:
+    return " ".join(text.split())
+
+
+_RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+?)_at_(\d+)")
+
+
+def _resumed(function: str) -> tuple[str, int] | None:
+    """Returns the function of which one of Dynamo's is the rest after a break, and the line from which on."""
+    found = _RESUMED.fullmatch(function)
+    return (found[1], int(found[2])) if found else None
+
+
+# Guards
+
+
+_LEAF: Final = re.compile(r"^(?:\| )*\+- ([A-Z_]+): (.*)$")
+_ABOUT_TORCH: Final = (
+    "___check_global_state", "utils_device.", "___check_torch_function_mode_stack", "_dynamo_", "torch._", "___get_current_stream",
+    "_modules, ", "_parameters, ", "_buffers, ", "'forward', ", "G['torch']", "G['__builtins_dict__", "G['__import_torch", "G['___",
+    "G['__as_tensor", "G['_functorch",
+)  # fmt: skip
+"""Parts of checks that torch's own modes, modules and functions are what they were."""
+_TENSOR: Final = re.compile(
+    r"check_tensor\((?P<name>.*), (?P<type>[\w.]+), DispatchKeySet\((?P<keys>[^)]*)\), torch\.(?P<dtype>\w+), device=(?P<device>\w+), "
+    r"requires_grad=(?P<grad>\w+), size=\[(?P<size>.*?)\], stride=\[(?P<stride>.*?)\]\)"
+)
+
+
+def read_guards(tree: str) -> tuple[Guard, ...]:
+    """Returns the guards about the user's values, out of the tree of checks that Dynamo prints.
+
+    >>> [guard] = read_guards('''TREE_GUARD_MANAGER:
+    ... +- RootGuardManager
+    ... | +- GLOBAL_STATE: ___check_global_state()
+    ... | +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=0)
+    ... | | +- EQUALS_MATCH: L['n'] == 3        # return x * n  # m.py:2 in f''')
+    >>> guard.words, guard.line
+    ('n == 3', 'return x * n  # m.py:2 in f')
+    """
+    found: dict[str, Guard] = {}
+    for line in tree.splitlines():
+        leaf = _LEAF.match(line)
+        text, _, place = leaf[2].partition("  # ") if leaf else ("", "", "")
+        text, (place, _, hint) = text.strip(), place.partition(" (HINT: ")
+        if not text or any(word in text for word in _ABOUT_TORCH):
+            continue
+        kind = hint.removesuffix(")").removeprefix("type ") if hint.startswith("type ") else ""
+        words = guard_words(text).replace("of the same type", f"of type {kind}" if kind else "of the same type")
+        place = _RESUMED.sub(r"\1", place.partition(" (user code shown")[0]).strip()
+        found.setdefault(words, Guard(words, text, place))
+    return tuple(found.values())
+
+
+def guard_words(text: str) -> str:
+    """Returns what a check of Dynamo's asks, in words where they are known, else as it is, about the user's own names.
+
+    >>> keys = "DispatchKeySet(CPU), torch.float32, device=None, requires_grad=False"
+    >>> guard_words(f"check_tensor(L['x'], Tensor, {keys}, size=[None, 16], stride=[16, 1])")
+    'x is a float32 tensor of (any, 16), strides (16, 1), on the CPU, without gradient'
+    >>> guard_words("___check_obj_id(G['scale'], 94)"), guard_words("2 <= L['self']._modules['fc'].weight.size()[0]")
+    ('scale is the same object', '2 <= self.fc.weight.size()[0]')
+    """
+    if tensor := _TENSOR.match(text):
+        keys = tensor["keys"].split(", ")
+        device = "CPU" if "CPU" in keys else f"GPU {tensor['device']}" if "CUDA" in keys else keys[0]
+        sizes, strides = (tensor[each].replace("None", "any") for each in ("size", "stride"))
+        gradient = "with" if tensor["grad"] == "True" else "without"
+        subject = f"{_users_name(tensor['name'])} is a {tensor['dtype']} tensor"
+        return f"{subject} of ({sizes}), strides ({strides}), on the {device}, {gradient} gradient"
+    name = _users_name
+    for pattern, words in _WORDS:
+        if found := re.match(pattern, text):
+            return words.format(*map(name, found.groups()))
+    return name(text)
+
+
+_WORDS: Final = (
+    (r"___check_obj_id\((.*), \d+\)", "{0} is the same object"),
+    (r"___check_type_id\((.*), \d+\)(?:, type=.*)?$", "{0} is of the same type"),
+    (r"check_no_aliasing\((.*)\)$", "no two of {0} are one tensor"),
+    (r"hasattr\((.*), '(\w+)'\) == False", "{0} has no {1}"),
+    (r"len\((.*)\) == (\d+)", "{0} has {1} elements"),
+    (r"not ___dict_contains\((.*), (.*)\)$", "{1} has no {0}"),
+    (r"___dict_contains\((.*), (.*)\)$", "{1} has {0}"),
+)
+
+
+def _users_name(text: str) -> str:
+    """Returns a text of Dynamo's with its ways into frames and modules written as the user would."""
+    text = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"(?:\.__dict__)?(?:\._modules|\._parameters|\._buffers|\.__dict__)\['(\w+)'\]", r".\1", text)
+    return re.sub(r"\b___(?=\w)", "", text)
+
+
+# Compiles
+
+
+def _read_compile(id: str, fields: dict[str, Any], guards: tuple[Guard, ...], reasons: tuple[str, ...]) -> Compile:
+    def number(key: str) -> Any:
+        return fields[key] if isinstance(fields.get(key), int | float) else None
+
+    function, line = str(fields["co_name"]), number("co_firstlineno") or 0
+    if resumed := _resumed(function):
+        function, line = resumed
+        function = f"{function} from line {line}"
+    spent = number("duration_us")
+    seconds = spent / 1e6 if spent is not None else number("entire_frame_compile_time_s")
+    said = fields.get("recompile_reason")
+    if not reasons and isinstance(said, str):
+        reasons = _as_reasons([said])
+    failed = str(fields.get("fail_reason") or "").strip().partition("\n")[0]
+    return Compile(
+        id,
+        function,
+        str(fields.get("co_filename", "")),
+        int(line),
+        number("graph_op_count"),
+        guards,
+        seconds,
+        reasons,
+        failed,
+    )
+
+
+def _read_reasons(payload: str) -> tuple[str, ...]:
+    said: Any = payload  # one reason is written as it is, several as a list
+    with suppress(LoadError):
+        said = parse_json(payload, "reasons", hint="")
+    return _as_reasons(said if isinstance(said, list) else [said])
+
+
+_USERS_STACK: Final = re.compile(r"^\s*User stack trace:\n(?:(?!\s*-?\s*\d+/\d+: ).*\n?)*", re.M)
+
+
+def _as_reasons(said: list[Any]) -> tuple[str, ...]:
+    """Returns each reason without the compile that it is about and the line that it quotes."""
+    found: dict[str, None] = {}
+    texts = [_USERS_STACK.sub("", str(each)) for each in said]
+    for line in (line for text in texts for line in text.splitlines()):
+        text = re.sub(r"^\s*-?\s*(?:\d+/\d+: )?", "", line.partition("  # ")[0]).strip()
+        if text:
+            found[_users_name(text)] = None
+    return tuple(found)
+
+
+# In this process
+
+
+@contextmanager
+def listening(torch: Any) -> Iterator[list[TraceRecord]]:
+    """A `with` during which the records of this thread's compiles are added to a list. The user's own trace log does not get them, and
+    Dynamo's counters, and what it learned about sizes that change, are afterwards what they were."""
+    here, records = threading.get_ident(), list[TraceRecord]()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.thread == here and (made := _heard(record)):
+                records.append(made)
+
+    def is_others(record: logging.LogRecord) -> bool:
+        fields = getattr(record, "metadata", None) or {}
+        return record.thread != here or "str" in fields or "dump_file" in fields  # which later records refer to
+
+    log, listener = logging.getLogger("torch.__trace"), Listener(logging.DEBUG)
+    with ExitStack() as stack, _unchanged(torch):
+        for handler in log.handlers:
+            handler.addFilter(is_others)
+            stack.callback(handler.removeFilter, is_others)
+        log.addHandler(listener)
+        stack.callback(log.removeHandler, listener)
+        yield records
+
+
+@contextmanager
+def _unchanged(torch: Any) -> Iterator[None]:
+    """Puts back what Dynamo keeps of each compile beside the code: counters, reasons of breaks, and the sizes that it has seen of each
+    function, by which it decides what to compile as dynamic, whatever code object it is."""
+    utils, pgo = torch._dynamo.utils, torch._dynamo.pgo
+    counters = {key: value.copy() for key, value in utils.counters.items()}
+    breaks, sizes = len(utils.graph_break_reasons), copy.deepcopy(pgo._CODE_STATE)
+    try:
+        yield
+    finally:
+        utils.counters.clear()
+        utils.counters.update(counters)
+        del utils.graph_break_reasons[breaks:]
+        pgo._CODE_STATE = sizes
+
+
+def _heard(record: logging.LogRecord) -> TraceRecord | None:
+    fields = dict(getattr(record, "metadata", None) or {})
+    kind = next((key for key in ("artifact", *_HEARD) if key in fields), "")
+    about = fields.get(kind)
+    name = about.get("name", "") if kind == "artifact" and isinstance(about, dict) else kind
+    if name not in _HEARD:
+        return None
+    return TraceRecord(name, about, compile_id(fields), getattr(record, "payload", None) or "")
+
+
+def compile_id(fields: dict[str, Any]) -> str:
+    """Returns the compile that a record belongs to, as torch prints it.
+
+    >>> compile_id({"frame_id": 0, "frame_compile_id": 1}), compile_id({"compiled_autograd_id": 2})
+    ('0/1', '!2')
+    """
+    frame, again, backward = (fields.get(key) for key in ("frame_id", "frame_compile_id", "compiled_autograd_id"))
+    inner = f"{frame}/{again}" if frame is not None else ""
+    return inner if backward is None else f"!{backward}/{inner}".rstrip("/")
+
+
+def original_of(compiled: Any) -> Any:
+    """Returns the function or module that was given to `torch.compile`; what was not is returned as it is."""
+    for name in ("_orig_mod", "_torchdynamo_orig_callable"):
+        held = getattr(compiled, name, None)
+        if held is not None:
+            return held
+    return compiled
+
+
+def with_own_code(function: Callable[..., Any]) -> Any:
+    """Returns the same function, method or module with a code object of its own; what has no code in Python is returned as it is."""
+    torch = sys.modules["torch"]
+    if isinstance(function, torch.nn.Module):
+        made = copy.copy(function)
+        forward = function.__dict__.get("forward") or MethodType(type(function).forward, made)
+        if getattr(forward, "__self__", None) is function:
+            forward = MethodType(forward.__func__, made)
+        made.__dict__["forward"] = with_own_code(forward)
+        made.__dict__.pop("_compiled_call_impl", None)
+        return made
+    if isinstance(function, MethodType):
+        return (
+            MethodType(_copied(function.__func__), function.__self__)
+            if isinstance(function.__func__, FunctionType)
+            else function
+        )
+    return _copied(function) if isinstance(function, FunctionType) else function
+
+
+def _copied(function: FunctionType) -> FunctionType:
+    made = FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made

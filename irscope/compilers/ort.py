@@ -1,0 +1,376 @@
+"""What ONNX Runtime decided: the kernels of its optimized model, the nodes of yours behind each, and their times.
+
+A session writes its model after its rewrites, and each node of that model runs as one kernel of ONNX Runtime's own library. A value that
+both models name is the same value: rewrites that change what a value is give it a new name. But names alone are not enough to say what a
+kernel computes. Where a rewrite renames values inside, the kernel that makes the last named value would get all nodes behind it, and the
+others none. The sound unit is a *region*: the kernels between values that both models name, and the nodes between the same values. In a
+region of one kernel the nodes are that kernel's. In one of several kernels they are told apart by name and by kind, which is a guess and is
+marked as one.
+"""
+
+import json
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from irscope._base.words import listed, plural
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, Region, program_of
+from irscope.errors import ArgumentError, LoadError, MissingExtra, PassError
+from irscope.frontends.onnx import source as onnx_source
+from irscope.ir import Graph, Node
+
+compiler: Final = "onnxruntime"
+name: Final = "an ONNX model, as a file or a ModelProto"
+_RUNS: Final = 10
+_LEVELS: Final = ("basic", "extended", "all")
+
+
+def reads(source: object, compiler: str | None) -> bool:
+    """Accepts what is an ONNX model for `irs.load`."""
+    if compiler == "onnxruntime" or compiler is None:
+        return onnx_source.reads(source, ())
+    return False
+
+
+def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "extended", "all"] = "all") -> Decisions:
+    """Returns what ONNX Runtime makes of a model on a CPU at an optimization level. With arguments it runs, and each kernel has a time.
+
+    Raises LoadError for a model that it does not take, ArgumentError for arguments that do not fit, MissingExtra without the package.
+    """
+    if level not in _LEVELS:
+        raise ArgumentError(f"level is one of {', '.join(map(repr, _LEVELS))}, not {level!r}")
+    ort = _runtime()
+    graph, model, made = onnx_source.load_by_node(source, args)
+    with tempfile.TemporaryDirectory(prefix="irscope-ort-") as folder:
+        session, optimized = _compiled(ort, source, model, Path(folder), level, is_timed=bool(args))
+        times = _times(session, _feeds(session, args), Path(folder)) if args else {}
+    program = _program(graph, model, optimized, made, times, partial(_call, session))
+    return Decisions(compiler, (program,), version=str(ort.__version__), call=partial(_call, session))
+
+
+def _runtime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        error = MissingExtra("onnxruntime", extra="onnx", purpose="to see what ONNX Runtime makes of a model")
+        error.hint = "pip install onnxruntime" if "irscope[" in error.hint else error.hint
+        raise error from None
+    return onnxruntime
+
+
+# A session
+
+
+def _compiled(ort: Any, source: Any, model: Any, folder: Path, level: str, *, is_timed: bool) -> tuple[Any, Any]:
+    """Returns a session, and the model that it runs. Nodes without a name get one, so that times can be told apart."""
+    import onnx
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_ENABLE_{level.upper()}")
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
+    if is_timed:
+        options.enable_profiling, options.profile_file_prefix = True, str(folder / "profile")
+    try:
+        session = ort.InferenceSession(_given(source, model), options, providers=["CPUExecutionProvider"])
+        optimized = onnx.load(options.optimized_model_filepath, load_external_data=False)
+    except Exception as error:  # classes of onnxruntime's own, one for each of its codes
+        what = f"onnxruntime {ort.__version__} does not take this model: {_said(error)}"
+        raise LoadError(
+            what, hint="onnx.checker.check_model may say more; export the model for an older opset"
+        ) from None
+    return session, optimized
+
+
+def _given(source: Any, model: Any) -> Any:
+    """Returns the model as bytes, in which each node has a name of its own, or the path of one whose weights are in other files."""
+    from onnx import TensorProto
+
+    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in model.graph.initializer):
+        return str(source)
+    copy = type(model)()
+    copy.CopyFrom(model)
+    seen: set[str] = set()
+    for number, node in enumerate(copy.graph.node):
+        if not node.name or node.name in seen:
+            node.name = f"{node.op_type}_{number}"
+        seen.add(node.name)
+    try:
+        return copy.SerializeToString()
+    except ValueError:  # protobuf's limit of two GB
+        if not isinstance(source, Path):
+            hint = "save it with its weights beside it, and give the file"
+            raise LoadError("the model is larger than protobuf's two GB", hint=hint) from None
+        return str(source)
+
+
+def _said(error: Exception) -> str:
+    text = str(error)
+    return text.rpartition(" : ")[2].partition("\n")[0][:400] or type(error).__name__
+
+
+def _feeds(session: Any, args: Sequence[Any]) -> dict[str, Any]:
+    inputs = session.get_inputs()
+    if len(args) != len(inputs):
+        expected = ", ".join(f"{each.name}: {each.type} {each.shape}" for each in inputs)
+        raise ArgumentError(
+            f"{plural(len(args), 'argument')} for a model that takes {len(inputs)}", hint=f"pass {expected}"
+        )
+    return {each.name: np.asarray(arg) for each, arg in zip(inputs, args, strict=True)}
+
+
+def _call(session: Any, *args: Any) -> Any:
+    """Runs the compiled model; one result is returned as it is, several as a tuple."""
+    try:
+        results = session.run(None, _feeds(session, args))
+    except Exception as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"onnxruntime cannot run the model with these arguments: {_said(error)}") from None
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _times(session: Any, feeds: Mapping[str, Any], folder: Path) -> dict[str, float]:
+    """Returns the milliseconds of each kernel in a run, the median of several, by the name of its node."""
+    for _ in range(_RUNS + 1):
+        _call(session, *feeds.values())
+    events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    spent: dict[str, list[float]] = {}
+    for event in events:
+        if event.get("cat") == "Node" and str(event.get("name", "")).endswith("_kernel_time"):
+            spent.setdefault(event["name"].removesuffix("_kernel_time"), []).append(event["dur"] / 1e3)
+    return {
+        name: statistics.median(each[1:]) for name, each in spent.items() if len(each) == _RUNS + 1
+    }  # the first run allocates
+
+
+# Regions
+
+
+@dataclass
+class _Side:
+    """One of the two models: its nodes, who makes each value, and what is there before it runs."""
+
+    nodes: Sequence[Any]
+    maker: dict[str, int] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, graph: Any) -> "_Side":
+        nodes = list(graph.node)
+        maker = {value: index for index, node in enumerate(nodes) for value in node.output if value}
+        given = {each.name for each in (*graph.input, *graph.initializer)} | {
+            each.values.name for each in graph.sparse_initializer
+        }
+        return cls(nodes, maker, given)
+
+    def behind(self, value: str, named: set[str]) -> list[int]:
+        """Returns the nodes on the way back from a value to values that are named in both models, in program order."""
+        found: set[int] = set()
+        todo = [value]
+        while todo:
+            index = self.maker.get(todo.pop())
+            if index is not None and index not in found:
+                found.add(index)
+                todo += [read for read in _reads(self.nodes[index]) if read not in named]
+        return sorted(found)
+
+
+def _reads(node: Any) -> Iterator[str]:
+    """Yields the values that a node reads, those that only its bodies read included."""
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        yield from each.input
+        for attribute in each.attribute:
+            for body in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
+                todo += body.node
+                yield from (value.name for value in body.output)
+
+
+def _regions(before: _Side, after: _Side) -> list[tuple[list[int], list[int]]]:
+    """Returns pairs of kernels and of nodes that compute the same values from the same values, in the order of the kernels.
+
+    Regions that have a kernel in common are one. Those that have only a node in common are not: each computes it.
+    """
+    shared = {value for value in after.maker if value in before.maker}
+    named = shared | after.given | before.given
+    region_of: dict[int, int] = {}
+    regions: list[tuple[set[int], set[int]] | None] = []
+    for value in sorted(shared, key=after.maker.__getitem__):
+        kernels, nodes = set(after.behind(value, named)), set(before.behind(value, named))
+        for old in sorted({region_of[kernel] for kernel in kernels if kernel in region_of}):
+            joined = regions[old]
+            assert joined is not None  # `region_of` has only those that stand
+            kernels |= joined[0]
+            nodes |= joined[1]
+            regions[old] = None
+        region_of.update(dict.fromkeys(kernels, len(regions)))
+        regions.append((kernels, nodes))
+    found = [(sorted(kernels), sorted(nodes)) for kernels, nodes in filter(None, regions)]
+    return sorted(found)
+
+
+# Kernels
+
+
+@dataclass(frozen=True)
+class _Link:
+    """What one kernel computes: nodes of the model, by number."""
+
+    nodes: tuple[int, ...] = ()
+    part_of: tuple[int, ...] = ()
+    certainty: Certainty = "exact"
+    because: str = ""
+
+
+def _links(before: _Side, after: _Side, regions: Sequence[tuple[list[int], list[int]]]) -> dict[int, _Link]:
+    links: dict[int, _Link] = {}
+    for kernels, nodes in regions:
+        if len(kernels) == 1:
+            kept = len(nodes) == 1 and _is_kept(before.nodes[nodes[0]], after.nodes[kernels[0]])
+            because = "" if kept else "the values around it have the same names in both models"
+            links[kernels[0]] = _Link(tuple(nodes), (), "exact" if kept else "matched", because)
+        elif nodes:
+            links.update(_guessed(before, after, kernels, nodes))
+    return links
+
+
+def _is_kept(node: Any, kernel: Any) -> bool:
+    return node.op_type == kernel.op_type and (node.domain or "") == (kernel.domain or "")
+
+
+def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequence[int]) -> Iterator[tuple[int, _Link]]:
+    """Yields how the nodes of a region are told apart: a kernel takes the first node of its kind, a node without a kernel goes to that
+    of its user, or else of what it reads."""
+    because = f"ONNX Runtime renamed the values between {plural(len(nodes), 'node')} that {plural(len(kernels), 'kernel')} compute"
+    certainty: Certainty = "guessed"
+    moving = [kernel for kernel in kernels if _is_added(after.nodes[kernel], [before.nodes[node] for node in nodes])]
+    if len(moving) == len(kernels) - 1:
+        certainty, because = (
+            "matched",
+            "the kernels around it only move its operands and results into another shape or layout",
+        )
+    holder: dict[int, int] = {}
+    for kernel in (each for each in kernels if each not in moving):
+        for node in nodes:
+            if node not in holder and _is_of_kind(before.nodes[node], after.nodes[kernel]):
+                holder[node] = kernel
+                break
+        fused = _activation(after.nodes[kernel])
+        applied = next((node for node in nodes if before.nodes[node].op_type == fused and node not in holder), None)
+        if applied is not None:
+            holder[applied] = kernel
+    if certainty == "matched":
+        holder.update(dict.fromkeys(nodes, next(each for each in kernels if each not in moving)))
+    users = {read: node for node in reversed(nodes) for read in _reads(before.nodes[node])}
+    for node in reversed(nodes):
+        if node not in holder:
+            used = next((users[value] for value in before.nodes[node].output if value in users), None)
+            if used is not None and used in holder:
+                holder[node] = holder[used]
+    for node in nodes:
+        if node not in holder:
+            made = [before.maker[read] for read in _reads(before.nodes[node]) if read in before.maker]
+            holder[node] = next((holder[each] for each in made if each in holder), kernels[-1])
+    last = nodes[0]
+    for kernel in kernels:
+        mine = tuple(node for node in nodes if holder[node] == kernel)
+        last = mine[-1] if mine else last
+        yield kernel, _Link(mine, () if mine else (last,), certainty, because)
+
+
+_MOVES: Final = frozenset(
+    {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "ReorderInput", "ReorderOutput"}
+)
+
+
+def _is_added(kernel: Any, nodes: Sequence[Any]) -> bool:
+    """Checks whether a kernel only moves data, and no node of its region does what it does."""
+    return kernel.op_type in _MOVES and not any(node.op_type == kernel.op_type for node in nodes)
+
+
+def _activation(kernel: Any) -> str:
+    """Returns the op that a kernel applies to its result, as FusedConv does; empty if none."""
+    return next((each.s.decode("utf-8", "replace") for each in kernel.attribute if each.name == "activation"), "")
+
+
+def _is_of_kind(node: Any, kernel: Any) -> bool:
+    """Checks whether a kernel's op has a node's in its name: FusedMatMul MatMul, SkipLayerNormalization LayerNormalization."""
+    return node.op_type.lower() in kernel.op_type.lower() or {node.op_type, kernel.op_type} == {"MatMul", "Gemm"}
+
+
+def _program(
+    graph: Graph, model: Any, optimized: Any, made: Sequence[tuple[Node, ...]], times: Mapping[str, float], run: Callable[..., Any]
+) -> Program:  # fmt: skip
+    before, after = _Side.of(model.graph), _Side.of(optimized.graph)
+    regions = _regions(before, after)
+    links = _links(before, after, regions)
+
+    def nodes_of(numbers: Iterable[int]) -> tuple[Node, ...]:
+        return tuple(
+            node
+            for number in numbers
+            for node in made[number]
+            if node.op != "prim::Constant" and node in graph.position
+        )
+
+    kernels = []
+    for index, each in enumerate(after.nodes):
+        link = links.get(index, _Link((), (), "matched", "no value that both models name depends on it"))
+        op = f"{each.domain}.{each.op_type}" if each.domain not in ("", "ai.onnx") else each.op_type
+        nodes, part_of = nodes_of(link.nodes), nodes_of(link.part_of)
+        if any(node.blocks for node in nodes):  # a branch or loop, which runs kernels of its own
+            nodes, part_of = (), nodes
+        kernels.append(
+            Kernel(
+                each.name or f"{each.op_type}_{index}", nodes, True, function=op, part_of=part_of,
+                certainty=link.certainty, because=link.because, ms=times.get(each.name),
+            )
+        )  # fmt: skip
+    changes = tuple(_changes(before, after, regions, links))
+    facts: dict[str, Any] = {"run": run, "changes": changes, "name": graph.name, "compiler": compiler}
+    try:
+        program = program_of(graph, kernels, **facts)
+    except PassError as error:  # guesses that cannot be so
+        note = f"what several kernels compute together could not be told apart: {error.what}"
+        sure = [
+            each if each.certainty != "guessed" else replace(each, nodes=(), part_of=each.nodes or each.part_of)
+            for each in kernels
+        ]
+        program = program_of(graph, sure, notes=(note,), **facts)
+    joint = [
+        Region(tuple(program.kernels[kernel] for kernel in several), nodes_of(nodes)) for several, nodes in regions if len(several) > 1
+    ]  # fmt: skip
+    return replace(program, regions=tuple(joint))
+
+
+def _changes(
+    before: _Side, after: _Side, regions: Sequence[tuple[list[int], list[int]]], links: Mapping[int, _Link]
+) -> Iterator[Change]:  # fmt: skip
+    """Yields the nodes of the model that no kernel computes, and the kernels that compute no node."""
+    computed = {node for _, nodes in regions for node in nodes}
+    for index, node in enumerate(before.nodes):
+        if index not in computed:
+            constant = any(value in after.given for value in node.output)
+            why = (
+                "its result was computed once, when the model was loaded"
+                if constant
+                else "nothing reads its result after the rewrites"
+            )
+            yield Change("vanished", node.op_type, listed(list(node.output), most=3), because=why)
+    for index, kernel in enumerate(after.nodes):
+        if index in links and not links[index].nodes:
+            yield Change(
+                "added",
+                kernel.op_type,
+                listed(list(kernel.output), most=3),
+                because="it computes no node of the model by itself",
+            )

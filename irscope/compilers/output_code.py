@@ -1,0 +1,334 @@
+"""Inductor's output code: the Python module that it generates, with the text of each kernel and the calls in their order.
+
+It is parsed, never run. A kernel is a string handed to `async_compile`, and the function `call` runs the kernels and library calls one
+after the other. Comments say what a call computes: `[Provenance debug handles] name:3` for each call if provenance is tracked, and above
+the text of a Triton kernel its graph fragment, which names the FX nodes, those that it reads (as placeholders) and those that it stores.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from irscope._base.words import listed
+from irscope.codegen.kernel import NO_NODE, SourceText
+from irscope.compilers.record import Certainty, Kernel
+from irscope.errors import LoadError
+from irscope.frontends.torch.fx_text import FxText
+from irscope.ir import Node
+from irscope.ops.registry import category_of
+
+_HINT: Final = "the output code may be cut off or changed: write the log again"
+_LANGUAGES: Final = {
+    "triton": "triton",
+    "cpp": "c++",
+    "cpp_pybinding": "c++",
+    "cuda": "cuda",
+    "halide": "halide",
+    "metal": "metal",
+}
+_HANDLE: Final = re.compile(r"#\s*\[Provenance debug handles\]\s*(\S+?):(\d+)\s*$")
+_RUN: Final = re.compile(r"^(?:call|partition_\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A kernel whose text Inductor generated."""
+
+    name: str
+    language: str
+    text: str
+    fragment: "Fragment | None"
+    """What it computes, if a comment says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """The part of the graph that a kernel computes, by names of FX nodes."""
+
+    reads: tuple[str, ...]
+    nodes: tuple[str, ...]
+    stores: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a kernel or of a library."""
+
+    name: str
+    """The kernel's name, or the library's entry as the code writes it: `extern_kernels.mm`."""
+    is_library: bool
+    handle: int | None
+    """The number of the call that the provenance mapping speaks of."""
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCode:
+    """What a module of output code holds."""
+
+    kernels: Mapping[str, Generated]
+    calls: tuple[Call, ...]
+
+
+def read_output_code(text: str) -> OutputCode:
+    """Returns the kernels and calls of a module that Inductor generated. Raises LoadError if it is no Python.
+
+    >>> code = read_output_code('''
+    ... cpp_fused_relu_0 = async_compile.cpp_pybinding(['float*'], r"void kernel(float* p) {}")
+    ... def call(args):
+    ...     arg0_1, = args
+    ...     buf0 = empty_strided_cpu((2, ), (1, ), torch.float32)
+    ...     # [Provenance debug handles] cpp_fused_relu_0:1
+    ...     cpp_fused_relu_0(arg0_1, buf0)
+    ...     extern_kernels.mm(buf0, arg0_1, out=buf1)
+    ...     return (buf0, )''')
+    >>> [(call.name, call.is_library, call.handle) for call in code.calls], code.kernels["cpp_fused_relu_0"].language
+    ([('cpp_fused_relu_0', False, 1), ('extern_kernels.mm', True, None)], 'c++')
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
+        raise LoadError(f"Inductor's output code in the log is no Python: {said}", hint=_HINT) from None
+    lines = text.replace("\r", "\n").split("\n")
+    kernels = {made.name: made for statement in tree.body if (made := _generated(statement, lines)) is not None}
+    calls = [call for function in _running(tree) for call in _calls(function, kernels, lines)]
+    return OutputCode(kernels, tuple(calls))
+
+
+def _generated(statement: ast.stmt, lines: Sequence[str]) -> Generated | None:
+    if (
+        not isinstance(statement, ast.Assign)
+        or not isinstance(statement.targets[0], ast.Name)
+        or not isinstance(statement.value, ast.Call)
+    ):
+        return None
+    compile = statement.value.func
+    if not (
+        isinstance(compile, ast.Attribute)
+        and isinstance(compile.value, ast.Name)
+        and compile.value.id == "async_compile"
+    ):
+        return None
+    given = (*statement.value.args, *(each.value for each in statement.value.keywords))
+    texts = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    if not texts:
+        return None
+    name, source = statement.targets[0].id, max(texts, key=len)
+    fragment = _fragment(_comments_above(lines, statement.lineno))
+    return Generated(name, _LANGUAGES.get(compile.attr, compile.attr), source.strip("\n") + "\n", fragment)
+
+
+def _comments_above(lines: Sequence[str], line: int) -> list[str]:
+    """Returns the comments directly above a line, which counts from 1."""
+    found: list[str] = []
+    for text in reversed(lines[: line - 1]):
+        if text.strip() and not text.lstrip().startswith("#"):
+            break
+        found.append(text.strip())
+    return found[::-1]
+
+
+_NODE: Final = re.compile(r"^#\s+%(\S+) : .*= (PlaceHolder\[target=|call_function\[|call_method\[|get_attr\[)")
+
+
+def _fragment(comments: Sequence[str]) -> Fragment | None:
+    start = next((at for at, text in enumerate(comments) if text.startswith("# Graph fragment:")), None)
+    if start is None:
+        return None
+    reads, nodes, stores = dict[str, None](), dict[str, None](), dict[str, None]()
+    for text in comments[start + 1 :]:
+        if found := _NODE.match(text):
+            (reads if found[2].startswith("PlaceHolder") else nodes)[found[1]] = None
+        elif text.startswith("#   return "):
+            stores.update(
+                dict.fromkeys(
+                    name.strip().lstrip("%") for name in text.removeprefix("#   return ").split(",") if name.strip()
+                )
+            )
+    return Fragment(tuple(reads), tuple(nodes), tuple(stores))
+
+
+def _running(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """Yields the functions that run the kernels, in the order in which the text has them: parts stand before what calls them."""
+    for outer in tree.body:
+        for statement in (outer, *(outer.body if isinstance(outer, ast.ClassDef) else ())):
+            if isinstance(statement, ast.FunctionDef) and _RUN.match(statement.name):
+                yield statement
+
+
+def _calls(function: ast.FunctionDef, kernels: Mapping[str, Generated], lines: Sequence[str]) -> Iterator[Call]:
+    seen = function.lineno
+    for statement in _statements(function.body):
+        expression = getattr(statement, "value", None)
+        if not isinstance(expression, ast.Call):
+            continue
+        name = _name(expression.func)
+        generated = name.removesuffix(".run")
+        if generated not in kernels and (not _computes(name)):
+            continue
+        handle = None
+        for text in lines[seen : statement.lineno - 1]:
+            if (found := _HANDLE.search(text)) and len(found[2]) < 10:
+                handle = int(found[2])
+        seen = statement.lineno
+        yield Call(generated if generated in kernels else name, generated not in kernels, handle, statement.lineno)
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    todo = list(reversed(body))
+    while todo:
+        statement = todo.pop()
+        yield statement
+        if isinstance(statement, ast.With | ast.If | ast.For | ast.While):
+            todo.extend(reversed([*statement.body, *getattr(statement, "orelse", ())]))
+
+
+def _name(expression: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(expression, ast.Attribute):
+        parts.append(expression.attr)
+        expression = expression.value
+    return ".".join([expression.id if isinstance(expression, ast.Name) else "", *reversed(parts)])
+
+
+def _computes(name: str) -> bool:
+    """Checks whether a call is one of a library: the rest of the code allocates memory, and checks and names it."""
+    return name.startswith(("extern_kernels.", "torch.ops.", "aten.")) and not name.startswith(
+        "torch.ops.inductor._alloc"
+    )
+
+
+# Kernels
+
+
+def kernels_of(
+    read: FxText, code: OutputCode, mapping: Mapping[str, tuple[str, ...]]
+) -> tuple[list[Kernel], list[str]]:
+    """Returns the kernels in the order in which they are called, with their nodes as far as the code and the provenance mapping say, and
+    notes about what they do not say."""
+    linking = _Linking(read, {name.rpartition(":")[2]: nodes for name, nodes in mapping.items() if ":" in name})
+    linked = [linking.link(call, code.kernels.get(call.name)) for call in code.calls]
+    linking.add_library_calls(code.calls, linked)
+    linking.add_the_rest(code.calls, linked)
+    kernels = [_kernel(call, code.kernels.get(call.name), link) for call, link in zip(code.calls, linked, strict=True)]
+    return kernels, linking.notes(kernels)
+
+
+@dataclass
+class _Link:
+    """What is known of one call."""
+
+    nodes: tuple[Node, ...] = ()
+    stores: frozenset[Node] | None = None
+    certainty: Certainty = "guessed"
+    because: str = "the log does not say what it computes"
+
+
+class _Linking:
+    """The search for the nodes of each call of one program."""
+
+    def __init__(self, read: FxText, by_handle: Mapping[str, tuple[str, ...]]) -> None:
+        self.graph = read.graph
+        self.made = read.nodes
+        self.by_handle = by_handle
+
+    def named(self, names: Iterable[str]) -> list[Node]:
+        """The nodes of FX names, in program order."""
+        found = {node for name in names for node in self.made.get(name, ())}
+        return sorted(found, key=self.graph.position.__getitem__)
+
+    def link(self, call: Call, generated: Generated | None) -> _Link:
+        fragment = generated.fragment if generated is not None else None
+        if fragment is not None and fragment.nodes:
+            return self.by_fragment(fragment)
+        nodes = self.named(self.by_handle.get(str(call.handle), ()))
+        return _Link(tuple(nodes), None, "matched", "the log lists what went into it") if nodes else _Link()
+
+    def by_fragment(self, fragment: Fragment) -> _Link:
+        """What a kernel stores and reads is known where each has the name of a node; then its nodes lie between the two."""
+        known = all(name in self.made for name in fragment.stores) and bool(fragment.stores)
+        if not known:
+            return _Link(tuple(self.named(fragment.nodes)), None, "matched", "the log lists what went into it")
+        allowed, read = set(self.named(fragment.nodes)), set(self.named(fragment.reads))
+        stores = self.named(fragment.stores)
+        found: set[Node] = set()
+        todo = list(stores)
+        while todo:
+            node = todo.pop()
+            if node in allowed and node not in found:
+                found.add(node)
+                makers = (self.graph.producer.get(value) for value in node.inputs)
+                todo += [maker for maker in makers if maker is not None and maker not in read]
+        nodes = tuple(sorted(found, key=self.graph.position.__getitem__))
+        return _Link(nodes, frozenset(stores) & found, "exact", "") if found else _Link()
+
+    def add_library_calls(self, calls: Sequence[Call], linked: list[_Link]) -> None:
+        """Library calls of which nothing is said: by op, if the graph has as many nodes of it as there are calls."""
+        by_op: dict[str, list[int]] = {}
+        for index, (call, link) in enumerate(zip(calls, linked, strict=True)):
+            if call.is_library and not link.nodes:
+                by_op.setdefault(_op_of(call.name), []).append(index)
+        taken = {node for link in linked for node in link.nodes}
+        for op, indexes in by_op.items():
+            nodes = [node for node in self.graph.nodes() if node.op == op and node not in taken]
+            if len(nodes) == len(indexes):
+                alone = len(nodes) == 1
+                because = (
+                    f"it is the only {op} left" if alone else f"the calls of {op} are taken in the order of the graph"
+                )
+                for index, node in zip(indexes, nodes, strict=True):
+                    linked[index] = _Link((node,), None, "matched" if alone else "guessed", because)
+
+    def add_the_rest(self, calls: Sequence[Call], linked: list[_Link]) -> None:
+        """The only kernel of which nothing is said computes what no other does."""
+        silent = [index for index, link in enumerate(linked) if not link.nodes]
+        if len(silent) != 1 or calls[silent[0]].is_library:
+            return
+        taken = {node for link in linked for node in link.nodes}
+        rest = [
+            node for name in self.made for node in self.made[name] if node not in taken and category_of(node) != "view"
+        ]
+        if rest:
+            rest.sort(key=self.graph.position.__getitem__)
+            linked[silent[0]] = _Link(tuple(rest), None, "matched", "no other kernel computes these")
+
+    def notes(self, kernels: Sequence[Kernel]) -> list[str]:
+        found = []
+        silent = [kernel.name for kernel in kernels if not kernel.nodes]
+        if silent:
+            how = "run the job with INDUCTOR_PROVENANCE=1, with torch 2.7 or newer"
+            found.append(
+                f"the log does not say which nodes {listed(silent)} {'compute' if len(silent) > 1 else 'computes'}: {how}"
+            )
+        times: dict[Node, int] = {}
+        for node in (node for kernel in kernels if kernel.stores is None for node in kernel.nodes):
+            times[node] = times.get(node, 0) + 1
+        several = [node for node, count in times.items() if count > 1]
+        if several:
+            names = listed([self.graph.names[value] for node in several for value in node.outputs[:1]])
+            found.append(
+                f"{names} are listed in several kernels: the log does not say whether each computes them or reads them"
+            )
+        return found
+
+
+def _op_of(call: str) -> str:
+    """Returns the op that a library call is of: `extern_kernels.mm` and `torch.ops.aten.mm.default` are `aten::mm`."""
+    if call.startswith("torch.ops."):
+        space, _, rest = call.removeprefix("torch.ops.").partition(".")
+        return f"{space}::{rest.partition('.')[0]}"
+    return f"aten::{call.rpartition('.')[2]}"
+
+
+def _kernel(call: Call, generated: Generated | None, link: _Link) -> Kernel:
+    source = None
+    if generated is not None:
+        lines = generated.text.count("\n")
+        source = SourceText(generated.text, generated.language, (NO_NODE,) * lines, generated.name)
+    return Kernel(
+        call.name, link.nodes, call.is_library, source, stores=link.stores, certainty=link.certainty,
+        because=link.because if link.certainty != "exact" else "",
+    )  # fmt: skip

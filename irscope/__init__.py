@@ -8,8 +8,6 @@
 Everything here is imported on first use; `import irscope` loads nothing heavy.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from typing import Any

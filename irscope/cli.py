@@ -1,7 +1,5 @@
 """The command line: `irscope lab`, `irscope show FILE`, `irscope report FILE -o out.html`, `irscope opt FILE -p PASSES`, …"""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -7,8 +7,6 @@ Pipes and devices, which may never end, are refused. Whatever is wrong with a fi
 all of it or nothing. Whatever prevents it is an ArgumentError.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import json

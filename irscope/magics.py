@@ -7,8 +7,6 @@
 %%irscope              run the cell, and profile the call in its last line
 """
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

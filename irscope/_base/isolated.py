@@ -6,8 +6,6 @@ work costs some milliseconds more, and what becomes of it is an exception here. 
 may do all that this process may.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import json

@@ -5,8 +5,6 @@ as the user's own only if Python itself reported it in this process: a frame tha
 locations name loaded code. A file is read only if it is a regular file of bounded size, and no link leads out of its folder.
 """
 
-from __future__ import annotations
-
 import linecache
 import os
 import stat

@@ -2,8 +2,6 @@
 
 A program may be nested a hundred thousand deep, so what walks one does without the Python stack; values are not (`map_leaves`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """What results have in common: an answer comes with its reason, and what can be drawn draws itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

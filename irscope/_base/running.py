@@ -1,7 +1,5 @@
 """Ways to run work: on several threads at once, out of reach of Ctrl-C, without the garbage collector, and with a progress bar."""
 
-from __future__ import annotations
-
 import _thread
 import gc
 import os

@@ -1,7 +1,5 @@
 """Words: numbers with their nouns and units, warnings at the caller's line, and untrusted text escaped wherever it leaves irscope."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The dependences between the nodes of one block: through data, memory, effects on the world, and draws of random numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What one node reads, writes and calls, by its op alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -16,8 +16,6 @@ The sum of the bytes live at one moment is a lower bound of any placement. A pla
 allocated at its first use, and freed after its last.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

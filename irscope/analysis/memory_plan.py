@@ -1,7 +1,5 @@
 """The memory plan of a program: a place for each memory it allocates, the peak of bytes, and what would lower it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

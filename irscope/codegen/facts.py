@@ -9,8 +9,6 @@ The loops that run for every point are found there too: of the innermost loops, 
 compute something, and of several versions of one (for long and short rows, with vectors and for the rest) the longest.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections import Counter

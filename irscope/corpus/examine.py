@@ -9,8 +9,6 @@ their models; equal digests by `dtype`, the coarsest relation, mark kernels that
 only by identity equals no group of another model: its digest includes the model's key.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

@@ -5,8 +5,6 @@ started again, and its model goes to another; one that ends workers several time
 limited where it is examined (`examine`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ A source's key is a digest of the source (a file's place, size and time; a funct
 A changed file, another policy or another version of irscope have another key: a result is never taken for that of another source.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import math

@@ -23,8 +23,6 @@ They are found by leaving out each parameter in turn and grouping by the values 
 parameters, of which similar kernels have few.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

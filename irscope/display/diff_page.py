@@ -1,7 +1,5 @@
 """Two programs side by side in a cell: equal parts are folded, and changes have signs and words as well as colours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from irscope._base.words import in_markup, shortened

@@ -1,7 +1,5 @@
 """Pictures of programs and results as SVG, PNG and Graphviz, for papers and any notebook."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ The page needs no server, network or kernel; its security policy forbids request
 picture.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cached_property

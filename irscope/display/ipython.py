@@ -4,8 +4,6 @@ A picture is an `<img>` with the SVG as a data URL, which survives a notebook's 
 an object that cannot be drawn shows its plain text.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Pictures of memory as SVG, for light and dark pages: a buffer with its views to scale, the layout of a tensor, and a memory plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A profile on one screen, for a notebook cell and for readers without scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import log10
 from pathlib import Path

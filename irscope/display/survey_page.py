@@ -4,8 +4,6 @@ The page has no script: pictures link to rows, and each class unfolds to its mem
 images, which survive a notebook's sanitizer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, TypedDict
 

@@ -1,7 +1,5 @@
 """Pictures as SVG that need no script, font or network: the graph view, and the parts that other pictures are made of."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Collection, Sequence
 from math import log2

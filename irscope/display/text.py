@@ -1,7 +1,5 @@
 """Programs, tables and profiles as terminal text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from irscope._base.words import byte_count, one_line

@@ -6,8 +6,6 @@ nothing, and what it appended is taken back to the mark that was set before, con
 is gone must not be found again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

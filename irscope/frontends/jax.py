@@ -5,8 +5,6 @@ An argument that is a list, tuple or dictionary is one input per leaf, in the or
 program takes the same nested arguments, with the keys of dictionaries in any order. JAX itself sorts them.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,8 +1,6 @@
 """Files that are refused: those that hold no program that a frontend reads, by their first bytes, with the way to the program;
 those that may hold code, unless the caller trusts them; and example arguments that do not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

@@ -5,8 +5,6 @@ A frontend is a module with the names of the `Frontend` protocol. Adding one tak
 …) only to load.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace

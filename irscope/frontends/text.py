@@ -1,7 +1,5 @@
 """IR text, from a string or a file: TorchScript's format with the additions of irscope's printer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -10,8 +10,6 @@ graph(%x : Tensor):
   return (%y)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -24,8 +24,6 @@ the visible values form a stack. Types fit unless they certainly do not: a refin
 known about classes and `Any`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn

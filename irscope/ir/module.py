@@ -4,8 +4,6 @@ A call by name (`func::call[callee="@f"]`, quoted as in MLIR where the name is n
 graph of the same module. `inlined` replaces calls by their callees, for passes and runtimes that do not support calls.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence

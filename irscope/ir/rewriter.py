@@ -7,8 +7,6 @@ touches is shared: an unchanged node, block or graph stays the same object, so a
 everywhere, even in nested blocks; `irscope.ir.invariants` catches an erased node whose value is still used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

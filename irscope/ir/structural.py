@@ -5,8 +5,6 @@ is mapped at its definition; each use must be mapped to the value that the other
 in-place ops make it part of the program. Names, ids, source locations, module paths and bound inputs do not matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Error bounds of kernels, in units of the last place, and the ops that a kernel computes bit for bit as torch's own loops do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal

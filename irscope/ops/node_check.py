@@ -22,8 +22,6 @@ version of torch knows, is unknown: legal, and assumed to do anything. A node th
 Answers are cached by op and types, so that a large graph costs one look-up per node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Final

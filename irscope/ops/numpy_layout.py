@@ -3,8 +3,6 @@
 NumPy has no bfloat16: the reference holds such tensors as float32 values, which is at least as precise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod

@@ -1,7 +1,5 @@
 """The record of one op: its schemas, category, effect, type rule, NumPy reference and kernel expression."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal

@@ -1,7 +1,5 @@
 """Maps a node's name and operand types to its op: one table over all op files, the bundled schemas, and torch's registry."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Kinds are interpreted as widely as possible (see `irscope.ops.node_check`), so everything reported here is certainly wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple

@@ -14,8 +14,6 @@ written, of set a. Types are those that TorchScript computes with: `SymInt`, `Sc
 are `int`, `Dimname` is `str`.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

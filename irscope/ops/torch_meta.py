@@ -7,8 +7,6 @@ torch trusts such numbers, and an invalid one ends the process. Some kernels, th
 the process when called out of context, so only ops that are known without torch are run.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

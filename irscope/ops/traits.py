@@ -1,7 +1,5 @@
 """What kind of op a name is, one set for each question. Tested with torch 2.13, name by name: `tests/ops/traits`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -10,8 +10,6 @@ It returns abstract values too: one for an op with one result, a tuple of them f
 a field that it cannot infer stays `None`. It raises `ArgumentError` only when *every* run with such arguments must fail.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ repeated modules share one box; and where a level would have more than `MOST_SID
 stretches of the program, so that no level is large. Records are numbers here; `box` builds the view of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

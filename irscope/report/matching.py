@@ -10,8 +10,6 @@ position; a constant by its value; a result by its node; what passes the border 
 Everything is linear. A match is for display only; no pass relies on it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal

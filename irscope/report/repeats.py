@@ -1,7 +1,5 @@
 """Modules that repeat: which calls of modules a program has, which of them are alike, and which repeats no module marks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The states of a history: how long each node lives, what passes removed, and what may share memory in each state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache

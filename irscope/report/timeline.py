@@ -1,7 +1,5 @@
 """The steps of a history on the text of its last graph, and the programs that it goes through."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from irscope._base.words import shortened

@@ -1,7 +1,5 @@
 """Names, words and colours that are the same in every view."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

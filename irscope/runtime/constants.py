@@ -1,7 +1,5 @@
 """Constants in the form that a running program uses, and type checks of values at run time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ NumPy arrays and with new arrays as results. An `aten::` op without a NumPy refe
 on the same memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final

@@ -5,8 +5,6 @@ Blocks run on an explicit stack. With `precision="float64"` all floating inputs,
 are float64, which makes the run a reference for rounding errors too. bfloat16 is held as float32 (NumPy has none).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal

@@ -1,7 +1,5 @@
 """Small random programs for each kind of question, at difficulty 1, 2 or 3, written as text with the shape of every tensor known."""
 
-from __future__ import annotations
-
 import random
 import re
 import string

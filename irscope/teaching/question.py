@@ -4,8 +4,6 @@ Right answers are not typed in. Each option carries the verdict of an analysis, 
 verdict holds, and a wrong pick is answered with the verdict's reason and its witness.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Groups the parts of a program that are differentiated as one into `prim::DifferentiableGraph` nodes, and explains why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

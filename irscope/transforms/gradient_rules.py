@@ -1,7 +1,5 @@
 """Decides which nodes can be part of a differentiable subgraph; every refusal names the property that is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final

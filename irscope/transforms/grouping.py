@@ -1,7 +1,5 @@
 """Groups nodes without closing a cycle, for fusion and autodiff: partitions of a block, groups outlined into one node, and refusals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A quiz and a story in a notebook cell: the views of a program with a card of questions, or with a bar that records, edits and plays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

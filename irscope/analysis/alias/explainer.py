@@ -1,7 +1,5 @@
 """Phrases an alias db's reasons as sentences with witnesses, when they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final

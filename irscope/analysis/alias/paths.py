@@ -1,7 +1,5 @@
 """Finds the paths on which two names reach the same memory, and puts them into words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ which nodes may write a value's memory, what a node reads and writes, and whethe
 Values of different regions cannot alias, which is known at once; others need a search of the points-to graph below them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """Infers facts about every value before the program runs: element types, shapes, strides, devices, and numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_

@@ -1,7 +1,5 @@
 """The lattice of facts about a value before the program runs, with the lists that it creates and whose contents are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from typing import Any, Final

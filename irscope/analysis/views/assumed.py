@@ -7,8 +7,6 @@ record the layouts of the run that they were exported from. Only what then follo
 list that some node writes or through an unknown op, the types of all results lose their strides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias

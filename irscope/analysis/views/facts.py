@@ -1,7 +1,5 @@
 """Facts about operands and declared types during a walk over a program: numbers, lists of numbers, layouts of tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 

@@ -16,8 +16,6 @@
 The effect of an op on a layout is computed once for each layout and arguments, so that equal layouts are mostly one object.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast

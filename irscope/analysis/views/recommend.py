@@ -6,8 +6,6 @@ tried; for more, row by row and channels last. Demanded layouts (`demands`) are 
 so are inputs, which belong to the caller.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, permutations

@@ -1,7 +1,5 @@
 """Applies view ops to the layouts of their operands, once for each op, layout and arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ tensor at a time, and exists when the schedule has vectors; the launcher may use
 vectors (`alignments`). The kernel's name is that of the spec, followed by a code for its schedule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 

@@ -5,8 +5,6 @@ the device. The text outside `__CUDA_ARCH__` is plain C++ with the same meaning,
 text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final

@@ -5,8 +5,6 @@ the first number of an index; the extent of each loop; the strides, in elements,
 (`stride_arguments`); and for a partial kernel the steps of a part and the results of a part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 

@@ -9,8 +9,6 @@ A held row is read once, in its first pass: the values that later passes need st
 in registers, because every loop over them is unrolled. No thread exits early, because all must take part when a team combines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final

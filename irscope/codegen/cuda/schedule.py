@@ -8,8 +8,6 @@ number of registers needed is that of the values that are live from one pass to 
 Where there are too few rows to fill the GPU, `parts_of` returns into how many parts the reduced loops should be cut.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Two kernels compared: a spec as a graph, and the difference between specs that are the same but for numbers, strides or types."""
 
-from __future__ import annotations
-
 import re
 from hashlib import blake2b
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Launches of kernels: one form for those that differ only in order, tiled reads, and long reductions in several launches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The loops of a kernel, the passes that it makes over them, and the memory traffic and operations per point."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

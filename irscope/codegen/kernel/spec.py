@@ -16,8 +16,6 @@ A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` ho
 group needs, one for each distinct iteration space among its outputs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import struct

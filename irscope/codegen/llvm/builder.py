@@ -5,8 +5,6 @@ Nothing goes through memory; spilling is left to the compiler. With one lane the
 formula is written once.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

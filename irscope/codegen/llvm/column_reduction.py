@@ -13,8 +13,6 @@ each vector of the tile. The last vector of a row of columns overlaps the one be
 Where the spec says that rows are short, there is one vector and a mask.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final

@@ -10,8 +10,6 @@ and extents.
 The text needs no optimisation pass: LLVM's code generator alone gives full speed, in a third of the time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

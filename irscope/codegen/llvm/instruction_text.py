@@ -3,8 +3,6 @@
 Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final

@@ -1,7 +1,5 @@
 """The state of a kernel while its text is emitted, and the instructions, loads, stores and loops that all kinds of kernels share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

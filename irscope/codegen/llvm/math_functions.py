@@ -10,8 +10,6 @@ reassociated: `(x + magic) - magic` must round.
 Two cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, and remainders of quotients past 2^48.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, nan

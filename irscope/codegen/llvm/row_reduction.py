@@ -13,8 +13,6 @@ type that is written only in that later pass, if there is one, else in a row on 
 be short enough for that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ tensors concatenated (`Joined`), a tensor with a range replaced by another (`Pat
 windows (`Pooled`). Nodes that build lists of tensors only pass them on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ A walk visits the values of a group together with their index at each point of t
 indexed by the reduced axes instead of those of the result, and the walk records which axes the result depends on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce

@@ -4,8 +4,6 @@ A `prim::Loop` tests its condition before the first iteration and at the end of 
 computes it (`stablehlo.while`, `scf.while`), which is therefore read twice: before the loop and at the end of its body.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final

@@ -4,8 +4,6 @@
 the ops.
 """
 
-from __future__ import annotations
-
 import inspect
 import signal
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ flags, and `math.fma`, which rounds once, are kept. An `index` becomes an `int`;
 of rank 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -7,8 +7,6 @@ and NaN 0, where torch leaves that to the machine: the conversion is guarded, un
 total order are torch's if the program has reduced a float to one zero and one NaN before, as JAX does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 

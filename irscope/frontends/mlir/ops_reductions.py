@@ -1,7 +1,5 @@
 """Rules of padding, reductions, windows, matrix products, convolutions and sorting."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from math import prod

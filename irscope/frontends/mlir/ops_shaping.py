@@ -1,7 +1,5 @@
 """Rules of ops that create, move, slice, join, gather and scatter elements."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, prod

@@ -6,8 +6,6 @@ Everything else keeps MLIR's spelling, with a `!` before it: `!hal.buffer_view`,
 "encoding">`, and for a function's `!function<(f32) -> f32>`. The analyses assume nothing about what such a type refers to.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

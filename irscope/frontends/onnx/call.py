@@ -3,8 +3,6 @@
 A request that cannot be met raises `Refused`, and the node stays an `onnx::` op.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

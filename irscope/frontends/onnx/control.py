@@ -5,8 +5,6 @@ Scan outputs are appended each iteration to a list that is empty at the start of
 copy in all, whereas a growing tensor would be copied at each iteration.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ it.
 With the path of a model it lists which of its ops stay `onnx::`, and why. `--write FILE` writes the table.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import inspect

@@ -1,7 +1,5 @@
 """Builders of the ops of neural networks: matrix products, convolutions, pooling, normalisation, recurrent cells, resampling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

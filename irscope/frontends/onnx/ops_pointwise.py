@@ -5,8 +5,6 @@ Of the elementwise ops those with an `aten::` op of the same meaning stand in a 
 operands have the same element type, so no promotion takes place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import inf

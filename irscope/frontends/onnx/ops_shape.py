@@ -1,7 +1,5 @@
 """Builders of ops that move elements: reshapes, permutations, slices, pads, concatenations, and reads and writes at indices."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, Final
 

@@ -11,8 +11,6 @@ float64 where the graph has a smaller floating-point type, as in a run that meas
 declared type, and the results converted back.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

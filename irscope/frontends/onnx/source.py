@@ -1,7 +1,5 @@
 """ONNX: `.onnx` files and `ModelProto` objects."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ An element type that no `aten::` op computes with (float8, int4, strings) keeps 
 its name, written so that it is valid in a type: `past + 1` becomes `past___1`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping, Sequence

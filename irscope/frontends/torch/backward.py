@@ -9,8 +9,6 @@ The results are the loss, or the outputs, followed by one gradient for each para
 `requires_grad`, named after it (`%grad_fc.weight`, `%grad_x`). `Graph.gradients` maps names to results.
 """
 
-from __future__ import annotations
-
 import inspect
 import operator
 import re

@@ -10,8 +10,6 @@ when it decomposes a program with an empty table: it runs the ops on fake tensor
 ops become out-of-place ones on the way.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import sys

@@ -6,8 +6,6 @@ An FX node leaves out arguments that have their default, and carries numbers ins
 update a buffer or an input; those become `aten::copy_` at the end.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

@@ -11,8 +11,6 @@ The value of an attribute decides what reading it becomes:
   any reachable code changes in place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Conversion of torch's tensors, element types and plain values, for all torch frontends."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The array that a traced function receives: it looks like NumPy's, and records the operations on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

@@ -4,8 +4,6 @@
 NumPy would run, so that the op has nothing left to promote.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

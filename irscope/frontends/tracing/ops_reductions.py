@@ -1,7 +1,5 @@
 """NumPy's reductions, scans and products of matrices as aten ops; result types are NumPy's (a sum of int32 is int64)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final

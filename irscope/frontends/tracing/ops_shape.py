@@ -1,7 +1,5 @@
 """NumPy's functions that rearrange, join, select and copy, as aten ops; NumPy's views are views in the graph."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise

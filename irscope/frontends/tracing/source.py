@@ -10,8 +10,6 @@ casts. NumPy arrays from outside the function become inputs that are bound to th
 *Refused:* whatever would need the elements: `if x.sum() > 0`, `float(x)`, masks as indices. The error names the line.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

@@ -1,7 +1,5 @@
 """Reads and prints constants inside `[value=…]`: numbers, strings, tensors, containers."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode

@@ -1,7 +1,5 @@
 """A cursor that advances through a text by patterns, and raises ParseError with a caret for anything unexpected."""
 
-from __future__ import annotations
-
 import re
 from typing import NoReturn
 

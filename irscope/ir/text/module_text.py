@@ -14,8 +14,6 @@ A symbol with a graph of its own ends in a colon, followed by that graph. Lines 
 margin, and no line of a graph begins like one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn

@@ -12,8 +12,6 @@ A name is visible to the end of its block. Torch prints the graph of a fusion gr
 (`prim::FusionGroup_0(%a)` … `with prim::FusionGroup_0 = graph(%b : Tensor)`): here it becomes the block of the node.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ It differs from torch in four ways: a node without results has no ` = `, the bod
 numbers have all their digits, and lines are indented by at most `MAX_INDENT`, so that a deep program is not mostly spaces.
 """
 
-from __future__ import annotations
-
 import keyword
 import re
 import sys

@@ -3,8 +3,6 @@
 `str(type)` is the inverse of the former; `annotation` writes the latter, which is used inside `annotate(…)`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """The ops that copy elements without computing: clone, casts, in-place stores, and the functional variants of stores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal

@@ -1,7 +1,5 @@
 """The ops that allocate a tensor from numbers: empty, zeros, full, arange; and those that copy another's size."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The ops that pick elements, or store into picked ones, by positions that are themselves tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The ops that rearrange elements into new tensors: joining, repeating, flipping, padding, grids."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The ops that select elements by their values: sorting, the largest few, the positions of nonzero elements."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ strides, and which of the "view if you can" ops must copy. A number that is not 
 depends on a name is not known of the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 

@@ -14,8 +14,6 @@ A number, or a 0-d tensor that is not the first operand, is used unrounded in pr
 rounded in sums, comparisons, remainders and powers (`rounds`), so that `x == 0.1` matches the 0.1 of bfloat16.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Evaluates expressions in NumPy, on whole arrays, with the functions that NumPy lacks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final

@@ -7,8 +7,6 @@ does on a GPU: those of float32 numbers above 2^64 overflow, and below 2^-75 the
 variance in float64, and special-cases the norm of a single number.) An op with several results returns a tuple.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ row-major. The reference gathers windows and multiplies matrices, one image at a
 as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any

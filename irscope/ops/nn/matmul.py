@@ -1,7 +1,5 @@
 """The ops that are sums of products: matrix products in all their forms, einsum, attention, Fourier transforms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Statistics are computed in float32 at least.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod

@@ -3,8 +3,6 @@
 Pooling keeps the input's memory format: channels-last in, channels-last out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A layer is a loop in NumPy over the steps of its cell. The weights are in torch'
 direction `w_ih, w_hh` and, with biases, `b_ih, b_hh`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

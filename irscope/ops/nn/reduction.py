@@ -3,8 +3,6 @@
 Results are row-major, whatever the operand's strides are. Halves are summed in float32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """The activations of neural networks and their backward ops, as torch computes them on the CPU."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Final
 

@@ -1,8 +1,6 @@
 """Pointwise arithmetic: sums and products, quotients with their rounding modes, powers; and functions of one number: signs, rounding,
 exponentials, logarithms, trigonometric functions, conversions of element types."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import inf
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Pointwise predicates, logic and selection: comparisons, bitwise ops, limits, masks, replacements for NaN and infinities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

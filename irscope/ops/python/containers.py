@@ -5,8 +5,6 @@ type rules are the same functions over lists of what is known about the elements
 are known.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Numbers, bools and strings as TorchScript computes with them: arithmetic as in C, bounded results, formats and searches."""
 
-from __future__ import annotations
-
 import cmath
 import math
 import operator

@@ -1,7 +1,5 @@
 """The ops that query a tensor (size, rank, strides, one element), and control: constants, attributes, checks and casts of types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

@@ -9,8 +9,6 @@ The rules follow torch 2.13, op by op: `tests/ops/data/test_views.py` compares t
 storages. A rule raises `NotKnown` for what depends on a run, and `ArgumentError` (`mismatch`) for what no run accepts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, TypeVar

@@ -3,8 +3,6 @@
 Axes are numbered in the tensor that a step is applied to; numbers may be `Extent`s, and None where not known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 

@@ -5,8 +5,6 @@ third: it depends on the run (`Undecided`). A view is claimed only if the sums o
 sum, so that it is a view for all sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

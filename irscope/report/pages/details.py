@@ -1,7 +1,5 @@
 """Answers about a selection: everything about one record, or how two records relate."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice

@@ -4,8 +4,6 @@
 picture, or when a pane is opened. A page without Python has all of them stored. A new pane is one function and one row.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum

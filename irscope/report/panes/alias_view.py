@@ -1,7 +1,5 @@
 """What may share memory with a value: a sentence, an alias set, and the points-to graph around it."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain, islice

@@ -1,7 +1,5 @@
 """Pieces beside each other: the members of a class, and the modules in a box of repeated modules."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher

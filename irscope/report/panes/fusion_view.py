@@ -1,7 +1,5 @@
 """What fused and what did not: the table of remarks, and a sentence for each node."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from irscope.ir import Node, Value

@@ -1,7 +1,5 @@
 """A program as text and as boxes, and results that are no programs as boxes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,6 @@
 """Which pieces are the same: the ladder, the classes of each step as cards, and for one class its holes, its cost and two members
 side by side. The cost of an answer is proportional to its size; the classes of a step are computed on request."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from functools import cached_property

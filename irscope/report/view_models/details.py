@@ -1,7 +1,5 @@
 """What is said of one value or node, of a pair, and of memory."""
 
-from __future__ import annotations
-
 from typing import Literal, NotRequired, TypedDict
 
 # The details of one record or a pair: aliases, fusion, neighbours, kernel.

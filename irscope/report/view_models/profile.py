@@ -1,7 +1,5 @@
 """Where the time goes: timing bars, heat, icicle, timeline, roofline."""
 
-from __future__ import annotations
-
 from typing import NotRequired, TypedDict
 
 

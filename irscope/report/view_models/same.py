@@ -1,7 +1,5 @@
 """Equal pieces: classes, the ladder, holes, two pieces side by side, repeated boxes."""
 
-from __future__ import annotations
-
 from typing import NotRequired, TypedDict
 
 

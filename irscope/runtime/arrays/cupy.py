@@ -11,8 +11,6 @@ strides with undefined elements, and where its result is a view of one of them, 
 If a program spends time in such nodes, install torch.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections import deque

@@ -11,8 +11,6 @@ eight-bit floats, which NumPy has by way of the package `ml_dtypes`, are element
 without torch, NumPy computes bfloat16 as float32, and results are rounded at the end.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -10,8 +10,6 @@ for every call whose operands may have changed, so tenths of microseconds matter
 `ctypes.data` of an array 0.7, an empty tensor 0.6.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Sequence

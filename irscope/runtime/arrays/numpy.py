@@ -1,7 +1,5 @@
 """NumPy's references of the ops, and NumPy's arrays: what runs a program without torch."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial

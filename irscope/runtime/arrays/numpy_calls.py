@@ -6,8 +6,6 @@ decided upon and does the rest. Other operands get a function of their own, trie
 tensors grow, each call has new ones, and the reference answers.
 """
 
-from __future__ import annotations
-
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

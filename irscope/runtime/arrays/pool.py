@@ -5,8 +5,6 @@ The C library returns a large block to the system when it is freed, and each new
 when the array, every view of it and every tensor that shares it are gone.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Sequence

@@ -14,8 +14,6 @@ Torch's own guard of a specialised call (`TorchMemory.guard`) sees autocast, tra
 they add, so the fast path pays only for the rest.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Torch's operators and tensors: nodes without a kernel run through its dispatcher, kernels on the memory of its tensors."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial

@@ -8,8 +8,6 @@ An object file may call functions of the C library or of the compiler's runtime 
 `__truncsfhf2` where the processor has no float16. LLVM's loader makes a jump to address 0 of one that it does not find.
 """
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from collections.abc import Callable, Iterator

@@ -15,8 +15,6 @@ team may wait there for milliseconds while the first one spins. A launch that ha
 after the other for a while (`StallBackoff`), which takes no longer than one thread takes.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

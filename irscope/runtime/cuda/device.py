@@ -5,8 +5,6 @@ NVRTC, and the source on any machine. Kernels that are prepared together are com
 of the time; on disk a module is kept once, and each of its kernels refers to it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import threading

@@ -5,8 +5,6 @@ results are the same tensors every time. A program that reads tensor elements on
 cannot be recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 

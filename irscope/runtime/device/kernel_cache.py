@@ -14,8 +14,6 @@ kernels need but that are not kernels (the code by which Python enters them, a m
 them under another suffix; their bytes are counted, but not their number or uses.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

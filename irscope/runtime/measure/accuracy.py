@@ -1,7 +1,5 @@
 """Reference results without rounding errors, and the distance of other results from them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -15,8 +15,6 @@ arrays. Bytes and arithmetic are the program's (see `irscope.runtime.measure.wor
 necessary shows as a lower bandwidth.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 the user's own function is.
 """
 
-from __future__ import annotations
-
 import ctypes
 import operator
 import os

@@ -4,8 +4,6 @@ Each node becomes a call of the overload that it means; fusion groups are inline
 blocks run depending on values (an `if`, a loop), and ops unknown to torch's dispatcher, cannot be exported.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

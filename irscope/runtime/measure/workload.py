@@ -6,8 +6,6 @@ Arithmetic is counted op by op in the run: as many additions and multiplications
 package's kernels has, and two for each term of a matrix product. Unknown ops are listed, not guessed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod

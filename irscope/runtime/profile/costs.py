@@ -4,8 +4,6 @@ A view moves nothing; an in-place op moves its operands and the elements it writ
 as it returns. An expanded operand counts with the memory that it occupies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log2

@@ -1,7 +1,5 @@
 """A remark on a possible improvement, and the evidence for the rules: each node's time, traffic, tensors and users."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property

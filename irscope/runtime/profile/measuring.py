@@ -7,8 +7,6 @@ which compiling does not count for; a quarter of it is for each way to get warm.
 results, once the original program has run, even while the fused one is compiled: a way without a run is left out.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Ops that take longer than they could: for their operands, one by one instead of fused, waited for, or far from the machine's limits."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final

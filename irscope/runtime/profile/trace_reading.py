@@ -5,8 +5,6 @@ that the program declares, and unknown for tensors of unknown sizes. The time be
 takes the sum of its ops.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Mapping, Sequence

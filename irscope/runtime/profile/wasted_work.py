@@ -1,7 +1,5 @@
 """Work that need not be done: copies, results that are computed again, tensors that grow piece by piece, float64 by accident."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

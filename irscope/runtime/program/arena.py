@@ -15,8 +15,6 @@ planes, which copies its operand and its result, is converted to channels last (
 order than torch does over planes; among zeros of both signs, torch's max pooling may return the other one.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any

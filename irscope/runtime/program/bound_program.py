@@ -7,8 +7,6 @@ that torch would refuse or record for the model: to a leaf that requires a gradi
 afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property

@@ -7,8 +7,6 @@ runs. The peak is updated after each instruction, before the slots that are dead
 and results are alive together.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Folds batch norms that do not train into the convolution or linear before them: scaled weights, and a shifted bias."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Simplifies a program by small local rewrites, each with its proof."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final

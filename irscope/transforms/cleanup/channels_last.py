@@ -1,7 +1,5 @@
 """Converts a program's two-dimensional convolutions, and the tensors between them, to the channels-last layout."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

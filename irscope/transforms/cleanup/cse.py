@@ -1,7 +1,5 @@
 """Computes a value once where the program computes it twice, and keeps one of all equal constants."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, Final, Literal
 

@@ -1,7 +1,5 @@
 """Folds what is known before the program runs into constants and ifs into their branch, and removes nodes that nothing needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 

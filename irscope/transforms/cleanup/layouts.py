@@ -5,8 +5,6 @@ weight can save all copies that follow. Each such change is tried on the whole p
 those of the weight included, if memory that would be shared is not written, and if the caller gets every result laid out as before.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final, NamedTuple
 

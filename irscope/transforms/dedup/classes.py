@@ -11,8 +11,6 @@ splits again: any two of its members are connected by a chain of matches. For `a
 saves most pieces the form and the match; for `symbols`, pieces with a key have no names that could be exchanged.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ that it takes out are *slots*: each has a kind, a place in the item and a value.
 slots, one for one, and are the same but for the values in them.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable, Mapping

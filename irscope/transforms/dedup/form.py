@@ -18,8 +18,6 @@ what to compare, and `irscope.transforms.dedup.matching` proves each merge with 
 and merges programs that compute different numbers; here a name is compared by its meaning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, Protocol

@@ -12,8 +12,6 @@ which keeps the list of holes short. A choice that fails is retried differently 
 may leave equal pieces unmerged but is never wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

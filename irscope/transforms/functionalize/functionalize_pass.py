@@ -36,8 +36,6 @@ nothing, and `canonicalize` removes it when the types are known.
 Source of the idea: PyTorch's functionalization (2021), which works by tracing; here it is decided on the program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 from irscope._base.words import plural

@@ -15,8 +15,6 @@ no copy is needed. Three things may differ:
   is `self` follows its strides, which are all different if no dimension has fewer than two elements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final

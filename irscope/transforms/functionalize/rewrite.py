@@ -5,8 +5,6 @@ old version is taken again of the current one, in the block where it is read. An
 more result for it, a loop one more carried value. Names and versions of a block are dropped at its end.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

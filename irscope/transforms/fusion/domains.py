@@ -5,8 +5,6 @@ else. For views, and for ops that may return their operand, it depends on more: 
 result, are properties of the program and not of the form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple

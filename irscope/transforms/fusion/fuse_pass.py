@@ -1,7 +1,5 @@
 """The fusion pass: groups ops that run as one kernel, explains why others do not, and outlines each group into one node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial

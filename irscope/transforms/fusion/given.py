@@ -10,8 +10,6 @@ Why two nodes are apart is asked in this order: the other compiler's own reason,
 inside the given ones. Each answer says whose it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -6,8 +6,6 @@ A plan can be carried out after any number of its merges. Parts that are the sam
 both graphs: a group is identified by its last node, keeps its id while it grows, and is built once for each size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -3,8 +3,6 @@
 A policy decides which legal merges happen, and in which order; `BlockPlan` decides what is legal.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

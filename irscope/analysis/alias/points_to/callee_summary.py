@@ -1,7 +1,5 @@
 """What a program does to its caller's memory, summarised once, and applied at each of its calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """The reads and writes of each node (mod/ref) in terms of the points-to graph, and the conflicts that keep two nodes in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Points-to rules of nodes: those that follow from op schemas, and those of ops that need their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final

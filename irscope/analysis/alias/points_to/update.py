@@ -1,7 +1,5 @@
 """Derives the points-to graph after a rewriter's edits from the graph before them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 

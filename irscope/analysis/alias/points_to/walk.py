@@ -1,7 +1,5 @@
 """Walks a program, and before it all its callees, once, and adds each node to a points-to graph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 

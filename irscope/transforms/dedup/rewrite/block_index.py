@@ -12,8 +12,6 @@ without constants and extents. Candidates found this way are finally proved the 
 operand, payload by payload.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property

@@ -13,8 +13,6 @@ lead to the same text either way, except in programs with a symmetry that the us
 Running it twice changes nothing: the order depends on digests, and these do not depend on the order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter

@@ -58,8 +58,6 @@ A walk costs the span of a place. Interleaved places (attention heads written si
 spans add up to more than `_SPANS` times the program, the region is given up.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -13,8 +13,6 @@ them. Differences that are not parameters of a kernel (an extent, a size that is
 values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter

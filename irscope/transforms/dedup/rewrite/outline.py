@@ -14,8 +14,6 @@ are searched again until nothing is left. Each further region makes the module s
 `outline`, which preserves the meaning of the program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush

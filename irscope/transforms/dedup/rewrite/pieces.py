@@ -6,8 +6,6 @@ must also be regions in the sense of `finding`, with the nodes in one order; the
 repeated regions.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

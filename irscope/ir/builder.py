@@ -10,7 +10,7 @@ graph(%x : Tensor):
   return (%y)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -114,6 +114,21 @@ class GraphBuilder:
     def put_back(self, nodes: Sequence[Node]) -> None:
         """Append nodes that were taken back, or their replacements, to the innermost open block."""
         self._open[-1]._nodes.extend(nodes)
+
+    def drop_unread(self, block: BlockBuilder, ops: Set[str]) -> None:
+        """Remove the nodes of these ops, which must be pure, that nothing in a finished block reads."""
+        read, kept = set(block._returns), list[Node]()
+        for node in reversed(block._nodes):
+            if node.op in ops and read.isdisjoint(node.outputs):
+                continue
+            kept.append(node)
+            inside = [node]
+            for each in inside:
+                read.update(each.inputs)
+                for nested in each.blocks:
+                    read.update(nested.returns)
+                    inside.extend(nested.nodes)
+        block._nodes[:] = reversed(kept)
 
     def finish(self, outputs: Sequence[Value], *, bound: Mapping[Value, Any] | None = None) -> Graph:
         """The frozen graph."""

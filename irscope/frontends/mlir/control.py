@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
+
 from irscope._base.nested import Call
 from irscope.errors import CaptureError
-from irscope.frontends.mlir.importer import BlockReader, ControlRule, dtype_of, producer
-from irscope.ir import BOOL, INT, TensorData, Type, Value
+from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, called_function, dtype_of, producer
+from irscope.ir import BOOL, INT, TensorData, TensorType, Type, Value
 
 FOREVER: Final = (1 << 63) - 1
 """The trip count of a loop that only its condition ends, as TorchScript writes it."""
@@ -43,18 +45,19 @@ def emit_if(reader: BlockReader, condition: Value, types: Sequence[Type], arms: 
 
 def emit_while(
     reader: BlockReader, first: tuple[Value, Sequence[Value]], types: Sequence[Type],
-    around: Callable[[Sequence[Value]], Call], rounds: int = FOREVER,
+    around: Callable[[Value, Sequence[Value]], Call], rounds: int = FOREVER,
 ) -> Call:  # fmt: skip
     """Emits a `prim::Loop` of at most `rounds` iterations that continues as long as its condition holds.
 
-    `first` is the condition before the first iteration and the carried values; `around` reads one iteration with these
-    values as carried, and returns the next condition and the next values.
+    `first` is the condition before the first iteration and the carried values; `around` reads one iteration with its number and these
+    values as carried, and returns the next condition and the next values. What only counts and is not read is left out.
     """
     place = reader.e.place
     limit, go = reader.e.constant(rounds), first[0]
     with reader.e.block([("", INT), *(("", type) for type in types)]) as body:
-        condition, carried = yield around(body.params[1:])
+        condition, carried = yield around(body.params[0], body.params[1:])
         body.returns((condition, *carried))
+        reader.e.drop_counting(body)
     reader.e.place = place
     return reader.e.node("prim::Loop", (limit, go, *first[1]), types, blocks=(body,))
 
@@ -63,21 +66,43 @@ def _stablehlo_while(reader: BlockReader, operation: Any) -> Call:
     test, body = operation.regions
     place, initial = reader.e.place, reader.operands(operation)
     types = [reader.reading.types(result.type) for result in operation.results]
+    known = [reader.e.known.get(value) for value in initial]
+    rounds = known_rounds(operation, known, reader.reading)
+    counters = {} if rounds is None else known_counters(operation, known, reader.reading, rounds)
+    carried = [at for at in range(len(initial)) if at not in counters]
 
     def asked(values: Sequence[Value]) -> Call:
         reader.values.update(zip(test.blocks[0].arguments, values, strict=True))
         (answer,) = yield reader.read_region(test)
         return as_bool(reader, answer)
 
-    def around(carried: Sequence[Value]) -> Call:
-        reader.values.update(zip(body.blocks[0].arguments, carried, strict=True))
+    def around(index: Value, values: Sequence[Value]) -> Call:
+        arguments = body.blocks[0].arguments
+        reader.values.update(zip([arguments[at] for at in carried], values, strict=True))
+        for at, (start, step) in counters.items():
+            reader.values[arguments[at]] = _counted(reader.e, index, start, step, rounds or 0, types[at])
         following = yield reader.read_region(body)
-        return (go if rounds is not None else (yield asked(following))), following
+        return (go if rounds is not None else (yield asked(following))), [following[at] for at in carried]
 
-    rounds = known_rounds(operation, lambda place: reader.e.known.get(initial[place]), reader.reading)
     go = reader.e.constant(True) if rounds is not None else (yield asked(initial))
     reader.e.place = place
-    reader.bind(operation.results, (yield emit_while(reader, (go, initial), types, around, FOREVER if rounds is None else rounds)))
+    first = go, [initial[at] for at in carried]
+    made = yield emit_while(reader, first, [types[at] for at in carried], around, FOREVER if rounds is None else rounds)
+    results = dict(zip(carried, made, strict=True))
+    for at, (start, step) in counters.items():
+        results[at] = reader.e.scalar(start + step * (rounds or 0), dtype_of(initial[at]))
+    reader.bind(operation.results, [results[at] for at in range(len(initial))])
+
+
+def _counted(e: Emitter, index: Value, start: int, step: int, rounds: int, type: Type) -> Value:
+    """Emits the tensor of a counter from the number of the turn; rules that need a number take it from `numbers`."""
+    number = index if step == 1 else e.op("mul", index, step, type=INT)
+    number = number if start == 0 else e.op("add", number, start, type=INT)
+    assert isinstance(type, TensorType)
+    made = e.cast(e.op("prim::NumToTensor", number), type.dtype or "int64")
+    last = start + step * max(rounds - 1, 0)
+    e.numbers[made] = number, min(start, last), max(start, last)
+    return made
 
 
 def _scf_while(reader: BlockReader, operation: Any) -> Call:
@@ -90,7 +115,7 @@ def _scf_while(reader: BlockReader, operation: Any) -> Call:
         answer, *handed_on = yield reader.read_region(before)
         return as_bool(reader, answer), tuple(handed_on)
 
-    def around(carried: Sequence[Value]) -> Call:
+    def around(index: Value, carried: Sequence[Value]) -> Call:
         reader.values.update(zip(after.blocks[0].arguments, carried, strict=True))
         return (yield asked((yield reader.read_region(after))))
 
@@ -181,10 +206,9 @@ CONTROL: Final[Mapping[str, ControlRule]] = {
 # counter plus one in its place.
 
 
-def known_rounds(operation: Any, initial: Any, reading: Any) -> int | None:
-    """Returns the trip count; None if it is not certain. `initial(place)` returns the elements of an initial value, if
-    known."""
-    test, body = (region.blocks[0] for region in operation.regions)
+def known_rounds(operation: Any, initial: Sequence[Any], reading: Any) -> int | None:
+    """Returns the trip count; None if it is not certain. `initial` has the elements of each initial value, None where unknown."""
+    test = operation.regions[0].blocks[0]
     *_, end = test.operations
     compare = producer(end.operation.operands[0], "stablehlo.compare")
     if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
@@ -197,18 +221,50 @@ def known_rounds(operation: Any, initial: Any, reading: Any) -> int | None:
     if len(places) != 1 or limit is None:
         return None
     (place,) = places
+    start = _whole_number(initial[place])
+    if start is None or _step(operation, place, reading) != 1:
+        return None
+    return max(0, limit - start)
+
+
+def known_counters(operation: Any, initial: Sequence[Any], reading: Any, rounds: int) -> dict[int, tuple[int, int]]:
+    """Returns start and step of each carried number that goes on from a constant by a constant, by its place, if it never leaves
+    its type."""
+    found = {}
+    for place, elements in enumerate(initial):
+        start, step = _whole_number(elements), _step(operation, place, reading)
+        if start is not None and step is not None and elements.shape == ():
+            kind = np.iinfo(elements.dtype)
+            if kind.min <= start + step * rounds <= min(kind.max, FOREVER):
+                found[place] = start, step
+    return found
+
+
+def _step(operation: Any, place: int, reading: Any) -> int | None:
+    """Returns the constant that an iteration adds to a carried number; None if it does anything else."""
+    body = operation.regions[1].blocks[0]
     *_, end = body.operations
-    step = producer(end.operation.operands[place], "stablehlo.add")
-    if step is None:
+    made, argument = end.operation.operands[place], body.arguments[place]
+    call = producer(made, "func.call")
+    if call is not None:
+        function = called_function(call)
+        places = [index for index, operand in enumerate(call.operands) if operand == argument]
+        if function is None or len(places) != 1 or len(function.regions[0].blocks) != 1:
+            return None
+        inside = function.regions[0].blocks[0]
+        *_, end = inside.operations
+        made, argument = end.operation.operands[list(call.results).index(made)], inside.arguments[places[0]]
+    step = producer(made, "stablehlo.add")
+    operands = [] if step is None else list(step.operands)
+    if argument not in operands:
         return None
-    operands = list(step.operands)
-    if body.arguments[place] not in operands:
-        return None
-    operands.remove(body.arguments[place])
-    start = initial(place)
-    if _number(operands[0], reading) != 1 or start is None or start.size != 1 or start.dtype.kind not in "iu":
-        return None
-    return max(0, limit - int(start.reshape(-1)[0]))
+    operands.remove(argument)
+    return _number(operands[0], reading)
+
+
+def _whole_number(elements: Any) -> int | None:
+    """Returns the only element of an array of integers; None for anything else."""
+    return int(elements.reshape(-1)[0]) if elements is not None and elements.size == 1 and elements.dtype.kind in "iu" else None
 
 
 def _number(value: Any, reading: Any) -> int | None:
@@ -425,7 +481,7 @@ class _Branches:
                 go = reader.e.op("__not__", go, type=go.type)
             return go, tuple(reader.values[value] for value in kept)
 
-        def read_back_edge(carried: Sequence[Value]) -> Call:
+        def read_back_edge(index: Value, carried: Sequence[Value]) -> Call:
             reader.values.update(zip(kept, carried, strict=True))
             passed = self.jump_operands(tail, 1 - way_out)
             target = flow.successors[tail][1 - way_out]

@@ -58,6 +58,9 @@ def extents_of(value: Value) -> tuple[int, ...]:
     return shape
 
 
+_COUNTING: Final = frozenset({"aten::add", "aten::mul", "prim::NumToTensor", "prims::convert_element_type", "prim::Constant"})
+
+
 class Emitter(emit.Emitter):
     """Appends to the innermost open block, and remembers what bounds the elements."""
 
@@ -67,10 +70,16 @@ class Emitter(emit.Emitter):
         """Lower and upper bounds of all elements of a value that are not NaN."""
         self.counts: dict[Value, int] = {}
         """The dimension along which a tensor counts 0, 1, 2, …."""
+        self.numbers: dict[Value, tuple[Value, int, int]] = {}
+        """For a tensor that counts a loop's turns: the same as an `int`, and the least and the largest that it becomes."""
 
     def cast(self, value: Value, dtype: str) -> Value:
         """Converts the elements; returns the value itself if they have this type."""
         return value if dtype_of(value) == dtype else self.op("prims::convert_element_type", value, CODES[dtype])
+
+    def drop_counting(self, body: BlockBuilder) -> None:
+        """Drops what only counts from a block that is complete, where nothing reads it."""
+        self.build.drop_unread(body, _COUNTING)
 
     def scalar(self, number: float, dtype: str) -> Value:
         """Returns a constant tensor of rank 0."""
@@ -189,6 +198,21 @@ def producer(value: Any, name: str) -> Any:
     return operation if getattr(operation, "name", "") == name else None
 
 
+def called_function(operation: Any) -> Any:
+    """Returns the function that a `func.call` calls, if its module has it."""
+    name, outer = attribute_of(operation, "callee"), operation.parent
+    while outer is not None and outer.operation.name != "builtin.module":
+        outer = outer.operation.parent
+    if outer is None or name is None:
+        return None
+    for region in outer.operation.regions:
+        for block in region.blocks:
+            for item in block.operations:
+                if item.operation.name == "func.func" and f"@{_name_of(item.operation)}" == str(name):
+                    return item.operation
+    return None
+
+
 # Reads one function, or any region: MLIR's blocks become the IR's, op by op in order.
 
 
@@ -258,6 +282,9 @@ class BlockReader:
         self.values: dict[Any, Value] = {} if values is None else values
         self.dialects: set[str] = set()
         """The dialects of the ops read so far."""
+        self.opened: tuple[str, ...] = ()
+        """The functions that are being read in the place of their calls, and the scope of the innermost one."""
+        self.scope = ""
 
     def read_region(self, region: Any) -> Call:
         """Reads a region of one block or of structured branches into the open block; returns its results.
@@ -303,6 +330,10 @@ class BlockReader:
         self.dialects.add(name.partition(".")[0])
         e, reading = self.e, self.reading
         e.place = reading.places(operation.location)
+        if self.scope:
+            e.place = e.place._replace(scope=f"{self.scope}.{e.place.scope}".strip("."))
+        if name == "func.call" and e.numbers and not reading.as_written and (body := self.counted_callee(operation)) is not None:
+            return self.inline(operation, body)
         control = None if reading.as_written else reading.control.get(name)
         return control(self, operation) if control is not None else self.read_plainly(operation)
 
@@ -329,6 +360,24 @@ class BlockReader:
             return self.keep_with_regions(operation)
         self.keep(operation, ())
         return None
+
+    def counted_callee(self, operation: Any) -> Any:
+        """Returns the region of a function that is called with a counter of a loop: read in its place, it can use the number. None
+        for every other call, and for functions that call themselves."""
+        if not any(self.values.get(operand) in self.e.numbers for operand in operation.operands):
+            return None
+        function = called_function(operation)
+        is_new = function is not None and _name_of(function) not in self.opened
+        return function.regions[0] if is_new and len(function.regions[0].blocks) == 1 else None
+
+    def inline(self, operation: Any, region: Any) -> Call:
+        """Reads a function's region in the place of its call."""
+        outside, place, name = (self.opened, self.scope), self.e.place, _name_of(region.owner)
+        self.opened, self.scope = (*self.opened, name), f"{place.scope}.{name}".strip(".")
+        self.values.update(zip(region.blocks[0].arguments, self.operands(operation), strict=True))
+        made = yield self.read_region(region)
+        (self.opened, self.scope), self.e.place = outside, place
+        self.bind(operation.results, made)
 
     def bind(self, results: Any, made: Sequence[Value]) -> None:
         """Binds an op's results to values."""

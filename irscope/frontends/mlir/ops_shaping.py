@@ -179,8 +179,23 @@ def _dynamic_slice(op: Operation) -> Value | None:
             at = min(max(int(known), 0), shape[axis] - size)
             x = sliced(e, x, axis, at, at + size)
             continue
+        number = _number_inside(e, start, shape[axis] - size)
+        if number is not None:
+            x = e.op("slice", x, axis, number, e.op("add", number, size, type=INT), 1, type=_resized(x, axis, size))
+            continue
         x = e.op("index_select", x, axis, _places(e, start, shape[axis] - size, size))
     return x
+
+
+def _number_inside(e: Emitter, start: Value, most: int) -> Value | None:
+    """Returns a start as an `int` if it is a loop's counter that always lies from 0 to `most`."""
+    number, least, largest = e.numbers.get(start, (None, 0, 0))
+    return number if least >= 0 and largest <= most else None
+
+
+def _resized(x: Value, axis: int, size: int) -> TensorType:
+    assert isinstance(x.type, TensorType) and x.type.shape is not None  # checked by the caller
+    return x.type.with_(shape=(*x.type.shape[:axis], size, *x.type.shape[axis + 1 :]))
 
 
 def _places(e: Emitter, start: Value, most: int, size: int) -> Value:
@@ -204,6 +219,11 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
             (axis,) = different
             at = min(max(int(known), 0), shape[axis] - sizes[axis])
             return e.op("slice_scatter", x, update, axis, at, at + sizes[axis], 1, type=op.type)
+        number = _number_inside(e, starts[different[0]], shape[different[0]] - sizes[different[0]])
+        if number is not None:
+            (axis,) = different
+            end = e.op("add", number, sizes[axis], type=INT)
+            return e.op("slice_scatter", x, update, axis, number, end, 1, type=op.type)
     places = [along(e, _places(e, start, shape[axis] - sizes[axis], sizes[axis]), axis, len(shape)) for axis, start in enumerate(starts)]
     return e.op("index_put", x, places, update, False, type=op.type)
 

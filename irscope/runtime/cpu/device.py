@@ -34,6 +34,7 @@ from irscope.runtime.cpu.launch import (
     split_kept,
     stores_should_stream,
 )
+from irscope.runtime.cpu.native_loop import NativeLoop
 from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
 from irscope.runtime.device import Availability, CacheCounts, HostKernel, HostPlan, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
@@ -250,6 +251,11 @@ class CpuDevice:
                 self._loop = code.address, code.machine
             return self._loop
 
+    @cached_property
+    def native_loop(self) -> NativeLoop:
+        """The loop that calls kernels without Python in between."""
+        return NativeLoop(self._compiler)
+
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()
         code = self._compiler.code(emit_llvm(spec, self.host.target).text, spec.name)
@@ -269,6 +275,10 @@ class CpuPlan(HostPlan):
         self.threads = max((call.threads for call in calls), default=1)
         self.single = calls[0] if len(calls) == 1 and type(calls[0]) is LaunchCall else None
         """The plan's only launch, if it runs on the calling thread."""
+        self.serial = tuple([call for call in calls if type(call) is LaunchCall])
+        """Its launches in order, if all of them run on the calling thread; empty otherwise."""
+        if len(self.serial) != len(calls):
+            self.serial = ()
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         """Runs on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""

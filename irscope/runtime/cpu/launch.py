@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from operator import add
 from typing import Any, Final
@@ -57,6 +57,11 @@ class LaunchCall:
         """Packs the kernel's arguments, with offsets added, into the block that it reads."""
         self.addresses = _addresses(launch)
         """The arguments, by position, that must not be 0: a kernel would crash the process by reading there."""
+
+    @cached_property
+    def address(self) -> int:
+        """The address of the kernel's machine code."""
+        return ctypes.cast(self.function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         words = self._words(outputs, inputs)

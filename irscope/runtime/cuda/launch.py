@@ -302,6 +302,7 @@ class CudaPlan:
         self.unavailable = unavailable
         self.owner: Owner = ""
         self.single: OnlyLaunch | None = None
+        self.serial: Sequence[OnlyLaunch] = ()
         self.starts = [0]
         for nbytes in temporaries:
             self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)

@@ -99,6 +99,10 @@ class OnlyLaunch(Protocol):
     def function(self) -> Any: ...
 
     @property
+    def address(self) -> int:
+        """The address of the kernel's machine code; 0 where the processor does not run it."""
+
+    @property
     def pack(self) -> Any: ...
 
     @property
@@ -131,6 +135,10 @@ class PreparedPlan(Protocol):
         """The only launch, if it runs on the calling thread and nothing else has to be done."""
 
     @property
+    def serial(self) -> Sequence[OnlyLaunch]:
+        """All launches in order, if each is one call on the calling thread; empty otherwise."""
+
+    @property
     def threads(self) -> int:
         """The number of processor threads that its longest launch is split over; 1 where a GPU does the work."""
 
@@ -150,6 +158,7 @@ class HostPlan:
     """Defaults for a plan of the processor."""
 
     single: OnlyLaunch | None = None
+    serial: Sequence[OnlyLaunch] = ()
     threads: int = 1
 
     def on(self, owner: Any) -> Any:

@@ -444,6 +444,9 @@ class Way:
         ordered = sorted(self._kept, key=lambda kept: kept[0])
         _, positions, found, start = ordered[len(ordered) // 2]
         live = [bytes_ for _, _, bytes_ in self.counter.curve]
+        if len(live) != len(positions):  # machine code ran the turns of a loop, which were counted one by one
+            most = {position: bytes_ for bytes_, position in sorted((bytes_, position) for position, _, bytes_ in self.counter.curve)}
+            live = [most.get(int(position), 0) for position in positions]
         offset = found.start - start
         host = offset + np.concatenate([[0.0], np.cumsum(found.host)])
         ends = offset + np.cumsum(found.busy + found.idle)

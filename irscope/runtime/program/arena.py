@@ -91,7 +91,7 @@ class Arena:
         """Returns the allocator of a group's result: its place in a block if it has one and fits there."""
         plain, value = memory.maker(type), group.outputs[output]
         place = self.plan.place(value)
-        size = _span(type)
+        size = span(type)
         if place is None or place.buffer.value is not value or not 0 < size <= place.buffer.bytes:
             return plain
         if place.block.result is place.buffer and not self._has_guests(place.block):
@@ -133,7 +133,7 @@ class _Run(threading.local):
     blocks: _Blocks | None = None
 
 
-def _span(type: TensorType) -> int:
+def span(type: TensorType) -> int:
     """Returns the bytes from the first element to the last one, for the strides of the type."""
     assert type.dtype is not None
     shape = extents(type)

@@ -51,6 +51,8 @@ from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
 from irscope.runtime.program.groups import GroupCall, GroupKernels
 from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
+from irscope.runtime.program.loop_form import LoopForm
+from irscope.runtime.program.loops import LoopCall
 from irscope.runtime.program.peak_memory import PeakMemory
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
@@ -70,8 +72,10 @@ class BoundProgram:
     def __init__(
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
         surroundings: Surroundings, arena: Arena | None = None, *, quick: bool = False,
+        loops: Mapping[Node, LoopForm] | None = None, in_loops: Mapping[Node, GroupKernels] | None = None,
     ) -> None:  # fmt: skip
-        """`quick`: ops outside kernels may be others of torch that differ in rounding alone."""
+        """`quick`: ops outside kernels may be others of torch that differ in rounding alone. `loops`: those that machine code may run,
+        of the groups `in_loops`."""
         self.graph = graph
         self.types = tuple(value.type for value in graph.outputs)
         self.arena = arena
@@ -102,7 +106,9 @@ class BoundProgram:
         self.bound = tuple((bound[value], held) for value, held in graph.bound.items())
         instead = arena.instead if arena is not None and self.is_torch else None
 
-        def call(node: Node) -> GroupCall | None:
+        def call(node: Node) -> GroupCall | LoopCall | None:
+            if loops and in_loops and node in loops:
+                return LoopCall(loops[node], in_loops, self.memory, self.library)
             return groups[node].call(self.memory, self.library) if node in groups else None
 
         self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir import GROUPS, Block, Node, TensorType, Value
+from irscope.ir import BOOL, GROUPS, Block, Node, TensorType, Value
 from irscope.runtime.arrays import Library
 from irscope.runtime.foreign_ops import has_runner
 
@@ -32,7 +32,8 @@ Slots = list[Any]
 Stamp = tuple[Callable[[int], object], Callable[[], int]]
 """The function that records a time, and the clock that it is read from."""
 NodeCall = Callable[[Node], Any]
-"""Returns the object whose `call` runs a group on its operands; None inlines the group's block."""
+"""Returns the object whose `call` runs a group on its operands; None inlines the group's block. For a loop: the object whose `call`
+runs all of it, with the `owner` that it counts for and what the body has `captured`; None where its instructions alone do."""
 Visit = Callable[[Node], object]
 After = Callable[[int], object]
 
@@ -52,7 +53,7 @@ class Target:
     position: int = -1
 
 
-Kind = Literal["call", "group", "move", "branch", "start", "turn", "fail"]
+Kind = Literal["call", "group", "move", "branch", "start", "turn", "native", "fail"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,7 +63,8 @@ class Instruction:
     kind: Kind
     """`call`: of a node's `function`; `group`: of its `function.call`; `move`: all at once, then to the target if there is one;
     `branch`: to the target if the condition is false; `start` of a loop, whose first write iterates over the trip count;
-    `turn`: the next iteration, or to the target; `fail`: raises `function`."""
+    `turn`: the next iteration, or to the target; `native`: of its `function.call`, which runs a whole loop and says so in the first
+    write, or leaves it to the instructions of the loop; `fail`: raises `function`."""
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     node: Node | None
@@ -143,7 +145,8 @@ class Code:
             if isinstance(error, IrscopeError) and not (isinstance(error, ArgumentError) and not error.where):
                 raise
             here = position if stretch is None else stretch.position_of(error)
-            raise _failed(self.instructions[here].node if here < end else None, error) from error
+            step = self.instructions[here] if here < end else None
+            raise _failed(None if step is None else step.owner if step.kind == "native" else step.node, error) from error
 
 
 def _ignore(given: object) -> None:
@@ -280,6 +283,9 @@ class _Writer:
                 self.assign(position, step.writes, literal.format(given) if literal else f"f{position}({given})")
             case "group":
                 self.assign(position, step.writes, f"f{position}.call({given})")
+            case "native":
+                not_run = f"(False{', None' * (len(step.writes) - 1)},)"  # a watched run shows each node
+                self.assign(position, step.writes, not_run if self.watched else f"f{position}.call({given})")
             case "move":
                 for_all = ", ".join([f"v{slot}" for slot in step.writes])
                 if for_all:
@@ -522,6 +528,21 @@ class _Planner:
         end.position = self.here
 
     def loop(self, node: Node) -> Iterator[Block]:
+        native = self.call(node)
+        if native is None:
+            yield from self.turns(node)
+            return
+        is_done, outputs = self.slot(Value(0, BOOL)), self.slots(node.outputs)
+        self.emit("native", native.owner, self.slots((*node.inputs, *native.captured)), (is_done, *outputs), function=native)
+        otherwise, end = self.target(), self.target()
+        self.emit("branch", native.owner, (is_done,), target=otherwise)
+        self.emit("move", native.owner, (), ends=[node], target=end)
+        otherwise.position = self.here
+        yield from self.turns(node)
+        end.position = self.here
+
+    def turns(self, node: Node) -> Iterator[Block]:
+        """Emits a loop turn by turn."""
         (body,) = node.blocks
         count, *params = self.slots(body.params)
         turns, state = own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program

@@ -63,6 +63,7 @@ from irscope.runtime.program.guard import (
     only_group,
     storage_check,
 )
+from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import Remark
 
@@ -164,6 +165,8 @@ class Executable:
         self._kernels = Kernels(graph, device_of or _no_device, exact=exact)
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
+        self._in_loops: dict[Node, GroupKernels] = {}
+        """The groups of loops that machine code runs, some of one op that is in no group elsewhere."""
         self._free = graph.free_inputs
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, BoundProgram] = {}
@@ -260,8 +263,35 @@ class Executable:
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
-        the reason, for each op of another language the library that runs it, and the products that oneDNN computes."""
-        return (*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops)
+        the reason, for each op of another language the library that runs it, the products that oneDNN computes, and how loops run."""
+        return (*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops)
+
+    @cached_property
+    def _loop_forms(self) -> dict[Node, LoopForm | str]:
+        """Each loop that could run in machine code, or why it does not."""
+        first = next(iter(self._groups), None)
+        if first is None or self._is_planned or not isinstance(self._kernels.device_of(first), CpuDevice):
+            return {}
+        found = {node: loop_form(self.graph, node, self._groups) for node in self.graph.nodes() if node.op == "prim::Loop"}
+        alone = self._kernels.of_lone_ops()
+        for form in found.values():
+            for group in () if isinstance(form, str) else form.groups:
+                self._in_loops[group] = self._groups.get(group) or GroupKernels(group, alone)
+        return found
+
+    @property
+    def _loops(self) -> dict[Node, LoopForm]:
+        return {node: form for node, form in self._loop_forms.items() if isinstance(form, LoopForm)}
+
+    @property
+    def _told_of_loops(self) -> tuple[Remark, ...]:
+        told = []
+        for node, form in self._loop_forms.items():
+            if why := form if isinstance(form, str) else form.declined:
+                told.append(Remark("missed", "native-loop", node, f"Python runs it turn by turn: {why}"))
+            elif form:
+                told.append(Remark("passed", "native-loop", node, "machine code runs its turns, which only call kernels"))
+        return tuple(told)
 
     @cached_property
     def _kept_ops(self) -> tuple[Remark, ...]:
@@ -483,8 +513,9 @@ class Executable:
         with self._lock:
             if library not in self._programs:  # else another thread has made it
                 self._programs[library] = BoundProgram(
-                    self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick
-                )
+                    self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
+                    loops=self._loops, in_loops=self._in_loops,
+                )  # fmt: skip
             return self._programs[library]
 
     def _seen_by_torch(self, library: str) -> BoundProgram:

@@ -1,0 +1,219 @@
+"""Decides which loops machine code can run: those whose turns are kernels, views, linear numbers and rows that are written in place.
+
+What the types of a run's operands decide stands in `irscope.runtime.program.loops`, which runs them.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from irscope.ir import (
+    INT,
+    NOT_CONSTANT,
+    Block,
+    Graph,
+    Node,
+    TensorType,
+    Value,
+    constant_of,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.ops.registry import effect_of, op_of
+from irscope.ops.traits import VIEWS
+
+_MOST_VIEWS: Final = 64
+"""Views of one body: each is looked up through those that it is a view of."""
+_MOST_DELAY: Final = 4
+"""Turns that a carried value may be handed on for before it is read."""
+_SUMS: Final = ("aten::add", "aten::sub", "aten::mul")
+ROWS: Final = {"aten::select_scatter": "aten::select", "aten::slice_scatter": "aten::slice"}
+"""Ops that return a tensor with other elements in a part, and the view that is this part."""
+
+
+@dataclass(eq=False)
+class LoopForm:
+    """A loop whose turns are only kernels, without the types of its operands."""
+
+    node: Node
+    steps: tuple[Node, ...]
+    """What a turn does, without constants and the test of its flag."""
+    groups: tuple[Node, ...]
+    captured: tuple[Value, ...]
+    """What the body reads from outside."""
+    flag: Value | None
+    """The tensor of one element that says whether there is a next turn; None where the bound alone does."""
+    delay: int
+    """The most turns between writing a value and the last turn that reads it."""
+    shared: frozenset[Value]
+    """Results of kernels that the next turns read."""
+    owned: Mapping[Value, Value]
+    """For each result of an op that writes a row, the parameter whose memory it writes."""
+    declined: str = ""
+    """Why Python ran it turn by turn, on the operands that it was last prepared for."""
+
+    @property
+    def body(self) -> Block:
+        """The block of a turn."""
+        return self.node.blocks[0]
+
+    @property
+    def owner(self) -> Node:
+        """The node that the time of the loop counts for: its only group, or the loop."""
+        shown = [group for group in self.groups if group in self.body.nodes]
+        return shown[0] if len(shown) == 1 else self.node
+
+
+def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | str:
+    """Returns the form of a loop, or why its turns are not only kernels; an empty text where none of `fused` is in its body."""
+    (body,) = loop.blocks
+    inside = {value for node in body.nodes for value in node.outputs}.union(body.params)
+    flagged = body.returns[0]
+    asked: Node | None = None
+    if constant_of(graph, flagged) is not True:
+        asked = graph.producer.get(flagged)
+        if asked is None or asked not in body.nodes or asked.op != "aten::Bool":
+            return "its condition is computed by Python"
+        if len(graph.users.get(flagged, ())) != 1:
+            return "its condition is used for more than the loop"
+    nodes = [node for node in body.nodes if node.op != "prim::Constant" and node is not asked]
+    if not any(node in fused for node in nodes):
+        return ""
+    alone = {node: lone_group(graph, node) for node in nodes if node not in fused and _is_lone(node)}
+    steps = tuple([alone.get(node, node) for node in nodes])
+    groups = {*alone.values(), *(node for node in nodes if node in fused)}
+    for node in steps:
+        if not (node in groups or _is_view(node) or node.op in ROWS or is_tensor_of_number(node) or _is_sum(graph, node, inside)):
+            return f"{node.op} {'has blocks' if node.blocks else 'of its body has no kernel'}"
+    own = tuple(node for node in steps if node in groups)
+    if sum(map(_is_view, steps)) > _MOST_VIEWS:
+        return f"its body has more than {_MOST_VIEWS} views"
+    made = {value for node in steps if node in groups or is_tensor_of_number(node) for value in node.outputs}
+    flag = None if asked is None else asked.inputs[0]
+    if flag is not None and flag not in made:
+        return "its condition is not written by a kernel"
+    owned = {node.output: _written(graph, node, inside) for node in steps if node.op in ROWS}
+    delay = _delay(graph, body, inside)
+    if isinstance(delay, str):
+        return delay
+    for node in steps:
+        if why := _why_not_in_place(graph, body, node, owned, inside):
+            return why
+    read = [value for node in steps for value in node.inputs] + list(body.returns[1:])
+    captured = tuple(dict.fromkeys(value for value in read if value not in inside))
+    return LoopForm(loop, steps, own, captured, flag, delay, _looked_back_at(body, steps, made), owned)
+
+
+def _is_lone(node: Node) -> bool:
+    """Checks for an op that no group has, and that a kernel could compute: a counter, most often."""
+    op = op_of(node)
+    is_pointwise = op is not None and op.category == "pointwise" and op.expression is not None and effect_of(node) == "pure"
+    return is_pointwise and all(isinstance(value.type, TensorType) for value in node.outputs)
+
+
+def lone_group(graph: Graph, node: Node) -> Node:
+    """Returns a group of one op, with the op's results; the loop gives it a kernel where that has torch's bits."""
+    numbers = [value for value in node.inputs if not isinstance(value.type, TensorType)]
+    fixed = {value: graph.producer[value] for value in numbers if constant_of(graph, value) is not NOT_CONSTANT}
+    given = tuple(dict.fromkeys(value for value in node.inputs if value not in fixed))
+    inner = {value: make_value(new_id(), value.type, "") for value in (*given, *fixed, *node.outputs)}
+    made = [
+        replace(each, id=new_id(), inputs=tuple([inner[v] for v in each.inputs]), outputs=tuple([inner[v] for v in each.outputs]))
+        for each in (*fixed.values(), node)
+    ]
+    body = Block(new_id(), tuple(inner[value] for value in given), tuple(made), tuple(inner[value] for value in node.outputs))
+    return make_node(new_id(), "prim::FusionGroup", given, node.outputs, {"kind": "pointwise"}, (body,), node.location, node.scope)
+
+
+def _is_view(node: Node) -> bool:
+    return node.op in VIEWS and len(node.outputs) == 1 and isinstance(node.output.type, TensorType) and not node.blocks
+
+
+def is_tensor_of_number(node: Node) -> bool:
+    return node.op == "prim::NumToTensor" and node.inputs[0].type == INT
+
+
+def _is_sum(graph: Graph, node: Node, inside: set[Value]) -> bool:
+    """Checks for a sum or product of whole numbers that is linear in the number of the turn."""
+    if node.op not in _SUMS or any(value.type != INT for value in (*node.inputs, *node.outputs)):
+        return False
+    varying = [value for value in node.inputs if value in inside and constant_of(graph, value) is NOT_CONSTANT]
+    return node.op != "aten::mul" or len(varying) < 2
+
+
+def _delay(graph: Graph, body: Block, inside: set[Value]) -> int | str:
+    """Returns how many turns pass at most until a value that a turn returns is read for the last time; or why that is not known."""
+    place = {value: index for index, value in enumerate(body.params)}
+    longest = 1
+    for index, param in enumerate(body.params[1:], 1):
+        after = body.returns[index]
+        if after is param:
+            continue
+        if param.type == INT:
+            step = graph.producer.get(after)
+            if step is None or step.op != "aten::add" or param not in step.inputs or not _is_steady(graph, step, param, inside):
+                return "a number that it carries is not counted in equal steps"
+            continue
+        if not isinstance(param.type, TensorType):
+            return f"it carries {param.type}, which no kernel writes"
+        source, turns = _viewed(graph, after, inside), 1
+        while source in place and body.returns[place[source]] is not source:
+            if source.type == INT or turns > _MOST_DELAY:
+                return "it hands on what it carries for many turns"
+            source, turns = _viewed(graph, body.returns[place[source]], inside), turns + 1
+        longest = max(longest, turns)
+    return longest
+
+
+def _viewed(graph: Graph, value: Value, inside: set[Value]) -> Value:
+    """Returns what a value of the body is a view of, itself if it is none."""
+    while value in inside and (made := graph.producer.get(value)) is not None and _is_view(made):
+        value = made.inputs[0]
+    return value
+
+
+def _is_steady(graph: Graph, step: Node, param: Value, inside: set[Value]) -> bool:
+    others = [value for value in step.inputs if value is not param]
+    return len(others) == 1 and (others[0] not in inside or constant_of(graph, others[0]) is not NOT_CONSTANT)
+
+
+def _looked_back_at(body: Block, steps: Sequence[Node], made: set[Value]) -> frozenset[Value]:
+    """Returns the results of kernels that a turn returns, themselves or a view of them."""
+    found = set(body.returns)
+    for node in reversed(steps):
+        if found.intersection(node.outputs) and _is_view(node):
+            found.update(node.inputs)
+    return frozenset(found & made)
+
+
+def _written(graph: Graph, node: Node, inside: set[Value]) -> Value:
+    """Returns what an op that writes a row gets whole, through the rows that the turn has written before."""
+    whole = node.inputs[0]
+    while whole in inside and (made := graph.producer.get(whole)) is not None and made.op in ROWS:
+        whole = made.inputs[0]
+    return whole
+
+
+def _why_not_in_place(graph: Graph, body: Block, row: Node, owned: Mapping[Value, Value], inside: set[Value]) -> str:
+    """Returns why an op that writes a row may not write it in place; empty where it may.
+
+    In place, all versions of a carried tensor are the same memory: what it was when the turn began, and after each row. So the last
+    version must be what the turn returns in its place, and each earlier one, views of it included, must have its last reader
+    before the row that follows it. No other returned value may be a view of any of them: the next turn would see it change."""
+    if row.op not in ROWS:
+        return ""
+    param = owned[row.output]
+    if param not in body.params or not isinstance(param.type, TensorType):
+        return f"{row.op} of its body copies a tensor that the loop does not carry"
+    versions = {param, *(value for value, own in owned.items() if own is param)}
+    last = body.returns[body.params.index(param)]
+    others = [value for place, value in enumerate(body.returns) if value is not last or body.params[place] is not param]
+    if last not in versions - {param} or any(_viewed(graph, value, inside) in versions for value in others):
+        return f"{row.op} of its body writes what is also read otherwise afterwards"
+    later = body.nodes[body.nodes.index(row) + 1 :]
+    if any(_viewed(graph, value, inside) is row.inputs[0] for node in later for value in node.inputs):
+        return f"{row.op} of its body writes what is read again after it"
+    if any(node is not row and node.op in ROWS and node.inputs[0] is row.inputs[0] for node in body.nodes):
+        return f"{row.op} of its body writes one of two versions of the same tensor"
+    return ""

@@ -1,0 +1,456 @@
+"""Loops whose turns are only kernels, as one loop in machine code (`irscope.runtime.cpu.native_loop`).
+
+The turns call the same machine code with the same operands as they would from Python, so the numbers have the same bits. What
+must hold, so that nothing is left for Python to do between two calls:
+
+* A body has groups with kernels, views, sums and products of whole numbers, and rows that are written into what it carries; the
+  loop's condition is always true, or a flag that a kernel writes. Everything else, an op of the library for one, is a reason to
+  stay with Python, which a remark tells.
+* From one turn to the next, each word that a kernel gets, an address or a number, moves by the same amount. Numbers do if they
+  are linear in the number of the turn, addresses of views if they are cut at such numbers, which all turns keep inside of the
+  tensor. What a kernel writes has as many buffers as turns may look back at it, plus one, and they take turns.
+* A carried tensor into which rows are written is copied once, before the first turn, and then written in place: nothing reads
+  what it was before the row, after the row is written (`irscope.runtime.program.loop_form`).
+* Carried tensors keep their types, so that each turn has the same layouts.
+* Buffers are small: with large ones the time goes to the kernels, and memory is better planned op by op.
+
+The first turns read the initial values and are calls of their own; then a circle of turns is repeated, one for each buffer.
+"""
+
+import ctypes
+import struct
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from irscope.codegen.kernel import is_float
+from irscope.ir import INT, Node, TensorType, Value
+from irscope.ops.traits import MAY_COPY
+from irscope.runtime.arrays import Allocate, Library, Memory
+from irscope.runtime.cpu import CpuDevice, NativeLoop
+from irscope.runtime.device import OnlyLaunch
+from irscope.runtime.program.arena import span
+from irscope.runtime.program.groups import GroupKernels, compiled_text
+from irscope.runtime.program.loop_form import ROWS, LoopForm, is_tensor_of_number
+
+_MOST_BYTES: Final = 1 << 20
+"""Of all buffers of one turn. More take 30 µs at least, beside which Python's microsecond a kernel does not matter."""
+_CUTS: Final = {"aten::select": (2,), "aten::slice": (2, 3), "aten::select_scatter": (3,), "aten::slice_scatter": (3, 4)}
+"""Ops at a place that may move: the operands that say where, of which those of `slice` keep their distance."""
+_MOST_LAYOUTS: Final = 256
+_WORD: Final = 1 << 62
+"""Numbers from here on might not fit a word."""
+_WHOLE: Final = (int, np.integer, np.bool_)
+_ENDLESS: Final = 1 << 50
+"""Turns that no loop reaches: days, at a nanosecond each."""
+_ERRORS: Final = (AttributeError, IndexError, MemoryError, OverflowError, RuntimeError, TypeError, ValueError, struct.error)
+"""What ops and allocators raise."""
+
+
+@dataclass(eq=False)
+class _Turns:
+    """What a loop runs on operands of certain layouts, and for certain whole numbers among them."""
+
+    launches: dict[Node, Sequence[OnlyLaunch]] = field(default_factory=dict)
+    makers: dict[Value, Allocate] = field(default_factory=dict)
+    """The allocators of what kernels write, and of numbers as tensors."""
+    copies: dict[Value, Allocate] = field(default_factory=dict)
+    """The allocators of initial values that are copied: they are written in place, or laid out otherwise than the following ones."""
+    row_bytes: dict[Node, int] = field(default_factory=dict)
+    per_turn: int = 0
+    most: int = _WORD
+    """The most turns in which every cut stays inside of its tensor, and every number inside of a word."""
+    start: Callable[..., Any] | None = None
+    """Returns the block of the calls, the buffers and the copies; None for tensors without memory."""
+
+
+class LoopCall:
+    """A loop in a program for one library: `call` runs all of it, or says that Python must."""
+
+    def __init__(self, form: LoopForm, groups: Mapping[Node, GroupKernels], memory: Memory, library: Library) -> None:
+        self.form = form
+        self.owner, self.captured = form.owner, form.captured
+        self.groups = {node: groups[node] for node in form.groups}
+        self.memory = memory
+        body = form.body
+        self.fixed = {node.output: library.constant(node) for node in body.nodes if node.op == "prim::Constant"}
+        self.functions = {node: library.function(node) for node in form.steps if node not in self.groups}
+        self.maker_of = {value: node for node in form.steps for value in node.outputs}
+        self.place_of = {value: place for place, value in enumerate(body.params)}
+        self.declined = (False, *(None,) * len(form.node.outputs))
+        self.known: dict[Hashable, _Turns | None] = {}
+        self.least = form.delay + 2 * (form.delay + 1)
+        """Turns from which the loop runs in machine code: those in which it settles are looked at twice."""
+
+    def call(self, limit: int, go: bool, *given: Any) -> tuple[Any, ...]:
+        """Returns true and the loop's results; or false, and nothing has run."""
+        if not go or limit < self.least:
+            return self.declined
+        limit = min(limit, _ENDLESS)
+        turns = self._turns_of(given)
+        if turns is None or turns.start is None or limit > turns.most:
+            return self.declined
+        try:
+            block, buffers, copies = turns.start(*given)
+        except _ERRORS:  # which the first turn will raise again
+            return self.declined
+        count = self.driver.run(block, turns.per_turn, limit)
+        values = _Values(self, turns, given, buffers, copies)
+        return (True, *[values.at(param, count) for param in self.form.body.params[1:]])
+
+    @cached_property
+    def driver(self) -> NativeLoop:
+        """The loop in machine code of the device of its kernels."""
+        group = next(iter(self.groups.values()))
+        device = group.kernels.device_of(group.group)
+        assert isinstance(device, CpuDevice)
+        return device.native_loop
+
+    def _turns_of(self, given: Sequence[Any]) -> _Turns | None:
+        key = self.memory.key(given), tuple([value for value in given if isinstance(value, _WHOLE)])  # by which views may be cut
+        if key not in self.known:
+            if len(self.known) >= _MOST_LAYOUTS:
+                self.known = {}
+            try:
+                self.known[key], self.form.declined = self._turns(given), ""
+            except _ERRORS as error:
+                self.known[key], self.form.declined = None, str(error)
+        return self.known[key]
+
+    def _turns(self, given: Sequence[Any]) -> _Turns:
+        """Returns what runs on operands like these. Raises ValueError where a layout changes from turn to turn, or a kernel is
+        missing, and what the ops of a turn that is wrong raise."""
+        turns, changed = self._first_turn(given, {})
+        if changed:
+            turns, changed = self._first_turn(given, changed)
+        if changed:
+            raise ValueError("what it carries is laid out otherwise after each turn")
+        _Recipe(self, turns, given).write()
+        return turns
+
+    def _first_turn(self, given: Sequence[Any], copies: dict[Value, Allocate]) -> tuple[_Turns, dict[Value, Allocate]]:
+        """Returns the layouts of a turn on these operands, and if carried values are laid out otherwise after it, the allocators of all
+        that is to be copied."""
+        form, memory, turns = self.form, self.memory, _Turns(copies=copies)
+        values, size = dict(self.initial(given, {param: make() for param, make in copies.items()})), 0
+        for node in form.steps:
+            operands = [values[value] for value in node.inputs]
+            if node not in self.groups:
+                values[node.output] = self.functions[node](*operands)
+                if node.op in MAY_COPY and memory.address(values[node.output]) != memory.address(operands[0]):
+                    raise ValueError(f"{node.op} of its body copies")
+                if is_tensor_of_number(node):
+                    turns.makers[node.output] = memory.maker(TensorType("int64", (), ()))
+                    turns.per_turn += 1
+                if node.op in ROWS:
+                    turns.row_bytes[node] = self._row_bytes(node, values)
+                    turns.per_turn += 1
+                continue
+            ready = self.groups[node].ready(operands, memory)
+            if ready is None or ready.in_place or not ready.plan.serial:
+                raise ValueError("a group of its body has no kernels, or several threads run one")
+            turns.launches[node] = ready.plan.serial
+            turns.per_turn += len(ready.plan.serial)
+            for value, make, type in zip(node.outputs, ready.makers, ready.plan.plan.outputs, strict=True):
+                turns.makers[value], values[value] = make, make()
+                size += type.nbytes or 0
+        if size > _MOST_BYTES:
+            raise ValueError(f"a turn writes {size >> 10} KiB, beside which the time of Python does not matter")
+        if form.flag is not None and ((flag := self._type(values[form.flag])).dtype, flag.numel) != ("bool", 1):
+            raise ValueError("its condition is not one bool in a tensor")
+        return turns, self._changed(values, copies)
+
+    def initial(self, given: Sequence[Any], copies: Mapping[Value, Any]) -> Iterator[tuple[Value, Any]]:
+        """Yields what a loop starts with, with what it captures, and with initial values in their copies."""
+        params, carried = self.form.body.params, len(self.form.node.outputs)
+        yield params[0], 0
+        for param, value in zip(params[1:], given[:carried], strict=True):
+            if param in copies:
+                copies[param][...] = value
+            yield param, copies.get(param, value)
+        yield from zip(self.form.captured, given[carried:], strict=True)
+        yield from self.fixed.items()
+
+    def _row_bytes(self, node: Node, values: Mapping[Value, Any]) -> int:
+        """Returns the bytes of a row, which is one piece of memory. Raises ValueError for another one."""
+        whole, row = self._type(values[node.output]), self._type(values[node.inputs[1]])
+        part = self._type(self.row_of(node, values[node.output], [values[value] for value in node.inputs[2:]]))
+        if not (_is_dense(row) and _is_dense(part)) or whole.dtype != row.dtype or row.nbytes != part.nbytes or not row.nbytes:
+            raise ValueError("a row that it writes is not in one piece")
+        return row.nbytes
+
+    def row_of(self, node: Node, whole: Any, places: Sequence[Any]) -> Any:
+        """Returns the part that an op replaces, as a view."""
+        axis, *ends = places
+        cut = ends[0] if node.op == "aten::select_scatter" else slice(*ends)
+        return whole[(slice(None),) * (axis % whole.ndim) + (cut,)]
+
+    def _type(self, tensor: Any) -> TensorType:
+        types = self.memory.types([tensor])
+        if types is None or not isinstance(types[0], TensorType):
+            raise ValueError("it has a tensor that kernels do not read")
+        return types[0]
+
+    def _changed(self, values: Mapping[Value, Any], copies: dict[Value, Allocate]) -> dict[Value, Allocate]:
+        """Returns the allocators of all copies, if not all are in `copies`. Raises ValueError for another type after a turn."""
+        body, needed = self.form.body, dict(copies)
+        for before, after in zip(body.params[1:], body.returns[1:], strict=True):
+            if before is after or before.type == INT:
+                continue
+            first, then = self._type(values[before]), self._type(values[after])
+            if (first.dtype, first.shape) != (then.dtype, then.shape) or (first != then and before in copies):
+                raise ValueError("what it carries changes its type or its extents")
+            if first != then or before in self.form.owned.values():
+                needed[before] = self.memory.maker(then)
+        return needed if needed.keys() != copies.keys() else {}
+
+
+def _is_dense(type: TensorType) -> bool:
+    """Checks whether the elements are in one piece of memory, in row-major order."""
+    step = 1
+    for size, stride in zip(reversed(type.shape or ()), reversed(type.strides or ()), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= int(size or 0)
+    return True
+
+
+class _Values:
+    """The values of a run's turns: at most the turns that a value is handed on for, and the views of a body, are asked for one."""
+
+    def __init__(self, loop: LoopCall, turns: _Turns, given: Sequence[Any], buffers: Sequence[Any], copies: Sequence[Any]) -> None:
+        self.loop = loop
+        own = dict(zip(turns.copies, copies, strict=True))
+        self.start = dict(loop.initial(given, {})) | own
+        self.own = own
+        self.buffers = _by_value(turns, loop.form, buffers)
+
+    def at(self, value: Value, turn: int) -> Any:
+        """Returns a value in a turn."""
+        loop, form = self.loop, self.loop.form
+        if value in self.buffers:
+            ring = self.buffers[value]
+            return ring[turn % len(ring)]
+        if value in form.owned:
+            return self.own[form.owned[value]]
+        if value in loop.maker_of:
+            node = loop.maker_of[value]
+            return loop.functions[node](*[self.at(operand, turn) for operand in node.inputs])
+        place = loop.place_of.get(value)
+        if place == 0:
+            return turn
+        after = value if place is None or turn == 0 else form.body.returns[place]
+        if after is value:
+            return self.start[value]
+        if value.type == INT:
+            (by,) = [operand for operand in loop.maker_of[after].inputs if operand is not value]
+            return self.start[value] + turn * self.start[by]
+        return self.at(after, turn - 1)
+
+
+def _by_value(turns: _Turns, form: LoopForm, items: Sequence[Any]) -> dict[Value, list[Any]]:
+    """Returns the buffers of each value: as many as turns may look back at it, plus one."""
+    rest = iter(items)
+    return {value: [next(rest) for _ in range(form.delay + 1 if value in form.shared else 1)] for value in turns.makers}
+
+
+class _Place(NamedTuple):
+    """A word: what the generated function adds to a variable, and the number alone where there is none."""
+
+    variable: str
+    offset: int
+
+
+class _Recipe(_Values):
+    """Generates the function that starts a loop on operands like these: it allocates, and lays out the calls."""
+
+    def __init__(self, loop: LoopCall, turns: _Turns, given: Sequence[Any]) -> None:
+        circle, shared = loop.form.delay + 1, loop.form.shared
+        buffers = [make() for value, make in turns.makers.items() for _ in range(circle if value in shared else 1)]
+        copies = [make() for make in turns.copies.values()]
+        super().__init__(loop, turns, given, buffers, copies)
+        self.turns, self.given, self.circle = turns, given, circle
+        self.makers = [make for value, make in turns.makers.items() for _ in range(circle if value in shared else 1)]
+        self.variables = {id(tensor): f"y{place}" for place, tensor in enumerate(buffers)}
+        self.variables |= {id(tensor): f"c{place}" for place, tensor in enumerate(copies)}
+        self.names: dict[str, Any] = {"address": loop.memory.address, "bits": _bits, "place_of": ctypes.addressof}
+        self.used: dict[str, None] = {}
+        """Variables whose addresses are among the words."""
+        self.needed: dict[str, None] = {}
+        """Those whose addresses must not be 0."""
+
+    def write(self) -> None:
+        """Writes the function and the bound of its turns into `turns`. Raises one of `_ERRORS` where words do not move evenly."""
+        loop, settled = self.loop, self.loop.form.delay
+        for node in loop.functions:
+            self._bound_cut(node)
+        calls = [call for turn in range(settled) for call in self._turn(turn, 0)]
+        first = len(calls)
+        calls += [call for turn in range(settled, settled + self.circle) for call in self._turn(turn, self.circle)]
+        width = max(len(words) for _, words, _ in calls)
+        words: list[str] = [str(len(calls)), str(first), str(width)]
+        own: list[str] = []
+        for head, places, steps in calls:
+            empty = ["0"] * (width - len(places))
+            moving = len(places) if any(steps) else 0
+            for at, (variable, offset) in enumerate(places):
+                if variable == "here":
+                    own.append(f"block[{len(words) + 4 + at}] = here + {8 * (len(words) + 4 + offset)}")
+            words += [*head, str(moving), *[_text(place) for place in places], *empty, *map(str, steps), *empty]
+        self._define(words, own)
+
+    def _define(self, words: Sequence[str], own: Sequence[str]) -> None:
+        turns, names = self.turns, self.names
+        names["kind"] = ctypes.c_int64 * len(words)
+        params = self.loop.form.body.params[1:]
+        lines = []
+        for place, make in enumerate(self.makers):
+            names[f"make_y{place}"] = make
+            lines.append(f"y{place} = make_y{place}()")
+        for place, (param, make) in enumerate(turns.copies.items()):
+            names[f"make_c{place}"] = make
+            lines += [f"c{place} = make_c{place}()", f"c{place}[...] = x{params.index(param)}"]
+        lines += [f"p_{variable} = address({variable})" for variable in self.used]
+        if self.needed:
+            lines.append(f"if not ({' and '.join(f'p_{variable}' for variable in self.needed)}): raise ValueError")
+        lines += [f"block = kind({', '.join(words)})", "here = place_of(block)", *own]
+        buffers = ", ".join([f"y{place}" for place in range(len(self.makers))])
+        copies = ", ".join([f"c{place}" for place in range(len(turns.copies))])
+        lines.append(f"return block, [{buffers}], [{copies}]")
+        given = ", ".join([f"x{place}" for place in range(len(self.given))])
+        exec(compiled_text("\n".join([f"def start({given}):", *[f"    {line}" for line in lines]])), names)  # only our own numbers
+        turns.start = names["start"]
+
+    # -- the calls of a turn ------------------------------------------------------------------------------------------
+
+    def _turn(self, turn: int, ahead: int) -> list[tuple[list[str], list[_Place], list[int]]]:
+        """Returns the calls of a turn: kernel, extents and flag; words; and how they move until so many turns later."""
+        form, found = self.loop.form, list[tuple[list[str], list[_Place], list[int]]]()
+        for node in form.steps:
+            now = list(self._calls(node, turn))
+            later = list(self._calls(node, turn + ahead)) if ahead else now
+            for (head, words), (_, then) in zip(now, later, strict=True):
+                if [place.variable for place in words] != [place.variable for place in then]:
+                    raise ValueError("it reads another tensor in each turn")
+                found.append((head, words, [after.offset - before.offset for before, after in zip(words, then, strict=True)]))
+        if form.flag is not None:
+            found[-1][0][2] = _text(self._address(form.flag, turn))
+        return found
+
+    def _calls(self, node: Node, turn: int) -> Iterator[tuple[list[str], list[_Place]]]:
+        """Yields the calls of a step: kernel, extents and no flag, and the words."""
+        if is_tensor_of_number(node):
+            number = self._number(node.inputs[0], turn)
+            yield ["0", "8", "0"], [self._address(node.output, turn), _Place("here", 2), number]
+        elif node.op in ROWS:
+            row = self.loop.row_of(node, self.at(node.output, turn), [self.at(value, turn) for value in node.inputs[2:]])
+            size = self.turns.row_bytes[node]
+            yield ["0", str(size), "0"], [self._address_of(row, *self._origin(node.output, turn)), self._address(node.inputs[1], turn)]
+        for launch in self.turns.launches.get(node, ()):
+            reads = zip(launch.launch.reads, launch.launch.spec.inputs, strict=True)
+            words = [self._address(node.outputs[place], turn) for place in launch.launch.writes]
+            words += [
+                _Place("", 0) if place < 0
+                else self._scalar(node.inputs[place], operand.dtype, turn) if operand.kind == "scalar"
+                else self._address(node.inputs[place], turn)
+                for place, operand in reads
+            ]  # fmt: skip
+            self.needed |= dict.fromkeys(words[place].variable for place in launch.addresses)
+            moved = [_Place(variable, offset + by) for (variable, offset), by in zip(words, launch.moved, strict=True)]
+            yield [str(launch.address), str(launch.dims_address), "0"], moved
+
+    def _address(self, value: Value, turn: int) -> _Place:
+        """Returns the address of a tensor in a turn, from the start of the tensor that it is a view of."""
+        return self._address_of(self.at(value, turn), *self._origin(value, turn))
+
+    def _address_of(self, tensor: Any, variable: str, origin: Any) -> _Place:
+        address, reach = self.loop.memory.address, span(self.loop._type(origin))
+        offset = address(tensor) - address(origin)
+        if not 0 <= offset <= offset + span(self.loop._type(tensor)) <= reach:
+            raise ValueError("a view of its body copies")
+        self.used[variable] = None
+        return _Place(variable, offset)
+
+    def _origin(self, value: Value, turn: int) -> tuple[str, Any]:
+        """Returns the tensor that a tensor is a view of, and the variable that holds it."""
+        form, loop = self.loop.form, self.loop
+        while True:
+            node = loop.maker_of.get(value)
+            if node is not None and value not in self.buffers and value not in form.owned:
+                value = node.inputs[0]
+                continue
+            place = loop.place_of.get(value)
+            if place is None or turn == 0 or form.body.returns[place] is value:
+                break
+            value, turn = form.body.returns[place], turn - 1
+        tensor = self.at(value, turn)
+        if id(tensor) in self.variables:
+            return self.variables[id(tensor)], tensor
+        carried = len(form.node.outputs)
+        if place is not None:
+            return f"x{place - 1}", tensor
+        if value in form.captured:
+            return f"x{carried + form.captured.index(value)}", tensor
+        name = f"k{len(self.names)}"
+        self.names[name], self.variables[id(tensor)] = tensor, name
+        return name, tensor
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def _scalar(self, value: Value, dtype: str, turn: int) -> _Place:
+        """Returns a number as a kernel reads it."""
+        if not is_float(dtype):
+            return self._number(value, turn)
+        number = self.at(value, turn)
+        if value in self.loop.form.captured:
+            return _Place(f"bits(x{len(self.loop.form.node.outputs) + self.loop.form.captured.index(value)})", 0)
+        if self.at(value, turn + 1) != number:
+            raise ValueError("a kernel of its body reads the number of the turn as a float")
+        return _Place("", _bits(number))
+
+    def _number(self, value: Value, turn: int) -> _Place:
+        number, step = self.at(value, turn), self.at(value, 1) - self.at(value, 0)
+        if step:
+            self.turns.most = min(self.turns.most, (_WORD - abs(self.at(value, 0))) // abs(step))
+        if not -_WORD < number < _WORD:
+            raise ValueError("a number does not fit a word")
+        return _Place("", int(number))
+
+    def _bound_cut(self, node: Node) -> None:
+        """Bounds the turns by the extent of a dimension that is cut."""
+        if is_tensor_of_number(node) or not isinstance(node.output.type, TensorType):
+            return
+        places = _CUTS.get(node.op, ())
+        rest = [value for place, value in enumerate(node.inputs) if place not in places and not isinstance(value.type, TensorType)]
+        if any(self.at(value, 0) != self.at(value, 1) for value in rest):
+            raise ValueError(f"{node.op} of its body changes from turn to turn")
+        if not places:
+            return
+        axis = self.at(node.inputs[2 if node.op in ROWS else 1], 0)
+        size = self.at(node.inputs[0], 0).shape[axis]
+        first, then = ([self.at(node.inputs[place], turn) for place in _CUTS[node.op]] for turn in (0, 1))
+        if first == then:
+            return
+        steps = [after - before for before, after in zip(first, then, strict=True)]
+        if len(set(steps)) != 1 or first != sorted(first) or first[0] < 0:
+            raise ValueError("it cuts parts of changing lengths")
+        (step, *_), last = steps, size - (len(first) == 1)
+        reach = (last - first[-1]) // step if step > 0 else first[0] // -step
+        self.turns.most = min(self.turns.most, reach + 1)
+
+
+def _text(place: _Place) -> str:
+    variable, offset = place
+    if variable == "here":
+        return "0"
+    if not variable or variable.startswith("bits("):
+        return variable or str(offset)
+    return f"p_{variable} + {offset}"
+
+
+def _bits(number: float) -> int:
+    (found,) = struct.unpack("<q", struct.pack("<d", number))
+    return int(found)

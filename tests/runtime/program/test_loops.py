@@ -1,0 +1,302 @@
+"""Loops in machine code: their numbers are those of the turns from Python bit by bit, and those of JAX, torch and NumPy nearly; they end
+where a flag ends them, write rows in place and never into a caller's memory, and hear an interrupt."""
+
+import random
+import signal
+import threading
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.runtime.program.loops import LoopCall
+
+torch = pytest.importorskip("torch")
+
+
+def both(graph, *given, native=True):
+    """Returns the results of the program, after the same from Python turn by turn had the same bits; `native` says whether machine
+    code must run a loop, or must not, or either (None)."""
+    run = irs.compile(graph)
+    with patch.object(LoopCall, "call", lambda self, *operands: self.declined):
+        wanted = run(*given)
+    calls = []
+    whole = LoopCall.call
+
+    def counted(self, *operands):
+        made = whole(self, *operands)
+        calls.append(made[0])
+        return made
+
+    with patch.object(LoopCall, "call", counted):
+        found = run(*given)
+    assert native is None or any(calls) == native, [remark.because for remark in run.remarks]
+    pairs = zip(*((each if isinstance(each, tuple) else (each,)) for each in (wanted, found)), strict=True)
+    for before, after in pairs:
+        before, after = np.asarray(before), np.asarray(after)
+        assert (before.dtype, before.shape, before.tobytes()) == (after.dtype, after.shape, after.tobytes())
+    return found
+
+
+def fused(text):
+    return irs.fuse(irs.parse(text))
+
+
+NEWTON = """graph(%x : Float(5, strides=[1]), %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %half : float = prim::Constant[value=0.5]()
+  %y : Float(5, strides=[1]) = prim::Loop(%n, %t, %x)
+    block0(%i : int, %a : Float(5, strides=[1])):
+      %q : Float(5, strides=[1]) = aten::div(%x, %a)
+      %s : Float(5, strides=[1]) = aten::add(%a, %q, %one)
+      %b : Float(5, strides=[1]) = aten::mul(%s, %half)
+      -> (%t, %b)
+  return (%y)"""
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])
+@pytest.mark.parametrize("turns", [5, 6, 7, 1000])
+def test_newtons_method(make, turns):
+    x = np.linspace(1, 9, 5, dtype=np.float32)
+    found = both(fused(NEWTON), make(x.copy()), turns)
+    wanted = x
+    for _ in range(turns):
+        wanted = (wanted + x / wanted) * np.float32(0.5)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("turns", [-1, 0, 1, 2, 4])
+def test_few_turns_are_left_to_python(turns):
+    x = np.linspace(1, 9, 5, dtype=np.float32)
+    both(fused(NEWTON), x, turns, native=False)
+
+
+def test_a_transposed_start_is_copied_once():
+    text = NEWTON.replace("Float(5, strides=[1])", "Float(3, 4)")
+    x = torch.rand(4, 3) + 1
+    found = both(fused(text), x.t(), 9)
+    wanted = x.t()
+    for _ in range(9):
+        wanted = (wanted + x.t() / wanted) * 0.5
+    torch.testing.assert_close(found, wanted)
+
+
+ROWS = """graph(%xs : Float({n}, 4, strides=[4, 1]), %out : Float({n}, 4, strides=[4, 1]), %h : Float(4, strides=[1])):
+  %t : bool = prim::Constant[value=1]()
+  %n : int = prim::Constant[value={n}]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %last : Float(4, strides=[1]), %all : Float({n}, 4, strides=[4, 1]) = prim::Loop(%n, %t, %h, %out)
+    block0(%i : int, %a : Float(4, strides=[1]), %o : Float({n}, 4, strides=[4, 1])):
+      %row : Float(4, strides=[1]) = aten::select(%xs, %zero, %i)
+      %s : Float(4, strides=[1]) = aten::add(%row, %a, %one)
+      %b : Float(4, strides=[1]) = aten::tanh(%s)
+      %p : Float({n}, 4, strides=[4, 1]) = aten::select_scatter(%o, %b, %zero, %i)
+      {more}
+      -> (%t, %b, {returned})
+  return (%last, %all)"""
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])
+def test_rows_are_read_and_written(make):
+    rng = np.random.default_rng(0)
+    xs, out, h = (rng.normal(size=size).astype(np.float32) for size in ((20, 4), (20, 4), (4,)))
+    given = out.copy()
+    last, rows = both(fused(ROWS.format(n=20, more="", returned="%p")), make(xs), make(given), make(h))
+    assert given.tobytes() == out.tobytes()  # the caller's
+    wanted = []
+    for x in xs:
+        h = np.tanh(x + h)
+        wanted.append(h)
+    np.testing.assert_allclose(np.asarray(rows), np.stack(wanted), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(last), h, rtol=1e-5, atol=1e-6)
+
+
+READS_THE_OLD = """%r : Float(4, strides=[1]) = aten::select({read}, %zero, %i)
+      %u : Float(4, strides=[1]) = aten::neg(%r)
+      %v : Float(4, strides=[1]) = aten::exp(%u)
+      %r2 : Float(20, 4, strides=[4, 1]) = aten::select_scatter({written}, %v, %zero, %zero)"""
+
+
+def inputs_of_rows():
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=size).astype(np.float32) for size in ((20, 4), (20, 4), (4,))]
+
+
+@pytest.mark.parametrize(("read", "written"), [("%p", "%o"), ("%o", "%p")])
+def test_what_a_row_was_before_it_was_written_is_read_afterwards(read, written):
+    run = fused(ROWS.format(n=20, more=READS_THE_OLD.format(read=read, written=written), returned="%r2"))
+    both(run, *inputs_of_rows(), native=False)
+    both(run, *map(torch.from_numpy, inputs_of_rows()), native=False)
+
+
+def test_two_rows_of_a_turn_are_written_in_place():
+    more = "%q : Float(20, 4, strides=[4, 1]) = aten::select_scatter(%p, %s, %zero, %zero)"
+    both(fused(ROWS.format(n=20, more=more, returned="%q")), *inputs_of_rows())
+
+
+def test_a_cut_that_leaves_its_tensor_raises_where_python_raises():
+    text = ROWS.format(n=20, more="", returned="%p").replace("value=20", "value=30")
+    given = [np.zeros(size, np.float32) for size in ((20, 4), (20, 4), (4,))]
+    with pytest.raises(irs.errors.RunError, match="aten::select"):
+        irs.compile(fused(text))(*map(torch.from_numpy, given))
+
+
+FLAG = """graph(%x : Float(6, strides=[1]), %eps : Float()):
+  %t : bool = prim::Constant[value=1]()
+  %n : int = prim::Constant[value={bound}]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %no : bool = prim::Constant[value=0]()
+  %half : float = prim::Constant[value=0.5]()
+  %y : Float(6, strides=[1]), %k : int = prim::Loop(%n, %t, %x, %zero)
+    block0(%i : int, %a : Float(6, strides=[1]), %c : int):
+      %q : Float(6, strides=[1]) = aten::div(%x, %a)
+      %s : Float(6, strides=[1]) = aten::add(%a, %q, %one)
+      %b : Float(6, strides=[1]) = aten::mul(%s, %half)
+      %d : Float(6, strides=[1]) = aten::sub(%b, %a, %one)
+      %e : Float(6, strides=[1]) = aten::abs(%d)
+      %f : Bool(6, strides=[1]) = aten::gt(%e, %eps)
+      %g : Bool() = aten::any(%f, %zero, %no)
+      %go : bool = aten::Bool(%g)
+      %c2 : int = aten::add(%c, %one)
+      -> (%go, %b, %c2)
+  return (%y, %k)"""
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])
+@pytest.mark.parametrize("bound", [6, 11, 9223372036854775807])
+def test_a_flag_ends_the_loop(make, bound):
+    x = np.geomspace(1e-6, 1e6, 6, dtype=np.float32)
+    found, count = both(fused(FLAG.format(bound=bound)), make(x.copy()), make(np.full((), 1e-3, np.float32)))
+    wanted, turns = x, 0
+    while turns < bound:
+        before, wanted, turns = wanted, (wanted + x / wanted) * np.float32(0.5), turns + 1
+        if not (np.abs(wanted - before) > np.float32(1e-3)).any():
+            break
+    assert count == turns
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
+
+
+def test_an_interrupt_ends_a_long_loop():
+    run = irs.compile(fused(NEWTON))
+    x = np.ones(5, np.float32)
+    assert run(x, 100).shape == (5,)
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(x, 10**13)
+    timer.join()
+
+
+def test_a_remark_says_what_keeps_a_loop_in_python():
+    run = irs.compile(fused(NEWTON.replace("aten::div(%x, %a)", "aten::cumsum(%a, %z, %nothing)").replace(
+        "%half :", "%z : int = prim::Constant[value=0]()\n  %nothing : NoneType = prim::Constant()\n  %half :"
+    )))  # fmt: skip
+    (because,) = [remark.because for remark in run.remarks if remark.rule == "native-loop"]
+    assert because == "Python runs it turn by turn: aten::cumsum of its body has no kernel"
+    large = irs.compile(fused(NEWTON.replace("Float(5", "Float(500000")))
+    assert [remark.kind for remark in large.remarks if remark.rule == "native-loop"] == ["passed"]
+    large(np.ones(500000, np.float32), 7)
+    (because,) = [remark.because for remark in large.remarks if remark.rule == "native-loop"]
+    assert because.endswith(("beside which the time of Python does not matter", "several threads run one"))
+
+
+def test_a_profile_counts_the_loop_for_its_group():
+    x = np.ones(5, np.float32)
+    profile = irs.profile(fused(NEWTON), x, 1000, seconds=0.3)
+    table = profile.table(way="fused")
+    (row,) = [row for _, row in table.iterrows() if "FusionGroup" in row["op"]]
+    assert row["calls"] == 1000 and row["ms"] > 0
+    assert profile.way("fused").timeline()
+
+
+jax_programs = {
+    "carries two": lambda jax, x: jax.lax.fori_loop(0, 50, lambda i, c: (c[1], c[0] * 0.5 + c[1] * 0.3), (x, x + 1)),
+    "reads its number": lambda jax, x: jax.lax.fori_loop(2, 40, lambda i, y: y + jax.numpy.sin(x * i), x),
+    "scans": lambda jax, x: jax.lax.scan(lambda h, row: ((g := jax.numpy.tanh(h * 0.5 + row)), g * 2), x[0], x),
+    "scans backwards": lambda jax, x: jax.lax.scan(lambda h, row: ((g := jax.numpy.tanh(h * 0.5 + row)), g * 2), x[0], x, reverse=True),
+    "sums rows in place": lambda jax, x: jax.lax.fori_loop(1, 12, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + y[i] * 2), x),
+}
+
+
+@pytest.mark.parametrize("name", jax_programs)
+def test_loops_of_jax(name):
+    jax = pytest.importorskip("jax")
+
+    def program(x):
+        return jax_programs[name](jax, x)
+
+    x = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+    found = both(irs.fuse(irs.load(program, jax.numpy.asarray(x))), x, native=name not in ("scans backwards", "sums rows in place"))
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(jax.jit(program)(x)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)
+
+
+def random_loop(seed):
+    """A loop over two to four carried tensors, one of them a table whose rows it reads and writes."""
+    rng = random.Random(seed)
+    turns, width = rng.choice([3, 8, 9, 23, 300]), rng.choice([1, 3, 8, 17])
+    row, table = f"Float({width}, strides=[1])", f"Float({turns}, {width}, strides=[{width}, 1])"
+    carried = [f"c{place}" for place in range(rng.randint(1, 3))]
+    lines, rows, tables = [], [*carried, "k"], ["o"]
+
+    def add(op, kind, *operands):
+        lines.append(f"      %v{len(lines)} : {kind} = {op}({', '.join(f'%{operand}' for operand in operands)})")
+        return f"v{len(lines) - 1}"
+
+    for _ in range(rng.randint(3, 12)):
+        kind = rng.choice(["one", "two", "two", "read", "write", "number"])
+        if kind == "one":
+            rows.append(add(f"aten::{rng.choice(['tanh', 'neg', 'sigmoid', 'cos'])}", row, rng.choice(rows)))
+        elif kind == "two":
+            op, others = rng.choice([("add", ["one"]), ("sub", ["one"]), ("mul", []), ("maximum", [])])
+            rows.append(add("aten::tanh", row, add(f"aten::{op}", row, rng.choice(rows), rng.choice(rows), *others)))
+        elif kind == "number":
+            rows.append(add("aten::cos", row, add("aten::add", row, rng.choice(rows), add("prim::NumToTensor", "Long()", "i"), "one")))
+        else:
+            place = rng.choice(["i", "i", "zero", add("aten::sub", "int", "last", "i")])
+            if kind == "read":
+                rows.append(add("aten::select", row, rng.choice([*tables, "x"]), "zero", place))
+            else:
+                tables.append(add("aten::select_scatter", table, rng.choice([tables[-1], tables[0]]), rng.choice(rows), "zero", place))
+    returned = [rng.choice([*rows[-4:], *rows]) for _ in carried]
+    names = [*carried, "o"]
+    kinds = [*[row] * len(carried), table]
+    outputs = ", ".join(f"%y{place} : {kind}" for place, kind in enumerate(kinds))
+    params = ", ".join(f"%{name} : {kind}" for name, kind in zip(names, kinds, strict=True))
+    text = f"""graph(%x : {table}, %k : {row}, {", ".join(f"%s{place} : {kind}" for place, kind in enumerate(kinds))}):
+  %t : bool = prim::Constant[value=1]()
+  %n : int = prim::Constant[value={turns}]()
+  %last : int = prim::Constant[value={turns - 1}]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  {outputs} = prim::Loop(%n, %t, {", ".join(f"%s{place}" for place in range(len(kinds)))})
+    block0(%i : int, {params}):
+{chr(10).join(lines)}
+      -> (%t, {", ".join(f"%{value}" for value in returned)}, %{tables[-1]})
+  return ({", ".join(f"%y{place}" for place in range(len(kinds)))})"""
+    numbers = np.random.default_rng(seed)
+    sizes = [(turns, width), (width,), *[(width,)] * len(carried), (turns, width)]
+    return text, [numbers.normal(size=size).astype(np.float32) for size in sizes]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_loops_run_as_in_torch(part):
+    ran = 0
+    for seed in range(part * 15, part * 15 + 15):
+        text, given = random_loop(seed)
+        together = text.replace("  return (", "  %all : (Tensor, Tensor) = prim::TupleConstruct(") + "\n  return (%all)"
+        wanted = torch._C._create_function_from_graph("f", torch._C.parse_ir(together))(*map(torch.from_numpy, given))
+        run = fused(text)
+        for make in (np.copy, lambda array: torch.from_numpy(array.copy())):
+            arguments = [make(array) for array in given]
+            found = both(run, *arguments, native=None)
+            for ours, theirs in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-4, atol=1e-4)
+            assert all(np.array_equal(np.asarray(argument), array) for argument, array in zip(arguments, given, strict=True))
+        native = irs.compile(run)
+        ran += any(remark.rule == "native-loop" and remark.kind == "passed" for remark in native.remarks)
+    assert ran > 4

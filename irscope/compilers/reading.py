@@ -15,6 +15,7 @@ from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, LoadError
 
 READERS: Final[tuple[str, ...]] = (
+    "irscope.compilers.inductor",
     "irscope.compilers.trace_log",
     "irscope.compilers.ort",
 )

@@ -66,13 +66,17 @@ class Kernel:
     ms: float | None = None
     """Milliseconds per run, if measured."""
 
+    @property
+    def ops(self) -> str:
+        """The first of its ops, or of those that it computes a part of, in words."""
+        return listed([node.op.partition("::")[2] for node in self.nodes or self.part_of if not node.op.startswith("prim::")])
+
     def __repr__(self) -> str:
         what = "library call" if self.is_library else "kernel"
-        ops = listed([node.op.partition("::")[2] for node in self.nodes or self.part_of], most=6)
         moved = f", {byte_words(self.bytes)}" if self.bytes is not None and not is_unknown(self.bytes) else ""
         took = f", {self.ms:.3g} ms" if self.ms is not None else ""
         sure = f" ({self.certainty})" if self.certainty != "exact" else ""
-        return f"<{what} {self.name}: {'' if self.nodes else 'a part of '}{ops or 'nothing of the program'}{moved}{took}{sure}>"
+        return f"<{what} {self.name}: {'' if self.nodes else 'a part of '}{self.ops or 'nothing of the program'}{moved}{took}{sure}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +167,8 @@ class Program(Drawn):
         """One row per kernel, in the order in which they run."""
         rows = [
             {
-                "kernel": kernel.name, "library": kernel.is_library, "nodes": len(kernel.nodes),
-                "ops": listed([node.op.partition("::")[2] for node in kernel.nodes or kernel.part_of]),
+                "kernel": kernel.name, "library": kernel.is_library,
+                "nodes": sum(not node.op.startswith("prim::") for node in kernel.nodes), "ops": kernel.ops,
                 "bytes": kernel.bytes, "recomputed": len(kernel.recomputed),
                 "source": kernel.source.language if kernel.source is not None else "", "ms": kernel.ms, "certainty": kernel.certainty,
             }

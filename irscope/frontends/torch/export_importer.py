@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from irscope.errors import CaptureError
@@ -28,6 +29,7 @@ from irscope.ir import (
     Graph,
     ListType,
     Location,
+    Node,
     OptionalType,
     TensorType,
     Type,
@@ -56,6 +58,29 @@ MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last"
 LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
 
+def import_traced(module: Any, name: str, names: Mapping[str, str]) -> tuple[Graph, dict[Any, tuple[Node, ...]]]:
+    """Returns the graph of a plain FX GraphModule that was traced in this process, and the nodes that each FX call became.
+
+    Every placeholder is an input of the graph, under its own name or that in `names`. Raises CaptureError for a node without a
+    counterpart in the IR.
+    """
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    kind = SimpleNamespace(kind=SimpleNamespace(name="USER_INPUT"), arg=None)
+    signature = SimpleNamespace(input_specs=[kind] * len(placeholders), output_specs=[])
+    importer = _Import(SimpleNamespace(graph_module=module, graph_signature=signature, state_dict={}, constants={}), name, lambda _: True)
+    importer.names = names
+    env = importer.inputs(placeholders)
+    graph = importer.build.finish(importer.body(module, env))
+    return graph, {node: _makers(graph, env[node]) for node in module.graph.nodes if node.op == "call_function"}
+
+
+def _makers(graph: Graph, made: Any) -> tuple[Node, ...]:
+    """The nodes that make the results of one FX call; an unpacked list is made by the node that makes the list."""
+    found = dict.fromkeys(graph.producer[value] for value in (made if isinstance(made, tuple) else (made,)) if value in graph.producer)
+    lists = [graph.producer[node.inputs[0]] for node in found if node.op == "prim::ListUnpack"]
+    return tuple(dict.fromkeys((*lists, *found)))
+
+
 def import_exported(program: Any, name: str, is_live: Callable[[str], bool] = lambda _: False) -> Graph:
     """Returns the graph of an ExportedProgram, not decomposed. Raises CaptureError for a node without a counterpart in the IR.
 
@@ -75,6 +100,8 @@ class _Import:
         self.emit = Emitter(name)
         self.build = self.emit.build
         self.bound: dict[Value, Any] = {}
+        self.names: Mapping[str, str] = {}
+        """The names of inputs, where these are not those of their placeholders."""
         self.torch_folder = str(Path(str(self.torch.__file__)).parent)
 
     def run(self) -> Graph:
@@ -114,7 +141,7 @@ class _Import:
         for node, spec in zip(placeholders, self.signature.input_specs, strict=True):
             if spec.kind.name == "USER_INPUT":
                 example = node.meta.get("val", getattr(spec.arg, "value", None))
-                env[node] = self.build.input(node.name, self.type(example))
+                env[node] = self.build.input(self.names.get(node.name, node.name), self.type(example))
                 continue
             held = self.program.state_dict.get(spec.target)
             held = self.program.constants.get(spec.target) if held is None else held
@@ -152,6 +179,9 @@ class _Import:
         if isinstance(target, self.torch._ops.OpOverload):
             if is_wrong_bound(node):
                 return None
+            rule = _PRIMS.get(target._schema.name)
+            if rule is not None and (made := rule(self, node, env)) is not None:
+                return made
             symbolic = SYMBOLIC_OPS.get(target._schema.name.rpartition("::")[2])
             return self.plain(node, symbolic, env) if symbolic else self.overload(node, env)
         name = getattr(target, "__name__", str(target))
@@ -279,6 +309,54 @@ class _Import:
         where = str(self.location(node) or "")
         hint = hint or "load torch.jit.script(model) instead, or remove that part from the model"
         return CaptureError(f"the exported node %{node.name} has no counterpart in the IR: {why}", where=where, hint=hint)
+
+
+# Ops of `prims` that decompositions leave in a program, in terms of aten.
+
+
+def _convert(importer: _Import, node: Any, env: Mapping[Any, Any]) -> Value:
+    given, dtype = node.args
+    flags = [importer.constant(item) for item in (dtype, False, False, None)]
+    return importer.append(node, "aten::to", [importer.value(given, ANY, env), *flags], (importer.type(node.meta["val"]),))[0]
+
+
+def _iota(importer: _Import, node: Any, env: Mapping[Any, Any]) -> Value:
+    named = node.kwargs
+    first, step, length = (importer.value(item, INT, env) for item in (named["start"], named["step"], node.args[0]))
+    if all(isinstance(item, int) for item in (named["start"], named["step"], node.args[0])):
+        end = importer.constant(named["start"] + node.args[0] * named["step"])
+    else:
+        span = importer.build.op("aten::mul", length, step, type=INT)
+        end = importer.build.op("aten::add", first, span, type=INT)
+    rest = [importer.constant(item) for item in (named["dtype"], None, named["device"], False)]
+    return importer.append(node, "aten::arange", [first, end, step, *rest], (importer.type(node.meta["val"]),))[0]
+
+
+def _max_pool(importer: _Import, node: Any, env: Mapping[Any, Any]) -> tuple[Value, ...] | None:
+    """The pooling with indices; nothing if its second result, offsets inside each window, is read as such."""
+    offsets = [user for user in node.users if user.target is operator.getitem and user.args[1] == 1]
+    if any(_op(reader) != "prims::_low_memory_max_pool_offsets_to_indices" for user in offsets for reader in user.users):
+        return None
+    arguments = [importer.value(node.args[0], ANY, env), *map(importer.constant, node.args[1:])]
+    maxima, indices = node.meta["val"]
+    op = f"aten::max_pool{len(node.args[1])}d_with_indices"
+    wide = indices.to(importer.torch.int64)
+    return importer.append(node, op, arguments, (importer.type(maxima), importer.type(wide)))
+
+
+def _pool_indices(importer: _Import, node: Any, env: Mapping[Any, Any]) -> Value | None:
+    """The second result of the pooling, which has indices here."""
+    found = env[node.args[0]]
+    return found if isinstance(found, Value) and getattr(found.type, "dtype", None) == "int64" else None
+
+
+_PRIMS: Final[Mapping[str, Callable[[_Import, Any, Mapping[Any, Any]], Any]]] = {
+    "prims::convert_element_type": _convert,
+    "prims::iota": _iota,
+    "prims::_low_memory_max_pool_with_offsets": _max_pool,
+    "prims::_low_memory_max_pool_offsets_to_indices": _pool_indices,
+}
+"""A rule returns the results, or None where the op stays as it is."""
 
 
 def _payload(payload: Any, type: Type) -> tuple[Any, Type]:

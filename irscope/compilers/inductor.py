@@ -1,0 +1,392 @@
+"""Inductor, the compiler behind `torch.compile`: what it decides is observed while it compiles a program once more, beside the user's.
+
+*No machine code is made.* Decisions and texts are there before a C++ or Triton compiler is started, which takes most of the time. So none
+is: where the program is run, for Dynamo to go on, each graph runs op by op.
+
+*What stays as it is.* The program is compiled by a backend object of irscope's own, on a copy of the function or module that has a code
+object of its own: Dynamo keeps what it compiled on code objects, and nothing of ours matches the user's entries. Inductor's caches are
+not read, as a hit would skip the scheduler, and what it writes goes to a folder of irscope. Options, counters and the random state are put
+back; the program runs on copies of the arguments, and buffers and parameters that it writes get their contents back. What the user's own
+Python code does while it runs, it does.
+
+*What is watched.* `Scheduler.codegen`, when fusion is done: `nodes` are the loop nests and library calls in the order in which they run.
+`define_kernel` of the C++ and Triton back ends: which of them one function holds, and its text. `WhyNoFuse`, each reason as objects,
+before it is a line of a log; `can_fuse` and `will_fusion_create_cycle`, the pairs that were tried. These are internals: where one is
+missing, or has changed so that nothing is seen, an error says so, with torch's version.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from unittest import mock
+
+from irscope._base.running import progress
+from irscope.compilers.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, with_own_code
+from irscope.compilers.inductor_program import SeenGraph, SeenNode, program_seen
+from irscope.compilers.record import Decisions
+from irscope.errors import ArgumentError, CaptureError, IrscopeError
+from irscope.frontends.torch.capture import CAPTURE_LOCK
+from irscope.frontends.torch.export_source import check_arguments, trimmed
+from irscope.frontends.torch.types import require_torch
+from irscope.runtime.device import user_cache_directory
+
+compiler: Final = "inductor"
+name: Final = "the result of torch.compile, with arguments to call it with"
+
+_PURPOSE: Final = "to ask Inductor"
+_NO_CACHE: Final = {"fx_graph_cache": False, "fx_graph_remote_cache": False}
+"""What keeps Inductor from finding a graph that it compiled before, for which it would schedule nothing."""
+
+
+def reads(source: object, compiler: str | None) -> bool:
+    """Accepts what torch.compile returned, and for `compiler="inductor"` any module or function."""
+    if sys.modules.get("torch") is None:
+        return compiler is not None and callable(source)
+    return _original(source) is not None or (compiler is not None and callable(source))
+
+
+def decisions(source: Any, args: Sequence[Any]) -> Decisions:
+    """Compiles the program once more, for inference, and returns what Inductor decided.
+
+    Raises CaptureError where the program cannot be compiled, and where this torch does not have what is watched.
+    """
+    torch = require_torch(_PURPOSE)
+    original = _original(source) or source
+    options = _options_of(source)
+    title = str(getattr(original, "__name__", type(original).__name__))
+    check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, title)
+    with CAPTURE_LOCK:
+        seen, records = observe(original, args, options)
+    version = str(torch.__version__)
+    programs = []
+    breaks, compiles = breaks_and_compiles(records)
+    by_id = {each.id: each for each in compiles}
+    for index, graph in enumerate(seen):
+        try:
+            name = title if len(seen) == 1 else f"{title}_{index}"
+            programs.append(program_seen(graph, original, name, by_id.get(graph.compile_id)))
+        except (AttributeError, KeyError, IndexError) as error:
+            raise _changed(version, f"{type(error).__name__}: {error}") from error
+    notes = []
+    if torch.is_grad_enabled() and _learns(original, args):
+        notes.append("compiled for inference: with gradients Inductor compiles another forward program, and a backward one")
+    call = source if source is not original else None
+    return Decisions(compiler, tuple(programs), breaks, version=version, notes=tuple(notes), call=call, eager=original)
+
+
+# The user's program, and the options of its torch.compile.
+
+
+def _original(source: Any) -> Any:
+    """The module or function that was compiled; None for what torch.compile did not return."""
+    found = original_of(source)
+    return found if found is not source or getattr(source, "_compiled_call_impl", None) is not None else None
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What the user asked torch.compile for."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of Inductor, those of its mode included."""
+    dynamic: bool | None = None
+    fullgraph: bool = False
+
+
+def _options_of(source: Any) -> _Options:
+    """The options of the torch.compile that returned the source. Raises ArgumentError if that compiles by something else."""
+    context = getattr(source, "dynamo_ctx", None)
+    held = source if context is None else None
+    if held is not None and getattr(held, "_compiled_call_impl", None) is not None:
+        held = held._compiled_call_impl
+    cells = zip(getattr(getattr(held, "__code__", None), "co_freevars", ()), getattr(held, "__closure__", None) or (), strict=False)
+    found = {name: cell.cell_contents for name, cell in cells if name == "self"}
+    context = context or found.get("self")
+    backend = getattr(context, "callback", None)
+    while backend is not None and hasattr(backend, "_torchdynamo_orig_backend"):
+        backend = backend._torchdynamo_orig_backend
+    if backend is None:
+        return _Options()
+    if getattr(backend, "compiler_name", None) != "inductor":
+        what = f"this was compiled by {getattr(backend, 'compiler_name', None) or backend!r}, whose decisions irscope does not read"
+        raise ArgumentError(what, hint='irs.decisions(torch.compile(model), x), or irs.decisions(model, x, compiler="inductor")')
+    dynamic = getattr(backend, "dynamic", None)
+    return _Options(dict(getattr(backend, "config", {})), dynamic, bool(getattr(context, "fullgraph", False)))
+
+
+def _calling(source: Any) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return source(*args)
+
+    return call
+
+
+def _learns(original: Any, args: Sequence[Any]) -> bool:
+    torch = require_torch(_PURPOSE)
+    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(list(args)) if isinstance(leaf, torch.Tensor)]
+    held = list(original.parameters()) if isinstance(original, torch.nn.Module) else []
+    return any(tensor.requires_grad for tensor in (*leaves, *held))
+
+
+# Observing.
+
+
+class _Watch:
+    """Patches Inductor for the time of one compilation, and collects what it sees."""
+
+    def __init__(self, step: Callable[[], object], kept: list[tuple[Any, Any]], copies: set[int]) -> None:
+        self.step = step
+        self.kept = kept
+        """Tensors that are to get their contents back, each with a copy."""
+        self.copies = copies
+        """The ids of the copies of the user's arguments, which may keep what is written to them."""
+        self.graphs: list[SeenGraph] = []
+        self.problem = ""
+        """What was not as it is in the versions that irscope knows."""
+        self.texts: dict[str, tuple[str, str]] = {}
+        self.pairs: dict[tuple[str, str], str] = {}
+        self.function_of: dict[str, str] = {}
+
+    def patches(self, stack: ExitStack) -> None:
+        """Raises CaptureError if something that is watched is missing."""
+        scheduler = _inductor("scheduler")
+        for owner, attribute, made in (
+            (scheduler.Scheduler, "codegen", self._codegen),
+            (scheduler.Scheduler, "can_fuse", self._can_fuse),
+            (scheduler.Scheduler, "will_fusion_create_cycle", self._cycle),
+            (scheduler.WhyNoFuse, "__call__", self._why),
+            (_inductor("codegen.cpp").CppScheduling, "define_kernel", self._define("c++")),
+            (_inductor("codegen.triton").TritonScheduling, "define_kernel", self._define("triton")),
+        ):
+            old = getattr(owner, attribute, None)
+            if old is None:
+                raise _changed(str(require_torch(_PURPOSE).__version__), f"there is no {owner.__name__}.{attribute}")
+            stack.enter_context(mock.patch.object(owner, attribute, made(old)))
+        machine_code = _inductor("async_compile").AsyncCompile
+        for attribute in ("cpp", "cpp_pybinding", "triton"):
+            if hasattr(machine_code, attribute):
+                stack.enter_context(mock.patch.object(machine_code, attribute, _no_machine_code))
+
+    def _codegen(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def codegen(scheduler: Any) -> Any:
+            graph = _inductor("virtualized").V.graph
+            seen = SeenGraph(graph.module)
+            try:
+                _take_nodes(scheduler.nodes, seen)
+            except (AttributeError, KeyError, IndexError, TypeError) as error:  # raised here, torch would tell of it in its own words
+                self.problem = self.problem or f"{type(error).__name__}: {error}"
+            seen.pairs, self.pairs = self.pairs, {}
+            self.step()
+            made = old(scheduler)
+            seen.removed = frozenset(graph.removed_buffers)
+            seen.written = [index for index, each in enumerate(graph.graph_inputs) if each in graph.mutated_inputs]
+            for node in seen.nodes:
+                node.function = next((self.function_of[part] for part, *_ in node.parts if part in self.function_of), "")
+            seen.texts, self.texts = self.texts, {}
+            self.function_of.clear()
+            self.graphs.append(seen)
+            self.step()
+            return made
+
+        return codegen
+
+    def _define(self, language: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def patched(old: Callable[..., Any]) -> Callable[..., Any]:
+            def define(backend: Any, text: str, nodes: Sequence[Any], *rest: Any, **named: Any) -> Any:
+                made = old(backend, text, nodes, *rest, **named)
+                shown = text.replace("KERNEL_NAME", made).replace("DESCRIPTIVE_NAME", made)
+                self.texts[made] = language, shown.replace("#pragma CMT", "//")
+                for node in nodes:
+                    for part in node.get_nodes() if hasattr(node, "get_nodes") else ():
+                        self.function_of[part.get_name()] = made
+                self.step()
+                return made
+
+            return define
+
+        return patched
+
+    def _can_fuse(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def can_fuse(scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
+            self.pairs.setdefault((one.get_name(), other.get_name()), "")
+            return old(scheduler, one, other, *rest, **named)
+
+        return can_fuse
+
+    def _cycle(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def cycle(scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
+            found = old(scheduler, one, other, *rest, **named)
+            if found:
+                self.pairs[one.get_name(), other.get_name()] = "fusing them would create a cycle"
+            return found
+
+        return cycle
+
+    def _why(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def why(reason: Any, said: str, *given: Any) -> Any:
+            self.pairs[reason.name1, reason.name2] = said % given if given else said
+            return old(reason, said, *given)
+
+        return why
+
+    def inner(self, module: Any, examples: Sequence[Any], **named: Any) -> Any:
+        """Inductor's compilation of one graph, called by AOTAutograd."""
+        calls = [node for node in module.graph.nodes if node.op == "call_function"]
+        before = [(node.name, str(node.target)) for node in calls]
+        count = len(self.graphs)
+        _inductor("compile_fx").compile_fx_inner(module, examples, **named)
+        self.step()
+        new = self.graphs[count:]
+        if len(new) != 1 and calls:
+            self.problem = self.problem or f"the scheduler made code for {len(new)} graphs where one was compiled"
+        seen = new[0] if new else SeenGraph(module)
+        seen.compile_id = str(require_torch(_PURPOSE)._guards.CompileContext.current_compile_id())
+        if new:
+            seen.before = before
+
+        def run(inputs: list[Any]) -> Any:
+            """Runs the graph op by op: its kernels have a text, and no machine code."""
+            if not seen.inputs:
+                seen.inputs = list(inputs)
+                known = {id(tensor) for tensor, _ in self.kept} | self.copies
+                written = [inputs[index] for index in seen.written if id(inputs[index]) not in known]
+                self.kept += [(tensor, tensor.detach().clone()) for tensor in written]
+            return list(require_torch(_PURPOSE).fx.Interpreter(module).run(*inputs))
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+
+def _no_machine_code(*_: Any, **__: Any) -> Any:
+    """In place of a kernel that would be compiled: its text is all that is asked for, and takes milliseconds instead of seconds."""
+
+
+def observe(original: Any, args: Sequence[Any], options: _Options) -> tuple[list[SeenGraph], list[TraceRecord]]:
+    """Compiles a function or module anew, calls it once, and returns what was seen of each of its graphs, and what Dynamo said."""
+    torch = require_torch(_PURPOSE)
+    compile_fx = _inductor("compile_fx").compile_fx
+    leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
+    leaves = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    with ExitStack() as stack:
+        step = stack.enter_context(progress(8, "compiling with Inductor"))
+        watch = _Watch(step, stack.enter_context(_traceless(torch, original)), {id(leaf) for leaf in leaves})
+        watch.patches(stack)
+        records = stack.enter_context(listening(torch))
+        stack.enter_context(torch.no_grad())
+
+        def backend(module: Any, examples: Sequence[Any]) -> Any:
+            step()
+            patches = {**options.config, **_NO_CACHE}
+            return compile_fx(module, examples, inner_compile=watch.inner, config_patches=patches)
+
+        copied = with_own_code(original)
+        copied = with_own_code(_calling(original)) if copied is original else copied  # what has no code in Python
+        compiled = torch.compile(copied, backend=backend, dynamic=options.dynamic, fullgraph=options.fullgraph, **_isolated(torch))
+        try:
+            compiled(*torch.utils._pytree.tree_unflatten(leaves, shape))
+        except IrscopeError:
+            raise
+        except Exception as error:
+            raise (_changed(str(torch.__version__), watch.problem) if watch.problem else _refused(error)) from None
+    if watch.problem:
+        raise _changed(str(torch.__version__), watch.problem)
+    for seen in watch.graphs:
+        seen.leaves, seen.shape = leaves, shape
+    return watch.graphs, records
+
+
+def _isolated(torch: Any) -> dict[str, bool]:
+    """The option that keeps entries of this compilation apart from the user's, where this torch has it."""
+    code = torch.compile.__code__
+    return {"isolate_recompiles": True} if "isolate_recompiles" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] else {}
+
+
+@contextmanager
+def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
+    """A `with` after which options, caches, the random state and buffers are what they were, and so is each tensor in the
+    list that it gives, which has copies beside them."""
+    caches = _memory_caches()
+    held = list(original.buffers()) if isinstance(original, torch.nn.Module) else []
+    kept = [(tensor, tensor.detach().clone()) for tensor in held]
+    folder = user_cache_directory()
+    with ExitStack() as stack:
+        if folder is None:
+            place = stack.enter_context(TemporaryDirectory(prefix="irscope-inductor-"))
+        else:
+            place = str(folder / "inductor")
+        stack.enter_context(mock.patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": place}))
+        stack.enter_context(_inductor("config").patch(_NO_CACHE))
+        stack.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
+        stack.enter_context(torch.random.fork_rng())
+        try:
+            yield kept
+        finally:
+            for cache, before in caches:
+                for key in [key for key in cache if key not in before]:
+                    del cache[key]
+            with torch.no_grad():
+                for tensor, before in kept:
+                    if not torch.equal(tensor, before):
+                        tensor.copy_(before)
+
+
+def _memory_caches() -> list[tuple[Any, set[Any]]]:
+    """The dictionaries in which Inductor keeps loaded code, and their keys."""
+    classes = [each for each in vars(_inductor("codecache")).values() if isinstance(each, type)]
+    found = {id(held): held for each in classes if isinstance(held := getattr(each, "cache", None), dict)}
+    return [(held, set(held)) for held in found.values()]
+
+
+def _inductor(module: str) -> Any:
+    """A module of Inductor. Raises CaptureError if this torch has none of that name."""
+    torch = require_torch(_PURPOSE)
+    from importlib import import_module
+
+    try:
+        return import_module(f"torch._inductor.{module}")
+    except ImportError as error:
+        raise _changed(str(torch.__version__), f"there is no torch._inductor.{module} ({error})") from None
+
+
+def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
+    """Records the scheduler's nodes: a Nop runs nothing, and a MultiOutput names one result of the library call before it."""
+    scheduler = _inductor("scheduler")
+    for node in nodes:
+        parts = [(part.get_name(), sorted(part.get_buffer_names()), part.node) for part in node.get_nodes()]
+        kind = type(parts[0][2]).__name__
+        if kind == "MultiOutput":
+            seen.results.update((buffer, ir) for _, buffers, ir in parts for buffer in buffers)
+            continue
+        if isinstance(node, scheduler.NopKernelSchedulerNode) or kind in ("DynamicScalar", "AssertScalar"):
+            continue
+        reads = {dep.name for part in node.get_nodes() for dep in part.read_writes.reads}
+        try:
+            moved = int(node.get_read_write_buffers_sizes())
+        except Exception:  # sizes that are symbols, and buffers that it has no size for
+            moved = None
+        seen.nodes.append(SeenNode(node.get_name(), bool(node.is_extern()), parts, reads, moved))
+
+
+def _changed(version: str, what: str) -> CaptureError:
+    """The error for a torch whose internals are not those that are watched."""
+    return CaptureError(
+        f"torch {version} does not let irscope see what Inductor decides: {what}",
+        hint="irscope reads internals of Inductor as they are in torch 2.6 to 2.13: use one of these, or report this",
+    )
+
+
+def _refused(error: Exception) -> CaptureError:
+    """The error for a program that torch.compile does not compile, or not on this machine."""
+    inner: BaseException | None = error
+    while inner is not None and inner.__cause__ is not None:
+        inner = inner.__cause__
+    text = f"{type(error).__name__}: {error}"
+    if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
+        hint = "install g++ or clang, or name one in the environment variable CXX"
+        return CaptureError("Inductor found no C++ compiler, without which it makes no kernels for a CPU", hint=hint)
+    where = trimmed(f"{type(inner).__name__}: {inner}")
+    return CaptureError("torch.compile fails on this program", where=where, hint="see whether torch.compile(model)(x) runs by itself")

@@ -1,0 +1,392 @@
+"""From what was seen of one compilation of Inductor to a `Program`: which nodes each kernel computes, and how sure that is.
+
+*What a kernel computes.* Inductor's `origins` say what went into a buffer, not what runs: those of a library call have what its operands
+were made of. So a library call is its `origin_node`, the FX node whose value the buffer is, or for a `FallbackKernel` the origin that calls
+its op. A generated kernel is the way back from what it stores, within the origins, down to values that it reads from memory. An op that is
+met from several kernels is computed in each.
+
+*Which value a buffer is.* `origin_node` where there is one: exact. Without it, the operand of a library call that reads the buffer, by
+position: matched. Else the last of the origins that has its size and type, and that no other buffer is: guessed, and marked so. If none
+has, the buffer is a part of an op (a partial sum, an operand in another layout), and reading it counts as reading what it was made from.
+"""
+
+import inspect
+import operator
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from irscope.codegen.kernel import NO_NODE, SourceText
+from irscope.compilers.dynamo import Compile
+from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, program_of
+from irscope.frontends.torch.export_importer import import_traced
+from irscope.frontends.torch.types import require_torch, tensor_type
+from irscope.ir import Graph, Node, make_block, make_value, nested_paths, new_id, payload_type
+from irscope.transforms.fusion import Reason
+
+
+@dataclass
+class SeenNode:
+    """One node of the scheduler after fusion, with what is asked of it before the scheduler goes away."""
+
+    name: str
+    is_library: bool
+    parts: list[tuple[str, list[str], Any]]
+    """For each buffer computation in it: its name, the buffers that it stores, and Inductor's IR of it."""
+    reads: set[str]
+    """The buffers that it reads."""
+    bytes: int | None
+    """The bytes that it moves, as Inductor counts them; None where it cannot."""
+    function: str = ""
+
+
+@dataclass
+class SeenGraph:
+    """What was seen of the compilation of one graph."""
+
+    module: Any
+    """The FX graph that was scheduled, after all rewrites."""
+    before: list[tuple[str, str]] = field(default_factory=list)
+    """Name and target of each call before Inductor's last rewrites."""
+    nodes: list[SeenNode] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    """Buffers that only name a result of a library call, with their IR."""
+    texts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Language and text of each generated function."""
+    pairs: dict[tuple[str, str], str] = field(default_factory=dict)
+    """What was said of each pair that was tried; empty where nothing was."""
+    removed: frozenset[str] = frozenset()
+    """Buffers that are not stored after all."""
+    written: list[int] = field(default_factory=list)
+    """The positions of the arguments that it writes to."""
+    inputs: list[Any] = field(default_factory=list)
+    """The arguments of its first run, in the order of its placeholders."""
+    leaves: list[Any] = field(default_factory=list)
+    """The copies of the user's arguments that the program was called with."""
+    shape: Any = None
+    """How they are nested, as torch's pytree says it."""
+    compile_id: str = ""
+    """The compile of Dynamo's that it belongs to."""
+
+
+def program_seen(seen: SeenGraph, original: Any, title: str, compiled: Compile | None) -> Program:
+    """The program of one graph, whose inputs are the user's arguments and the bound parameters. Raises CaptureError for an op that the IR
+    cannot hold, and what Python raises where Inductor's objects are not what they were."""
+    inputs = _Inputs(seen, original)
+    graph, nodes_of = import_traced(seen.module, title if title.isidentifier() else "compiled", inputs.names)
+    graph = inputs.put_into(graph)
+    links = _Links(seen)
+    bodies = {node.name: links.body_of(node) for node in seen.nodes}
+    kernels = [_kernel(node, seen, links, bodies[node.name], nodes_of) for node in seen.nodes]
+    made = program_of(
+        graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
+        notes=tuple(_alone(seen, bodies, nodes_of)), changes=tuple(_changes(seen, nodes_of)),
+        guards=tuple(guard.words for guard in compiled.guards) if compiled is not None else (),
+        recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
+    )  # fmt: skip
+    return replace(made, regions=tuple(_regions(seen, links, made.kernels)))
+
+
+class _Inputs:
+    """Whose tensor each placeholder is: an argument of the user's, by its place, or one that the program holds.
+
+    Each is found by identity in the first run. Where one is not found, the inputs stay as Inductor has them.
+    """
+
+    def __init__(self, seen: SeenGraph, original: Any) -> None:
+        torch = require_torch("to read what Inductor decided")
+        self.seen = seen
+        self.names: dict[str, str] = {}
+        """The name of each placeholder's input."""
+        self.given: dict[int, int] = {}
+        """For the place of an argument of the user's, the place of the placeholder."""
+        self.held: dict[int, Any] = {}
+        """The tensors that the program holds, by the places of their placeholders."""
+        placeholders = [node.name for node in seen.module.graph.nodes if node.op == "placeholder"]
+        module = original if isinstance(original, torch.nn.Module) else torch.nn.Module()
+        path_of = {id(tensor): path for path, tensor in (*module.named_parameters(), *module.named_buffers())}
+        place_of = {id(leaf): place for place, leaf in enumerate(seen.leaves) if isinstance(leaf, torch.Tensor)}
+        self.called = _names_of_leaves(original, seen)
+        for place, (name, tensor) in enumerate(zip(placeholders, seen.inputs, strict=False)):
+            if id(tensor) in place_of:
+                self.given[place_of[id(tensor)]] = place
+                self.names[name] = self.called[place_of[id(tensor)]]
+            elif isinstance(tensor, torch.Tensor):
+                self.held[place] = tensor.detach()
+                self.names[name] = path_of.get(id(tensor), name)
+        self.are_known = len(self.given) + len(self.held) == len(placeholders)
+
+    def put_into(self, graph: Graph) -> Graph:
+        """The graph with the user's arguments as inputs, in their order, and the tensors that the program holds bound.
+
+        What is written overlaps no other input, since AOTAutograd replaces arguments that do.
+        """
+        if not self.are_known:
+            return replace(graph, distinct_inputs=True)
+        torch = require_torch("to read what Inductor decided")
+        params = []
+        for place, (name, leaf) in enumerate(zip(self.called, self.seen.leaves, strict=True)):
+            type = tensor_type(leaf) if isinstance(leaf, torch.Tensor) else payload_type(leaf)
+            params.append(graph.inputs[self.given[place]] if place in self.given else make_value(new_id(), type, name))
+        bound = {graph.inputs[place]: tensor for place, tensor in self.held.items()}
+        body = make_block(graph.body.id, (*params, *bound), graph.body.nodes, graph.outputs)
+        numbers = torch.utils._pytree.tree_unflatten(list(range(len(params))), self.seen.shape)
+        writes = bool(self.seen.written)
+        return replace(graph, body=body, bound=bound, distinct_inputs=writes, argument_paths=nested_paths(numbers, len(params)))
+
+
+def _names_of_leaves(original: Any, seen: SeenGraph) -> list[str]:
+    """A name for each tensor and number in the user's arguments: that of the parameter, with a number where it holds several."""
+    torch = require_torch("to read what Inductor decided")
+    try:
+        known = list(inspect.signature(getattr(original, "forward", original)).parameters)
+    except (TypeError, ValueError):
+        known = []
+    names = []
+    for place, argument in enumerate(torch.utils._pytree.tree_unflatten(list(range(len(seen.leaves))), seen.shape)):
+        inside = torch.utils._pytree.tree_leaves(argument)
+        name = known[place] if place < len(known) else f"arg{place}"
+        names += [name] if inside == [argument] else [f"{name}_{index}" for index in range(len(inside))]
+    return names
+
+
+# Which FX node a buffer is, and which FX nodes a kernel computes.
+
+
+class _Links:
+    """The links of one graph between buffers and FX nodes."""
+
+    def __init__(self, seen: SeenGraph) -> None:
+        self.seen = seen
+        self.order = {node: place for place, node in enumerate(seen.module.graph.nodes)}
+        self.stored: dict[str, tuple[Any, Certainty]] = {}
+        """The FX node whose value a buffer is, and how sure that is."""
+        self.op_of: dict[str, list[Any]] = {}
+        """The FX nodes that a name of the scheduler stands for: of a buffer, of one computation, of one that was fused."""
+        self._link()
+
+    def _link(self) -> None:
+        exact: dict[str, Any] = {}
+        for node in self.seen.nodes:
+            for name, buffers, ir in node.parts:
+                made = self._exact(ir)
+                mine = self._origins(ir)
+                self.op_of[name] = [made] if made is not None else mine
+                for buffer in buffers:
+                    self.op_of[buffer] = self.op_of[name]
+                    if made is not None:
+                        exact[buffer] = made
+        for buffer, ir in self.seen.results.items():
+            made = self._exact(ir)
+            if made is not None:
+                exact[buffer] = made
+        self.stored = {buffer: (made, "exact") for buffer, made in exact.items()}
+        taken = {*exact.values()}
+        operands = self._operands()
+        for node in self.seen.nodes:
+            for _, buffers, ir in node.parts:
+                for buffer in buffers:
+                    if buffer not in exact and buffer not in self.seen.removed and not node.is_library:
+                        self._guess(buffer, ir, operands.get(buffer), taken)
+
+    def _exact(self, ir: Any) -> Any:
+        """The FX node whose value Inductor says a buffer is; None if it does not say."""
+        found = None
+        if type(ir).__name__ == "FallbackKernel":
+            found = next((node for node in ir.origins if node.target is ir.op_overload), None)
+        elif type(getattr(ir, "layout", None)).__name__.startswith("MutationLayout"):
+            found = next((node for node in ir.origins if getattr(getattr(node.target, "_schema", None), "is_mutable", False)), None)
+        if found is None:
+            found = getattr(ir, "origin_node", None)
+        if found is None and hasattr(ir, "get_origin_node"):
+            found = ir.get_origin_node()
+        return found if found in self.order else None
+
+    def _origins(self, ir: Any) -> list[Any]:
+        mine = {node for node in ir.origins if node in self.order and node.op == "call_function"}
+        return sorted(mine, key=self.order.__getitem__)
+
+    def _operands(self) -> dict[str, Any]:
+        """The FX argument that a library call reads each buffer as, where it has as many operands as the FX node."""
+        torch = require_torch("to read what Inductor decided")
+        found: dict[str, Any] = {}
+        for node in self.seen.nodes:
+            for _, _, ir in node.parts if node.is_library else ():
+                made = self._exact(ir)
+                leaves = torch.utils._pytree.tree_leaves((made.args, made.kwargs)) if made is not None else []
+                arguments = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+                buffers = [each.get_name() for each in getattr(ir, "inputs", ()) if hasattr(each, "get_name")]
+                if len(buffers) == len(arguments):
+                    found.update(zip(buffers, arguments, strict=True))
+        return found
+
+    def _guess(self, buffer: str, ir: Any, asked: Any, taken: set[Any]) -> None:
+        mine = [node for node in self._origins(ir) if node not in taken]
+        while asked is not None and asked not in mine and len(asked.all_input_nodes) == 1:
+            asked = asked.all_input_nodes[0]  # through views of it
+        if asked in mine and _fits(ir, asked):
+            self.stored[buffer] = asked, "matched"
+        else:
+            found = [node for node in mine if _fits(ir, node)]
+            if not found:
+                return
+            self.stored[buffer] = found[-1], "guessed"
+        taken.add(self.stored[buffer][0])
+
+    def body_of(self, node: SeenNode) -> list[Any]:
+        """The FX nodes that a kernel computes, in program order; empty if it computes only a part of a node."""
+        mine = {buffer for _, buffers, _ in node.parts for buffer in buffers}
+        roots = [self.stored[buffer][0] for buffer in mine if buffer in self.stored and buffer not in self.seen.removed]
+        allowed = {each for _, _, ir in node.parts for each in self._origins(ir)} | {*roots}
+        if node.is_library:
+            return sorted(map(_source, roots), key=self.order.__getitem__)
+        read = {_source(self.stored[buffer][0]) for buffer in self._memory(node, mine) if buffer in self.stored}
+        found: set[Any] = set()
+        waiting = [*roots]
+        while waiting:
+            each = _source(waiting.pop())
+            if each in found or each not in allowed:
+                continue
+            found.add(each)
+            waiting += [before for before in each.all_input_nodes if _source(before) not in read]
+        return sorted(found, key=self.order.__getitem__)
+
+    def _memory(self, node: SeenNode, mine: set[str]) -> set[str]:
+        """The buffers that a kernel reads; one that is a part of an op counts as what that part was made from."""
+        makers = {buffer: other for other in self.seen.nodes for _, buffers, _ in other.parts for buffer in buffers}
+        found: set[str] = set()
+        waiting = list(node.reads)
+        while waiting:
+            buffer = waiting.pop()
+            if buffer in found or buffer in mine:
+                continue
+            found.add(buffer)
+            if buffer not in self.stored and buffer in makers:
+                waiting += makers[buffer].reads
+        return found
+
+    def parts_read(self, node: SeenNode) -> list[SeenNode]:
+        """The kernels that make the parts of ops that a kernel reads: it finishes what they began."""
+        unknown = {buffer for buffer in node.reads if buffer not in self.stored}
+        return [other for other in self.seen.nodes if other is not node and any(unknown & {*buffers} for _, buffers, _ in other.parts)]
+
+    def stores(self, node: SeenNode) -> Iterable[tuple[Any, Certainty]]:
+        """The FX nodes whose values a kernel writes to memory."""
+        for _, buffers, _ in node.parts:
+            for buffer in buffers:
+                if buffer in self.stored and buffer not in self.seen.removed:
+                    made, certainty = self.stored[buffer]
+                    yield _source(made), certainty
+
+
+def _is_getitem(node: Any) -> bool:
+    """Whether an FX node takes one result of a call."""
+    return node.op == "call_function" and node.target is operator.getitem
+
+
+def _source(node: Any) -> Any:
+    """The call that makes a node's value: what a `getitem` takes one result of."""
+    return node.args[0] if _is_getitem(node) else node
+
+
+def _fits(ir: Any, node: Any) -> bool:
+    """Whether a buffer can be the value of an FX node: a partial result has another size."""
+    value = node.meta.get("val")
+    try:
+        return bool(int(ir.get_numel()) == value.numel() and ir.get_dtype() == value.dtype)
+    except (AttributeError, TypeError, ValueError):  # several values, and extents that are symbols
+        return False
+
+
+# The records.
+
+
+def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any], nodes_of: Mapping[Any, tuple[Node, ...]]) -> Kernel:
+    stored = list(links.stores(node))
+    least: Certainty = next((each for each in ("guessed", "matched") if any(sure == each for _, sure in stored)), "exact")
+    because = {
+        "guessed": "Inductor does not say which value it stores: the last of that size that no other kernel stores",
+        "matched": "Inductor does not say which value it stores: the library call that reads it has it at that place",
+    }.get(least, "")
+    function = node.function
+    name = function or getattr(node.parts[0][2], "python_kernel_name", None) or type(node.parts[0][2]).__name__
+    source = None
+    if function in seen.texts:
+        language, text = seen.texts[function]
+        source = SourceText(text, language, (NO_NODE,) * text.count("\n"), function)
+    parts = [each for _, _, ir in node.parts for each in links._origins(ir)[-1:]] if not body else []
+    made = _nodes(body, nodes_of)
+    if not body:
+        least, because = "matched", "Inductor does not say which value it stores, and none has that size: it is a part of one"
+    elif links.parts_read(node) and not node.is_library:
+        least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
+    moved = node.bytes if not body or links.parts_read(node) else None
+    stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
+    return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
+
+
+def _regions(seen: SeenGraph, links: _Links, kernels: Sequence[Kernel]) -> Iterable[Region]:
+    """Kernels that compute an op together: one made a part of it that another reads, and the nodes are those of both."""
+    for node, kernel in zip(seen.nodes, kernels, strict=True):
+        before = [each for other, each in zip(seen.nodes, kernels, strict=True) if other in links.parts_read(node)]
+        if before:
+            together = (*before, kernel)
+            yield Region(together, tuple(dict.fromkeys(node for each in together for node in (*each.nodes, *each.part_of))))
+
+
+def _nodes(fx: Iterable[Any], nodes_of: Mapping[Any, tuple[Node, ...]]) -> tuple[Node, ...]:
+    return tuple(dict.fromkeys(node for each in fx for node in nodes_of.get(each, ())))
+
+
+def _reasons(seen: SeenGraph, links: _Links, kernels: Sequence[Kernel], nodes_of: Mapping[Any, tuple[Node, ...]]) -> Iterable[Reason]:
+    """One reason for each pair that was tried: what was said, with ops in place of buffers."""
+    for (one, other), said in seen.pairs.items():
+        a, b = (frozenset(_nodes(_meant(name, links), nodes_of)) for name in (one, other))
+        if not a or not b or a == b or any(a | b <= {*kernel.nodes} for kernel in kernels):
+            continue
+        words = re.sub(r"\b(?:buf|op)\d+\b", lambda found: _words(found[0], links), said)
+        words = words.replace("node1", _words(one, links)).replace("node2", _words(other, links))
+        yield Reason(a, b, words or "it tried the pair, and gave no reason", f"cannot fuse {one} with {other}: {said}" if said else "")
+
+
+def _meant(name: str, links: _Links) -> list[Any]:
+    """The FX nodes behind a name of the scheduler, which joins the names of what it fused."""
+    names = re.findall(r"(?:op|buf)\d+", name)
+    return [each for part in names for each in links.op_of.get(part, ())]
+
+
+def _words(name: str, links: _Links) -> str:
+    """What a name of the scheduler means, in FX nodes: the last two of many."""
+    found = list(dict.fromkeys(_meant(name, links)))
+    return ("… " if len(found) > 2 else "") + ", ".join(f"%{node.name}" for node in found[-2:]) if found else name
+
+
+def _alone(seen: SeenGraph, bodies: Mapping[str, Sequence[Any]], nodes_of: Mapping[Any, tuple[Node, ...]]) -> Iterable[str]:
+    """A sentence for each op that is no view and that no kernel computes."""
+    inside = {each for body in bodies.values() for each in body}
+    for node in seen.module.graph.nodes:
+        if node.op != "call_function" or node in inside or _is_getitem(node) or not nodes_of[node] or _is_view(node):
+            continue
+        if "cat" in str(node.target):
+            yield f"%{node.name}: its parts are written in place by the kernels that compute them"
+        elif node.users:
+            yield f"%{node.name} ({node.target}) is in no kernel: who reads it knows it, or has it in another form"
+
+
+def _is_view(node: Any) -> bool:
+    arguments = getattr(getattr(node.target, "_schema", None), "arguments", ())
+    return any(argument.alias_info is not None and not argument.alias_info.is_write for argument in arguments)
+
+
+def _changes(seen: SeenGraph, nodes_of: Mapping[Any, tuple[Node, ...]]) -> Iterable[Change]:
+    """What Inductor's last rewrites took out of the graph that AOTAutograd gave it, and what they added."""
+    before = {name for name, _ in seen.before}
+    after = {node.name: node for node in seen.module.graph.nodes if node.op == "call_function"}
+    for name, target in seen.before:
+        if name not in after and "getitem" not in name:
+            yield Change("vanished", target, name)
+    for name, node in after.items():
+        made = nodes_of.get(node, ())
+        if name not in before and made:
+            yield Change("added", str(node.target), name, made, location=made[-1].location, scope=made[-1].scope)

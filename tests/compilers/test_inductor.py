@@ -1,0 +1,179 @@
+"""What Inductor decided, observed without a trace: eager torch says whether the program with its groups is right."""
+
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import irscope as irs
+from irscope.compilers import Decisions
+from irscope.errors import ArgumentError, CaptureError
+from irscope.ops.node_check import verify
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+def ask(model: Any, *args: Any, **options: Any) -> Decisions:
+    """Observe a compilation, and compare the program with its groups, run by irscope, with eager torch."""
+    d = irs.decisions(torch.compile(model, **options), *args)
+    with torch.no_grad():
+        want = model(*[arg.clone() for arg in args])
+        got = irs.compile(d.fusion)(*[arg.clone() for arg in args])
+    for one, other in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True):
+        torch.testing.assert_close(one, other)
+    for program in d.programs:
+        verify(program.fusion.graph)
+    return d
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.up, self.down = torch.nn.LayerNorm(8), torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+def test_a_block_has_its_kernels_library_calls_lines_and_modules() -> None:
+    torch.manual_seed(0)
+    model, x = Block().eval(), torch.randn(4, 8)
+    d = ask(model, x)
+    assert (d.compiler, d.version) == ("inductor", torch.__version__)
+    assert [kernel.is_library for kernel in d.kernels] == [False, True, False, True, False]
+    assert [len(kernel.nodes) for kernel in d.kernels] == [7, 1, 5, 1, 1]
+    assert all(kernel.certainty == "exact" for kernel in d.kernels)
+    assert [d.graph.names[value] for value in d.graph.free_inputs] == ["x"]
+    assert {d.graph.names[value] for value in d.graph.bound} == {name for name, _ in model.named_parameters()}
+    gelu = d.kernels[2]
+    assert gelu.source is not None and gelu.source.language == "c++" and gelu.function in gelu.source.text
+    assert "erf" in gelu.source.text and gelu.bytes == 2 * 4 * 16 * 4
+    assert {node.location.file for kernel in d.kernels for node in kernel.nodes} == {__file__}
+    assert d.kernels[1].nodes[0].scope == "up"
+    assert "compiled for inference" in d.notes[0]
+
+
+def test_reasons_are_those_of_inductor_by_ops_and_else_those_of_irscope() -> None:
+    d = ask(Block().eval(), torch.randn(4, 8))
+    told = d.why_not("add_1", "add_3")
+    assert told.because == "inductor says: intermediate nodes between %add_1 & %add_3"
+    assert d.fusion.reasons[0].said.startswith("cannot fuse op")
+    assert "inductor never tried it; by irscope's rules, aten::addmm" in d.why_not("addmm", "mul_4").because
+    assert d.why_not("mul_2", "mul_4")
+
+
+def test_what_is_written_in_place_and_computed_again() -> None:
+    def slices(x: Any, y: Any) -> Any:
+        x[:, :4] = y[:, :4].sin()
+        z = x * 2
+        x.add_(1)
+        return z.sum(-1), x[:, 2:6].relu()
+
+    d = ask(slices, torch.randn(8, 8), torch.randn(8, 8))
+    again = {each.node.op for kernel in d.kernels for each in kernel.recomputed}
+    assert "aten::sin" in again and "aten::sum" not in again
+    assert {change.kind for change in d.program.changes} == {"added", "vanished"}
+    sin = next(each for kernel in d.kernels for each in kernel.recomputed if each.node.op == "aten::sin")
+    assert sin.bytes == 8 * 4 * 4 and sin.operations >= 8 * 4
+    assert len(d.fusion.groups_of(sin.node)) == 2
+
+
+def test_an_op_that_two_kernels_compute_together_is_a_region() -> None:
+    class Conv(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.bn = torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.BatchNorm2d(16)
+
+        def forward(self, x: Any) -> Any:
+            return F.max_pool2d(F.relu(self.bn(self.conv(x))), 2).mean((2, 3))
+
+    d = ask(Conv().eval(), torch.randn(2, 3, 16, 16))
+    assert [kernel.is_library for kernel in d.kernels].count(True) == 1
+    (region,) = [each for each in d.program.regions if any(node.op == "aten::mean" for node in each.nodes)]
+    assert region.kernels == d.kernels[-2:] and not d.kernels[-2].nodes
+    assert d.kernels[-2].part_of[0].op == "aten::mean" and d.kernels[-2].certainty == "matched"
+    assert d.program.kernel(d.kernels[-1].name) in d.kernels
+
+
+def test_a_graph_break_makes_several_programs() -> None:
+    def broken(x: Any) -> Any:
+        y = torch.relu(x) * 2
+        torch._dynamo.graph_break()
+        return y.sin() + 1
+
+    d = irs.decisions(torch.compile(broken), torch.randn(8))
+    assert len(d.programs) == 2 and [len(program.kernels) for program in d.programs] == [1, 1]
+    assert [(each.frames[-1][0], each.frames[-1][2]) for each in d.breaks] == [(__file__, "broken")]
+    assert any("x" in guard for guard in d.programs[0].guards)
+    with pytest.raises(ArgumentError, match="compiled 2 programs here"):
+        d.kernels  # noqa: B018
+
+
+def test_options_of_the_users_torch_compile_are_carried_over() -> None:
+    def chain(x: Any) -> Any:
+        return (x.sin() + 1).cos().sum(-1)
+
+    x = torch.randn(16, 16)
+    assert len(ask(chain, x, options={"max_fusion_size": 1}).kernels) >= len(ask(chain, x).kernels)
+    symbolic = irs.decisions(torch.compile(chain, dynamic=True), x)
+    assert not symbolic.graph.value("sin").type.is_static
+    with pytest.raises(CaptureError, match="fails on this program"):
+        irs.decisions(torch.compile(lambda x: torch._dynamo.graph_break() or x, fullgraph=True), x)
+
+
+def test_nothing_of_the_users_is_changed() -> None:
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bn = torch.nn.BatchNorm1d(4)
+
+        def forward(self, x: Any, w: Any) -> Any:
+            w.mul_(2)
+            return F.dropout(self.bn(x)) @ w
+
+    model = Counting().train()
+    x, w = torch.randn(3, 4), torch.randn(4, 4)
+    before = [tensor.clone() for tensor in (x, w, *model.state_dict().values())]
+    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list
+    state, counters = torch.get_rng_state(), {key: dict(held) for key, held in torch._dynamo.utils.counters.items()}
+    irs.decisions(torch.compile(model), x, w)
+    for tensor, old in zip((x, w, *model.state_dict().values()), before, strict=True):
+        assert torch.equal(tensor, old)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert {key: dict(held) for key, held in torch._dynamo.utils.counters.items() if held} == {k: v for k, v in counters.items() if v}
+    assert entries(Counting.forward.__code__) == []
+    assert not torch._inductor.config.is_fbcode() and torch._inductor.config.fx_graph_cache is not None
+
+
+def test_another_backend_is_refused_and_a_plain_model_is_compiled_when_asked() -> None:
+    x = torch.randn(4)
+    with pytest.raises(ArgumentError, match="whose decisions irscope does not read"):
+        irs.decisions(torch.compile(torch.sin, backend="eager"), x)
+    assert len(irs.decisions(lambda x: x.sin() + 1, x, compiler="inductor").kernels) == 1
+    with pytest.raises(ArgumentError, match="needs example arguments"):
+        irs.decisions(torch.compile(Block()))
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("torch._inductor.scheduler.Scheduler.codegen", "there is no Scheduler.codegen"), ("", "has no attribute")],
+)
+def test_changed_internals_are_an_error_that_names_the_version(where: str, said: str) -> None:
+    import torch._inductor.scheduler as scheduler
+
+    function: Callable[..., Any] = torch.compile(lambda x: x.sin() + 1)
+    if where:
+        old = scheduler.Scheduler.codegen
+        del scheduler.Scheduler.codegen
+        try:
+            with pytest.raises(CaptureError, match=said) as error:
+                irs.decisions(function, torch.randn(4))
+        finally:
+            scheduler.Scheduler.codegen = old
+    else:
+        changed = mock.patch("irscope.compilers.inductor._take_nodes", lambda nodes, seen: nodes.no_such_thing)
+        with changed, pytest.raises(CaptureError, match=said) as error:
+            irs.decisions(function, torch.randn(4))
+    assert torch.__version__ in str(error.value) and "2.6" in error.value.hint

@@ -93,6 +93,23 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     report.set_defaults(run=_report)
 
+    differ = commands.add_parser("diff", help="say how two programs differ, node by node")
+    differ.add_argument("first", help="a program's file, or module:name (or path.py:name)")
+    differ.add_argument("second", help="the other one")
+    _add_input(differ)
+    differ.add_argument("--fused", action="store_true", help="compare them after fusion")
+    differ.add_argument("--html", metavar="OUT", help="write one HTML page with both, side by side")
+    _add_reading(differ)
+    differ.set_defaults(run=_diff)
+
+    decisions = commands.add_parser("decisions", help="say what another compiler decided: its kernels, library calls, and why")
+    decisions.add_argument("source", help="module:name (or path.py:name), a model's file, HLO text, or a folder of TORCH_TRACE logs")
+    _add_input(decisions)
+    decisions.add_argument("--compiler", metavar="NAME", help="inductor, xla, onnxruntime or iree (default: by what the source is)")
+    decisions.add_argument("--why-not", nargs=2, metavar=("A", "B"), help="say why two ops are not in one kernel")
+    decisions.add_argument("--html", metavar="OUT", help="write one HTML page with all views")
+    decisions.set_defaults(run=_decisions)
+
     _add_opt(commands)
     _add_profile(commands)
     _add_survey(commands)
@@ -130,10 +147,7 @@ def _add_opt(commands: Any) -> None:
 def _add_profile(commands: Any) -> None:
     profile = commands.add_parser("profile", help="say where the time, the bytes and the memory of a run go, and what would help")
     profile.add_argument("source", help="a program's file, or module:name (or path.py:name): a function, a model, or a model's builder")
-    profile.add_argument(
-        "--args", "--input", nargs="*", default=[], action="extend", metavar="TYPE",
-        help="example arguments, such as float32[1,3,416,416], filled with random numbers",
-    )  # fmt: skip
+    _add_input(profile)
     profile.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: %(default)s)")
     profile.add_argument("--device", choices=("cpu", "cuda"), help="where to run (default: where the arguments lie)")
     profile.add_argument("--threads", type=int, help="how many (default: torch's number; one if other programs are busy)")
@@ -164,12 +178,21 @@ def _pass_line(known: Any, width: int) -> str:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="IR text (.ir), TorchScript (.pt), an exported program (.pt2), ONNX (.onnx) or MLIR (.mlir)")
+    files = "IR text (.ir), TorchScript (.pt), an exported program (.pt2), ONNX (.onnx), MLIR (.mlir) or HLO (.hlo)"
+    parser.add_argument("file", help=f"{files}, or module:name (or path.py:name)")
     parser.add_argument(
         "--input", action="append", default=[], metavar="TYPE",
         help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",
     )  # fmt: skip
     _add_reading(parser)
+
+
+def _add_input(parser: argparse.ArgumentParser) -> None:
+    """The example arguments, all after one option or each after its own."""
+    parser.add_argument(
+        "--input", "--args", nargs="*", default=[], action="extend", metavar="TYPE",
+        help="example arguments, such as float32[1,3,416,416], filled with random numbers",
+    )  # fmt: skip
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
@@ -184,7 +207,27 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 def _load(options: argparse.Namespace) -> Any:
     from irscope.session import load
 
-    return load(options.file, *map(_example, options.input), **_reading(options))
+    program, examples = _named(options.file, options)
+    return load(program, *examples, **_reading(options))
+
+
+def _named(source: str, options: argparse.Namespace) -> tuple[Any, list[Any]]:
+    """Return what the name of a file, or of something in a module, means, and its example arguments: those that were given, or those
+    that come with it. Raises ArgumentError."""
+    from numpy import ndarray
+
+    given = [_example(text) for text in options.input]
+    if ":" not in source or Path(source).exists():
+        return source, given
+    if getattr(options, "graph", None) or getattr(options, "missing_weights", None):
+        raise ArgumentError("--graph and --missing-weights are for files", hint=f"{source!r} is imported: leave them out")
+    program, defaults = _import_program(source)
+    given = given or defaults
+    if not given:
+        raise ArgumentError(f"{source!r} comes without example arguments", hint="give one array type for each: --args 'float32[4,8]'")
+    if not _is_torchs(program):
+        given = [array.numpy() if hasattr(array, "numpy") and not isinstance(array, ndarray) else array for array in given]
+    return program, given
 
 
 def _reading(options: argparse.Namespace) -> dict[str, Any]:
@@ -246,10 +289,48 @@ def _opt(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> None:
     from irscope.session import write_report
 
-    examples = map(_example, options.input)
-    _wrote(write_report(
-        options.file, *examples, output=options.output, sources=options.sources, answers=options.answers, **_reading(options)
-    ))  # fmt: skip
+    program, examples = _named(options.file, options)
+    _wrote(write_report(program, *examples, output=options.output, sources=options.sources, answers=options.answers, **_reading(options)))
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from irscope import diff, fuse
+    from irscope.display.diff_page import diff_html
+    from irscope.display.html import plain_page
+    from irscope.session import load, one_graph
+
+    graphs = []
+    for name in (options.first, options.second):
+        program, examples = _named(name, options)
+        graph = one_graph(load(program, *examples, **_reading(options)))
+        graphs.append(fuse(graph) if options.fused else graph)
+    found = diff(*graphs)
+    print(found)
+    print(f"# {', '.join(f'{count} {kind}' for kind, count in found.counts.items())}")
+    if options.html:
+        _wrote(write_file(options.html, plain_page(f"{options.first} and {options.second}", "diff", diff_html(found))))
+    return 0 if found.is_empty else 1
+
+
+def _decisions(options: argparse.Namespace) -> None:
+    from irscope.compilers import decisions
+    from irscope.session import write_report
+
+    program, examples = _named(options.source, options)
+    found = decisions(program, *examples, compiler=options.compiler)
+    if options.why_not:
+        print(found.why_not(*options.why_not))
+    else:
+        print(found)
+        for each in found.breaks:
+            print(f"graph break: {each}")
+        for program in found.programs:
+            print(f"\n{program.name}" if len(found.programs) > 1 else "")
+            print(program.table().to_string(index=False, max_rows=200))
+        for note in (*found.notes, *(note for program in found.programs for note in program.notes)):
+            print(f"note: {note}")
+    if options.html:
+        _wrote(write_report(found, output=options.html))
 
 
 def _wrote(page: Path) -> None:
@@ -257,25 +338,13 @@ def _wrote(page: Path) -> None:
 
 
 def _profile(options: argparse.Namespace) -> None:
-    from numpy import ndarray
-
     from irscope import load, profile
     from irscope.display.text import profile_text
     from irscope.session import one_graph, write_report
 
-    given = [_example(text) for text in options.args]
-    if ":" in options.source and not Path(options.source).exists():
-        if options.graph or options.missing_weights:
-            raise ArgumentError("--graph and --missing-weights are for files", hint=f"{options.source!r} is imported: leave them out")
-        program, defaults = _import_program(options.source)
-        given = given or defaults
-        if not given:
-            what = f"{options.source!r} comes without example arguments"
-            raise ArgumentError(what, hint="give one array type for each: --args 'float32[4,8]'")
-        if not _is_torchs(program):
-            given = [array.numpy() if hasattr(array, "numpy") and not isinstance(array, ndarray) else array for array in given]
-    else:
-        program = one_graph(load(options.source, *given, **_reading(options)))
+    program, given = _named(options.source, options)
+    if isinstance(program, str):
+        program = one_graph(load(program, *given, **_reading(options)))
     measured = profile(program, *given, seconds=options.seconds, device=options.device, threads=options.threads)
     print(profile_text(measured))
     if options.by:

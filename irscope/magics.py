@@ -4,15 +4,17 @@
 %%ir --edit g          the same in an explorer whose text can be edited; g follows the last edit
 %irscope f x y         explore f with example arguments x and y
 %irscope f(x, y)       profile the call: how long, where it goes, what fuses, what would help
+%irscope torch.compile(f)(x)   explore what the compiler decided about the call
 %%irscope              run the cell, and profile the call in its last line
 """
 
 import ast
 from typing import Any
 
+from irscope.compilers import decisions
 from irscope.display.ipython import register
 from irscope.errors import ArgumentError, MissingExtra
-from irscope.session import explore, profile
+from irscope.session import explore, is_compiled, profile
 
 
 def load(shell: Any) -> None:
@@ -112,7 +114,7 @@ def _profile(shell: Any, line: str) -> Any:
         def program(*given: Any) -> Any:
             return function(*given, **named)
 
-    return profile(program, *args)
+    return explore(decisions(function, *args)) if is_compiled(function) and not named else profile(program, *args)
 
 
 def _explore(shell: Any, line: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -87,6 +88,9 @@ def load(
     if loss is not None or len(targets):
         raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")
     made = source
+    if is_compiled(source):
+        told = "what torch.compile returned is read as the program before it; irs.decisions(program, *args) shows what was compiled"
+        warnings.warn(told, stacklevel=2)
     if not isinstance(source, Module):
         made = frontends.load(source, *example_args, name=name, trust=trust, missing_weights=missing_weights)
     if isinstance(made, Module):
@@ -101,6 +105,11 @@ def load(
     if example_args and not is_exact:
         return _refine(made, example_args)
     return made
+
+
+def is_compiled(source: object) -> bool:
+    """Check whether a function or model is what `torch.compile` returned."""
+    return callable(source) and any(hasattr(source, name) for name in ("_torchdynamo_orig_callable", "_orig_mod"))
 
 
 def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
@@ -201,11 +210,19 @@ def compile(
     return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact, memory=memory)
 
 
+def _decided(source: Any) -> Any:
+    """Return the groups of what another compiler decided; anything else as it is."""
+    from irscope.compilers.record import Decisions, Program
+
+    return source.fusion if isinstance(source, Decisions | Program) else source
+
+
 def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | None) -> Any:
     """Return a Graph as it is, a Fusion at the exactness asked for, and otherwise the fused graph that `load` reads
     from the source and arguments."""
     from irscope.transforms.fusion import Fusion, fuse
 
+    source = _decided(source)
     if isinstance(source, Fusion):
         return source if exact is None else source.exactly(exact)
     if not arguments or isinstance(getattr(source, "graph", source), Graph):
@@ -317,6 +334,9 @@ def explore(
 ) -> Explorer:  # fmt: skip
     """Show a program in linked views, in one notebook cell.
 
+    What another compiler decided (`irs.decisions`) is shown with its kernels, their texts, graph breaks and guards, and with irscope's own
+    groups of the same program as branches beside it.
+
     Takes anything that `load` takes, a Graph, a Fusion, the result of a Pipeline (`timeline` shows its passes), a Profile, whose colours
     mean time, bytes, memory or the share of the roof (`e.profile = p` adds one later), a Dedup, which opens the Classes table, or a
     Survey of many models, which shows the classes and the explorer of any model that has the chosen one. With example arguments the
@@ -347,7 +367,7 @@ def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]
     from irscope.transforms.base import History
     from irscope.transforms.fusion import fuse
 
-    found = source if isinstance(source, History) else getattr(source, "history", None)
+    found = source if isinstance(source, History) else getattr(_decided(source), "history", None)
     if isinstance(found, History):
         return found
     graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
@@ -406,6 +426,7 @@ def exploration(
     it."""
     from functools import partial
 
+    from irscope.compilers.record import Decisions, Program
     from irscope.report.pages import Exploration
     from irscope.runtime.profile import Profile
     from irscope.transforms.dedup import Dedup
@@ -421,6 +442,13 @@ def exploration(
         source = _graph_of_pieces(same)
     if profiled is not None:
         source = profiled.measured.fusion or fuse(profiled.measured.original)
+    decisions = Decisions(source.compiler, (source,)) if isinstance(source, Program) else source if isinstance(source, Decisions) else None
+    chosen = 0
+    if decisions is not None:
+        if not decisions.programs:
+            raise ArgumentError(f"{decisions.compiler} compiled nothing that could be shown", hint="d.breaks and d.notes say why")
+        chosen = max(range(len(decisions.programs)), key=lambda index: len(decisions.programs[index].graph.position))
+        source = decisions.programs[chosen].fusion
     if isinstance(source, Pipelined):
         fusions = [result for result in source.results.values() if isinstance(result, Fusion)]
         source = fusions[-1] if fusions else source.graph
@@ -439,4 +467,7 @@ def exploration(
         timed = partial(compare, fusion, *arguments, threads=threads)
     comparison = timed() if timed is not None and measure == "at once" else None
     folder = None if sources is None else Path(sources)
-    return Exploration(fusion, comparison, sources=folder, profile=profiled, measure=timed, same=same, arguments=tuple(arguments))
+    return Exploration(
+        fusion, comparison, sources=folder, profile=profiled, measure=timed, same=same, arguments=tuple(arguments), decisions=decisions,
+        chosen=chosen,
+    )  # fmt: skip

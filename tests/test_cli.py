@@ -49,6 +49,31 @@ def test_show_answers_whether_two_values_alias(program: Path, capsys: pytest.Cap
     assert capsys.readouterr().out.startswith("no, because")
 
 
+def test_diff_says_what_differs_and_whether_anything_does(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other, page = tmp_path / "other.ir", tmp_path / "diff.html"
+    other.write_text(PROGRAM.replace("aten::tanh", "aten::exp"))
+    assert main(["diff", str(program), str(other), "--html", str(page)]) == 1
+    printed = capsys.readouterr().out
+    assert "+   %z : Tensor = aten::exp(%y)" in printed and "# 1 kept" in printed
+    assert page.read_text(encoding="utf-8").startswith("<!")
+    assert main(["diff", "--fused", str(program), str(program)]) == 0
+
+
+def test_a_program_is_named_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.py").write_text("import torch\n\ndef net():\n    return torch.nn.ReLU(), torch.ones(2)\n")
+    assert main(["show", "small.py:net"]) == 0
+    assert "aten::relu(%" in capsys.readouterr().out
+    assert main(["show", "small.py:net", "--graph", "forward"]) == 2
+    assert "are for files" in capsys.readouterr().err
+
+
+def test_decisions_says_what_can_be_read(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decisions", str(program), "--compiler", "gcc"]) == 2
+    assert "no reader for the compiler 'gcc'" in capsys.readouterr().err
+
+
 def test_cache_shows_and_clears_the_compiled_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

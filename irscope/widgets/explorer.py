@@ -300,9 +300,24 @@ class Explorer(View):
         """The handlers of a page's requests about branches, by kind."""
         return {
             "what_if": self._asked_what_if, "branch": self._asked_branch, "measure_branches": self._asked_measure,
-            "branch_diff": self._asked_diff, "edit": self._asked_edit,
+            "branch_diff": self._asked_diff, "edit": self._asked_edit, "program": self._asked_program,
             "written": lambda ask: {"text": self._written()},
         }  # fmt: skip
+
+    def _asked_program(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Show another of the programs that a compiler made, with branches of its own."""
+        shown = self.branches[0].exploration
+        if shown.decisions is None:
+            raise UnknownName("this explorer shows one program", hint="irs.explore(irs.decisions(…)) shows all that were compiled")
+        index = int(ask["index"]) % len(shown.decisions.programs)
+        other = Exploration(shown.decisions.programs[index].fusion, sources=shown.sources, decisions=shown.decisions, chosen=index)
+        self._tree = Branches(other)
+        if self.branch:
+            self.branch = 0
+        else:
+            self._show(other)
+            self._tell()
+        return {}
 
     def _asked_what_if(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
         changes = changes_of(ask["change"], self.branches[self.branch].exploration.records_of)

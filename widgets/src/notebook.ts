@@ -54,7 +54,7 @@ type Reply =
   | { kind: "branch_diff"; token: string; diff: BranchDiff }
   | { kind: "written"; token: string; text: string }
   | { kind: "edit"; token: string; trouble: EditTrouble | null }
-  | { kind: "what_if" | "branch" | "measure_branches"; token: string }
+  | { kind: "what_if" | "branch" | "program" | "measure_branches"; token: string }
   | { kind: "error"; token: string; message: string };
 
 export async function render(rendered: Rendered): Promise<() => void> {
@@ -290,6 +290,7 @@ function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKerne
     onChange: (listener) => listen(model, "change:branches_view", listener),
     whatIf: (change) => send({ kind: "what_if", change }),
     show: (index) => send({ kind: "branch", index }),
+    program: (index) => send({ kind: "program", index }),
     measure: () => send({ kind: "measure_branches" }),
     diff: async (first, second) => ((await send({ kind: "branch_diff", first, second })) as { diff: BranchDiff }).diff,
     written: async () => ((await send({ kind: "written" })) as { text: string }).text,

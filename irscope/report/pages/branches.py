@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _MOST_LINES = 400
 _MOST_EDITED = 20_000
 """The largest program, in nodes, whose text can be edited in the page: each pause in typing fuses it again."""
+_BESIDE = ("greedy", "min-bytes")
+"""The policies of irscope that are shown beside another compiler's groups."""
+_MOST_BESIDE = 10_000
+"""The largest such program, in nodes, that is fused by them before it is shown."""
 _TOO_LONG = (
     f"A page edits programs of up to {_MOST_EDITED:,} nodes, for each pause fuses the program anew. Change the text of a longer one in "
     "Python: irs.explore(irs.parse(text))."
@@ -90,9 +94,13 @@ class Branches(Sequence[Branch]):
     def __init__(self, exploration: Exploration) -> None:
         asked = exploration.fusion._plans.options
         chosen = "" if asked.policy.name == "greedy" else f', policy={policy_code(asked.policy.name)}'
-        self._all = [Branch(exploration.fusion.policy, exploration, call=f"irs.fuse(g{chosen})")]
+        made = f"irs.fuse(g{chosen})" if exploration.decisions is None else "irs.decisions(…).fusion"
+        self._all = [Branch(exploration.fusion.policy, exploration, call=made)]
         self.edits = False
         """Whether a page opens with the editor."""
+        if exploration.decisions is not None and len(exploration.graph.position) <= _MOST_BESIDE:
+            for policy in _BESIDE:
+                self.what_if(0, policy=policy).name = f"irscope {policy}"
 
     @overload
     def __getitem__(self, index: int) -> Branch: ...

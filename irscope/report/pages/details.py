@@ -17,6 +17,7 @@ from irscope.report.panes import (
     AliasViews,
     KernelViews,
     class_sentence,
+    compiler_kernels,
     fusion_sentence,
     memory_view,
     neighbour_views,
@@ -163,7 +164,8 @@ class Inspection(HistoryInspection):
     @cached_property
     def kernels(self) -> KernelViews:
         """The kernels of the groups, for this processor."""
-        return KernelViews(self._of.fusion, self._of.alike)
+        program = self._of.decided
+        return KernelViews(self._of.fusion, self._of.alike, None if program is None else compiler_kernels(program))
 
     def prepare(self) -> None:
         """Warm up the analyses behind the first questions, by asking about one node of each op."""

@@ -20,6 +20,7 @@ from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
 
 if TYPE_CHECKING:
+    from irscope.compilers.record import Decisions, Program
     from irscope.runtime.measure import Comparison
     from irscope.runtime.profile import Profile
 
@@ -46,6 +47,10 @@ class Exploration:
     """The classes to show, if not those of `dedup(fusion)`."""
     arguments: tuple[Any, ...] = ()
     """Example arguments, if any were given."""
+    decisions: Decisions | None = None
+    """What another compiler decided, if the groups are its."""
+    chosen: int = 0
+    """The number of the program among those that it compiled."""
 
     def with_profile(self, profile: Profile) -> Exploration:
         """The same program with a profile; cached analyses are kept. Raises ArgumentError for the profile of another
@@ -76,6 +81,11 @@ class Exploration:
             return 0
         rows = [row for row in self.profile.rows(self.way) if row.node.id in self.records]
         return max(rows, key=lambda row: row.self_time.median).node.id if rows else 0
+
+    @property
+    def decided(self) -> Program | None:
+        """The program as another compiler grouped it, if the groups shown are its."""
+        return None if self.decisions is None else self.decisions.programs[self.chosen]
 
     @property
     def graph(self) -> Graph:

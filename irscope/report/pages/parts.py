@@ -25,6 +25,7 @@ from irscope.report.panes import (
     Heat,
     SameViews,
     class_views,
+    decided_view,
     memory_view,
     no_remarks,
     profile_view,
@@ -224,6 +225,11 @@ def _programs(page: ProgramPage) -> Fields:
     return {"programs": stops} if stops else {}
 
 
+def _decided(page: ProgramPage) -> Fields:
+    decisions = page.exploration.decisions
+    return {} if decisions is None else {"decided": decided_view(decisions, page.exploration.chosen), "opens": "Kernels"}
+
+
 def _profile(page: ProgramPage) -> Fields:
     exploration, heat = page.exploration, page.heat
     if exploration.profile is None or heat is None:
@@ -263,6 +269,7 @@ PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "remarks": (_remarks, Cost.EACH_GROUP),
     "timeline": (lambda page: {} if page.timeline is None else {"timeline": page.timeline}, Cost.WHOLE_PROGRAM),
     "programs": (_programs, Cost.LITTLE),
+    "decided": (_decided, Cost.LITTLE),
     "profile": (_profile, Cost.LITTLE),
     "later": (_later, Cost.LITTLE),
     "opened": (lambda page: {} if page.exploration.same is None else {"opens": "Classes"}, Cost.LITTLE),

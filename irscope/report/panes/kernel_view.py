@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -28,15 +28,18 @@ LANGUAGES: Final = ("llvm", "assembly", "cuda", "ptx", "sass")
 class KernelViews:
     """The kernels of the groups of one fusion. Groups whose types are not refined have none yet."""
 
-    def __init__(self, fusion: Fusion, alike: Callable[[], Iterable[Sequence[Node]]]) -> None:
-        """`alike` yields the groups in lists that are equal up to names and so run the same kernels."""
+    def __init__(
+        self, fusion: Fusion, alike: Callable[[], Iterable[Sequence[Node]]], given: Mapping[Node, KernelDetail] | None = None
+    ) -> None:
+        """`alike` yields the groups in lists that are equal up to names and so run the same kernels; `given` are the kernels of another
+        compiler, for the groups that it formed."""
         self._exact = fusion.exact
         self._groups = dict.fromkeys(fusion.groups)
         self._alike = alike
         self._cpu = CpuDevice()
         self._plans: dict[Node, LaunchPlan | None] = {}
         self._texts: dict[tuple[KernelSpec, tuple[int, ...]], SourceText] = {}
-        self._details: dict[Node, KernelDetail | None] = {}
+        self._details: dict[Node, KernelDetail | None] = dict(given or {})
         self._assembled: dict[KernelSpec, tuple[SourceText, SourceText]] = {}
         self._for_gpu: dict[tuple[KernelSpec, tuple[int, ...]], CudaKernel] = {}
 
@@ -100,6 +103,8 @@ class KernelViews:
         if language not in LANGUAGES:
             raise UnknownName(f"there is no language {language!r}", hint=f"the languages are {', '.join(LANGUAGES)}")
         try:
+            if not self.specs(group):
+                raise CodegenError("irscope has no kernel for this group", hint="its ops run in the library")
             if language in ("llvm", "assembly"):
                 return self._of_processor(self.specs(group)[0], language)
             return self._of_gpu(group, language)

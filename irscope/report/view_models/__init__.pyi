@@ -3,7 +3,8 @@ from .details import BufferView as BufferView, CopyView as CopyView, Detail as D
 from .details import KernelText as KernelText, LayoutView as LayoutView, MemoryBar as MemoryBar, MemorySection as MemorySection
 from .details import MemoryView as MemoryView, NeighbourView as NeighbourView, PairDetail as PairDetail, PointsToView as PointsToView
 from .details import VerdictView as VerdictView
-from .explorer import VIEW_VERSION as VIEW_VERSION, BranchDiff as BranchDiff, BranchesView as BranchesView, BranchView as BranchView
+from .explorer import VIEW_VERSION as VIEW_VERSION, BreakView as BreakView, DecidedView as DecidedView
+from .explorer import BranchDiff as BranchDiff, BranchesView as BranchesView, BranchView as BranchView
 from .explorer import CardJudgement as CardJudgement, CardOption as CardOption, CardRemark as CardRemark, CardView as CardView
 from .explorer import ChangedLine as ChangedLine, EditTrouble as EditTrouble, ExplorerView as ExplorerView, PaneName as PaneName
 from .explorer import ProgramStop as ProgramStop, StoryStep as StoryStep, StoryView as StoryView

@@ -133,6 +133,33 @@ class BranchesView(TypedDict):
     """Whether the page opens with the editor."""
 
 
+class BreakView(TypedDict):
+    """A place where another compiler stopped."""
+
+    reason: str
+    explanation: str
+    file: str
+    """Empty if it is not known."""
+    line: int
+    function: str
+
+
+class DecidedView(TypedDict):
+    """What another compiler decided."""
+
+    compiler: str
+    """Its name and version."""
+    programs: list[str]
+    """The programs that it compiled, a line each."""
+    shown: int
+    """The number of the program that is shown."""
+    breaks: list[BreakView]
+    notes: list[str]
+    guards: list[str]
+    """What must hold for the program to be used again."""
+    kernels: TableView
+
+
 class ChangedLine(TypedDict):
     """A line that differs between two programs."""
 
@@ -207,6 +234,8 @@ class ExplorerView(TypedDict):
     """The ladder of equal pieces; a live page requests it."""
     coarser: NotRequired[list[CoarserStep]]
     """The steps at which classes may merge, in a page without Python."""
+    decided: NotRequired[DecidedView]
+    """What another compiler decided, if the groups are its."""
     profile: NotRequired[ProfileView]
     """Where the time goes, if measured."""
     opens: NotRequired[str]

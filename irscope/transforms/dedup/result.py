@@ -441,6 +441,7 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
     """
     if unit not in get_args(Unit):
         raise ArgumentError(f"there is no unit {unit!r}", hint=f"choose one of {', '.join(get_args(Unit))}")
+    source = getattr(source, "fusion", source)  # of what another compiler decided: the program with its groups
     generated = None if isinstance(source, Graph | Module) else getattr(source, "kernels", None)
     program = source if isinstance(source, Graph | Module) else getattr(source, "graph", None)
     if not isinstance(program, Graph | Module):

@@ -4,6 +4,7 @@ import { GraphPane } from "../graph/index";
 import { inspectorPane } from "../inspector/index";
 import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
 import { branchStrip } from "../branches/strip";
+import { decidedStrip } from "../branches/decided";
 import { whatIfMenu } from "../branches/menu";
 import type { Branching } from "../lib/model/branches";
 import type { Context, Kept } from "../lib/model/context";
@@ -161,6 +162,8 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   }
   const strip = branchStrip(context, openMenu);
   const steps = context.steps ? stepBar(context, context.steps) : context.view.later?.includes("timeline") ? stepOffer(context) : strip && h("div", { class: "irs-step-offer" });
+  const decided = decidedStrip(context);
+  if (steps && decided) steps.prepend(decided);
   if (steps) root.append(steps);
   if (steps && strip) steps.append(strip);
   if (strip) root.classList.add("irs-stepped");

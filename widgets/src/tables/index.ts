@@ -8,7 +8,7 @@ import { memoryPane } from "../memory/index";
 import { timePane } from "../profile/index";
 import { classesPane } from "../same/index";
 import { stepList } from "../timeline/list";
-import { remarkTable } from "./remarks";
+import { recordTable } from "./remarks";
 import { timingChart, timingOffer } from "./timing";
 
 interface Page {
@@ -20,9 +20,11 @@ interface Page {
 export function dock(context: Context, roomy = false): HTMLElement {
   const { view, kept } = context;
   const pages: Page[] = [
-    { name: "Remarks", count: (view.remarks.total ?? view.remarks.rows.length).toLocaleString("en"), make: () => remarkTable(context) },
+    { name: "Remarks", count: (view.remarks.total ?? view.remarks.rows.length).toLocaleString("en"), make: () => recordTable(context, view.remarks, "remarks") },
     { name: "Classes", count: view.classes.length.toLocaleString("en"), make: () => classesPane(context) },
   ];
+  const { decided } = view;
+  if (decided) pages.unshift({ name: "Kernels", count: decided.kernels.rows.length.toLocaleString("en"), make: () => recordTable(context, decided.kernels, "kernels") });
   const { steps } = context;
   if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });
   if (view.memory || context.supply) pages.push({ name: "Memory", count: "", make: () => memoryPane(context) });

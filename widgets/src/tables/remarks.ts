@@ -1,18 +1,18 @@
-// The remarks as a table that sorts by any column and filters by any word; a row selects the records it is about.
+// Remarks, or kernels, as a table that sorts by any column and filters by any word; a row selects the records it is about.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { Scroller } from "../lib/dom/scroller";
-import type { Column } from "../lib/model/schema";
+import type { Column, TableView } from "../lib/model/schema";
 
 const ROW = 22;
 const SAMPLE = 200;
 
 type Cell = string | number | null;
 
-export function remarkTable(context: Context): HTMLElement {
-  const { view, selection, signal } = context;
-  const { columns, rows, selects, total } = view.remarks;
+export function recordTable(context: Context, table: TableView, name: string): HTMLElement {
+  const { selection, signal } = context;
+  const { columns, rows, selects, total } = table;
   let order = rows.map((_, k) => k);
   let sorted: { column: number; up: boolean } | null = null;
   let word = "";
@@ -27,7 +27,7 @@ export function remarkTable(context: Context): HTMLElement {
     }, ...cells);
     element.style.gridTemplateColumns = tracks;
     return element;
-  }, signal, { role: "rowgroup", "aria-label": "remarks" });
+  }, signal, { role: "rowgroup", "aria-label": name });
   const arrange = () => {
     const has = (row: Cell[]) => !word || row.some((cell) => shown(cell).toLowerCase().includes(word));
     order = rows.flatMap((row, k) => (has(row) ? [k] : []));
@@ -42,7 +42,7 @@ export function remarkTable(context: Context): HTMLElement {
     ].filter(Boolean).join(" · ");
   };
   const found = h("span", { class: "irs-quiet", "aria-live": "polite" });
-  const filter = h("input", { type: "search", placeholder: "filter", "aria-label": "filter remarks", oninput: (event: Event) => {
+  const filter = h("input", { type: "search", placeholder: "filter", "aria-label": `filter ${name}`, oninput: (event: Event) => {
     word = (event.target as HTMLInputElement).value.trim().toLowerCase();
     arrange();
   } });
@@ -64,7 +64,7 @@ export function remarkTable(context: Context): HTMLElement {
   }, { signal });
   selection.subscribe(() => scroller.redraw());
   arrange();
-  const grid = h("div", { class: "irs-grid", role: "grid", "aria-label": "remarks", "aria-rowcount": rows.length + 1 }, head, scroller.element);
+  const grid = h("div", { class: "irs-grid", role: "grid", "aria-label": name, "aria-rowcount": rows.length + 1 }, head, scroller.element);
   return h("div", { class: "irs-remarks" }, h("div", { class: "irs-filter" }, filter, found), grid);
 }
 

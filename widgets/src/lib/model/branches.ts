@@ -25,6 +25,8 @@ export interface Branching {
   written(): Promise<string>;
   edit(text: string): Promise<EditTrouble | null>;
   draft: Draft;
+  /** Shows another of the programs that a compiler made. */
+  program(index: number): Promise<unknown>;
   /** Why the last change failed; empty if none did. */
   problem: string;
 }

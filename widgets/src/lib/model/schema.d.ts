@@ -325,6 +325,31 @@ export interface BranchesView {
   edits: boolean;
 }
 
+/** A place where another compiler stopped. */
+export interface BreakView {
+  reason: string;
+  explanation: string;
+  /** Empty if it is not known. */
+  file: string;
+  line: number;
+  function: string;
+}
+
+/** What another compiler decided. */
+export interface DecidedView {
+  /** Its name and version. */
+  compiler: string;
+  /** The programs that it compiled, a line each. */
+  programs: string[];
+  /** The number of the program that is shown. */
+  shown: number;
+  breaks: BreakView[];
+  notes: string[];
+  /** What must hold for the program to be used again. */
+  guards: string[];
+  kernels: TableView;
+}
+
 /** A line that differs between two programs. */
 export interface ChangedLine {
   kind: "changed" | "new" | "gone";
@@ -394,6 +419,8 @@ export interface ExplorerView {
   same?: SameView;
   /** The steps at which classes may merge, in a page without Python. */
   coarser?: CoarserStep[];
+  /** What another compiler decided, if the groups are its. */
+  decided?: DecidedView;
   /** Where the time goes, if measured. */
   profile?: ProfileView;
   /** The table shown initially. */

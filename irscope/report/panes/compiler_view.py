@@ -1,0 +1,96 @@
+"""What another compiler decided, beside the program: its kernels as a table, their texts, its programs and graph breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from irscope._base.words import listed, plural
+from irscope.codegen.kernel import NO_NODE
+from irscope.compilers.record import Break, Decisions, Kernel, Program
+from irscope.ir import Node
+from irscope.ops.view_steps import byte_words, is_unknown
+from irscope.report.view_models import BreakView, Column, DecidedView, KernelDetail, TableView
+
+_COLUMNS: Final = tuple(
+    Column(key=label, label=label, kind="number" if label == "ms" else "text")
+    for label in ("kernel", "what", "ops", "bytes", "computed again", "ms", "certainty")
+)
+_MOST_OPS = 8
+_SURE = {"exact": "", "matched": "matched by name or position", "guessed": "guessed"}
+
+
+def decided_view(decisions: Decisions, shown: int) -> DecidedView:
+    """The decisions of which the program of that number is shown."""
+    program = decisions.programs[shown]
+    again = [f"compiled again: {program.recompiled_because}"] if program.recompiled_because else []
+    return DecidedView(
+        compiler=f"{decisions.compiler} {decisions.version}".strip(),
+        programs=[_program_line(each) for each in decisions.programs],
+        shown=shown,
+        breaks=[_break_view(each) for each in decisions.breaks],
+        notes=[*decisions.notes, *program.notes, *again],
+        guards=list(program.guards),
+        kernels=kernel_table(program),
+    )
+
+
+def _program_line(program: Program) -> str:
+    calls = len(program.library_calls)
+    return f"{program.name}: {plural(len(program.kernels) - calls, 'kernel')}, {plural(calls, 'library call')}"
+
+
+def _break_view(cut: Break) -> BreakView:
+    file, line, function = cut.frames[-1] if cut.frames else ("", 0, "")
+    explanation = " ".join((cut.explanation, *cut.hints)).strip()
+    return BreakView(reason=cut.reason, explanation=explanation, file=file, line=line, function=function)
+
+
+def kernel_table(program: Program) -> TableView:
+    """One row per kernel, in the order in which they run; a row selects its group, or its nodes."""
+    rows: list[list[str | float | None]] = []
+    selects = []
+    for kernel in program.kernels:
+        nodes = kernel.nodes or kernel.part_of
+        ops = listed([node.op.partition("::")[2] for node in nodes], most=_MOST_OPS)
+        moved = byte_words(kernel.bytes) if kernel.bytes is not None and not is_unknown(kernel.bytes) else "?"
+        if not kernel.nodes:
+            ops = f"a part of {ops}" if ops else "no op of the program"
+        what, sure = "library call" if kernel.is_library else "kernel", ": ".join(filter(None, (_SURE[kernel.certainty], kernel.because)))
+        rows.append([kernel.name, what, ops, moved, _again(kernel), kernel.ms, sure])
+        selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in nodes])
+    return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
+
+
+def _again(kernel: Kernel) -> str:
+    """The ops that another kernel computes too, with the bytes that are not read instead."""
+    if not kernel.recomputed:
+        return ""
+    sizes = [each.bytes for each in kernel.recomputed if not is_unknown(each.bytes)]
+    unread = f", {byte_words(sum(sizes))} not read" if sizes else ""
+    return f"{listed([each.node.op.partition('::')[2] for each in kernel.recomputed])}{unread}"
+
+
+def compiler_kernels(program: Program) -> Mapping[Node, KernelDetail]:
+    """The text of each kernel that has one, as that compiler generated it, by its group."""
+    with_text = [kernel for kernel in program.kernels if kernel.source is not None and kernel.group is not None]
+    users: dict[str, int] = {}
+    for kernel in with_text:
+        users[kernel.function or kernel.name] = users.get(kernel.function or kernel.name, 0) + 1
+    return {kernel.group: _detail(program, kernel, users) for kernel in with_text if kernel.group is not None}
+
+
+def _detail(program: Program, kernel: Kernel, users: Mapping[str, int]) -> KernelDetail:
+    assert kernel.source is not None and kernel.group is not None, "callers look"
+    nodes: Iterable[Node] = kernel.group.blocks[0].nodes if kernel.group.blocks else ()
+    members = list(nodes)
+    told = [f"{program.compiler}'s own text"]
+    if kernel.function and kernel.function != kernel.name:
+        told.append(f"in the function {kernel.function}")
+    if again := _again(kernel):
+        told.append(f"computes again {again}")
+    return KernelDetail(
+        name=kernel.name, language=kernel.source.language, source=kernel.source.text,
+        line_nodes=[0 if line == NO_NODE or line >= len(members) else members[line].id for line in kernel.source.line_nodes],
+        shared_by=users[kernel.function or kernel.name], launched="; ".join(told),
+    )  # fmt: skip

@@ -18,6 +18,7 @@ READERS: Final[tuple[str, ...]] = (
     "irscope.compilers.inductor",
     "irscope.compilers.trace_log",
     "irscope.compilers.ort",
+    "irscope.compilers.iree",
 )
 """Modules in the order in which they are asked; the first that reads a source does."""
 

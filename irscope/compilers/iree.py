@@ -1,0 +1,456 @@
+"""What IREE decided: its executables, each with the ops of the program that it computes.
+
+`iree-compile --compile-to=flow` stops when dispatches are formed: the program is a function that calls executables (`flow.dispatch`), each
+with a body of `linalg` ops over tensors that it loads and stores. Here the calls are inlined, with the meanings that `irs.load` gives those
+ops, and the nodes of each call are one kernel. The compiler runs as a process of its own, and its output is read as any MLIR.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from irscope._base.nested import Call, run
+from irscope._base.running import without_collector
+from irscope._base.words import listed
+from irscope.codegen.kernel import NO_NODE, SourceText
+from irscope.compilers.record import Decisions, Kernel, Program, program_of
+from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, PassError
+from irscope.files import read_file
+from irscope.frontends import jax as jax_source
+from irscope.frontends.mlir import source as mlir_source
+from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, language_of, shape_of
+from irscope.frontends.mlir.ops_shaping import reshaped, sliced, spread
+from irscope.frontends.onnx import source as onnx_source
+from irscope.ir import Graph, Node, TensorData, TensorType, Value
+from irscope.ir.invariants import verify
+from irscope.ops.registry import schema_of
+from irscope.transforms.cleanup import remove_dead_nodes
+
+compiler: Final = "iree"
+name: Final = "MLIR (StableHLO, linalg, torch, …) as a file or text, an ONNX file, or a JAX function with arguments"
+_DISPATCHED: Final = re.compile(rb'"?flow\.dispatch"? ?[@(]')
+"""What a text holds that IREE has formed dispatches of already, by --compile-to=flow: it is read as it is."""
+_FLAGS: Final = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
+_SECONDS: Final = 600
+_IMPORT: Final = "hal.tensor.import"
+
+
+def reads(source: object, compiler: str | None) -> bool:
+    """Accepts every source, if IREE is asked for: what it cannot be given is an error with what to give."""
+    return compiler == "iree"
+
+
+def decisions(source: Any, args: Sequence[Any], *, flags: Sequence[str] = _FLAGS) -> Decisions:
+    """Returns what IREE makes of a program; `flags` of `iree-compile` say for which device.
+
+    Raises LoadError for a program that it does not take, MissingExtra without the package.
+    """
+    text, kind = _mlir_of(source, args)
+    if _DISPATCHED.search(text):
+        return Decisions(compiler, _read(text))
+    tools = _tools()
+    path = source if isinstance(source, Path) and kind == "auto" else None
+    return Decisions(compiler, _read(_compiled(tools, text, path, kind, flags)), version=_version(tools))
+
+
+def _read(flow: bytes) -> tuple[Program, ...]:
+    """Returns the program of each function that can be called from outside."""
+    root, bindings = mlir_source.parse_module(flow, "IREE's output")
+    with without_collector():
+        try:
+            reader = _Reader(root.operation, bindings)
+            return tuple([reader.program(title, function) for title, function in reader.entries()])
+        except IrscopeError:
+            raise
+        except (LookupError, AttributeError, ValueError, TypeError) as error:
+            what = (
+                f"IREE's output has another form than that of version 3.13 ({type(error).__name__}: {str(error)[:200]})"
+            )
+            raise LoadError(
+                what, hint="pip install 'iree-base-compiler==3.13.*'; if it is that one, please report the program"
+            ) from None
+
+
+def _tools() -> Path:
+    """Returns the folder of IREE's programs."""
+    try:
+        from iree.compiler.tools import binaries
+    except ImportError:
+        raise MissingExtra("iree-base-compiler", extra="mlir", purpose="to see what IREE makes of a program") from None
+    return Path(binaries.find_tool("iree-compile")).parent
+
+
+def _version(tools: Path) -> str:
+    said = subprocess.run([tools / "iree-compile", "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"version (\S+)", said)
+    return found[1] if found else ""
+
+
+# What is given to the compiler
+
+
+def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
+    """Returns a program as MLIR, and IREE's word for the kind of its ops."""
+    if isinstance(source, Path) and (
+        source.suffix.lower() == ".onnx" or onnx_source.recognizes(source, read_file(source).getvalue()[:64])
+    ):
+        _no_arguments(args, "an ONNX model")
+        return _imported_onnx(source), "onnx"
+    if isinstance(source, Path | str | bytes):
+        _no_arguments(args, "a text of MLIR")
+        content = (
+            read_file(source).getvalue()
+            if isinstance(source, Path)
+            else source
+            if isinstance(source, bytes)
+            else source.encode()
+        )
+        if not content.startswith(mlir_source.BYTECODE) and not mlir_source.is_mlir_text(
+            content.decode("utf-8", "replace")
+        ):
+            raise LoadError("this is not MLIR", where=content[:200].decode("utf-8", "replace"), hint=f"give {name}")
+        return content, "auto"
+    if mlir_source.bindings_of(source) is not None:
+        return str(source).encode(), "auto"
+    if jax_source.reads(source, args):
+        lowered = source if hasattr(source, "as_text") and not callable(source) else _jitted(source).lower(*args)
+        return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo"
+    kind = (
+        "a graph of irscope"
+        if isinstance(source, Graph)
+        else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
+    )
+    hint = f"give what it was made from: {name}; torch.onnx.export writes a torch model as ONNX"
+    raise LoadError(f"iree-compile takes MLIR, and {kind} cannot be written as MLIR here", hint=hint)
+
+
+def _jitted(source: Any) -> Any:
+    return source if hasattr(source, "lower") else sys.modules["jax"].jit(source)
+
+
+def _no_arguments(args: Sequence[Any], what: str) -> None:
+    if args:
+        raise ArgumentError(
+            f"{what} has the types of its inputs, and nothing runs: it takes no arguments", hint="leave them out"
+        )
+
+
+def _imported_onnx(path: Path) -> bytes:
+    """Returns an ONNX model as MLIR, by IREE's importer, which is a program of its own in its package."""
+    with tempfile.TemporaryDirectory(prefix="irscope-iree-") as folder:
+        made = Path(folder) / "model.mlir"
+        _ran(
+            [sys.executable, "-m", "iree.compiler.tools.import_onnx", str(path), "-o", str(made)],
+            f"{str(path)!r} cannot be imported",
+        )
+        return made.read_bytes()
+
+
+def _compiled(tools: Path, content: bytes, path: Path | None, kind: str, flags: Sequence[str]) -> bytes:
+    """Returns the program with its dispatches, as text; places in it are in the file of this path."""
+    options = ["--compile-to=flow", f"--iree-input-type={kind}", "--mlir-print-debuginfo", *flags, "-o", "-"]
+    command = [str(tools / "iree-compile"), "-" if path is None else str(path), *options]
+    return _ran(command, "iree-compile does not take this program", content if path is None else b"")
+
+
+def _ran(command: Sequence[str], what: str, given: bytes = b"") -> bytes:
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise LoadError(f"{what}: it takes over {_SECONDS} s", hint="give it a smaller program") from None
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").splitlines()
+        said = [line for line in lines if "error:" in line] or lines[-3:]
+        where = "\n".join(line[:300] for line in said[:6])
+        raise LoadError(what, where=where, hint="check that iree-compile compiles it; flags= says for which device")
+    return done.stdout
+
+
+# Its output
+
+
+class _Reader:
+    """The reading of one module of the flow dialect: dispatches are inlined into the function that calls them."""
+
+    def __init__(self, root: Any, bindings: mlir_source.Bindings) -> None:
+        from irscope.frontends.mlir.control import read_branches
+
+        control, meanings = mlir_source.rules()
+        control = {
+            **control, "flow.dispatch": self.dispatch, "iree_tensor_ext.dispatch.tensor.store": self.store, "util.call": self.call,
+            _IMPORT: _passed_on, "hal.tensor.export": _passed_on, "hal.tensor.barrier": _passed_on,
+        }  # fmt: skip
+        self.slicing = meanings["tensor.extract_slice"]
+        self.inserting = meanings["tensor.insert_slice"]
+        self.functions: dict[str, Any] = {}
+        self.globals: dict[str, Any] = {}
+        self.find_symbols(root, "")
+        own = {
+            **meanings,
+            **_MEANINGS,
+            "iree_tensor_ext.dispatch.tensor.load": self.load,
+            "util.global.load": self.load_global,
+        }
+        self.reading = Reading(bindings.ir, "", root, control, own, read_branches)
+        self.emitter = Emitter("main")
+        self.called: list[tuple[str, Any, tuple[Node, ...]]] = []
+        """The name, the function and the nodes of each dispatch of the current program."""
+
+    def find_symbols(self, root: Any, path: str) -> None:
+        """Notes functions as `@executable::@function`, and globals."""
+        for operation in (
+            item.operation for region in root.regions for block in region.blocks for item in block.operations
+        ):
+            title = operation.attributes["sym_name"].value if "sym_name" in operation.attributes else ""
+            if operation.name in ("flow.executable", "builtin.module"):
+                self.find_symbols(operation, f"{path}@{title}::" if operation.name == "flow.executable" else path)
+            elif (
+                "function_type" in operation.attributes and len(operation.regions) and len(operation.regions[0].blocks)
+            ):
+                self.functions[f"{path}@{title}"] = operation
+            elif operation.name == "util.global":
+                self.globals[title] = operation
+
+    def entries(self) -> list[tuple[str, Any]]:
+        """Returns the public functions that take the runtime's buffers: others only wait for one of these."""
+        public = [(title, op) for title, op in self.functions.items() if op.name == "util.func" and _is_public(op)]
+        taking = [
+            (title, op)
+            for title, op in public
+            if any(item.operation.name == _IMPORT for item in op.regions[0].blocks[0].operations)
+        ]
+        if not taking and len(public) != 1:
+            names = listed([title for title, _ in public]) or "none"
+            raise LoadError(
+                f"no public function of IREE's output takes tensors; it has {names}",
+                hint="export a function of tensors",
+            )
+        return taking or public
+
+    def program(self, title: str, function: Any) -> Program:
+        self.emitter, self.called = Emitter("main"), []
+        reader = BlockReader(self.reading, self.emitter)
+        self.bind_inputs(reader, function.regions[0].blocks[0])
+        returned = run(reader.read_region(function.regions[0]))
+        graph = self.emitter.build.finish(returned)
+        inputs = tuple([value for value in graph.inputs if value in graph.users or isinstance(value.type, TensorType)])
+        body = replace(graph.body, params=inputs)  # without what the runtime waits for
+        graph = Graph(
+            body, title.lstrip("@").removesuffix("$async"), {}, functional=language_of(graph, reader.dialects)
+        )
+        verify(graph)
+        return _program(
+            remove_dead_nodes(graph).after, self.called
+        )  # without the tensors that linalg's ops are given to write into
+
+    def bind_inputs(self, reader: BlockReader, block: Any) -> None:
+        """Gives each argument an input with the type and the name as which it is imported."""
+        imported = {}
+        for item in block.operations:
+            operation = item.operation
+            if operation.name == _IMPORT:
+                imported[operation.operands[0]] = operation
+        for index, argument in enumerate(block.arguments):
+            known = imported.get(argument)
+            type = self.reading.types(known.results[0].type if known is not None else argument.type)
+            place = self.reading.places(argument.location) if hasattr(argument, "location") else None
+            title = place.name if place is not None and place.name else f"input{index}"
+            reader.values[argument] = self.emitter.build.input(title, type)
+
+    # Dispatches
+
+    def dispatch(self, reader: BlockReader, operation: Any) -> Call:
+        """Inlines the function of an executable: what it only reads are operands, what it only writes are results."""
+        symbol = _symbol(operation)
+        function = self.functions.get(symbol)
+        if function is None:
+            raise reader.refusal(operation, f"there is no executable {symbol}")
+        workload, given = _segments(operation)[:2]
+        operands = [reader.values[value] for value in list(operation.operands)[workload : workload + given]]
+        tied = _tied(operation)
+        mark = self.emitter.build.mark()
+        block = function.regions[0].blocks[0]
+        arguments = list(block.arguments)
+        writable = dict.fromkeys(arguments[len(operands) :])
+        for argument, value in zip(arguments, operands, strict=False):
+            reader.values[argument] = value
+        yield reader.read_block(block)
+        fresh = iter(writable)
+        sources = [arguments[place - workload] if place >= 0 else next(fresh, None) for place in tied]
+        reader.bind(operation.results, [reader.values[source] for source in sources])
+        self.called.append((symbol.rpartition("@")[2], function, self.emitter.build.since(mark)))
+
+    def load(self, op: Operation) -> Value | None:
+        """What an executable reads of an operand, all of it or a slice."""
+        source = op.operands[0]
+        if shape_of(source) == op.shape and len(op.operands) == 1 and not any(op.ints("static_offsets") or ()):
+            return source
+        return self.slicing(op)  # type: ignore[return-value]
+
+    def store(self, reader: BlockReader, operation: Any) -> Call:
+        """What an executable writes becomes the value of its argument, from here on."""
+        part, target = operation.operands[0], operation.operands[1]
+        made, shape = reader.values[part], _shape_in(str(target.type))
+        e = self.emitter
+        if shape is None or shape_of(made) != shape:
+            known = isinstance(made.type, TensorType) and made.type.dtype and shape is not None
+            if not known:
+                yield reader.keep_with_regions(operation)
+                return
+            before = reader.values.get(target)
+            if before is None:
+                assert isinstance(made.type, TensorType) and made.type.dtype is not None and shape is not None
+                before = spread(e, e.scalar(0, made.type.dtype), shape)
+            rest = [reader.values[value] for value in list(operation.operands)[2:]]
+            whole = self.inserting(
+                Operation(operation.name, operation, [made, before, *rest], [before.type], e, self.reading)
+            )
+            if not isinstance(whole, Value):
+                raise reader.refusal(operation, f"{operation.name} stores at places that are known only at run time")
+            made = whole
+        reader.values[target] = made
+
+    def call(self, reader: BlockReader, operation: Any) -> Call:
+        """Inlines a function of the program's own."""
+        function = self.functions.get(str(operation.attributes["callee"]))
+        if function is None:
+            yield reader.keep_with_regions(operation)
+            return
+        arguments = function.regions[0].blocks[0].arguments
+        reader.values.update(zip(arguments, reader.operands(operation), strict=True))
+        reader.bind(operation.results, (yield reader.read_region(function.regions[0])))
+
+    def load_global(self, op: Operation) -> Value | None:
+        """A constant of the program; other globals are read as they are."""
+        known = self.globals.get(str(op.attr("global")).lstrip("@"))
+        if known is None or "is_mutable" in known.attributes:
+            return None
+        held = self.reading.attributes.of(known).get("initial_value")
+        return op.e.constant(held, op.types[0]) if isinstance(held, TensorData) else None
+
+
+def _is_public(operation: Any) -> bool:
+    return "sym_visibility" not in operation.attributes or operation.attributes["sym_visibility"].value == "public"
+
+
+def _symbol(operation: Any) -> str:
+    """Returns the first function that a dispatch names, `@executable::@function`."""
+    found = re.findall(r"@[\w.$-]+(?:::@[\w.$-]+)*", str(operation.attributes["entry_points"]))
+    return found[0] if found else ""
+
+
+def _segments(operation: Any) -> list[int]:
+    """Returns how many operands of each kind an op has."""
+    return [
+        int(each) for each in re.findall(r"\d+", str(operation.attributes["operandSegmentSizes"]).partition(":")[2])
+    ]
+
+
+def _tied(operation: Any) -> list[int]:
+    """Returns for each result the operand that it overwrites, or -1."""
+    if "tied_operands" not in operation.attributes:
+        return [-1] * len(operation.results)
+    return [int(each) for each in re.findall(r"(-?\d+) : index", str(operation.attributes["tied_operands"]))]
+
+
+def _shape_in(text: str) -> tuple[int, ...] | None:
+    """Returns the extents of the tensor in the type of an executable's argument; None if one is not known."""
+    found = re.search(r"tensor<((?:\d+x)*)[^x?<>]+>+$", text)
+    return tuple(int(each) for each in found[1].split("x") if each) if found else None
+
+
+# Ops around the dispatches
+
+
+def _passed_on(reader: BlockReader, operation: Any) -> Call:
+    """Inputs and results stay tensors here; the runtime's buffers around them have other types."""
+    count = len(operation.results)
+    reader.bind(operation.results, [reader.values[value] for value in list(operation.operands)[:count]])
+    yield from ()
+
+
+def _same(op: Operation) -> Value | None:
+    return op.operands[0]
+
+
+def _reshape(op: Operation) -> Value | None:
+    return reshaped(op.e, op.operands[0], op.shape) if op.is_static or shape_of(op.operands[0]) is not None else None
+
+
+def _numbers(op: Operation, values: Sequence[Value]) -> list[int] | None:
+    known = [op.e.facts.get(value) for value in values]
+    return [each for each in known if isinstance(each, int)] if all(isinstance(each, int) for each in known) else None
+
+
+def _slice(op: Operation) -> Value | None:
+    counts = _segments(op.handle)
+    x, first = op.operands[0], counts[0] + counts[1]
+    starts = _numbers(op, op.operands[first : first + counts[2]])
+    if starts is None or shape_of(x) is None or len(starts) != len(op.shape):
+        return None
+    for axis, (start, size) in enumerate(zip(starts, op.shape, strict=True)):
+        x = sliced(op.e, x, axis, start, start + size)
+    return x
+
+
+def _update(op: Operation) -> Value | None:
+    """A slice of a tensor that is replaced by another tensor."""
+    counts = _segments(op.handle)
+    whole, first = op.operands[0], counts[0] + counts[1]
+    starts, part = _numbers(op, op.operands[first : first + counts[2]]), op.operands[first + counts[2]]
+    sizes = shape_of(part)
+    if starts is None or sizes is None or shape_of(whole) is None or len(starts) != len(sizes):
+        return None
+    wholes = [whole]
+    for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        wholes.append(sliced(op.e, wholes[-1], axis, start, start + size))
+    for axis in reversed(range(len(sizes))):
+        if wholes[axis] is not wholes[axis + 1]:
+            part = op.e.op("slice_scatter", wholes[axis], part, axis, starts[axis], starts[axis] + sizes[axis], 1)
+    return part
+
+
+def _splat(op: Operation) -> Value | None:
+    return spread(op.e, op.operands[0], op.shape) if op.is_static else None
+
+
+def _empty(op: Operation) -> Value | None:
+    return spread(op.e, op.e.scalar(0, op.dtype), op.shape) if op.is_static and op.dtype else None
+
+
+def _softmax(op: Operation) -> Value | None:
+    return op.e.op("softmax", op.operands[0], op.number("dimension"), None, type=op.type)
+
+
+_MEANINGS: Final[Mapping[str, Any]] = {
+    "iree_tensor_ext.dispatch.tie_shape": _same, "iree_tensor_ext.dispatch.workload.ordinal": _same, "flow.tensor.transfer": _same,
+    "flow.tensor.clone": _same, "flow.tensor.reshape": _reshape,
+    "flow.tensor.slice": _slice, "flow.tensor.update": _update, "flow.tensor.splat": _splat, "flow.tensor.empty": _empty,
+    "linalg.softmax": _softmax,
+}  # fmt: skip
+
+
+def _program(graph: Graph, called: Sequence[tuple[str, Any, tuple[Node, ...]]]) -> Program:
+    kernels = []
+    for title, function, nodes in called:
+        text = function.get_asm(enable_debug_info=False, large_elements_limit=16) + "\n"
+        source = SourceText(text, "mlir", (NO_NODE,) * text.count("\n"), title)
+        computing = tuple(node for node in nodes if node.op != "prim::Constant" and node in graph.position)
+        kernels.append(Kernel(title, computing, False, source))
+    strange = dict.fromkeys(
+        node.op for node in graph.nodes() if schema_of(node) is None and not node.op.startswith("prim::")
+    )
+    notes = tuple(f"{op} is kept as it is, and has no meaning in irscope" for op in strange)
+    try:
+        return program_of(
+            graph, kernels, compiler=compiler, silence="formed dispatches without a word on others", notes=notes
+        )
+    except PassError as error:
+        raise LoadError(
+            f"IREE's executables are read as groups that cannot run: {error.what}", hint="please report the program"
+        ) from None

@@ -37,52 +37,6 @@ def check(model: Any, source: Any, *args: Any) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(2, 4, 3, padding=1)
-        self.norm = nn.BatchNorm2d(4)
-        self.lin = nn.Linear(4, 3)
-
-    def forward(self, x):
-        y = torch.relu(self.norm(self.conv(x))).mean([2, 3])
-        y[:, 0] = y[:, 1] * 2
-        return torch.softmax(self.lin(y), 1), y
-
-
-def test_a_small_network_scripted_exported_and_traced():
-    model, x = Block().eval(), torch.rand(2, 2, 5, 5)
-    check(model, torch.jit.script(model), x)
-    check(model, model, x)
-    check(model, torch.jit.trace(model, x), x)
-
-
-class Branchy(nn.Module):
-    def forward(self, x, n: int):
-        total = torch.zeros_like(x)
-        for i in range(n):
-            if i % 2 == 0:
-                total += x * i
-            else:
-                total = total - x
-        return total, [total[0], x]
-
-
-@pytest.mark.parametrize("n", [0, 1, 4])
-def test_loops_and_branches(n: int):
-    check(Branchy(), torch.jit.script(Branchy()), torch.rand(3, 2), n)
-
-
-def test_written_arguments():
-    class Writes(nn.Module):
-        def forward(self, x, y):
-            x.mul_(2)
-            return x + y, y.add_(1)
-
-    check(Writes(), torch.jit.script(Writes()), torch.rand(3), torch.rand(3))
-    check(Writes(), Writes(), torch.rand(3), torch.rand(3))
-
-
 def test_a_branch_of_torch_export():
     class Chooses(nn.Module):
         def forward(self, x):

@@ -49,13 +49,6 @@ def test_kept_ops_run(name: str, device: str) -> None:
         np.testing.assert_allclose(found, want, rtol=2e-4, atol=2e-5)
 
 
-def test_a_kept_op_runs_on_torchs_tensors() -> None:
-    torch = pytest.importorskip("torch")
-    run = irs.compile(irs.load(lambda x: jnp.linalg.cholesky(x) * 2, POSITIVE))
-    matrix = torch.from_numpy(np.array(POSITIVE))
-    torch.testing.assert_close(run(matrix), torch.linalg.cholesky(matrix) * 2, rtol=1e-4, atol=1e-5)
-
-
 def test_regions_of_kept_ops_stay_as_they_are_written() -> None:
     function, arguments, _ = KEPT["reduce_pairs"]
     (reduce,) = [node for node in irs.load(function, *arguments).nodes() if node.op == "stablehlo::reduce"]

@@ -63,21 +63,6 @@ def test_computed_extents_that_are_constant() -> None:
     assert int(extent) == 3
 
 
-def test_logical_shifts_of_signed_numbers_by_any_known_distance() -> None:
-    distances = (0, 1, 5, 31, 32, 40, -1)
-    lines = "".join(
-        f"  %d{i} = stablehlo.constant dense<{by}> : tensor<4xi32>\n  %r{i} = stablehlo.shift_right_logical %x, %d{i} : tensor<4xi32>\n"
-        for i, by in enumerate(distances)
-    )
-    types, names = ", ".join(["tensor<4xi32>"] * len(distances)), ", ".join(f"%r{i}" for i in range(len(distances)))
-    text = f"func.func @main(%x: tensor<4xi32>) -> ({types}) {{\n{lines}  return {names} : {types}\n}}"
-    graph, x = irs.load(text), np.array([-1, -(2**31), 2**31 - 1, 77], np.int32)
-    assert not any(node.op.startswith("stablehlo") for node in graph.nodes())
-    pytest.importorskip("torch")
-    for found, want in zip(irs.compile(graph)(x), by_xla(text, [x]), strict=True):
-        np.testing.assert_array_equal(found, want)
-
-
 def test_a_custom_call_with_side_effects_is_not_functional() -> None:
     graph = irs.load("""func.func @f(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
   %0 = stablehlo.custom_call @print(%x) {has_side_effect = true} : (tensor<2xf32>) -> tensor<2xf32>

@@ -14,43 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-
-class ResNet(torch.nn.Module):
-    """A stem and two residual blocks, one with a stride, normalised by batch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        nn = torch.nn
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
-        self.same = nn.Sequential(nn.Conv2d(8, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, 1, 1))
-        self.wide = nn.Sequential(nn.Conv2d(8, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, 1, 1))
-        self.short, self.head = nn.Conv2d(8, 16, 1, 2), nn.Linear(16, 10)
-
-    def forward(self, x: Any) -> Any:
-        x = self.stem(x)
-        x = torch.relu(x + self.same(x))
-        x = torch.relu(self.short(x) + self.wide(x))
-        return self.head(torch.nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
-
-
-class UNet(torch.nn.Module):
-    """Two steps down and two up, one by a transposed convolution and one by interpolation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        nn = torch.nn
-        self.a, self.b, self.c = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 16, 3, padding=1), nn.Conv2d(16, 32, 3, padding=1)
-        self.up = nn.ConvTranspose2d(32, 16, 2, 2)
-        self.d, self.e, self.out = nn.Conv2d(32, 16, 3, padding=1), nn.Conv2d(24, 8, 3, padding=1), nn.Conv2d(8, 2, 1)
-
-    def forward(self, x: Any) -> Any:
-        f = torch.nn.functional
-        a = torch.relu(self.a(x))
-        b = torch.relu(self.b(f.max_pool2d(a, 2)))
-        c = torch.relu(self.c(f.max_pool2d(b, 2)))
-        d = torch.relu(self.d(torch.cat([self.up(c), b], 1)))
-        d = f.interpolate(d, scale_factor=2.0, mode="bilinear", align_corners=False)
-        return self.out(torch.relu(self.e(torch.cat([d, a], 1))))
+from tests.benchmarks import models  # noqa: E402
 
 
 class Lstm(torch.nn.Module):
@@ -67,44 +31,19 @@ class Lstm(torch.nn.Module):
         return self.head(y), h
 
 
-def bert() -> Any:
-    transformers = pytest.importorskip("transformers")
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    config = transformers.BertConfig(vocab_size=100, max_position_embeddings=64, **sizes)
-    return Hidden(transformers.BertModel(config), "input_ids", "attention_mask")
-
-
-def vit() -> Any:
-    transformers = pytest.importorskip("transformers")
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    return Hidden(transformers.ViTModel(transformers.ViTConfig(image_size=32, patch_size=8, **sizes)), "pixel_values")
-
-
-class Hidden(torch.nn.Module):
-    """The last hidden state of a model of transformers'."""
-
-    def __init__(self, model: Any, *names: str) -> None:
-        super().__init__()
-        self.model, self.names = model, names
-
-    def forward(self, *args: Any) -> Any:
-        return self.model(**dict(zip(self.names, args, strict=True))).last_hidden_state
-
-
 MODELS: dict[str, Any] = {
-    "resnet": (ResNet, lambda: (torch.randn(2, 3, 32, 32),)),
-    "unet": (UNet, lambda: (torch.randn(2, 1, 16, 16),)),
-    "lstm": (Lstm, lambda: (torch.randint(0, 50, (3, 7)),)),
-    "bert": (bert, lambda: (torch.randint(0, 100, (2, 9)), torch.ones(2, 9, dtype=torch.long))),
-    "vit": (vit, lambda: (torch.randn(2, 3, 32, 32),)),
+    "resnet": lambda: models.resnet((8, 16), (1, 1), size=32),
+    "unet": lambda: models.unet(8, 16),
+    "lstm": lambda: (Lstm(), (torch.randint(0, 50, (3, 7)),)),
+    "bert": lambda: models.bert(2, 32, (2, 9)),
+    "vit": lambda: models.vit(2, 32, size=32),
 }
 
 
 def exported(name: str, path: Path, *, by_export: bool, any_batch: bool) -> list[Any]:
     """Writes a model with random weights; gives its example arguments."""
     torch.manual_seed(0)
-    make, arguments = MODELS[name]
-    args = arguments()
+    model, args = MODELS[name]()
     names = [f"x{index}" for index in range(len(args))]
     options: dict[str, Any] = {"dynamo": True, "verbose": False} if by_export else {"dynamo": False}
     if any_batch and not by_export:
@@ -114,7 +53,7 @@ def exported(name: str, path: Path, *, by_export: bool, any_batch: bool) -> list
         warnings.simplefilter("ignore")
         if by_export:
             pytest.importorskip("onnxscript")
-        torch.onnx.export(make().eval(), args, str(path), **options)
+        torch.onnx.export(model.eval(), args, str(path), **options)
     return [arg.numpy() for arg in args]
 
 

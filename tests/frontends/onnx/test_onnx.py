@@ -130,15 +130,6 @@ def test_scan_of_opset_8_scans_each_element_of_a_batch(back: int) -> None:
     assert not any(op.startswith("onnx::") for op in ops(same_as_runtime(made, np.ones((3, 2), np.float32), x)))
 
 
-def test_quantised_models_are_integers_that_can_be_read_and_run() -> None:
-    weights = {"s": np.float32(0.1), "z": np.uint8(7), "ws": np.array([0.5, 0.25], np.float32), "wz": np.zeros(2, np.int8),
-               "w": np.array([[3, -4], [5, 6], [7, 1], [0, 2]], np.int8)}  # fmt: skip
-    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-             node("DequantizeLinear", ["w", "ws", "wz"], ["v"], axis=1), node("MatMul", ["d", "v"], ["y"])]  # fmt: skip
-    graph = same_as_reference(model(nodes, {"x": (T.FLOAT, [2, 4])}, weights=weights), X)
-    assert str(graph.value("q").type) == "Byte(2, 4)" and str(graph.value("w").type) == "Char(4, 2)"
-
-
 @pytest.mark.parametrize(
     ("kind", "word"), [(T.FLOAT8E4M3FN, "Float8_e4m3fn"), (T.INT4, "Int4"), (T.UINT16, "UInt16"), (T.STRING, "String")]
 )

@@ -1,14 +1,13 @@
-"""Execution judges the classes of the examples: at every step each group computes with its class's body what it computed with its own,
+"""Execution judges the classes of real models: at every step each group computes with its class's body what it computed with its own,
 in float64 by the reference, and in its own types through compiled kernels."""
 
-import sys
+from __future__ import annotations
+
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import irscope as irs
 from irscope.ir import Graph, Node, TensorType, Value
@@ -16,38 +15,11 @@ from irscope.runtime.program.groups import group_alone, operand_like
 from irscope.runtime.reference import run_reference
 from irscope.transforms.dedup import RANK, RELATIONS, Relation
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+pytest.importorskip("torch")
+
+from tests.benchmarks import models
+
 STEPS = RELATIONS[RANK["order"] :]
-
-
-def _bert() -> tuple[Any, ...]:
-    from bert import bert, tokens
-
-    return bert(layers=2, hidden=64), tokens(2, 16)
-
-
-def _lstm() -> tuple[Any, ...]:
-    from lstm import lstm
-
-    return lstm(inputs=8, hidden=16), torch.randn(5, 4, 8)
-
-
-def _momentum() -> tuple[Any, ...]:
-    from momentum import momentum
-
-    return momentum, np.ones((4, 8), np.float32), np.ones((4, 8), np.float32)
-
-
-def _softmax() -> tuple[Any, ...]:
-    from softmax import softmax
-
-    return softmax, np.ones((4, 8), np.float32)
-
-
-def _yolov3() -> tuple[Any, ...]:
-    from yolov3 import yolov3
-
-    return yolov3(width=4, classes=2), torch.rand(1, 3, 64, 64)
 
 
 def arguments(values: tuple[Value, ...], seed: int, *, wide: bool) -> list[Any]:
@@ -87,13 +59,11 @@ def check(graph: Graph, step: Relation, *, kernels: bool) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("program", "least"), [(_bert, 4), (_lstm, 4), (_momentum, 0), (_softmax, 0), (_yolov3, 10)])
-def test_members_compute_the_same_with_the_body_of_their_class(
-    program: Callable[[], tuple[Any, ...]], least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    assert str(EXAMPLES) in sys.path
-    source, *args = program()
-    graph = irs.fuse(irs.load(source.eval() if hasattr(source, "eval") else source, *args)).graph
+@pytest.mark.parametrize(("program", "least"), [
+    (lambda: models.bert(2, 64, (2, 16)), 4), (lambda: models.lstm(5, 8, 16), 4), (lambda: models.yolov3(4, 2, 64), 10),
+], ids=["bert", "lstm", "yolov3"])  # fmt: skip
+def test_members_compute_the_same_with_the_body_of_their_class(program: Callable[[], models.Model], least: int) -> None:
+    model, arguments = models.seeded(program)
+    graph = irs.fuse(irs.load(model, *arguments)).graph
     seen = [check(graph, step, kernels=step in ("constants", "free")) for step in STEPS]
     assert max(seen) >= least

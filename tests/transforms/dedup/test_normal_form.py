@@ -1,7 +1,7 @@
 """The normal form: one text for each program, whatever its order and names; idempotent."""
 
 import random
-from typing import Any
+import re
 
 import numpy as np
 import pytest
@@ -9,45 +9,17 @@ import pytest
 import irscope as irs
 from irscope.transforms.dedup import Piece, fingerprint
 from irscope.transforms.dedup.rewrite import normal_form
-
-Line = tuple[str, tuple[int, ...], float | None]
-BINARY = ("mul", "sub", "add", "div")
-
-
-def random_lines(rng: random.Random) -> list[Line]:
-    lines: list[Line] = []
-    for place in range(rng.randint(3, 10)):
-        a, b = rng.randrange(2 + place), rng.randrange(2 + place)
-        if rng.random() < 0.6:
-            lines.append((rng.choice(BINARY), (a, b), None))
-        elif rng.random() < 0.5:
-            lines.append((rng.choice(("tanh", "exp", "neg")), (a,), None))
-        else:
-            lines.append(("mul", (a,), rng.choice((0.5, 0.25))))
-    return lines
+from tests.transforms.dedup.test_rewrite import Program, arguments
+from tests.transforms.dedup.test_rewrite import results as results_of
 
 
-def written(lines: list[Line], results: list[int], rng: random.Random | None) -> irs.Graph:
-    """The program; with a generator in another order, under other names, commutative operands exchanged at random."""
-    order, left = [], list(range(len(lines)))
-    while left:
-        ready = [i for i in left if all(o < 2 or o - 2 in order for o in lines[i][1])]
-        order.append(rng.choice(ready) if rng else ready[0])
-        left.remove(order[-1])
-    names = {0: "a", 1: "b"} | {i + 2: f"n{rng.randrange(10**9)}" if rng else f"v{i}" for i in range(len(lines))}
-    out = ["  %one : int = prim::Constant[value=1]()"]
-    for i in order:
-        op, of, number = lines[i]
-        operands = [f"%{names[o]}" for o in of]
-        if rng and op in ("mul", "add") and number is None and rng.random() < 0.5:
-            operands.reverse()
-        if number is not None:
-            out.append(f"  %k{i} : float = prim::Constant[value={number}]()")
-            operands.append(f"%k{i}")
-        extra = ", %one" if op in ("add", "sub") else ""
-        out.append(f"  %{names[i + 2]} : Float(4, strides=[1]) = aten::{op}({', '.join(operands)}{extra})")
-    head = "graph(%a : Float(4, strides=[1]), %b : Float(4, strides=[1])):\n"
-    return irs.parse(head + "\n".join(out) + f"\n  return ({', '.join('%' + names[r] for r in results)})")
+def written(program: Program, results: list[int], rng: random.Random | None = None) -> irs.Graph:
+    """The program with these lines as results; with a generator in another order and under other names, but for its inputs."""
+    text = program.text(vary=False, shuffle=rng is not None, params=False)
+    text = text.replace(f"return (%v{len(program.lines) + 2})", f"return ({', '.join(f'%v{line + 3}' for line in results)})")
+    inner = range(3, len(program.lines) + 3)
+    called = dict(zip(map(str, inner), rng.sample(range(10**9), len(inner)) if rng else inner, strict=True))
+    return irs.parse(re.sub(r"%v(\d+)", lambda found: f"%n{called.get(found[1], found[1])}", text))
 
 
 def mark(graph: irs.Graph) -> bytes:
@@ -55,18 +27,15 @@ def mark(graph: irs.Graph) -> bytes:
 
 
 def outcome(graph: irs.Graph) -> list[bytes]:
-    args = [np.linspace(-1, 1, 4, dtype=np.float32), np.linspace(2, 3, 4, dtype=np.float32)]
-    with np.errstate(all="ignore"):
-        found = irs.compile(graph, device="reference")(*args)
-    return [np.asarray(each).tobytes() for each in (found if isinstance(found, tuple) else (found,))]
+    return results_of(graph, *arguments(0))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_one_program_has_one_normal_form(seed: int) -> None:
     rng = random.Random(seed)
-    lines = random_lines(rng)
-    results = [rng.randrange(2, 2 + len(lines)) for _ in range(rng.randint(1, 3))]
-    plain = written(lines, results, None)
+    program = Program(rng)
+    results = [rng.randrange(len(program.lines)) for _ in range(rng.randint(1, 3))]
+    plain = written(program, results)
     first = normal_form(plain).after
     irs.verify(first)
     assert outcome(first) == outcome(plain)
@@ -74,7 +43,7 @@ def test_one_program_has_one_normal_form(seed: int) -> None:
     assert again.after is first
     assert not again.edits
     for _ in range(3):
-        shuffled = written(lines, results, rng)
+        shuffled = written(program, results, rng)
         assert str(normal_form(shuffled).after) == str(first)
         assert mark(shuffled) == mark(plain) == mark(first)
 
@@ -82,12 +51,12 @@ def test_one_program_has_one_normal_form(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_programs_that_differ_have_different_normal_forms(seed: int) -> None:
     rng = random.Random(1000 + seed)
-    lines = random_lines(rng)
-    results = [len(lines) + 1]
-    lines[-1] = ("sub", (len(lines), 0), None)
-    plain = written(lines, results, None)
-    changed: Any = rng.choice((("div", lines[-1][1], None), ("sub", (0, len(lines)), None), ("sub", (len(lines), 1), None)))
-    other = written([*lines[:-1], changed], results, rng)
+    program = Program(rng)
+    last = len(program.lines) - 1
+    program.lines[-1] = ("sub", (last + 2, 0), None)
+    plain = written(program, [last])
+    program.lines[-1] = rng.choice((("div", (last + 2, 0), None), ("sub", (0, last + 2), None), ("sub", (last + 2, 1), None)))
+    other = written(program, [last], rng)
     assert str(normal_form(plain).after) != str(normal_form(other).after)
     assert mark(plain) != mark(other)
 

@@ -1,6 +1,7 @@
 """The questions of a `Dedup`, and errors for invalid ones; several models together; small programs."""
 
-import gc
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -67,20 +68,6 @@ def test_the_note_counts_pieces_in_a_sentence(count: int, said: str) -> None:
     results = ", ".join(f"%b{i}" for i in range(count)) or "%x0"
     text = f"graph(%x0 : Float(4), %x1 : Float(4), %x2 : Float(4)):\n{''.join('  %k' + line for line in lines)}  return ({results})"
     assert said in irs.dedup(irs.fuse(irs.parse(text))).note
-
-
-def test_the_garbage_collector_pauses_while_pieces_are_sorted() -> None:
-    module = irs.Module({f"f{i}": FOUR for i in range(50)})
-    seen: list[str] = []
-    before = gc.get_threshold()
-    gc.callbacks.append(lambda phase, info: seen.append(phase))
-    try:
-        gc.set_threshold(20)
-        counts = [len(seen), (irs.dedup(module), len(seen))[1]]
-    finally:
-        gc.set_threshold(*before)
-        gc.callbacks.pop()
-    assert counts[1] - counts[0] <= 4 and gc.isenabled(), counts
 
 
 @pytest.mark.parametrize("unit", ["auto", "groups", "regions", "scopes"])

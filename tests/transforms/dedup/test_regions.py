@@ -138,51 +138,6 @@ def test_operands_from_outside_may_be_exchanged_but_inner_edges_may_not() -> Non
         assert len(sides) <= 1
 
 
-def test_a_region_around_something_else_is_cut() -> None:
-    """%q needs %o, which needs %p and is different in each place: %p and %q cannot run as one step."""
-    body = """
-    %p{i} : Float(4) = aten::mul(%{a}, %y)
-    %s{i} : Float(4) = aten::tanh(%p{i})
-    %t{i} : Float(4) = aten::exp(%s{i})
-    %o{i} : Float(4) = aten::OTHER{i}(%t{i})
-    %q{i} : Float(4) = aten::add(%t{i}, %o{i})
-    %r{i} : Float(4) = aten::relu(%q{i})
-    """
-    found = find_regions(chain(3, body))
-    assert found
-    for repeat in found:
-        assert not {"mul", "relu"} <= set(ops(repeat))
-
-
-def test_a_write_in_between_is_a_dependence() -> None:
-    """%w writes what %p reads and %q reads again, so they are not a region that could be called."""
-    body = """
-    %p{i} : Float(4) = aten::mul(%x, %y)
-    %s{i} : Float(4) = aten::tanh(%p{i})
-    %w{i} : Float(4) = aten::OTHER{i}_(%x, %s{i})
-    %q{i} : Float(4) = aten::mul(%x, %s{i})
-    %r{i} : Float(4) = aten::exp(%q{i})
-    """
-    found = find_regions(chain(3, body))
-    for repeat in found:
-        assert set(ops(repeat)) <= {"mul", "tanh"} or set(ops(repeat)) <= {"mul", "exp"}
-
-
-def test_of_regions_that_wait_for_each_other_one_is_given_up() -> None:
-    text = """graph(%x : Float(4), %y : Float(4)):
-      %a : Float(4) = aten::tanh(%x)
-      %b : Float(4) = aten::tanh(%y)
-      %u : Float(4) = aten::exp(%a)
-      %v : Float(4) = aten::exp(%b)
-      %p : Float(4) = aten::mul(%a, %v)
-      %q : Float(4) = aten::mul(%b, %u)
-      return (%p, %q)"""
-    graph = irs.parse(text)
-    for least in (2, 3):
-        module = outlined(graph, find_regions(graph, min_nodes=least))
-        verify(inlined(module, graph.name))
-
-
 def test_ifs_with_equal_bodies_belong_to_regions_and_keep_their_values_from_outside() -> None:
     body = """
     %p{i} : Tensor = aten::mul(%{a}, %y)
@@ -310,31 +265,6 @@ def test_the_twelve_layers_of_bert_are_found_without_scopes() -> None:
     assert len(d.classes[0]) == 12
     assert same_numbers(graph, outlined(graph, find_regions(graph)), arguments)
     assert len(find_regions(shuffled(graph, 3))[0]) == 12
-
-
-@pytest.mark.long
-def test_the_sixteen_blocks_of_resnet_34_are_found_without_scopes() -> None:
-    import torch
-    from transformers import ResNetConfig, ResNetModel
-
-    config = ResNetConfig(
-        embedding_size=8, hidden_sizes=[8, 16, 32, 64], depths=[3, 4, 6, 3], layer_type="basic"
-    )  # fmt: skip
-
-    class Plain(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.m = ResNetModel(config)
-
-        def forward(self, x: Any) -> Any:
-            return self.m(x, return_dict=False)[0]
-
-    image = torch.rand(1, 3, 64, 64)
-    graph = without_scopes(irs.load(Plain().eval(), image))
-    repeat = find_regions(graph)[0]
-    assert len(repeat) == 16
-    assert ops(repeat) == ["conv2d", "batch_norm", "relu", "conv2d", "batch_norm", "add_", "relu"]
-    assert same_numbers(graph, outlined(graph, [repeat]), image)
 
 
 def heads_in_layers() -> tuple[Any, Any]:

@@ -36,13 +36,13 @@ class Program:
             else:
                 self.lines.append((rng.choice(("mul", "add", "sub")), (of[0],), rng.choice((0.5, 0.25, 1.5))))
 
-    def text(self, *, size: int = 5, vary: bool = True, shuffle: bool = True) -> str:
-        """The function with other numbers, exchanged operands, lines and parameters in another order."""
+    def text(self, *, size: int = 5, vary: bool = True, shuffle: bool = True, params: bool = True) -> str:
+        """The function with other numbers, exchanged operands, lines and, if wanted, parameters in another order."""
         rng, lines = self.rng, self.lines
         typed = f"Float({size}, strides=[1])"
-        params = list(range(3))
-        if shuffle:
-            rng.shuffle(params)
+        inputs = list(range(3))
+        if shuffle and params:
+            rng.shuffle(inputs)
         order = list(range(len(lines)))
         if shuffle:  # any order in which operands come first
             order, left = [], list(range(len(lines)))
@@ -62,7 +62,7 @@ class Program:
                 operands.append(f"%k{i}")
             extra = ", %one" if op in ("add", "sub") else ""
             out.append(f"  %v{i + 3} : {typed} = aten::{op}({', '.join(operands)}{extra})")
-        head = ", ".join(f"%v{p} : {typed}" for p in params)
+        head = ", ".join(f"%v{p} : {typed}" for p in inputs)
         return f"graph({head}):\n" + "\n".join(out) + f"\n  return (%v{len(lines) + 2})"
 
 

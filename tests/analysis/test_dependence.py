@@ -41,46 +41,6 @@ def test_what_follows_from_other_ties_is_left_out() -> None:
     assert chained and chained.witness == tuple(map(ties.graph.node, ("b", "w", "v")))
 
 
-def test_reads_of_one_memory_are_free() -> None:
-    ties = ties_of("%a : Tensor = aten::relu_(%x)\n%b : Tensor = aten::neg(%x)\n%d : Tensor = aten::neg(%y)")
-    assert kinds(ties, "b") == {"a": "memory"} and kinds(ties, "d") == {"a": "memory"}
-    assert not ties.reason("b", "d")
-
-
-def test_writes_inside_blocks_count() -> None:
-    ties = ties_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%r : Tensor = aten::neg(%a)
-prim::If(%c)
-  block0():
-    %w : Tensor = aten::relu_(%a)
-    -> ()
-  block1():
-    -> ()
-%s : Tensor = aten::neg(%a)
-%u : Tensor = aten::neg(%b)""")
-    assert kinds(ties, "s") == {"a": "data", "prim::If": "memory"}
-    assert kinds(ties, "u") == {"b": "data"}
-    tie = ties.predecessors[ties.graph.node("prim::If#0")]
-    assert {t.kind for t in tie} == {"data", "memory"}
-
-
-def test_effects_and_random_draws_form_chains() -> None:
-    ties = ties_of(
-        """
-prim::Print(%x)
-%a : Tensor = aten::rand_like(%x, %k, %k, %k, %k, %k)
-prim::Print(%y)
-%b : Tensor = aten::rand_like(%x, %k, %k, %k, %k, %k)
-%d : Tensor = aten::neg(%x)""",
-        inputs="%x : Tensor, %y : Tensor, %k : NoneType",
-    )
-    assert kinds(ties, "prim::Print#1") == {"prim::Print": "effect"}
-    assert kinds(ties, "b") == {"a": "random"}
-    assert kinds(ties, "d") == {}
-
-
 def test_many_ifs_over_one_value_stay_near_linear() -> None:
     def work(count: int) -> int:
         lines = []

@@ -127,22 +127,6 @@ def test_what_a_loop_reads_lives_to_its_end_and_what_it_carries_from_its_beginni
     assert made["r"].is_result
 
 
-def test_what_a_list_holds_lives_with_it() -> None:
-    graph = irs.parse("""graph(%x : Float(4)):
-      %i : int = prim::Constant[value=0]()
-      %a : Float(4) = aten::neg(%x)
-      %b : Float(4) = aten::exp(%x)
-      %list : Tensor[] = prim::ListConstruct(%a, %b)
-      %c : Float(4) = aten::tanh(%x)
-      %d : Tensor = aten::__getitem__(%list, %i)
-      %e : Float(4) = aten::mul(%d, %c)
-      return (%e)""")
-    check_run(graph, lambda: [torch.linspace(0.1, 0.4, 4)])
-    lives = lifetimes(graph)
-    made = {buffer.value.name: buffer.death for buffer in lives.buffers}
-    assert made["a"] == made["b"] == lives.moments.index(graph.node("e"))
-
-
 def test_a_list_that_is_older_than_a_loop_holds_one_memory_for_each_round() -> None:
     graph = irs.parse("""graph(%x : Float(4)):
       %n : int = prim::Constant[value=5]()

@@ -19,6 +19,9 @@ from irscope.ir.text import print_graph
 from irscope.teaching.question import Question
 
 torch = pytest.importorskip("torch")
+
+from tests.transforms.fusion.judges import run_by_torch  # noqa: E402
+
 pytestmark = pytest.mark.torch
 
 FEW, MANY = 6, 67
@@ -27,14 +30,7 @@ FEW, MANY = 6, 67
 
 def runs(text: str, *arguments: Any) -> tuple[Any, ...]:
     """What torch computes op by op."""
-    function = torch._C._create_function_from_graph("f", torch._C.parse_ir(text))
-    optimised = torch._C._get_graph_executor_optimize()
-    torch._C._get_graph_executor_optimize(False)
-    try:
-        with torch.no_grad():
-            found = function(*arguments)
-    finally:
-        torch._C._get_graph_executor_optimize(optimised)
+    found = run_by_torch(text, arguments)
     return found if isinstance(found, tuple) else (found,)
 
 

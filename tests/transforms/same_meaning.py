@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 import irscope as irs
@@ -13,15 +12,10 @@ from irscope.ops.node_check import verify
 from irscope.transforms.base import PassRecord, check_types
 from tests.analysis.alias.eager import memory_of, parts, run
 from tests.random_programs.graphs import FEATURES, Program, random_program
+from tests.transforms.fusion.judges import as_torch
 from tests.transforms.places import check_places, with_places
 
 TYPED = frozenset({"types", "joins"})
-
-
-def as_torch(thing: Any) -> Any:
-    if isinstance(thing, list):
-        return [as_torch(item) for item in thing]
-    return torch.from_numpy(thing) if isinstance(thing, np.ndarray) else thing
 
 
 def observed(graph: Graph, arguments: Any) -> list[Any]:
@@ -29,7 +23,7 @@ def observed(graph: Graph, arguments: Any) -> list[Any]:
 
     Strides are compared of dimensions of one element too: torch orders the dimensions of results by all of them.
     """
-    arguments = [as_torch(argument) for argument in arguments]
+    arguments = as_torch(arguments)
     torch.manual_seed(0)
     reached = parts([*run(graph, arguments).results, *arguments])[1:]
     numbers: dict[int, int] = {}

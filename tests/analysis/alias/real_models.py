@@ -45,18 +45,6 @@ def lstm() -> Any:
     return torch.jit.script(Sequence().eval()).inlined_graph
 
 
-def lstm_layers() -> Any:
-    class Layers(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.LSTM(4, 8, num_layers=2, bidirectional=True)
-
-        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
-            return self.inner(x)
-
-    return torch.jit.script(Layers().eval()).inlined_graph
-
-
 def gru() -> Any:
     class Layers(nn.Module):
         def __init__(self) -> None:
@@ -89,25 +77,6 @@ def resnet() -> Any:
     return torch.jit.script(nn.Sequential(*stem, *layers, *head)).inlined_graph  # training: statistics are written
 
 
-def densenet() -> Any:
-    class Dense(nn.Module):
-        def __init__(self, channels: int, growth: int, count: int) -> None:
-            super().__init__()
-            self.layers = nn.ModuleList(
-                nn.Sequential(nn.BatchNorm2d(channels + i * growth), nn.ReLU(), nn.Conv2d(channels + i * growth, growth, 3, 1, 1))
-                for i in range(count)
-            )
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            features = [x]
-            for layer in self.layers:
-                features.append(layer(torch.cat(features, 1)))
-            return torch.cat(features, 1)
-
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), Dense(8, 4, 4), nn.AvgPool2d(2), Dense(24, 4, 4))
-    return torch.jit.script(model.eval()).inlined_graph
-
-
 def unet() -> Any:
     def double(before: int, after: int) -> nn.Module:
         return nn.Sequential(nn.Conv2d(before, after, 3, 1, 1), nn.ReLU(True), nn.Conv2d(after, after, 3, 1, 1), nn.ReLU(True))
@@ -132,45 +101,6 @@ def unet() -> Any:
             return x
 
     return torch.jit.script(UNet().eval()).inlined_graph
-
-
-def vision_transformer() -> Any:
-    class ViT(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.patches = nn.Conv2d(3, 16, 4, 4)
-            self.first = nn.Parameter(torch.zeros(1, 1, 16))
-            self.places = nn.Parameter(torch.zeros(1, 17, 16))
-            self.blocks = nn.ModuleList(Attention(16, 2) for _ in range(3))
-            self.head = nn.Linear(16, 10)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            x = self.patches(x).flatten(2).transpose(1, 2)
-            x = torch.cat([self.first.expand(x.size(0), -1, -1), x], 1) + self.places
-            for block in self.blocks:
-                x = block(x)
-            return self.head(x[:, 0])
-
-    return torch.jit.script(ViT().eval()).inlined_graph
-
-
-class Attention(nn.Module):
-    """One layer of a transformer, with attention in the open."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.wide, self.narrow, self.drop = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(0.1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        parts = self.qkv(self.norm1(x)).reshape(batch, length, 3, self.heads, width // self.heads)
-        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        weights = self.drop(torch.softmax(q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5, -1))
-        x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
-        return x + self.drop(self.narrow(nn.functional.gelu(self.wide(self.norm2(x)))))
 
 
 def encoder_layers() -> Any:
@@ -201,12 +131,8 @@ def greedy_decoder() -> Any:
 
 
 MODELS: Final[Mapping[str, Callable[[], Any]]] = {
-    builder.__name__: builder
-    for builder in (
-        yolov3, bert, gpt2, lstm, lstm_layers, gru, resnet, densenet, unet, vision_transformer, encoder_layers,
-        greedy_decoder,
-    )
-}  # fmt: skip
+    builder.__name__: builder for builder in (yolov3, bert, gpt2, lstm, gru, resnet, unet, encoder_layers, greedy_decoder)
+}
 
 
 def _traced(model: nn.Module, arguments: tuple[torch.Tensor, ...], *, train: bool = False) -> Any:

@@ -12,8 +12,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from irscope.errors import UnknownName  # noqa: E402
-from tests.analysis.alias.eager import run  # noqa: E402
 from tests.conftest import read_sections  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -128,16 +126,6 @@ def test_torch_exchanges_draws_of_random_numbers() -> None:
 # Values that the db has never seen
 
 
-def test_torch_denies_writers_of_a_value_of_another_graph() -> None:
-    text = "graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %w : Tensor = aten::relu_(%a)\n  return (%w)"
-    first, second = torch._C.parse_ir(text), torch._C.parse_ir(text)
-    assert first.alias_db().has_writers(node_of(first, "aten::neg").output())
-    assert not first.alias_db().has_writers(node_of(second, "aten::neg").output())
-    db, other = irs.AliasDb(irs.parse(text)), irs.parse(text)
-    with pytest.raises(UnknownName, match="%a"):
-        db.has_writers(other.value("a"))
-
-
 # The legacy fuser, which asks its alias db nothing when it moves chunks and concatenations
 
 
@@ -157,13 +145,3 @@ def test_torchs_legacy_fuser_exchanges_a_read_and_a_write(case: str) -> None:
         assert "aten::mul" not in kinds and write < group
     else:  # %a is read before it is overwritten
         assert "aten::cat" not in kinds and group < write
-
-
-@pytest.mark.parametrize("case", ["torch_chunk_motion", "torch_concat_motion"])
-def test_our_plan_keeps_them_in_order(case: str) -> None:
-    text = read_sections((CASES.parent / f"fusion/{case}.ir").read_text(encoding="utf-8"))["input"]
-    graph = irs.parse(text)
-    given = [torch.rand(*value.type.shape) for value in graph.inputs]  # type: ignore[attr-defined]
-    wanted = run(graph, [item.clone() for item in given]).results
-    for found, expected in zip(irs.compile(irs.fuse(graph))(*[item.clone() for item in given]), wanted, strict=True):
-        assert torch.allclose(found, expected)

@@ -33,11 +33,22 @@ def kinds(found: AutodiffSubgraphs) -> list[list[str]]:
 
 @QUICK
 @given(programs())
-def test_the_program_means_the_same(program: Program) -> None:
+def test_random_programs(program: Program) -> None:
+    """They mean the same and read back; nodes come after what they depend on; what leaves a subgraph, asked as a program of its own,
+    is not other memory; and the alias db follows the merges."""
     graph = irs.parse(program.text)
     found = autodiff_subgraphs(graph)
     verify(found.graph)
     assert_same_runs(graph, found.graph, program)
+    for group in found.groups:
+        (body,) = group.blocks
+        db = AliasDb(Graph(body))
+        for index, value in enumerate(body.returns):
+            assert not db.may_alias(value, (*body.params, *body.returns[:index]))
+    assert list(differences(AliasDb(graph).follow(found.history.records[0]), AliasDb(found.graph))) == []
+    small = autodiff_subgraphs(graph, 1).graph
+    assert_no_dependence_is_reversed(graph, small)
+    assert same_structure(irs.parse(str(small)), small)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -49,34 +60,6 @@ def test_a_compiled_program_runs_its_subgraphs(seed: int) -> None:
     given = irs.compile(found.graph)(*after)
     assert_same(given if len(found.graph.outputs) != 1 else (given,), wanted, rtol=1e-5, atol=1e-5)
     assert_same(before, after, rtol=1e-5, atol=1e-5)
-
-
-@QUICK
-@given(programs())
-def test_no_dependence_is_reversed_and_the_text_reads_back(program: Program) -> None:
-    found = autodiff_subgraphs(irs.parse(program.text), 1)
-    assert_no_dependence_is_reversed(found.original, found.graph)
-    assert same_structure(irs.parse(str(found.graph)), found.graph)
-
-
-@QUICK
-@given(programs())
-def test_what_leaves_a_subgraph_is_not_other_memory(program: Program) -> None:
-    """Asked of each subgraph as a program of its own."""
-    found = autodiff_subgraphs(irs.parse(program.text))
-    for group in found.groups:
-        (body,) = group.blocks
-        db = AliasDb(Graph(body))
-        for index, value in enumerate(body.returns):
-            assert not db.may_alias(value, (*body.params, *body.returns[:index]))
-
-
-@QUICK
-@given(programs())
-def test_the_alias_db_follows_the_merges(program: Program) -> None:
-    found = autodiff_subgraphs(irs.parse(program.text))
-    followed = AliasDb(found.original).follow(found.history.records[0])
-    assert list(differences(followed, AliasDb(found.graph))) == []
 
 
 @QUICK

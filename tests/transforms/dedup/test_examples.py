@@ -1,8 +1,6 @@
 """Execution judges the classes of real models: at every step each group computes with its class's body what it computed with its own,
 in float64 by the reference, and in its own types through compiled kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

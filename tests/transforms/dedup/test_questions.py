@@ -1,7 +1,5 @@
 """The questions of a `Dedup`, and errors for invalid ones; several models together; small programs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which pieces merge and which one difference keeps apart."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

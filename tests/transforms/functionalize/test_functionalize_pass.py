@@ -102,39 +102,6 @@ def test_a_model_becomes_pure(name: str, count: int) -> None:
         torch.testing.assert_close(irs.compile(irs.fuse(record.after))(x), model(x), rtol=1e-3, atol=1e-3)
 
 
-KINDS = ["float32", "float64", "float16", "int64", "uint8", "bool"]
-
-
-@pytest.mark.parametrize("declared", [True, False])
-@pytest.mark.parametrize("second", KINDS)
-@pytest.mark.parametrize("first", KINDS)
-def test_element_types_are_kept(first: str, second: str, declared: bool) -> None:
-    """Every in-place op that torch accepts on two element types gives what its functional variant gives."""
-    x, y = torch.arange(-2, 4).reshape(2, 3).to(getattr(torch, first)), torch.arange(3).to(getattr(torch, second))
-    for op in ("add_", "mul_", "lt_", "copy_", "fill_", "clamp_min_", "eq_", "logical_and_", "masked_fill_"):
-        head = f"graph(%x : {irs.ir.payload.argument_type(x)}, %y : {irs.ir.payload.argument_type(y)}):"
-        rest = {"add_": ", %one", "copy_": ", %no", "masked_fill_": ", %x"}.get(op, "")
-        operand = "%first" if op == "fill_" else "%m" if op == "masked_fill_" else "%y"
-        text = f"""{head if declared else "graph(%x : Tensor, %y : Tensor):"}
-          %one : int = prim::Constant[value=1]()
-          %zero : int = prim::Constant[value=0]()
-          %no : bool = prim::Constant[value=0]()
-          %none : NoneType = prim::Constant()
-          %first : Tensor = aten::select(%y, %zero, %one)
-          %m : Tensor = aten::logical_not(%y)
-          %a : Tensor = aten::clone(%x, %none)
-          %b : Tensor = aten::{op}(%a, {operand}{rest if op != "masked_fill_" else ", %first"})
-          return (%a)"""
-        graph = irs.parse(text)
-        try:
-            wanted = observed(graph, [x.clone(), y.clone()])
-        except RuntimeError:
-            continue  # torch refuses it
-        record = functionalize(graph)
-        assert in_place(record.after) == [] or any(remark.rule == "layout" for remark in record.remarks), op
-        assert observed(record.after, [x.clone(), y.clone()]) == wanted, op
-
-
 TAKEN_AGAIN = """%a : Tensor = aten::neg(%x)
     %row : Tensor = aten::select(%a, %zero, %one)
     %w : Tensor = aten::relu_(%row)

@@ -52,19 +52,24 @@ def as_torch(arguments: Any) -> Any:
     ]
 
 
-def eager(program: Program) -> tuple[Any, Any]:
-    """What torch makes of a program, op by op, and its arguments afterwards."""
+def run_by_torch(text: str, arguments: Any) -> Any:
+    """What torch computes op by op."""
     import torch
 
-    function = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
-    given = as_torch(program.fresh())
+    function = torch._C._create_function_from_graph("f", torch._C.parse_ir(text))
     optimised = torch._C._get_graph_executor_optimize()
     torch._C._get_graph_executor_optimize(False)
     try:
         with torch.no_grad():
-            return function(*given), given
+            return function(*arguments)
     finally:
         torch._C._get_graph_executor_optimize(optimised)
+
+
+def eager(program: Program) -> tuple[Any, Any]:
+    """What torch makes of a program, and its arguments afterwards."""
+    given = as_torch(program.fresh())
+    return run_by_torch(program.text, given), given
 
 
 def assert_as_eager(program: Program, graphs: Iterable[Graph], runs: Iterable[Callable[..., Any]]) -> None:

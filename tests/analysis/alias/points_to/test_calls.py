@@ -160,34 +160,10 @@ TWO = """
 """
 
 
-def test_each_call_is_distinguished() -> None:
-    callee = "graph(%p : Tensor):\n  %q : Tensor = aten::t(%p)\n  return (%q)"
-    db = called(callee, f"{TWO}%c : Tensor = call(%a)\n%d : Tensor = call(%b)")
-    assert db.may_alias("c", "a") and db.may_alias("d", "b")
-    assert not db.may_alias("c", "d") and not db.may_alias("c", "b")
-    assert "prim::CallFunction" in db.may_alias("c", "a").because
-
-
-def test_memory_of_the_callee_is_new_in_each_call() -> None:
-    callee = "graph(%p : Tensor):\n  %q : Tensor = aten::neg(%p)\n  %l : Tensor[] = prim::ListConstruct(%q)\n  return (%l)"
-    db = called(callee, "%c : Tensor[] = call(%x)\n%d : Tensor[] = call(%x)")
-    assert not db.may_contain_alias("c", "d") and not db.may_contain_alias("c", "x")
-
-
 def test_a_constant_tensor_is_the_same_in_each_call() -> None:
     callee = "graph(%p : Tensor):\n  %q : Tensor = prim::Constant[value=<Tensor>]()\n  return (%q)"
     db = called(callee, "%c : Tensor = call(%x)\n%d : Tensor = call(%y)")
     assert db.may_alias("c", "d") and not db.may_alias("c", "x")
-
-
-def test_what_the_callee_stores_is_held() -> None:
-    callee = """graph(%l : Tensor[], %p : Tensor):
-  %m : Tensor[] = aten::append(%l, %p)
-  %n : NoneType = prim::Constant()
-  return (%n)"""
-    db = called(callee, f"{TWO}%l : Tensor[] = prim::ListConstruct(%a)\n%n : NoneType = call(%l, %b)")
-    assert db.may_contain_alias("l", "b") and db.has_writers("l") and not db.has_writers("b")
-    assert db.writers("l") == (db.graph.node("n"),)
 
 
 def test_a_list_of_anything_may_be_taken_apart_at_any_depth() -> None:
@@ -218,13 +194,6 @@ def test_effects_of_the_callee_are_the_calls() -> None:
     assert "random" in db.can_move_after("c", "d").because
 
 
-def test_a_callee_may_call_unknown_code() -> None:
-    callee = "graph(%p : Tensor):\n  %q : Tensor = nobody::knows(%p)\n  return (%q)"
-    db = called(callee, f"{TWO}%c : Tensor = call(%a)\n%d : Tensor = call(%c)")
-    assert db.has_writers("a") and db.may_alias("c", "a") and db.may_alias("d", "x") and not db.has_writers("b")
-    assert not db.can_move_after("c", "d")
-
-
 def test_a_method_goes_by_its_class() -> None:
     method = """graph(%self : __torch__.Net, %p : Tensor):
   %w : Tensor = prim::GetAttr[name="weight"](%self)
@@ -238,22 +207,6 @@ def test_a_method_goes_by_its_class() -> None:
     assert db.may_alias("a", "b") and not db.has_writers("x") and not db.has_writers("a")
     assert db.can_move_after("a", "b")
     assert not db.can_move_after("b", "prim::SetAttr#0")
-
-
-def test_a_program_that_calls_itself() -> None:
-    callee = """graph(%p : Tensor, %q : Tensor, %c : bool):
-  %r : Tensor = prim::If(%c)
-    block0():
-      %helper : Function = prim::Constant[name="helper"]()
-      %s : Tensor = prim::CallFunction(%helper, %q, %p, %c)
-      -> (%s)
-    block1():
-      -> (%p)
-  return (%r)"""
-    db = called(callee, f"{TWO}%d : Tensor = aten::neg(%x)\n%c : Tensor = call(%a, %b, %t)", "%x : Tensor, %t : bool")
-    assert db.may_alias("c", "a") and db.may_alias("c", "b")
-    assert not db.may_alias("c", "d") and not db.has_writers("a")
-    assert db.accesses("c").side_effect is None
 
 
 def test_scripts_of_torch_are_answered_as_inlined() -> None:

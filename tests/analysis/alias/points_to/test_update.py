@@ -6,18 +6,15 @@ from dataclasses import fields, replace
 
 import pytest
 
-import irscope as irs
 from irscope._base.frozen import FrozenDict
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.alias.points_to.delta import Layers
 from irscope.errors import ArgumentError
 from irscope.ir.core import Block, Graph, Node, Value, new_id
-from irscope.ir.rewriter import Created, Erased, Merged, Rewriter
+from irscope.ir.rewriter import Merged, Rewriter
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
 from irscope.transforms.base import PassRecord
-from irscope.transforms.cleanup.fold import remove_dead_nodes
-from irscope.transforms.fusion import fuse
 from tests.random_programs.edits import EDITS, group_of, random_record
 from tests.random_programs.graphs import random_program
 from tests.work import blocks, long
@@ -132,41 +129,6 @@ def test_one_merge_looks_at_no_index_of_the_graphs() -> None:
     check_equal(following, random.Random(0))
 
 
-def test_users_of_a_replaced_value_share_with_the_new_one() -> None:
-    g = parse(PROGRAM)
-    rewriter = Rewriter(g)
-    rewriter.replace(g.value("b"), g.value("a"), reason="not needed")
-    rewriter.erase(g.node("b"), reason="nobody reads it")
-    db = AliasDb(g)
-    following = db.follow(record(rewriter))
-    assert not db.may_alias("a", "v") and not db.has_writers("a")
-    assert not following.was_rebuilt
-    assert following.may_alias("a", "v").because == "%v is a view of %a (aten::t)"
-    assert following.has_writers("a") and following.may_contain_alias("l", "a")
-
-
-def test_an_erased_write_writes_no_more_and_a_new_one_does() -> None:
-    g = parse(PROGRAM)
-    rewriter = Rewriter(g)
-    rewriter.erase(g.node("w"), reason="nobody looks")
-    clean = AliasDb(g).follow(record(rewriter))
-    assert not clean.was_rebuilt and not clean.has_writers("b") and clean.writers("b") == ()
-    rewriter = Rewriter(clean.graph)
-    write = Node(new_id(), "aten::relu_", (g.value("v"),), (Value(new_id(), TENSOR, "z"),))
-    rewriter.insert_after(g.node("v"), write, reason="again")
-    written = clean.follow(record(rewriter))
-    assert not written.was_rebuilt and written.writers("b") == (write,) and written.may_alias("z", "b")
-    assert not clean.has_writers("b")
-
-
-def test_a_node_made_and_erased_in_one_pass_leaves_nothing() -> None:
-    g = parse(PROGRAM)
-    node = Node(new_id(), "aten::relu_", (g.value("d"),), (Value(new_id(), TENSOR, "z"),))
-    after = Graph(replace(g.body, nodes=g.body.nodes), g.name)
-    db = AliasDb(g).follow(PassRecord("x", g, after, (Created(node, "made"), Erased(node, "and gone"))))
-    assert not db.was_rebuilt and not db.has_writers("d")
-
-
 @pytest.mark.parametrize(
     ("inserted", "why"),
     [
@@ -185,18 +147,6 @@ def test_what_cannot_be_followed_is_rebuilt_and_says_why(inserted: tuple[str, in
     db = AliasDb(g).follow(record(rewriter))
     assert db.was_rebuilt and why in db.was_rebuilt.because
     check_equal(db, random.Random(0))
-
-
-def test_erased_constants_are_followed() -> None:
-    g = parse("""graph(%x : Tensor):
-  %sizes : int[] = prim::Constant[value=[1, 2]]()
-  %none : Tensor? = prim::Constant()
-  %a : Tensor = aten::neg(%x)
-  return (%a)""")
-    rewriter = Rewriter(g)
-    for name in ("sizes", "none"):
-        rewriter.erase(g.node(name), reason="nobody reads it")
-    assert not AliasDb(g).follow(record(rewriter)).was_rebuilt
 
 
 def test_a_tensor_that_is_a_constant_now_is_followed() -> None:
@@ -240,29 +190,6 @@ def test_a_graph_that_changed_without_edits_is_rebuilt() -> None:
     db = AliasDb(g).follow(PassRecord("x", g, parse(PROGRAM), ()))
     assert db.was_rebuilt
     check_equal(db, random.Random(0))
-
-
-def test_the_records_of_fusion_are_followed() -> None:
-    g = irs.parse(
-        """graph(%x : Float(4, 8), %m : Float(8), %s : Float(8)):
-  %no : bool = prim::Constant[value=0]()
-  %eps : float = prim::Constant[value=0.001]()
-  %one : int = prim::Constant[value=1]()
-  %none : NoneType = prim::Constant()
-  %a : Float(4, 8) = aten::batch_norm(%x, %none, %none, %m, %s, %no, %eps, %eps, %no)
-  %b : Float(4, 8) = aten::relu(%a)
-  %c : Float(4, 8) = aten::add(%b, %x, %one)
-  %v : Float(8, 4) = aten::t(%c)
-  return (%v, %a)"""
-    )
-    fused = fuse(g)
-    db = AliasDb(fused.history.initial)
-    for step in fused.history.records:
-        db = db.follow(step)
-        check_equal(db, random.Random(0))
-    assert fused.history.records and not db.was_rebuilt
-    cleaned = db.follow(remove_dead_nodes(db.graph))
-    assert not cleaned.was_rebuilt
 
 
 def test_a_long_history_keeps_few_layers() -> None:

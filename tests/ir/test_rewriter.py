@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from irscope.errors import PassError
 from irscope.ir.builder import GraphBuilder, payload_type
 from irscope.ir.core import Graph, Node, Value, new_id
 from irscope.ir.invariants import verify
 from irscope.ir.payload import NOT_CONSTANT, TensorData, argument_type, constant_of
-from irscope.ir.rewriter import Created, Erased, Moved, Replaced, Rewriter
+from irscope.ir.rewriter import Created, Rewriter
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
+from irscope.ir.text.printer import MAX_INDENT
 from irscope.ir.types import BOOL, INT, TENSOR
 
 
@@ -116,17 +115,6 @@ def test_no_edit_gives_the_very_same_graph(graph: Graph) -> None:
     assert Rewriter(graph).finish() is graph
 
 
-def test_a_value_is_replaced_in_nested_blocks_and_results(graph: Graph) -> None:
-    rewriter = Rewriter(graph)
-    rewriter.replace(graph.value("b"), graph.value("a"), reason="%b computes the same value as %a")
-    rewriter.erase(graph.node("b"), reason="a duplicate of %a")
-    after = rewriter.finish()
-    verify(after)
-    assert after.node("d").inputs == (graph.value("a"), graph.value("x"))
-    assert after.node("r").blocks[1].returns == (graph.value("a"),)
-    assert [type(edit) for edit in rewriter.edits] == [Replaced, Erased]
-
-
 def test_what_no_edit_touches_is_the_same_object(graph: Graph) -> None:
     before = str(graph)
     rewriter = Rewriter(graph)
@@ -179,27 +167,6 @@ def test_inserted_nodes_see_replacements_too(graph: Graph) -> None:
     assert rewriter.finish().node("n").inputs == (graph.value("a"),)
 
 
-def test_one_node_becomes_several_that_keep_its_result(graph: Graph) -> None:
-    old = graph.node("e")
-    half = fresh("aten::neg", graph.value("a"), name="half")
-    whole = Node(new_id(), "aten::neg", half.outputs, old.outputs)
-    rewriter = Rewriter(graph)
-    rewriter.replace_node(old, [half, whole], reason="twice negated")
-    after = rewriter.finish()
-    verify(after)
-    assert after.node("e").op == "aten::neg"
-    assert after.outputs == graph.outputs
-
-
-def test_a_node_moves_within_its_block(graph: Graph) -> None:
-    rewriter = Rewriter(graph)
-    rewriter.move_before(graph.node("e"), graph.node("r"), reason="closer to %a")
-    after = rewriter.finish()
-    verify(after)
-    assert [node.op for node in after.body.nodes] == ["aten::relu", "aten::relu", "aten::tanh", "prim::If"]
-    assert isinstance(rewriter.edits[0], Moved)
-
-
 def test_promises_and_parameters_survive(graph: Graph) -> None:
     bound = Graph(graph.body, "f", {graph.value("x"): 1}, distinct_inputs=True)
     rewriter = Rewriter(bound)
@@ -208,30 +175,16 @@ def test_promises_and_parameters_survive(graph: Graph) -> None:
     assert (after.name, after.bound, after.distinct_inputs) == ("f", bound.bound, True)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 39), unique=True, max_size=30))
-def test_erasing_any_unread_nodes_leaves_a_good_graph(dead: list[int]) -> None:
-    lines = "\n".join(f"  %v{i} : Tensor = aten::neg(%x)" for i in range(40))
-    graph = parse(f"graph(%x : Tensor):\n{lines}\n  return (%x)")
-    rewriter = Rewriter(graph)
-    for index in dead:
-        rewriter.erase(graph.node(f"v{index}"), reason="nobody reads it")
-    after = rewriter.finish()
-    verify(after)
-    assert [node for node in graph.body.nodes if node in after.position] == list(after.body.nodes)
-    assert len(after.body.nodes) == 40 - len(dead)
-
-
 def test_deep_blocks_need_no_deep_stack() -> None:
-    depth = 5_000
-    text = (
-        "graph(%x : Tensor, %c : bool):\n  %y : Tensor = aten::neg(%x)\n"
-        + "prim::If(%c)\nblock0():\n" * depth
-        + "%z : Tensor = aten::neg(%y)\n"
-        + "-> ()\nblock1():\n-> ()\n" * depth
-        + "  return (%x)"
-    )
-    graph = parse(text)
+    """They are read, verified, printed, compared and rewritten, and their lines are not mostly spaces."""
+    depth = 10_000
+    opened, closed = "  prim::If(%c)\n    block0():\n" * depth, "-> ()\nblock1():\n-> ()\n" * depth
+    head = "graph(%x : Tensor, %c : bool):\n  %y : Tensor = aten::neg(%x)\n"
+    graph = parse(f"{head}{opened}%z : Tensor = aten::neg(%y)\n{closed}  return (%x)")
+    verify(graph)
+    text = str(graph)
+    assert max(map(len, text.splitlines())) <= MAX_INDENT + 40
+    assert same_structure(graph, parse(text))
     rewriter = Rewriter(graph)
     rewriter.replace(graph.value("y"), graph.value("x"), reason="so")
     assert rewriter.finish().node("z").inputs == (graph.value("x"),)

@@ -105,12 +105,6 @@ def test_payloads(x, y, same):
     assert same_payload(y, x) is same
 
 
-def test_deep_nesting():
-    text = "graph(%c : bool):\n" + "  prim::If(%c)\n    block0():\n" * 10_000
-    text += "    -> ()\n    block1():\n      -> ()\n" * 10_000 + "  return (%c)"
-    assert same_structure(parse(text), parse(text))
-
-
 @pytest.mark.parametrize(
     ("have", "want", "answer"),
     [

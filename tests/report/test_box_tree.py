@@ -49,16 +49,6 @@ def test_a_module_called_again_on_its_own_result_gets_a_box_for_each_call() -> N
     assert [box["size"] for box in parts] == [8, 2, 2, 2]
 
 
-@pytest.mark.parametrize(("training", "writes"), [(0, []), (1, ["batch_norm"])])
-def test_a_batch_norm_writes_only_when_it_trains(training: int, writes: list[str]) -> None:
-    graph = irs.parse(f"""graph(%x : Tensor, %w : Tensor, %b : Tensor, %mean : Tensor, %var : Tensor):
-  %training : bool = prim::Constant[value={training}]()
-  %rate : float = prim::Constant[value=0.1]()
-  %y : Tensor = aten::batch_norm(%x, %w, %b, %mean, %var, %training, %rate, %rate, %training)
-  return (%y)""")
-    assert [box["label"] for box in graph_view(graph)["boxes"] if box["writes"]] == writes
-
-
 T = "Float(4, 4)"
 
 
@@ -111,25 +101,6 @@ def test_a_constant_that_differs_is_shown() -> None:
     (repeat,) = [tree.box(k) for k in range(len(tree)) if tree.kinds[k] == "repeat"]
     assert repeat["copies"] == 6
     assert "one constant or type differs" in repeat["detail"]
-
-
-def test_a_layer_whose_op_has_other_attributes_is_not_folded_with_the_others() -> None:
-    lines = [f"  %q{i} : {T} = foreign::scale{'[by=2]' if i == 3 else ''}(%x), scope: net.l.{i}.a\n"
-             f"  %r{i} : {T} = aten::relu(%q{i}), scope: net.l.{i}.b\n" for i in range(4)]  # fmt: skip
-    listed = ", ".join(f"%r{i}" for i in range(4))
-    tree = BoxTree(irs.parse(f"graph(%x : {T}):\n{''.join(lines)}  return ({listed})"))
-    assert [tree.box(k)["label"] for k in range(len(tree)) if tree.kinds[k] == "repeat"] == ["net.l.0–2"]
-
-
-def test_exchanged_operands_are_not_a_repetition() -> None:
-    lines = []
-    for i in range(4):
-        operands = "%p, %x" if i == 2 else "%x, %p"
-        lines += [f"%p{i} : {T} = aten::relu(%x), scope: net.l.{i}.a"]
-        lines += [f"%q{i} : {T} = aten::sub({operands.replace('%p', f'%p{i}')}, %k), scope: net.l.{i}.b"]
-    listed = ", ".join(f"%q{i}" for i in range(4))
-    text = f"graph(%x : {T}, %k : int):\n" + "".join(f"  {line}\n" for line in lines) + f"  return ({listed})"
-    assert "repeat" not in BoxTree(irs.parse(text)).kinds
 
 
 def test_a_group_over_two_modules_takes_neither_apart() -> None:

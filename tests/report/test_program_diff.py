@@ -4,7 +4,6 @@ import difflib
 import random
 import re
 import zlib
-from itertools import pairwise
 
 import pytest
 
@@ -60,14 +59,6 @@ def test_fusing_moves_nodes_into_groups_and_two_policies_differ_in_them() -> Non
     assert same.counts["new"] == same.counts["gone"] == 0  # groups are the same by their members
     few = irs.fuse(g, min_size=3)
     assert {change.before for change in irs.diff(f, few).of("gone")} == {f.groups[1]}
-
-
-def test_steps_of_a_history_differ_by_what_they_did() -> None:
-    history = irs.fuse(irs.parse(TEXT)).history
-    graphs = [history.graph_after(state) for state in range(history.count + 1)]
-    for before, after in pairwise(graphs):
-        assert not irs.diff(before, after).is_empty
-        assert irs.diff(before, before).is_empty
 
 
 def test_the_cell_folds_what_is_equal_and_shows_strangers_text_as_text() -> None:

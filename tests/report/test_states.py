@@ -128,17 +128,6 @@ def test_a_value_is_asked_about_by_its_last_name_and_answered_in_the_state_s_own
     assert summary["summary"].startswith("%b may share memory with %row")
 
 
-def test_a_page_has_an_answer_for_every_record_and_pairs_are_answered() -> None:
-    history = irs.fuse(irs.parse(PROGRAM)).history
-    view = history_view(history, details=True)
-    inspection = HistoryInspection(history)
-    assert set(view["details"]) == set(inspection.records)
-    pair = inspection.pair(history.final.value("b").id, history.final.value("row").id)
-    assert pair["alias"]["holds"]
-    with pytest.raises(irs.IrscopeError, match="nothing in"):
-        inspection.detail(10**9)
-
-
 def numbered() -> tuple[irs.Fusion, irs.Value]:
     """A program without names: its constants and a sum of them go, so that every later number changes. Its in-place result."""
     b = irs.GraphBuilder()

@@ -80,11 +80,6 @@ with prim::DifferentiableGraph_1 = graph(%x : Tensor):
     assert "prim::FusionGroup(%y, %a.1)\n        block0(%p : Tensor, %q : Tensor):" in str(g)
 
 
-def test_an_op_whose_name_ends_in_a_number_is_not_a_group():
-    g = parse("graph(%a : Tensor):\n  %b : Tensor = my::op_0(%a)\n  return (%b)")
-    assert g.node("b").op == "my::op_0"
-
-
 def test_a_name_may_be_used_again_in_a_sibling_block():
     g = parse("""graph(%c : bool, %x : Tensor):
   %y : Tensor = prim::If(%c)
@@ -234,24 +229,6 @@ def _only_parse_errors(text: str) -> None:
         assert told.line >= 1
         assert told.column >= 1
         assert str(told)
-
-
-def test_blocks_nest_without_a_limit():
-    depth = 10_000
-    lines = ["graph(%c : bool):"]
-    lines += ["  prim::If(%c)\n    block0():" for _ in range(depth)]
-    lines += ["    -> ()\n    block1():\n      -> ()" for _ in range(depth)]
-    g = parse("\n".join([*lines, "  return (%c)"]))
-    verify(g)
-    assert len(g.position) == depth
-    assert len(parse(str(g)).position) == depth
-
-
-def test_every_line_with_an_op_is_a_node():
-    for seed in range(20):
-        text = random_program(seed, size=12).text
-        says = sum("::" in line for line in text.splitlines())
-        assert len(parse(text).position) == says
 
 
 def test_an_attribute_of_any_name_reads_back() -> None:

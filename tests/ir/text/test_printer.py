@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Graph
 from irscope.ir.invariants import verify
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload, same_structure
 from irscope.ir.text.parser import parse
-from irscope.ir.text.printer import MAX_INDENT, assign_names, print_first_lines, print_graph, print_node
+from irscope.ir.text.printer import assign_names, print_first_lines, print_graph, print_node
 from irscope.ir.text.type_text import parse_type
 from tests.random_programs.graphs import programs
 from tests.work import calls_made
@@ -161,20 +160,3 @@ def test_names_of_many_equal_ones_cost_no_more_than_linear():
         return calls_made(lambda: assign_names(graph))
 
     assert work(20_000) < 12 * work(2_000)
-
-
-def test_deep_blocks_are_not_mostly_spaces():
-    g = parse(
-        "graph(%c : bool):\n"
-        + "  prim::If(%c)\n    block0():\n" * 3000
-        + "    -> ()\n    block1():\n      -> ()\n" * 3000
-        + "  return (%c)"
-    )
-    text = str(g)
-    assert max(map(len, text.splitlines())) <= MAX_INDENT + 20
-    assert same_structure(g, parse(text))
-
-
-def test_a_graph_with_bound_inputs_prints_them_as_inputs():
-    g = parse("graph(%w : Tensor): return (%w)")
-    assert str(Graph(g.body, bound={g.inputs[0]: 1})) == str(g)

@@ -1,6 +1,7 @@
 """The inspector's answers and the numbers of the whole view are those of the analyses, and what a view selects exists."""
 
-import json
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -30,10 +31,6 @@ def test_the_points_to_picture_is_about_the_asked_value(exploration: Exploration
     assert picture["records"][0] == value.id
     assert len(picture["labels"]) == len(picture["kinds"]) == len(picture["records"])
     assert all(0 <= end < len(picture["labels"]) for edge in picture["edges"] for end in edge)
-
-
-def test_a_number_has_no_alias_detail(exploration: Exploration) -> None:
-    assert Inspection(exploration).detail(exploration.graph.value("flag").id)["alias"] is None
 
 
 def test_a_group_shows_its_kernel_line_by_line(exploration: Exploration) -> None:
@@ -87,11 +84,6 @@ def test_a_group_is_shown_with_its_neighbours_and_why_they_are_not_in_it() -> No
     assert "neighbours" not in Inspection(Exploration(f)).detail(f.graph.node("s").id)
 
 
-def test_the_view_is_plain_json(exploration: Exploration) -> None:
-    view = json.loads(json.dumps(explorer_view(exploration, details=True)))
-    assert view["title"] == exploration.graph.name and {*map(int, view["details"])} == {*exploration.records}
-
-
 def test_a_stored_page_has_every_part_that_a_live_one_asks_for(exploration: Exploration) -> None:
     page, stored = ProgramPage(exploration, Cost.LITTLE), explorer_view(exploration, details=True)
     for name, (_, cost) in PARTS.items():
@@ -120,24 +112,6 @@ def test_everything_that_can_be_selected_is_a_record(exploration: Exploration) -
         assert set(count["selects"]) <= known
     for cls in view["classes"]:
         assert set(cls["members"]) <= known
-
-
-def test_text_lines_print_their_nodes(exploration: Exploration) -> None:
-    text = explorer_view(exploration)["text"]
-    assert len(text["lines"]) == len(text["nodes"])
-    printed = [node for node in text["nodes"] if node]
-    assert printed == [node.id for node in exploration.graph.nodes()]
-    for line, id in zip(text["lines"], text["nodes"], strict=True):
-        if id:
-            assert exploration.records[id].op in line  # type: ignore[union-attr]
-
-
-def test_only_groups_carry_kernels_in_a_page(exploration: Exploration) -> None:
-    view = explorer_view(exploration, details=True)
-    kernels = {id: detail["kernel"] for id, detail in view["details"].items() if detail["kernel"] is not None}
-    assert set(kernels) == {group.id for group in exploration.fusion.groups}
-    assert {kernel["name"] for kernel in kernels.values()} == set(view["kernels"])
-    assert all(view["kernels"].values())
 
 
 def test_the_way_to_the_hottest_node_starts_open() -> None:

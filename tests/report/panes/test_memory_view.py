@@ -6,12 +6,11 @@ from xml.etree import ElementTree
 import pytest
 
 import irscope as irs
-from irscope.display.ipython import _memory_plan
-from irscope.display.memory_pictures import buffer_svg, layout_svg, memory_svg
+from irscope.display.memory_pictures import buffer_svg, memory_svg
 from irscope.errors import ArgumentError, UnknownName
 from irscope.report.pages import Exploration, Inspection
 from irscope.report.pages.parts import ProgramPage, explorer_view
-from irscope.report.panes import LayoutViews, buffer_view, buffers_with_views, layout_view
+from irscope.report.panes import LayoutViews, buffer_view, buffers_with_views
 from irscope.report.panes.memory_view import memory_view
 
 PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1], device=cpu), %i : int):
@@ -42,13 +41,6 @@ def test_a_copy_is_shown_with_the_step_that_failed(exploration: Exploration) -> 
     assert (copy["label"], copy["bytes"]) == ("%copied = reshape", 256) and "stride(0) = 1, 64 needed" in copy["because"]
     found = exploration.layouts.layout(exploration.graph.value("copied"))
     assert (found["kind"], found["decided"], found["root"], found["buffer"]) == ("copy", True, exploration.graph.value("copied").id, None)
-
-
-def test_a_view_has_its_axes_in_memory_order_and_the_map_of_its_buffer(exploration: Exploration) -> None:
-    found = exploration.layouts.layout(exploration.graph.value("t"))
-    assert found["kind"] == "view" and [(axis["axis"], axis["stride"]) for axis in found["axes"]] == [(1, "8"), (0, "1")]
-    assert found["buffer"] is not None and found["buffer"]["bytes"] == 256
-    assert {row["name"] for row in found["buffer"]["rows"]} == {"%x", "%left", "%t", "%free"}
 
 
 def test_an_argument_may_be_asked_what_if_it_lay_otherwise() -> None:
@@ -128,14 +120,6 @@ def test_bytes_are_drawn_to_scale_and_meetings_are_marked() -> None:
     assert buffer_svg(view).count("<g ") == 4
 
 
-def test_axes_stand_in_memory_order() -> None:
-    va = irs.ViewAliases(irs.parse(SLICED.replace("strides=[8, 1]", "strides=[1, 4]")))
-    layout = va.layout("left")
-    axes = layout_view(layout)
-    assert [(axis["axis"], axis["stride"], axis["flag"]) for axis in axes] == [(1, "4", "contiguous"), (0, "1", "contiguous")]
-    assert layout_svg("%left", axes).index("axis 1: 4") < layout_svg("%left", axes).index("axis 0: 4")
-
-
 def test_what_repeats_too_often_to_be_seen_is_drawn_once() -> None:
     """Channels of an image, channels last: 8 of 48 bytes, then 8 of which the last 4 are those of a third value."""
     graph = irs.parse("""
@@ -197,14 +181,6 @@ def test_the_picture_is_well_formed_and_marks_the_peak() -> None:
     assert '</title><script>"&' in titles
     assert [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")].count("peak") == 1
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
-
-
-def test_an_empty_plan_and_one_of_unknown_sizes_show_themselves() -> None:
-    empty = irs.memory_plan(irs.parse("graph(%x : Float(4)):\n  return (%x)"))
-    ElementTree.fromstring(memory_svg(memory_view(empty)))
-    unknown = irs.memory_plan(irs.parse("graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  return (%a)"))
-    assert "Not counted: 1 value of unknown size" in memory_view(unknown)["caption"]
-    assert "<img" in _memory_plan(unknown)
 
 
 def test_the_caption_names_the_line_of_the_peak_without_the_folders_of_this_machine() -> None:

@@ -1,7 +1,5 @@
 """Pictures and pages are well-formed, escape what they show, and ask for nothing from outside."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 from xml.etree import ElementTree

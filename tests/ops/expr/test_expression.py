@@ -147,26 +147,6 @@ def norm(missing: tuple[str, ...] = (), dtype: str = "float32", **more: Any) -> 
     return expression("aten::batch_norm", **given)
 
 
-@pytest.mark.parametrize("missing", [(), ("bias",), ("weight", "bias")])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_a_batch_norm_that_does_not_train_is_pointwise(missing: tuple[str, ...], dtype: str) -> None:
-    torch = pytest.importorskip("torch")
-    generator = np.random.default_rng(0)
-    x = round_to(generator.normal(size=(2, 3, 4)), dtype)
-    along = {name: generator.random(3).astype(np.float32) + 0.5 for name in NORM}
-    tensors = {name: None if name in missing else torch.from_numpy(array).to(getattr(torch, dtype)) for name, array in along.items()}
-    if dtype == "bfloat16":
-        tensors = {name: None if name in missing else torch.from_numpy(array) for name, array in along.items()}
-    wanted = torch.ops.aten.batch_norm(
-        torch.from_numpy(x).to(getattr(torch, dtype)), tensors["weight"], tensors["bias"], tensors["running_mean"],
-        tensors["running_var"], False, 0.1, 1e-5, False,
-    )  # fmt: skip
-    found = evaluate(norm(missing, dtype), [x, *(array.reshape(3, 1) for array in along.values())])
-    tolerance = 2e-2 if dtype == "bfloat16" else 1e-5
-    np.testing.assert_allclose(found, wanted.double().numpy(), rtol=tolerance, atol=tolerance)
-    assert norm(missing, dtype).dtype == dtype
-
-
 def test_a_batch_norm_refuses_when_it_may_train_or_has_kept_nothing() -> None:
     with pytest.raises(NoExpression, match="training"):
         norm(training=True)
@@ -281,23 +261,6 @@ def test_every_op_lays_its_result_out_as_torch_does(op: Op) -> None:
         what = f"{schema.full_name} {[told(v) for v in given.values() if isinstance(v, torch.Tensor)]}"
         assert (ours.dtype, ours.shape) == (told(theirs).dtype, told(theirs).shape), what
         assert ours.strides in (theirs.stride(), None), what
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_batch_norms_are_laid_out_as_in_torch(seed: int) -> None:
-    torch = pytest.importorskip("torch")
-    pick = random.Random(seed)
-    op = the_op("aten::batch_norm")
-    for _ in range(40):
-        rank = pick.choice([2, 3, 4, 5])
-        order = list(range(rank))
-        pick.shuffle(order)
-        x = torch.ones([pick.choice([1, 2, 3]) for _ in order]).permute(order)
-        statistics = [torch.ones(x.shape[1]) for _ in range(4)]
-        theirs = torch.ops.aten.batch_norm(x, *statistics, False, 0.1, 1e-5, True)
-        types = dict(zip(("weight", "bias", "running_mean", "running_var"), map(told, statistics), strict=True))
-        ours = op.type_rule(input=told(x), **types, training=False, momentum=0.1, eps=1e-5, cudnn_enabled=True)
-        assert (ours.shape, ours.strides) == (told(theirs).shape, theirs.stride()), told(x)
 
 
 def test_an_in_place_op_gives_its_first_operands_type() -> None:

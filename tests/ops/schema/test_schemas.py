@@ -107,22 +107,6 @@ def test_annotations_belong_to_the_type_on_their_left() -> None:
     assert sets(both.alias.element) == ({"a"}, {"a"}, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Tensor(a!)", ({"a"}, {"a"}, True)),
-        ("Tensor(a -> *)", ({"a"}, {"*"}, False)),
-        ("Tensor(a! -> a|b)", ({"a"}, {"a", "b"}, True)),
-        ("Tensor(a|b)", ({"a", "b"}, {"a", "b"}, False)),
-        ("Tensor(*)", ({"*"}, {"*"}, False)),
-        ("t(a)?", ({"a"}, {"a"}, False)),
-        ("Dict(str, t)(a!)", ({"a"}, {"a"}, True)),
-    ],
-)
-def test_annotations_of_the_value_itself(text: str, expected: tuple[set[str], set[str], bool]) -> None:
-    assert sets(argument(text).alias) == expected
-
-
 @pytest.mark.parametrize("text", ["Tensor(a!)[]", "Tensor(a -> *)[]", "Tensor(a)[]?"])
 def test_annotations_of_what_a_list_holds(text: str) -> None:
     alias = argument(text).alias
@@ -131,15 +115,6 @@ def test_annotations_of_what_a_list_holds(text: str) -> None:
     assert not alias.is_write
     assert alias.element is not None
     assert alias.element.before == {"a"}
-
-
-def test_a_number_fills_a_list_of_fixed_length() -> None:
-    assert parse_schema("test::f(int[2] stride=1, float[]? scale=None) -> ()").arguments[0].default == (1, 1)
-
-
-def test_one_tuple_result_is_not_two_results() -> None:
-    assert len(parse_schema("test::f() -> (int, Tensor)[]").returns) == 1
-    assert len(parse_schema("test::f() -> (int a, Tensor b)").returns) == 2
 
 
 @pytest.mark.parametrize(
@@ -217,18 +192,6 @@ def test_a_correction_that_is_dropped_is_noticed(monkeypatch: pytest.MonkeyPatch
             patch.setattr(overlay, "_corrections", lambda without=without: without)
             noticed += bool(finding.lies(corrected(schema)))
     assert noticed >= 33
-
-
-def test_corrections_change_annotations_and_nothing_else() -> None:
-    torch_says = parse_schema("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
-    ours = corrected(torch_says)
-    assert [(a.name, a.type, a.default, a.keyword_only) for a in ours.arguments] == [
-        (a.name, a.type, a.default, a.keyword_only) for a in torch_says.arguments
-    ]
-    element = ours.arguments[0].alias
-    assert element is not None
-    assert element.element is not None
-    assert element.element.before == {"a"}
 
 
 def test_an_honest_schema_is_left_alone() -> None:

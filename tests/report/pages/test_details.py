@@ -1,7 +1,5 @@
 """The inspector's answers and the numbers of the whole view are those of the analyses, and what a view selects exists."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -129,14 +129,3 @@ def test_machine_code_comes_from_python_and_its_lines_select_there(notebook: Lab
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.theme(theme)
         page.screenshot(path=tmp_path / f"{theme}.png")
-
-
-def test_what_is_not_installed_is_named_with_the_command(notebook: Lab) -> None:
-    page = notebook.page
-    notebook.python("e.selection = [f.groups[0]]")
-    page.locator(f"{LIVE} [role=tab]", has_text="Kernel").click()
-    page.locator(f"{LIVE} .irs-languages button", has_text="CUDA").click()
-    page.locator(f"{LIVE} {CODE}.linked", has_text="sqrt").first.wait_for()
-    page.locator(f"{LIVE} .irs-languages button", has_text="SASS").click()
-    problem = page.locator(f"{LIVE} .irs-kernel-code .irs-problem", has_text="pip install")
-    problem.or_(page.locator(f"{LIVE} {CODE}", has_text="MUFU").first).wait_for(timeout=20_000)

@@ -50,21 +50,6 @@ def test_a_write_is_named_with_its_path() -> None:
     assert db.reads("d") == (db.graph.value("a"),) and db.writes("w") == (db.graph.value("b"),)
 
 
-def norm(flag: str) -> AliasDb:
-    return db_of(f"""
-%none : NoneType = prim::Constant()
-%one : float = prim::Constant[value=1.]()
-%t : bool = prim::Constant[value={flag}]()
-%m : Tensor = aten::neg(%x)
-%v : Tensor = aten::neg(%x)
-%r : Tensor = aten::batch_norm(%y, %none, %none, %m, %v, %t, %one, %one, %c)""")
-
-
-def test_statistics_are_written_unless_the_flag_is_known_to_be_off() -> None:
-    assert norm("1").has_writers("m") and norm("1").has_writers("v")
-    assert not norm("0").has_writers("m") and not norm("0").has_writers("r")
-
-
 # Order
 
 

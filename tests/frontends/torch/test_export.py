@@ -91,16 +91,6 @@ def test_dynamic_shapes_are_symbols():
     assert same_structure(parse(str(graph)), graph)
 
 
-def test_a_region_without_gradients_is_inlined():
-    def some(x):
-        with torch.no_grad():
-            y = x * 2
-        return y + 1
-
-    graph = load(some, torch.rand(3))
-    assert [node.op for node in graph.nodes() if node.op != "prim::Constant"] == ["aten::mul", "aten::add"]
-
-
 class Mixed(nn.Module):
     def __init__(self, writes: bool = False) -> None:
         super().__init__()

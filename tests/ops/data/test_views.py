@@ -46,26 +46,6 @@ def test_what_is_asked_of_every_layout(name: str, args: tuple[Any, ...], layout:
         check(name, tensor, *args)
 
 
-def test_as_strided_counts_from_the_start_of_the_memory() -> None:
-    check("aten::as_strided", numbers(24), [2, 3], [1, 2], 5)
-    check("aten::as_strided", numbers(4, 6), [3, 3], [1, 1])
-
-
-def test_named_by_another_tensor() -> None:
-    check("aten::view_as", numbers(2, 6), numbers(3, 4))
-    check("aten::reshape_as", numbers(4, 3).t(), numbers(2, 6))
-    check("aten::expand_as", numbers(1, 4), numbers(3, 4))
-    check("aten::unflatten.int", numbers(2, 12), 1, [3, -1])
-    check("aten::split_with_sizes", numbers(2, 7), [2, 4, 1], 1)
-    check("aten::split.sizes", numbers(2, 7), [2, 5], 1)
-    check("aten::t", numbers(2, 7))
-    check("aten::t", numbers(7))
-    check("aten::meshgrid.indexing", [numbers(3), numbers(4)], indexing="ij")
-    check("aten::meshgrid.indexing", [numbers(3), numbers(4)], indexing="xy")
-    check("aten::meshgrid", [numbers(3), numbers(4), numbers(2)])
-    check("aten::broadcast_tensors", [numbers(3, 1), numbers(4)], strides=False)
-
-
 def test_channels_last() -> None:
     image = numbers(2, 3, 4, 5)
     check("aten::contiguous", image, memory_format=torch.channels_last)

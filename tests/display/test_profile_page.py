@@ -64,16 +64,6 @@ def test_a_cell_has_images_only_and_they_are_xml(profile: Any) -> None:
         assert "prefers-color-scheme:dark" in text
 
 
-def test_text_of_strangers_is_text() -> None:
-    def f(x: Any) -> Any:
-        return np.exp(x) + 1
-
-    f.__name__ = "<script>alert(1)</script>"
-    p = irs.profile(f, X, seconds=0.02)
-    p.name = "<script>alert(1)</script>"
-    assert "<script>" not in profile_cell(p)
-
-
 def test_the_terminal_says_what_fuses_and_what_does_not(profile: Any) -> None:
     text = profile_text(profile)
     assert "what fuses: 1 group" in text and "what does not fuse" in text and "%" in text

@@ -45,7 +45,7 @@ _MOST_RUNS: Final = 50_000
 """Sets with more runs than this are drawn as the interval around them."""
 
 
-def layout_view(layout: Layout) -> list[AxisView]:
+def _layout_view(layout: Layout) -> list[AxisView]:
     """The axes of a tensor in memory order, slowest first, with the known facts of each."""
     strides = layout.strides or ("?",) * len(layout.shape)
     flags = layout.flags or ("gap",) * len(layout.shape)
@@ -187,7 +187,7 @@ class LayoutViews:
         layout, root = views.layout(value), views.root(value)
         return LayoutView(
             id=value.id, kind=views.kind(value), decided=views.is_decided(value), because=shortened(views.explain(value).because, 600),
-            layout="" if layout is None else str(layout), axes=[] if layout is None else layout_view(layout),
+            layout="" if layout is None else str(layout), axes=[] if layout is None else _layout_view(layout),
             root=root.id if root is not None else 0, buffer=self._buffer(root), others=self._others(value),
         )  # fmt: skip
 

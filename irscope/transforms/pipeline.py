@@ -68,6 +68,10 @@ def _written_type(hint: Any) -> type | None:
 PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     Pass("fold-constants", "replaces known numbers by constants, and decided ifs by their branch", "cleanup.fold:fold_constants"),
     Pass(
+        "expand-loop-products", "writes small matrix products in loops as sums of products, for kernels; results differ by rounding",
+        "cleanup.loop_products:expand_loop_products",
+    ),
+    Pass(
         "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
         "functionalize:functionalize",
     ),
@@ -93,7 +97,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     ),
     Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(
-        "prepare-fusion", "the first part of fuse: fold-constants, functionalize, dce and fold-tensors",
+        "prepare-fusion", "the first part of fuse: fold-constants, expand-loop-products, functionalize, dce and fold-tensors",
         "fusion:prepare_fusion",
     ),
     Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),

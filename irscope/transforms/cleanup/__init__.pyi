@@ -1,2 +1,3 @@
 from .fold import constant_node as constant_node, fold_constants as fold_constants, fold_tensors as fold_tensors
 from .fold import remove_dead_nodes as remove_dead_nodes
+from .loop_products import expand_loop_products as expand_loop_products

@@ -16,7 +16,7 @@ from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
 from irscope.transforms.base import History, PassRecord
-from irscope.transforms.cleanup import fold_constants, fold_tensors, remove_dead_nodes
+from irscope.transforms.cleanup import expand_loop_products, fold_constants, fold_tensors, remove_dead_nodes
 from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.block_plan import MAX_ARGUMENTS, MAX_NODES, NOWHERE, BlockPlan, Limits
 from irscope.transforms.fusion.domains import MAX_PATCHES, profiles_of
@@ -176,8 +176,8 @@ Prepared = dict[bool | frozenset[Value], History]
 def prepare_fusion(graph: Graph) -> History:
     """Fold, functionalize and clean up a graph to be fused: `fuse` without the groups.
 
-    It runs `fold-constants,functionalize,dce,fold-tensors`, and after the first records only those that changed
-    something; but writes of parts stay in place where no kernel would compute the whole.
+    It runs `fold-constants,expand-loop-products,functionalize,dce,fold-tensors`, and after the first records only those that
+    changed something; but writes of parts stay in place where no kernel would compute the whole.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -198,6 +198,8 @@ def prepare(graph: Graph, options: FusionOptions, step: Callable[[], object] | N
     made = {} if made is None else made
     if False not in made:
         made[False] = _then(History(graph), fold_constants(graph))
+        if not options.exact:
+            made[False] = _then(made[False], expand_loop_products(made[False].final))
     folded = made[False]
     step()
     copied: Literal[True] | frozenset[Value] = True

@@ -1,0 +1,64 @@
+"""Small matrix products in loops become sums: their numbers are torch's within the rounding of a sum, whatever the ranks and layouts."""
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.transforms.cleanup import expand_loop_products
+
+torch = pytest.importorskip("torch")
+
+PRODUCTS = {
+    "mm": ((5, 4), (4, 4), ""), "mv": ((4, 4), (4,), ""), "bmm": ((2, 5, 4), (2, 4, 4), ""), "matmul": ((4,), (4, 4), ""),
+    "matmul of matrices": ((5, 4), (4, 4), ""), "linear": ((5, 4), (4, 4), ", %bias"), "linear of a vector": ((4,), (4, 4), ", %bias"),
+    "linear of three": ((2, 3, 4), (4, 4), ", %nothing"), "addmm": ((5, 4), (4, 4), ", %one, %one"),
+}  # fmt: skip
+
+
+def kind(shape):
+    steps = [int(np.prod(shape[place + 1 :])) for place in range(len(shape))]
+    return f"Float({', '.join(map(str, shape))}, strides=[{', '.join(map(str, steps))}])"
+
+
+def program(name, left, right, more):
+    """A loop that multiplies what it carries, or where that is a matrix, a vector by it, and squashes the result."""
+    op = name.split()[0]
+    operands = f"{'%bias, ' if op == 'addmm' else ''}{'%w, %a' if op == 'mv' else '%a, %w'}{more}"
+    if op == "mv":
+        left, right = right, left
+    return f"""graph(%x : {kind(left)}, %w : {kind(right)}, %bias : {kind((4,))}):
+  %t : bool = prim::Constant[value=1]()
+  %n : int = prim::Constant[value=12]()
+  %one : int = prim::Constant[value=1]()
+  %nothing : NoneType = prim::Constant()
+  %y : {kind(left)} = prim::Loop(%n, %t, %x)
+    block0(%i : int, %a : {kind(left)}):
+      %p : {kind(left)} = aten::{op}({operands})
+      %b : {kind(left)} = aten::tanh(%p)
+      -> (%t, %b)
+  return (%y)""", (left, right, (4,))
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_in_a_loop_has_torchs_numbers(name):
+    text, shapes = program(name, *PRODUCTS[name])
+    graph, rng = irs.parse(text), np.random.default_rng(0)
+    given = [rng.normal(size=shape).astype(np.float32) * 0.7 for shape in shapes]
+    wanted = torch._C._create_function_from_graph("f", torch._C.parse_ir(text))(*map(torch.from_numpy, given))
+    run = irs.compile(irs.fuse(graph))
+    for make in (np.asarray, torch.from_numpy):
+        found = run(*map(make, given))
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-5)
+    assert [remark.kind for remark in run.remarks if remark.rule == "native-loop"] == ["passed"]
+    assert {node.op for node in irs.fuse(graph, exact="torch").graph.nodes()} & {f"aten::{name.split()[0]}"}
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("Float(5, 4, strides=[4, 1])", "Half(5, 4, strides=[4, 1])"),  # halves are added in float32 by the library
+    ("Float(4, 4, strides=[4, 1])", "Float(4, 4, strides=[1, 4])"),  # the sum would be laid out otherwise
+    ("Float(4, 4, strides=[4, 1])", "Float(*, 4)"),
+    ("aten::tanh(%p)", "aten::bernoulli(%p, %nothing)"),
+])  # fmt: skip
+def test_others_stay_with_the_library(old, new):
+    text, _ = program("mm", *PRODUCTS["mm"])
+    assert old in text and not expand_loop_products(irs.parse(text.replace(old, new))).edits

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from irscope._base.results import Drawn, Verdict
 from irscope._base.words import listed, plural
+from irscope.compilers.differences import differences
 from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import Graph, Location, Node, TensorType, Value
 from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
-from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, given_fusion
+from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, fuse, given_fusion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,6 +177,19 @@ class Program(Drawn):
         ]  # fmt: skip
         return new_table(rows, columns=["kernel", "library", "nodes", "ops", "bytes", "recomputed", "source", "ms", "certainty"])
 
+    def differences(self, policy: str = "greedy") -> pd.DataFrame:
+        """One row per pair of ops that one of the two, this compiler and irscope, computes in one kernel and the other does not, the most
+        bytes first: the ops, who has them together and who apart, the bytes of the value between them, and the reason.
+
+        `policy` is that of `irs.fuse`.
+        """
+        found = differences(self.fusion, fuse(self.graph, policy=policy))
+        rows = [(*map(self._words, each[:2]), *each[2:5], each.reason.because, str(each.consumer.location or "")) for each in found]
+        return new_table(rows, columns=["producer", "consumer", "together in", "apart in", "bytes", "reason", "line"])
+
+    def _words(self, node: Node) -> str:
+        return f"{node.op.partition('::')[2]} %{self.graph.names[node.outputs[0]]}" if node.outputs else node.op
+
     @property
     def library_calls(self) -> tuple[Kernel, ...]:
         """The kernels that are calls of a library."""
@@ -233,6 +247,10 @@ class Decisions(Drawn):
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
         """Whether two ops of the only program are in one kernel, and if not, why: see `Program.why_not`."""
         return self.program.why_not(a, b)
+
+    def differences(self, policy: str = "greedy") -> pd.DataFrame:
+        """Where that compiler and irscope decided differently about the only program: see `Program.differences`."""
+        return self.program.differences(policy)
 
     def table(self) -> pd.DataFrame:
         """One row per kernel of all programs, in the order in which they run."""
@@ -293,10 +311,10 @@ def _points(space: Sequence[Any] | None) -> Num:
 
 
 def _subject(named: Node | Value | Kernel | str) -> Node | Value | str:
-    """The node that a question is about; a kernel means its group. Raises ArgumentError for a kernel without nodes."""
+    """The node that a question is about; a kernel means its group, or the op of which it is a part. Raises ArgumentError."""
     if not isinstance(named, Kernel):
         return named
-    found = named.group or next(iter(named.nodes), None)
+    found = named.group or next(iter(named.nodes or named.part_of), None)
     if found is None:
-        raise ArgumentError(f"{named.name} computes only a part of an op", hint="ask about the op")
+        raise ArgumentError(f"{named.name} computes no op of the program", hint="ask about an op, or another kernel")
     return found

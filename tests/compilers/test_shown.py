@@ -66,6 +66,18 @@ def test_irscope_s_own_groups_are_branches_beside_it(decisions: Decisions) -> No
     assert not irs.diff(branches[0], branches[1]).is_empty
 
 
+def test_a_difference_has_its_bytes_and_the_reason_of_the_side_that_keeps_it_apart(decisions: Decisions) -> None:
+    g = irs.parse(TEXT)
+    a, b, c = g.nodes()
+    apart = program_of(g, [Kernel("k0", (a, b)), Kernel("k1", (c,))], compiler="other")
+    table = apart.differences()
+    assert table.iloc[0].tolist()[:5] == ["relu %a", "exp %c", "irscope", "other", 4000] and len(table) == 1
+    assert "other gave no reason" in table["reason"][0]
+    shown = page(apart).view["differences"]
+    assert shown["selects"] == [[a.id, c.id]] and shown["rows"][0][2] == "4 kB"
+    assert decisions.programs[0].differences().empty, "an op that two kernels compute is in both"
+
+
 def test_the_verbs_take_it(decisions: Decisions) -> None:
     (x,) = (np.linspace(-2, 2, 1000, dtype=np.float32),)
     one = decisions.programs[0]

@@ -26,6 +26,7 @@ from irscope.report.panes import (
     SameViews,
     class_views,
     decided_view,
+    differences_table,
     memory_view,
     no_remarks,
     profile_view,
@@ -50,6 +51,7 @@ from irscope.report.view_models import (
 from irscope.report.words import names_in
 from irscope.runtime.profile import Profile
 from irscope.transforms.base import History
+from irscope.transforms.fusion import fuse
 
 Fields = Mapping[str, Any]
 """Fields of an `ExplorerView`, or of a message."""
@@ -230,6 +232,11 @@ def _decided(page: ProgramPage) -> Fields:
     return {} if decisions is None else {"decided": decided_view(decisions, page.exploration.chosen), "opens": "Kernels"}
 
 
+def _differences(page: ProgramPage) -> Fields:
+    program = page.exploration.decided
+    return {} if program is None else {"differences": differences_table(program.fusion, fuse(program.graph))}
+
+
 def _profile(page: ProgramPage) -> Fields:
     exploration, heat = page.exploration, page.heat
     if exploration.profile is None or heat is None:
@@ -270,6 +277,7 @@ PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "timeline": (lambda page: {} if page.timeline is None else {"timeline": page.timeline}, Cost.WHOLE_PROGRAM),
     "programs": (_programs, Cost.LITTLE),
     "decided": (_decided, Cost.LITTLE),
+    "differences": (_differences, Cost.WHOLE_PROGRAM),
     "profile": (_profile, Cost.LITTLE),
     "later": (_later, Cost.LITTLE),
     "opened": (lambda page: {} if page.exploration.same is None else {"opens": "Classes"}, Cost.LITTLE),

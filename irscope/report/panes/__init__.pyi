@@ -1,6 +1,7 @@
 from .alias_view import AliasViews as AliasViews
 from .beside_view import repeat_view as repeat_view
 from .compiler_view import compiler_kernels as compiler_kernels, decided_view as decided_view
+from .compiler_view import differences_table as differences_table
 from .fusion_view import fusion_sentence as fusion_sentence, neighbour_views as neighbour_views, no_remarks as no_remarks
 from .fusion_view import planner_renaming as planner_renaming, remarks_table as remarks_table
 from .kernel_view import KernelViews as KernelViews

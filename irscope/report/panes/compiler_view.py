@@ -7,16 +7,20 @@ from typing import Final
 
 from irscope._base.words import listed, plural
 from irscope.codegen.kernel import NO_NODE
+from irscope.compilers.differences import differences
 from irscope.compilers.record import Break, Decisions, Kernel, Program
 from irscope.ir import Node
 from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.report.view_models import BreakView, Column, DecidedView, KernelDetail, TableView
+from irscope.transforms.fusion import Fusion, GivenFusion
 
 _COLUMNS: Final = tuple(
     Column(key=label, label=label, kind="number" if label == "ms" else "text")
     for label in ("kernel", "what", "ops", "bytes", "computed again", "ms", "certainty")
 )
+_DIFFERENCES: Final = ("ops", "one kernel in", "bytes between them", "why apart in the other")
 _MOST_OPS = 8
+_MOST_DIFFERENCES = 500
 _SURE = {"exact": "", "matched": "matched by name or position", "guessed": "guessed"}
 
 
@@ -60,6 +64,17 @@ def kernel_table(program: Program) -> TableView:
         rows.append([kernel.name, what, ops, moved, _again(kernel), kernel.ms, sure])
         selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in nodes])
     return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
+
+
+def differences_table(theirs: GivenFusion, ours: Fusion) -> TableView:
+    """One row per pair of ops that one side computes in one kernel and the other does not, the most bytes first."""
+    names, rows, selects = theirs.original.names, list[list[str | float | None]](), []
+    for each in differences(theirs, ours)[:_MOST_DIFFERENCES]:
+        ops = " → ".join(f"{node.op.partition('::')[2]} %{names[node.outputs[0]]}" for node in (each.producer, each.consumer))
+        moved = byte_words(each.bytes) if not is_unknown(each.bytes) else "?"
+        rows.append([ops, each.together_in, moved, f"{each.apart_in}: {each.reason.because}"])
+        selects.append([each.producer.id, each.consumer.id])
+    return TableView(columns=[Column(key=key, label=key, kind="text") for key in _DIFFERENCES], rows=rows, selects=selects)
 
 
 def _again(kernel: Kernel) -> str:

@@ -236,6 +236,8 @@ class ExplorerView(TypedDict):
     """The steps at which classes may merge, in a page without Python."""
     decided: NotRequired[DecidedView]
     """What another compiler decided, if the groups are its."""
+    differences: NotRequired[TableView]
+    """The pairs of ops that it or irscope computes in one kernel, and the other does not."""
     profile: NotRequired[ProfileView]
     """Where the time goes, if measured."""
     opens: NotRequired[str]

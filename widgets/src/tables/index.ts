@@ -25,6 +25,8 @@ export function dock(context: Context, roomy = false): HTMLElement {
   ];
   const { decided } = view;
   if (decided) pages.unshift({ name: "Kernels", count: decided.kernels.rows.length.toLocaleString("en"), make: () => recordTable(context, decided.kernels, "kernels") });
+  const { differences } = view;
+  if (differences) pages.splice(1, 0, { name: "Differences", count: differences.rows.length.toLocaleString("en"), make: () => recordTable(context, differences, "differences") });
   const { steps } = context;
   if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });
   if (view.memory || context.supply) pages.push({ name: "Memory", count: "", make: () => memoryPane(context) });

@@ -421,6 +421,8 @@ export interface ExplorerView {
   coarser?: CoarserStep[];
   /** What another compiler decided, if the groups are its. */
   decided?: DecidedView;
+  /** The pairs of ops that it or irscope computes in one kernel, and the other does not. */
+  differences?: TableView;
   /** Where the time goes, if measured. */
   profile?: ProfileView;
   /** The table shown initially. */

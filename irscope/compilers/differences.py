@@ -1,0 +1,99 @@
+"""Where another compiler and irscope decided differently about one program: the values that one of them keeps out of memory.
+
+A value that one op makes and another reads costs a write and a read of memory, unless one kernel computes both. Each pair of ops that is
+in one kernel of one side and apart on the other is a difference; its price is the bytes of the value, and its reason that of the side
+that keeps them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from irscope._base.results import Verdict
+from irscope.errors import ArgumentError
+from irscope.ir import Node, TensorType, Value
+from irscope.ops.view_steps import Num, typical
+from irscope.transforms.fusion import Fusion, GivenFusion
+
+
+class Difference(NamedTuple):
+    """Two ops that one side computes in one kernel, and the other does not."""
+
+    producer: Node
+    consumer: Node
+    together_in: str
+    """The side that computes both in one kernel: the compiler's name, or `irscope`."""
+    apart_in: str
+    bytes: Num
+    """The bytes that the value between them takes in memory; a formula where extents are unknown."""
+    reason: Verdict
+    """Why the other side keeps them apart."""
+
+
+def differences(theirs: GivenFusion, ours: Fusion) -> list[Difference]:
+    """The differences between a compiler's groups and those of a fusion of the same program, the most bytes first.
+
+    Raises ArgumentError if the two are not of one program.
+
+    >>> import irscope as irs
+    >>> from irscope.transforms.fusion import GivenGroup, given_fusion
+    >>> g = irs.parse('''graph(%x : Float(1000)):
+    ...   %a : Float(1000) = aten::relu(%x)
+    ...   %b : Float(1000) = aten::tanh(%a)
+    ...   return (%b)''')
+    >>> [found] = differences(given_fusion(g, [], compiler="other", silence="never tried it"), irs.fuse(g))
+    >>> found.together_in, found.apart_in, found.bytes, found.reason.because
+    ('irscope', 'other', 4000, "it is legal by irscope's rules, and other never tried it; one kernel would save 8 kB")
+    """
+    if theirs.original is not ours.original:
+        raise ArgumentError("the two fusions are of different programs", hint="fuse the compiler's own: irs.fuse(d.graph)")
+    found = list(_found(theirs, ours))
+    return sorted(found, key=lambda each: -typical(each.bytes))
+
+
+def _found(theirs: GivenFusion, ours: Fusion) -> Iterator[Difference]:
+    for producer, value, consumer in _pairs(theirs):
+        there = _share(theirs.groups_of(producer), theirs.groups_of(consumer))
+        here = _share(*(_group(ours, node) for node in (producer, consumer)))
+        if there is None or here is None or there == here:
+            continue
+        names = theirs.policy, "irscope"
+        apart = ours if there else theirs
+        together_in, apart_in = names if there else names[::-1]
+        yield Difference(producer, consumer, together_in, apart_in, theirs.rules.size_in_bytes(value), apart.why_not(producer, consumer))
+
+
+def _pairs(fusion: GivenFusion) -> Iterator[tuple[Node, Value, Node]]:
+    """Each op, a tensor that it makes, and each op that reads it, itself or through views, which make nothing."""
+    for node in filter(lambda node: _computes(fusion, node), fusion.original.nodes()):
+        for value in node.outputs:
+            if isinstance(value.type, TensorType):
+                yield from ((node, value, reader) for reader in _readers(fusion, value))
+
+
+def _readers(fusion: GivenFusion, value: Value) -> dict[Node, None]:
+    users, waiting, found = fusion.original.users, [value], dict[Node, None]()
+    while waiting:
+        for use in users.get(waiting.pop(), ()):
+            if isinstance(use.user, Node) and fusion.rules.is_view(use.user):
+                waiting += use.user.outputs
+            elif isinstance(use.user, Node) and _computes(fusion, use.user):
+                found[use.user] = None
+    return found
+
+
+def _computes(fusion: GivenFusion, node: Node) -> bool:
+    return not node.blocks and not node.op.startswith("prim::") and not fusion.rules.is_view(node)
+
+
+def _group(fusion: Fusion, node: Node) -> Collection[Node] | None:
+    """The group of a node of the program as written; None if the passes before grouping replaced it."""
+    if isinstance(fusion._find(node), Verdict):
+        return None
+    group = fusion.group_of(node)
+    return () if group is None else (group,)
+
+
+def _share(first: Collection[Node] | None, second: Collection[Node] | None) -> bool | None:
+    return None if first is None or second is None else not set(first).isdisjoint(second)

@@ -136,20 +136,6 @@ def test_verbs_that_need_a_graph(verb: Callable[[Any], object], thing: object) -
 # -- text -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [
-        (PROGRAM.replace("%row :", "%rwo :"), ("%row",)),
-        (PROGRAM.replace("return (%b)", "return (%q)"), ("%q",)),
-        (PROGRAM.replace("%a : Float(8, strides=[1], device=cpu) = ", "%a : Flaot(8) = "), ("Flaot",)),
-        (PROGRAM.replace("aten::mul(%a, %row)", "aten::mul(%a %row)"), ("^",)),
-        (PROGRAM.replace("  %zero :", "  %one :"), ("%one",)),
-    ],
-)
-def test_text_with_a_slip(broken: str, words: tuple[str, ...]) -> None:
-    refused(ParseError, lambda: irs.load(broken), "^", *words)
-
-
 def test_a_graph_that_breaks_an_invariant_does_not_load() -> None:
     no_else = "graph(%c : bool):\n  %y : int = prim::If(%c)\n    block0():\n      -> ()\n  return (%y)"
     refused(VerifyError, lambda: irs.load(no_else), "block-arity", ">")
@@ -418,9 +404,10 @@ c = irs.compare(f, x, repeats=1)
             """,
         ),
         (("anywidget",), "missing(lambda: irs.explore(g), 'irscope[lab]')"),
+        (("torch",), "assert len(irs.compile(f).kernels) == 1"),
         (("llvmlite",), "assert all(not d.availability() or d.availability().what for d in irs.devices())"),
     ],
-    ids=["all", "anywidget", "llvmlite"],
+    ids=["all", "anywidget", "torch", "llvmlite"],
 )
 def test_without_optional_packages(absent: tuple[str, ...], then: str, tmp_path: Path) -> None:
     for suffix in (".pt", ".pt2"):

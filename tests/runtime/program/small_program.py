@@ -1,7 +1,5 @@
-"""A program of one group, and one of two around a matrix product, what they should give, and arrays that show whether a call kept them."""
+"""A program of one group, and what it should give."""
 
-import gc
-import weakref
 from typing import Any
 
 import numpy as np
@@ -28,51 +26,3 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
 def loaded(text: str, *args: object) -> Executable:
     """The program of a text, fused and compiled for these arguments."""
     return compile_graph(irs.fuse(irs.load(text, *args)))
-
-
-TEXT = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  %p : Tensor = aten::matmul(%b, %y)
-  %c : Tensor = aten::tanh(%p)
-  %d : Tensor = aten::mul(%c, %x)
-  return (%d)
-"""
-OUTER = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::tanh(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  return (%b)
-"""
-"""One group, whose result is an outer product where the arguments are a column and a row."""
-
-
-def given() -> list[np.ndarray[Any, Any]]:
-    return arrays((6, 6), (6, 6))
-
-
-def truth(x: Any, y: Any) -> Any:
-    return np.tanh((np.maximum(x, 0) * y) @ y) * x
-
-
-def fused() -> Executable:
-    return loaded(TEXT, *given())
-
-
-def still_works(run: Executable) -> None:
-    x, y = given()
-    np.testing.assert_allclose(run(x, y), truth(x, y), rtol=1e-5, atol=1e-6)
-
-
-class Kept:
-    """Arrays that a call is given, to see afterwards whether it kept any."""
-
-    def __init__(self) -> None:
-        self.references: list[weakref.ref[Any]] = []
-
-    def __call__(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        self.references.append(weakref.ref(array))
-        return array
-
-    def none(self) -> bool:
-        gc.collect()
-        return all(reference() is None for reference in self.references)

@@ -200,23 +200,16 @@ def test_the_second_call_does_far_less() -> None:
     ("head", "tail", "wanted"),
     [
         ("%y : Tensor, %x : Tensor", "%c", lambda y, x: chain(x, y)),
-        ("%x : Tensor, %y : Tensor, %z : Tensor", "%c", lambda x, y, z: chain(x, y)),
         ("%z : Tensor, %x : Tensor, %y : Tensor", "%c, %a", lambda z, x, y: (chain(x, y), np.maximum(x, 0))),
         ("%x : Tensor, %y : Tensor", "%a, %c, %a", lambda x, y: (np.maximum(x, 0), chain(x, y), np.maximum(x, 0))),
-        ("%x : Tensor, %y : Tensor", "%c, %x", lambda x, y: (chain(x, y), x)),
     ],
-    ids=["swapped", "unused last", "unused first", "one result twice", "an input given back"],
+    ids=["swapped", "unused first", "one result twice"],
 )
 def test_operands_and_results_keep_their_places(head: str, tail: str, wanted: Any) -> None:
-    count = head.count(":")
-    arguments = [array for _ in range(2) for array in arrays((5, 3), (5, 3))][:count]
-    arguments = [array + index for index, array in enumerate(arguments)]
+    arguments = [array + index for index, array in enumerate(arrays(*[(5, 3)] * head.count(":")))]
     run = loaded(f"graph({head}):\n{BODY}  return ({tail})\n", *arguments)
     for _ in range(3):
-        results = run(*arguments)
-        truth = wanted(*arguments)
-        for result, true in zip(*((r if isinstance(r, tuple) else (r,)) for r in (results, truth)), strict=True):
-            np.testing.assert_allclose(result, true, rtol=1e-6)
+        np.testing.assert_allclose(run(*arguments), wanted(*arguments), rtol=1e-6)
 
 
 def test_each_call_gets_memory_of_its_own() -> None:
@@ -298,26 +291,6 @@ def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
     run = compile_graph(irs.fuse(irs.parse(text)))
     x = torch.rand(1200, 1000)
     assert run(x, x, [1300, 1000]).shape == (1300, 1000)
-
-
-def test_a_part_of_an_operand_is_read_where_it_lies() -> None:
-    text = """graph(%x : Tensor, %y : Tensor):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %five : int = prim::Constant[value=5]()
-  %p : Tensor = aten::slice(%x, %zero, %one, %five, %one)
-  %q : Tensor = aten::slice(%y, %one, %zero, %five, %one)
-  %a : Tensor = aten::mul(%p, %q)
-  %b : Tensor = aten::tanh(%a)
-  return (%b, %a)
-"""
-    x, y = arrays((5, 5), (5, 5))
-    y = y[:4]
-    run = loaded(text, x, y)
-    for _ in range(3):
-        tanh, product = run(x, y)
-        np.testing.assert_allclose(product, x[1:5] * y[:, :5], rtol=1e-6)
-        np.testing.assert_allclose(tanh, np.tanh(product), rtol=1e-6)
 
 
 @pytest.mark.torch

@@ -220,17 +220,6 @@ def test_a_tensor_without_memory_ends_the_call_and_not_the_process(function: Cal
     assert torch.equal(run(x, y), wanted)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("function", [one_kernel, between], ids=lambda function: function.__name__)
-def test_a_program_can_be_called_inside_of_torch_compile(function: Callable[..., Any]) -> None:
-    """Dynamo looks at all that is called, kernels included, and leaves alone what it does not know."""
-    run = compiled(function, typed=True)
-    for _ in range(4):
-        wanted = run(plain(), plain()) + 1
-    around = torch.compile(lambda x, y: run(x, y) + 1, backend="eager")
-    assert all(torch.equal(around(plain(), plain()), wanted) for _ in range(3))
-
-
 def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.special.erfcx(x) + y
 

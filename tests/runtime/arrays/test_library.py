@@ -16,18 +16,6 @@ def last(line: str, params: str = "%x : Tensor") -> Node:
     return graph.body.nodes[-1]
 
 
-def test_torch_runs_the_overload_that_the_node_means():
-    torch = pytest.importorskip("torch")
-    library = TorchLibrary()
-    tensor = last("  %y : Tensor = aten::add(%x, %z, %k)", "%x : Tensor, %z : Tensor, %k : int")
-    number = last("  %y : Tensor = aten::add(%x, %z, %k)", "%x : Tensor, %z : float, %k : int")
-    plain = last("  %y : int = aten::add(%x, %z)", "%x : int, %z : int")
-    x = torch.tensor([1.0, 2.0])
-    assert library.function(tensor)(x, x, 3).tolist() == [4.0, 8.0]
-    assert library.function(number)(x, 0.5, 2).tolist() == [2.0, 3.0]
-    assert library.function(plain)(2, 3) == 5
-
-
 def test_methods_of_tensors_do_what_their_overloads_do():
     """The same elements in the same memory, at the same strides."""
     torch = pytest.importorskip("torch")
@@ -50,34 +38,6 @@ def test_methods_of_tensors_do_what_their_overloads_do():
         assert (found.data_ptr() == expected.data_ptr()) == (method != "clone")
         if given:
             assert TorchLibrary().function(node)(x, None).stride() == x.stride()
-
-
-def test_keyword_only_arguments_are_passed_by_name():
-    torch = pytest.importorskip("torch")
-    line = "  %y : Tensor = aten::zeros(%s, %d, %l, %v, %p)"
-    node = last(line, "%s : int[], %d : int, %l : int, %v : Device, %p : bool")
-    made = TorchLibrary().function(node)([2, 3], 7, 0, torch.device("cpu"), False)
-    assert (made.dtype, tuple(made.shape)) == (torch.float64, (2, 3))
-
-
-def test_in_place_ops_and_views_keep_the_memory():
-    torch = pytest.importorskip("torch")
-    for library, x in ((TorchLibrary(), torch.zeros(4)), (NumpyLibrary(), np.zeros(4, np.float32))):
-        head = library.function(last("  %y : Tensor = aten::slice(%x, %d, %a, %b, %s)", _SLICE))(x, 0, 0, 2, 1)
-        add = last("  %y : Tensor = aten::add_(%x, %v, %k)", "%x : Tensor, %v : float, %k : int")
-        library.function(add)(head, 1.0, 1)
-        assert [float(item) for item in x] == [1.0, 1.0, 0.0, 0.0]
-
-
-_SLICE = "%x : Tensor, %d : int, %a : int, %b : int, %s : int"
-
-
-def test_containers_are_kept_by_identity():
-    items: list[object] = []
-    append = last("  %r : Tensor[] = aten::append(%l, %x)", "%l : Tensor[], %x : Tensor")
-    for library in _libraries():
-        assert library.function(append)(items, 1) is items
-    assert items == [1] * len(_libraries())
 
 
 def _libraries() -> list[object]:

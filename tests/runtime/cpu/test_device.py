@@ -76,15 +76,6 @@ def test_one_kernel_serves_every_size_and_many_callers(store: ObjectStore) -> No
     assert device.cache_counts.hits == 319
 
 
-def test_later_devices_find_the_code_on_disk(store: ObjectStore) -> None:
-    values = np.linspace(-2, 2, 50, dtype=np.float32).reshape(1, 50)
-    plan = plan_of([call("erf", X)], [values], ["float32"], values.shape)
-    first = CpuDevice(store=store).prepare(plan)
-    again = CpuDevice(store=store).prepare(plan)
-    assert [first.kernels[0].from_disk, again.kernels[0].from_disk] == [False, True]
-    np.testing.assert_array_equal(run(first, plan, [values])[0], run(again, plan, [values])[0])
-
-
 def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, store: ObjectStore) -> None:
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
@@ -96,11 +87,6 @@ def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
     assert "define void" in device.source(plan.specs[0]).text, "the text needs no compiler"
     with pytest.raises(DeviceUnavailable, match="llvmlite is not installed"):
         device.prepare(plan)
-
-
-def test_assembly_can_be_read(store: ObjectStore) -> None:
-    plan = plan_of([X * Y], [np.zeros((1, 4), np.float32)] * 2, ["float32"] * 2, (1, 4))
-    assert plan.specs[0].name in CpuDevice(store=store).assembly(plan.specs[0]).text
 
 
 def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:

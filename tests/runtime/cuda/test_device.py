@@ -362,7 +362,7 @@ def test_without_cupy_a_program_shows_its_text_and_says_what_is_missing(monkeypa
         _ = made.kernels[0].ptx
     with pytest.raises(DeviceUnavailable, match="CuPy is not installed") as error:
         made(x, w)
-    assert "pip install" in error.value.hint
+    assert "pip install 'irscope[cuda13]'" in error.value.hint
     with pytest.raises(DeviceUnavailable, match="CuPy is not installed"):
         made.captured(x, w)
     with pytest.raises(DeviceUnavailable, match="no CUDA graph"):

@@ -58,13 +58,6 @@ def _writable(x: Array) -> Array:
     return x
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [((4, 5, 6), (6,)), ((4, 1, 6), (5, 1)), ((), (3, 4)), ((1,), (1, 1)), ((0, 3), (3,)), ((7,), ())]
-)
-def test_shapes_broadcast(device: CpuDevice, first: tuple[int, ...], second: tuple[int, ...]) -> None:
-    check(device, lambda b, x, y: call(b, "sub", x, y, 2), lambda x, y: torch.sub(x, y, alpha=2), normal(*first), normal(*second))
-
-
 def batch_norm(builder: Any, x: Value, weight: Value, bias: Value, mean: Value, variance: Value) -> Value:
     y = call(builder, "batch_norm", x, weight, bias, mean, variance, False, 0.1, 1e-5, False)
     return call(builder, "leaky_relu", y, 0.1)
@@ -86,30 +79,6 @@ def test_batch_norm_reads_its_vectors_along_the_channels(device: CpuDevice, view
         assert rsqrt
 
 
-def test_one_vector_read_along_two_axes(device: CpuDevice) -> None:
-    def body(builder: Any, x: Value, v: Value) -> Value:
-        one = call(builder, "batch_norm", x, v, None, v, v, False, 0.1, 1e-5, False)
-        return call(builder, "add", one, v, 1)
-
-    def eager(x: Any, v: Any) -> Any:
-        return torch.nn.functional.batch_norm(x, v, v, v, None, False, 0.1, 1e-5) + v
-
-    check(device, body, eager, normal(2, 4, 4), np.abs(normal(4)) + 1)
-
-
-def test_a_vector_computed_inside_the_group_keeps_its_axis(device: CpuDevice) -> None:
-    def body(builder: Any, x: Value, v: Value) -> Value:
-        return call(builder, "batch_norm", x, call(builder, "exp", v), None, v, call(builder, "exp", v), False, 0.1, 1e-5, False)
-
-    check(
-        device,
-        body,
-        lambda x, v: torch.nn.functional.batch_norm(x, v, v.exp(), v.exp(), None, False, 0.1, 1e-5),
-        normal(2, 5, 7),
-        normal(5),
-    )
-
-
 def test_outputs_of_several_shapes_need_several_kernels(device: CpuDevice) -> None:
     def body(builder: Any, x: Value, y: Value) -> list[Value]:
         inner = call(builder, "tanh", x)
@@ -127,13 +96,6 @@ def test_numbers_are_given_at_run_time(device: CpuDevice) -> None:
     first = check(device, body, lambda x, scale, count: x * scale + count, normal(9), 2.5, 3)
     again = check(device, body, lambda x, scale, count: x * scale + count, normal(9), -1.25, 7)
     assert first.specs == again.specs
-
-
-def test_numbers_do_not_widen_tensors(device: CpuDevice) -> None:
-    whole = np.arange(6, dtype=np.int32)
-    check(device, lambda b, x: call(b, "mul", x, 2), lambda x: x * 2, whole)
-    check(device, lambda b, x: call(b, "mul", x, 2.5), lambda x: x * 2.5, whole)
-    check(device, lambda b, x, y: call(b, "add", x, y, 1), lambda x, y: x + y, normal(6), np.array(2.0))
 
 
 def test_equal_groups_of_other_sizes_share_a_kernel() -> None:

@@ -29,14 +29,6 @@ def test_a_replaced_range_is_one_part_and_the_rest_are_others(device: Device) ->
     assert sorted((launch.sizes, len(launch.writes)) for launch in plan.launches) == [((5, 2), 2), ((5, 6), 1)]
 
 
-def test_select_scatter_and_a_pointwise_op_behind(device: Device) -> None:
-    def body(b: Any, x: Any) -> Any:
-        made = call(b, "select_scatter", x, call(b, "tanh", call(b, "select", x, 0, -1)), 0, -1)
-        return call(b, "mul", made, 3.0)
-
-    check(device, body, lambda x: x.select_scatter(x[-1].tanh(), 0, -1) * 3, normal(3, 4, 5))
-
-
 def test_what_replaces_a_range_reads_ranges_replaced_before(device: Device) -> None:
     def body(b: Any, x: Any) -> Any:
         first = call(b, "select_scatter", x, call(b, "exp", call(b, "select", x, -1, 0)), -1, 0)

@@ -56,20 +56,6 @@ def test_a_view_that_no_strides_describe_is_read_only_from_memory(device: Device
     check(device, after, lambda x: x.reshape(6, 20).tanh(), normal(4, 3, 10))
 
 
-def test_views_of_views_and_a_reduction(device: Device) -> None:
-    def body(b: GraphBuilder, x: Any) -> Any:
-        heads = call(b, "transpose", call(b, "view", call(b, "mul", x, 0.5), [2, 12, 4, 8]), 1, 2)
-        weights = call(b, "softmax", heads, -1, None)
-        back = call(b, "reshape", call(b, "transpose", weights, 1, 2), [2, 12, 32])
-        return [back, call(b, "amax", heads, [3], False)]
-
-    def eager(x: Any) -> Any:
-        heads = (x * 0.5).view(2, 12, 4, 8).transpose(1, 2)
-        return heads.softmax(-1).transpose(1, 2).reshape(2, 12, 32), heads.amax(3)
-
-    check(device, body, eager, normal(2, 12, 32))
-
-
 def test_a_group_norm_written_out(device: Device) -> None:
     """The channels of a group are a part of one axis: the kernel's space is cut so that the view is affine."""
 
@@ -105,17 +91,6 @@ def test_gates_of_a_chunk(device: Device) -> None:
 
     plan = check(device, body, eager, normal(6, 80), normal(6, 20))
     assert len(plan.launches) == 1
-
-
-def test_split_unbind_and_items_of_a_list(device: Device) -> None:
-    def body(b: GraphBuilder, x: Any) -> Any:
-        first, second = pieces(b, "split", x, 3, 0, count=2)
-        rows = pieces(b, "unbind", x, 0, count=5)
-        (found,) = b.node("aten::split", [x, b.constant([1, 4]), b.constant(0)], [TENSORS])
-        last = call(b, "__getitem__", found, 1)
-        return [call(b, "add", call(b, "neg", first), rows[4], 1), call(b, "neg", second), call(b, "neg", last)]
-
-    check(device, body, lambda x: (-x[:3] + x[4], -x[3:], -x[1:]), normal(5, 7))
 
 
 def joined(b: GraphBuilder, op: str, dim: int, *parts: Any) -> Any:

@@ -137,12 +137,6 @@ def test_a_mistake_is_one_clear_message(arguments: list[str], says: str, program
     assert printed.out == ""
 
 
-def test_the_program_starts_from_a_shell(program: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "irscope.cli", "show", str(program)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "aten::relu" in done.stdout
-
-
 def test_lab_serves_the_tour(tmp_path: Path) -> None:
     pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: pip install 'irscope[lab]'")
     home = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")}

@@ -5,11 +5,9 @@
 One thread. Medians of rounds in which all take turns, in microseconds, and the ratio of ours on arrays to the peer's time.
 """
 
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,28 +16,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
+from irscope.runtime.timer import measure
 from tests.benchmarks import models
 from tests.benchmarks.harness import command, head, row
 
 Work = Callable[[], object]
-
-
-def turns(works: Sequence[Work], rounds: int) -> list[float]:
-    """The median time of each, in microseconds; those that are quick are called several times a turn."""
-    counts = []
-    for work in works:
-        work(), work(), work()
-        start = time.perf_counter()
-        work()
-        counts.append(max(1, int(1e-3 / (time.perf_counter() - start))))
-    taken: list[list[float]] = [[] for _ in works]
-    for _ in range(rounds):
-        for work, count, times in zip(works, counts, taken, strict=True):
-            start = time.perf_counter()
-            for _ in range(count):
-                work()
-            times.append((time.perf_counter() - start) / count * 1e6)
-    return [statistics.median(times) for times in taken]
 
 
 def numpy_function() -> list[Work]:
@@ -115,7 +96,8 @@ def main() -> None:
     for name in options.rows:
         peer, made = ROWS[name]
         with torch.no_grad():
-            theirs, ours, other = turns(made(), options.rounds)
+            taken = measure(dict(zip("abc", made(), strict=True)), turns=options.rounds)
+        theirs, ours, other = (1e6 * found.median for found in taken.values())
         row(name, peer, theirs, ours, other, min(ours, other) / theirs if name in ("numpy", "loop") else ours / theirs)
 
 

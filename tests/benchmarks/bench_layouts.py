@@ -17,24 +17,16 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Node, Value
-from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.measure.conditions import with_kept_memory
 from irscope.runtime.timer import measure
 from tests.benchmarks.harness import command, head, row
+from tests.codegen.kernels import call, planned
 
 Shape = tuple[int, int]
-Body = Callable[..., Value]
-
-
-def call(b: GraphBuilder, op: str, *args: Any) -> Value:
-    return b.op(f"aten::{op}", *(arg if isinstance(arg, Value) else b.constant(arg) for arg in args))
-
+Body = Callable[..., Any]
 
 REDUCED: dict[str, tuple[Body, Callable[[Any], Any], list[Shape]]] = {
     "sum rows": (lambda b, x: call(b, "sum", x, [1], False, None), lambda x: x.sum(1), [(9765, 1024), (100, 100_000), (312_500, 32)]),
@@ -51,15 +43,6 @@ REDUCED: dict[str, tuple[Body, Callable[[Any], Any], list[Shape]]] = {
 ADDED: tuple[Body, Callable[..., Any]] = (lambda b, x, y: call(b, "add", x, y, 1), lambda x, y: x + y)
 SQUARES = [(1000, 1000), (4000, 4000), (4096, 4096)]
 NARROW = [(1_000_000, 10), (312_500, 32), (100_000, 100)]
-
-
-def group(body: Body, count: int) -> Node:
-    b = GraphBuilder()
-    outer = [b.input(f"x{i}") for i in range(count)]
-    with b.block([(f"p{i}", TENSOR) for i in range(count)]) as block:
-        block.returns([body(b, *block.params)])
-    outputs = b.structured("prim::FusionGroup", outer, [TENSOR], [block])
-    return next(node for node in b.finish(outputs).nodes() if node.blocks)
 
 
 def arrays(name: str, shape: Shape, pool: BufferPool) -> list[Any]:
@@ -79,8 +62,7 @@ def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds
 
     pool, device = BufferPool(), CpuDevice(threads=1, store=store)
     inputs = arrays(name, shape, pool)
-    types = [TensorType("float32", x.shape, tuple(step // 4 for step in x.strides)) for x in inputs]
-    plan = spec_of_group(group(body, len(inputs)), types)
+    plan = planned(body, *inputs)
     prepared = device.prepare(plan)
     out = pool.empty([size for size in plan.outputs[0].shape or () if isinstance(size, int)], "float32")
     pointers, result = [x.ctypes.data for x in inputs], [out.ctypes.data]

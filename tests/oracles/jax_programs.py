@@ -69,10 +69,6 @@ def programs() -> Iterator[Program]:
         yield from part()
 
 
-def _named(function: Any) -> str:
-    return str(getattr(function, "__name__", function))
-
-
 _ONE: Final = (
     "abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e bitwise_not cbrt ceil clz conj cos cosh digamma erf erf_inv erfc exp exp2 "
     "expm1 floor imag is_finite lgamma log log1p logistic neg population_count real reciprocal rsqrt sign sin sinh sqrt square tan tanh"

@@ -94,13 +94,6 @@ def test_a_loop_in_a_group_stays_as_it_is() -> None:
         assert trouble(text) == ""
 
 
-CONSTANTS = """
-  %one : int = prim::Constant[value=1]()
-  %text : str = prim::Constant[value="a"]()
-  %none : NoneType = prim::Constant()
-  %half : float = prim::Constant[value=0.5]()"""
-
-
 @pytest.mark.parametrize(("given", "columns"), [("", 6), (", %axis", 6), (", %axis, %two", 4), (", %axis, %none, %two", 2)])
 def test_a_range_is_replaced_with_operands_left_out(given: str, columns: int) -> None:
     rows = 4

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE, SourceText
@@ -212,6 +212,7 @@ def kernels_of(
     linking = _Linking(read, {name.rpartition(":")[2]: nodes for name, nodes in mapping.items() if ":" in name})
     linked = [linking.link(call, code.kernels.get(call.name)) for call in code.calls]
     linking.add_library_calls(code.calls, linked)
+    linking.keep_in_one_kernel(code.calls, linked)
     linking.add_the_rest(code.calls, linked)
     kernels = [_kernel(call, code.kernels.get(call.name), link) for call, link in zip(code.calls, linked, strict=True)]
     return kernels, linking.notes(kernels)
@@ -222,6 +223,7 @@ class _Link:
     """What is known of one call."""
 
     nodes: tuple[Node, ...] = ()
+    part_of: tuple[Node, ...] = ()
     stores: frozenset[Node] | None = None
     certainty: Certainty = "guessed"
     because: str = "the log does not say what it computes"
@@ -234,6 +236,8 @@ class _Linking:
         self.graph = read.graph
         self.made = read.nodes
         self.by_handle = by_handle
+        self.elsewhere: dict[Node, bool] = {}
+        """Nodes that a list has and that are not in its kernel, and whether they are in another."""
 
     def named(self, names: Iterable[str]) -> list[Node]:
         """The nodes of FX names, in program order."""
@@ -245,13 +249,17 @@ class _Linking:
         if fragment is not None and fragment.nodes:
             return self.by_fragment(fragment)
         nodes = self.named(self.by_handle.get(str(call.handle), ()))
-        return _Link(tuple(nodes), None, "matched", "the log lists what went into it") if nodes else _Link()
+        if call.is_library:  # the list also has what its operands were made of
+            op = _op_of(call.name)
+            nodes = [node for node in nodes if node.op == op][-1:] or nodes
+        return _Link(tuple(nodes), certainty="matched", because="the log lists what went into it") if nodes else _Link()
 
     def by_fragment(self, fragment: Fragment) -> _Link:
         """What a kernel stores and reads is known where each has the name of a node; then its nodes lie between the two."""
         known = all(name in self.made for name in fragment.stores) and bool(fragment.stores)
         if not known:
-            return _Link(tuple(self.named(fragment.nodes)), None, "matched", "the log lists what went into it")
+            nodes = tuple(self.named(fragment.nodes))
+            return _Link(nodes, certainty="matched", because="the log lists what went into it")
         allowed, read = set(self.named(fragment.nodes)), set(self.named(fragment.reads))
         stores = self.named(fragment.stores)
         found: set[Node] = set()
@@ -263,7 +271,7 @@ class _Linking:
                 makers = (self.graph.producer.get(value) for value in node.inputs)
                 todo += [maker for maker in makers if maker is not None and maker not in read]
         nodes = tuple(sorted(found, key=self.graph.position.__getitem__))
-        return _Link(nodes, frozenset(stores) & found, "exact", "") if found else _Link()
+        return _Link(nodes, (), frozenset(stores) & found, "exact", "") if found else _Link()
 
     def add_library_calls(self, calls: Sequence[Call], linked: list[_Link]) -> None:
         """Library calls of which nothing is said: by op, if the graph has as many nodes of it as there are calls."""
@@ -280,11 +288,74 @@ class _Linking:
                     f"it is the only {op} left" if alone else f"the calls of {op} are taken in the order of the graph"
                 )
                 for index, node in zip(indexes, nodes, strict=True):
-                    linked[index] = _Link((node,), None, "matched" if alone else "guessed", because)
+                    linked[index] = _Link((node,), certainty="matched" if alone else "guessed", because=because)
+
+    def keep_in_one_kernel(self, calls: Sequence[Call], linked: list[_Link]) -> None:
+        """Keeps a node that several lists have in one kernel: the first that is called after what the node needs, and before what needs it.
+
+        A list has what went into a kernel, and does not say whether the kernel computes a node again or reads it. Taken like this, what is
+        in a kernel needs only kernels that were called before, so that there is an order in which they run. A kernel whose nodes all
+        went elsewhere computes a part of them: another layout, the places of a `cat`.
+        """
+        lists: dict[Node, list[int]] = {}
+        fixed: dict[Node, int] = {}
+        for index, (call, link) in enumerate(zip(calls, linked, strict=True)):
+            for node in link.nodes:
+                if call.is_library or link.certainty == "exact":
+                    fixed.setdefault(node, index)
+                else:
+                    lists.setdefault(node, []).append(index)
+        nodes = list(self.graph.nodes())
+        latest: dict[Node, int] = {}
+        for node in reversed(nodes):
+            needed = [latest[user] for user in self.users(node) if user in latest]
+            latest[node] = fixed.get(node, min(needed, default=len(calls)))
+        chosen, earliest = dict(fixed), dict[Node, int]()
+        for node in nodes:
+            makers = [self.graph.producer.get(value) for value in node.inputs]
+            least = max((earliest[maker] for maker in makers if maker in earliest), default=-1)
+            fitting = [index for index in lists.get(node, ()) if least <= index <= latest[node]]
+            if node not in fixed and fitting:
+                chosen[node] = fitting[0]
+            earliest[node] = max(chosen.get(node, -1), least)
+        for index, link in enumerate(linked):
+            listed_here = [node for node in link.nodes if index in lists.get(node, ())]
+            if listed_here:
+                mine = self.completed([node for node in listed_here if chosen.get(node) == index], chosen)
+                others = [node for node in listed_here if chosen.get(node) != index and category_of(node) != "view"]
+                self.elsewhere.update((node, node in chosen) for node in others)
+                link.nodes, link.part_of = mine, () if mine else tuple(listed_here)
+
+    def completed(self, nodes: Sequence[Node], chosen: Mapping[Node, int]) -> tuple[Node, ...]:
+        """Leaves out views that others read, too, since they run nowhere, and adds what no list has and lies between a kernel's nodes."""
+        kept = set(nodes)
+        for node in reversed(nodes):
+            if category_of(node) == "view" and not self.users(node) <= kept:
+                kept.discard(node)
+        if not kept:
+            return ()
+        places = self.graph.position
+        span = [places[node] for node in kept]
+        between = [node for node in self.graph.nodes() if min(span) < places[node] < max(span) and node not in kept]
+        free = [node for node in between if node not in chosen or node in nodes]
+        after = set(kept)
+        for node in free:
+            if any(self.graph.producer.get(value) in after for value in node.inputs):
+                after.add(node)
+        for node in reversed(free):
+            if node in after and not kept.isdisjoint(self.users(node)):
+                kept.add(node)
+        return tuple(sorted(kept, key=places.__getitem__))
+
+    def names(self, nodes: Iterable[Node]) -> str:
+        return listed([f"%{self.graph.names[value]}" for node in nodes for value in node.outputs[:1]])
+
+    def users(self, node: Node) -> set[Any]:
+        return {use.user for value in node.outputs for use in self.graph.users.get(value, ())}
 
     def add_the_rest(self, calls: Sequence[Call], linked: list[_Link]) -> None:
         """The only kernel of which nothing is said computes what no other does."""
-        silent = [index for index, link in enumerate(linked) if not link.nodes]
+        silent = [index for index, link in enumerate(linked) if not link.nodes and not link.part_of]
         if len(silent) != 1 or calls[silent[0]].is_library:
             return
         taken = {node for link in linked for node in link.nodes}
@@ -293,34 +364,28 @@ class _Linking:
         ]
         if rest:
             rest.sort(key=self.graph.position.__getitem__)
-            linked[silent[0]] = _Link(tuple(rest), None, "matched", "no other kernel computes these")
+            linked[silent[0]] = _Link(tuple(rest), certainty="matched", because="no other kernel computes these")
 
     def notes(self, kernels: Sequence[Kernel]) -> list[str]:
         found = []
-        silent = [kernel.name for kernel in kernels if not kernel.nodes]
+        silent = [kernel.name for kernel in kernels if not kernel.nodes and not kernel.part_of]
         if silent:
-            how = "run the job with INDUCTOR_PROVENANCE=1, with torch 2.7 or newer"
+            how = "INDUCTOR_PROVENANCE=1 makes torch 2.7 and newer say so, on a CPU for forward graphs"
             found.append(
                 f"the log does not say which nodes {listed(silent)} {'compute' if len(silent) > 1 else 'computes'}: {how}"
             )
-        times: dict[Node, int] = {}
-        for node in (node for kernel in kernels if kernel.stores is None for node in kernel.nodes):
-            times[node] = times.get(node, 0) + 1
-        several = [node for node, count in times.items() if count > 1]
-        if several:
-            names = listed([self.graph.names[value] for node in several for value in node.outputs[:1]])
-            found.append(
-                f"{names} are listed in several kernels: the log does not say whether each computes them or reads them"
-            )
+        names = {placed: self.names(node for node, held in self.elsewhere.items() if held is placed) for placed in (True, False)}
+        if names[True]:
+            found.append(f"the log lists {names[True]} in other kernels, too: it does not say whether those compute it again or read it")
+        if names[False]:
+            found.append(f"{names[False]} is shown in no kernel: those in which the log lists it run before what it needs")
         return found
 
 
 def _op_of(call: str) -> str:
     """Returns the op that a library call is of: `extern_kernels.mm` and `torch.ops.aten.mm.default` are `aten::mm`."""
-    if call.startswith("torch.ops."):
-        space, _, rest = call.removeprefix("torch.ops.").partition(".")
-        return f"{space}::{rest.partition('.')[0]}"
-    return f"aten::{call.rpartition('.')[2]}"
+    space, _, rest = call.removeprefix("torch.ops.").removeprefix("extern_kernels.").partition(".")
+    return f"{space}::{rest.partition('.')[0]}" if rest else f"aten::{space}"
 
 
 def _kernel(call: Call, generated: Generated | None, link: _Link) -> Kernel:
@@ -329,6 +394,6 @@ def _kernel(call: Call, generated: Generated | None, link: _Link) -> Kernel:
         lines = generated.text.count("\n")
         source = SourceText(generated.text, generated.language, (NO_NODE,) * lines, generated.name)
     return Kernel(
-        call.name, link.nodes, call.is_library, source, stores=link.stores, certainty=link.certainty,
+        call.name, link.nodes, call.is_library, source, part_of=link.part_of, stores=link.stores, certainty=link.certainty,
         because=link.because if link.certainty != "exact" else "",
     )  # fmt: skip

@@ -169,23 +169,58 @@ def test_kernels_of_which_the_log_says_nothing_have_no_nodes_and_a_note(tmp_path
     )
     assert [kernel.nodes for kernel in d.kernels] == [(), ()]
     assert (
-        "the log does not say which nodes k0, k1 compute: run the job with INDUCTOR_PROVENANCE=1" in d.program.notes[0]
+        "the log does not say which nodes k0, k1 compute: INDUCTOR_PROVENANCE=1" in d.program.notes[0]
     )
 
 
-def test_groups_that_cannot_be_are_not_shown(tmp_path: Path) -> None:
-    """A damaged mapping may say what no order of kernels does: each of two needs the other."""
-    body = "".join(
-        f'        {a}: "f32[4][1]cpu" = torch.ops.aten.{op}.default({b})\n'
-        for a, op, b in (("a", "relu", "x"), ("b", "exp", "a"), ("c", "tanh", "b"))
-    )
-    code = "".join(f"k{i} = async_compile.cpp_pybinding([], 'void kernel() {{}}')\n" for i in (0, 1))
-    code += "def call(args):\n    # [Provenance debug handles] k0:1\n    k0(a)\n    # [Provenance debug handles] k1:2\n    k1(b)\n"
-    mapping = json.dumps({"cppCodeToPost": {"k0:1": ["a", "c"], "k1:2": ["b"]}})
+def _mapped(folder: Path, body: str, calls: dict[str, list[str]], libraries: tuple[str, ...] = ()) -> irs.Decisions:
+    """A program whose kernels are called in this order, with the nodes that a provenance mapping lists for each."""
+    graph = _record({"inductor_post_grad_graph": {}}, _graph(body))
+    code = "".join(f"{name} = async_compile.cpp_pybinding([], 'void kernel() {{}}')\n" for name in calls if name not in libraries)
+    code += "def call(args):\n"
+    for handle, name in enumerate(calls):
+        code += f"    # [Provenance debug handles] {name}:{handle}\n    {name}(a)\n"
+    mapping = json.dumps({"cppCodeToPost": {f"{name}:{handle}": nodes for handle, (name, nodes) in enumerate(calls.items())}})
     artifact = {"artifact": {"name": "inductor_provenance_tracking_node_mappings"}}
-    graph = _record({"inductor_post_grad_graph": {}}, _graph(body + "        return (c,)"))
-    d = irs.decisions(_log(tmp_path, graph, _record({"inductor_output_code": {}}, code), _record(artifact, mapping)))
-    assert [kernel.nodes for kernel in d.kernels] == [(), ()] and "cannot be so" in d.program.notes[-1]
+    return irs.decisions(_log(folder, graph, _record({"inductor_output_code": {}}, code), _record(artifact, mapping)))
+
+
+def _chain(*ops: tuple[str, str, str], returned: str) -> str:
+    lines = [f'        {name}: "f32[4][1]cpu" = torch.ops.aten.{op}({operands})\n' for name, op, operands in ops]
+    return "".join(lines) + f"        return ({returned},)"
+
+
+def _inside(d: irs.Decisions) -> list[list[str]]:
+    return [[node.op.partition("::")[2] for node in kernel.nodes] for kernel in d.kernels]
+
+
+def test_a_node_is_in_no_kernel_that_runs_before_what_it_needs(tmp_path: Path) -> None:
+    """A damaged mapping may say what no order of kernels does: each of two would need the other."""
+    body = _chain(("a", "relu.default", "x"), ("b", "exp.default", "a"), ("c", "tanh.default", "b"), returned="c")
+    d = _mapped(tmp_path, body, {"k0": ["a", "c"], "k1": ["b"]})
+    assert _inside(d) == [["relu"], ["exp"]]
+    assert d.program.notes == ("%c is shown in no kernel: those in which the log lists it run before what it needs",)
+
+
+def test_a_node_in_several_lists_is_in_the_first_kernel_and_in_a_library_call_of_its_op(tmp_path: Path) -> None:
+    body = _chain(
+        ("g", "relu.default", "x"), ("v", "view.default", "g, [4]"), ("m", "dot.default", "v, v"), ("e", "exp.default", "g"),
+        ("s", "mul.Tensor", "e, m"), returned="s",
+    )  # fmt: skip
+    lists = {"k0": ["g"], "extern_kernels.dot": ["m", "v", "g"], "layout": ["m"], "k1": ["g", "v", "e", "s", "m"]}
+    d = _mapped(tmp_path, body, lists, ("extern_kernels.dot",))
+    assert _inside(d) == [["relu"], ["dot"], [], ["exp", "mul"]] and [node.op for node in d.kernels[2].part_of] == ["aten::dot"]
+    assert not [kernel for kernel in d.kernels if kernel.recomputed]
+    assert d.program.notes[0].startswith("the log lists %m, %g in other kernels, too")
+
+
+def test_what_lies_between_the_nodes_of_a_kernel_is_in_it(tmp_path: Path) -> None:
+    body = _chain(
+        ("a", "relu.default", "x"), ("v", "view.default", "a, [4]"), ("b", "exp.default", "v"), ("c", "tanh.default", "v"),
+        ("d", "add.Tensor", "b, c"), returned="d",
+    )  # fmt: skip
+    d = _mapped(tmp_path, body, {"k0": ["a", "b"], "k1": ["c", "d"]})
+    assert _inside(d) == [["relu", "view", "exp"], ["tanh", "add"]] and not d.program.notes
 
 
 HOSTILE = {

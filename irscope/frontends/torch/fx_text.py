@@ -250,7 +250,7 @@ class _Reader:
         space, _, rest = target.partition(".")
         op, _, overload = rest.partition(".")
         if rewrite := _REWRITES.get(f"{space}::{op}"):
-            made = rewrite(self, args, kwargs, type)
+            made = rewrite(self, name, args, kwargs, type)
             if made is not None:
                 return made
         schema = next(
@@ -417,7 +417,7 @@ def _extent(text: str) -> int | str | None:
 # Ops that Inductor puts in the place of others
 
 
-def _convert(reader: _Reader, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:
+def _convert(reader: _Reader, name: str, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:
     """A conversion makes a new tensor also where the element type stays."""
     value, dtype = args
     stays = isinstance(value.type, TensorType) and dtype.payload == CODES.get(value.type.dtype or "")
@@ -425,7 +425,7 @@ def _convert(reader: _Reader, args: list[Any], kwargs: dict[str, Any], type: Typ
     return reader.emit.node("aten::to", operands, (type if type is not None else TENSOR,))[0]
 
 
-def _count(reader: _Reader, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:
+def _count(reader: _Reader, name: str, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:
     """A count of elements becomes a range, if all is known."""
     length, start, step = args[0], kwargs["start"], kwargs["step"]
     if not all(each.__class__ is int for each in (length, start, step)):
@@ -436,5 +436,19 @@ def _count(reader: _Reader, args: list[Any], kwargs: dict[str, Any], type: Type 
     )[0]
 
 
-_Rewrite = Callable[[_Reader, list[Any], dict[str, Any], Type | None], Any]
-_REWRITES: Final[Mapping[str, _Rewrite]] = {"prims::convert_element_type": _convert, "prims::iota": _count}
+def _pool(reader: _Reader, name: str, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:
+    """A maximum over windows with places within them is one with indices, where only the maximum is read."""
+    taken = reader.items.get(name, {})
+    if taken.keys() - {0} or kwargs or not 5 <= len(args) <= 6:
+        return None
+    schema = next(each for each in overloads("aten::max_pool2d_with_indices") if not each.overload)
+    operands = reader.arguments(schema, [*args[:5], args[5] if len(args) > 5 else False], {})
+    return reader.emit.node(schema.name, operands, [taken.get(0, TENSOR), TENSOR], names=[f"{name}.0", f"{name}.1"])
+
+
+_Rewrite = Callable[[_Reader, str, list[Any], dict[str, Any], Type | None], Any]
+_REWRITES: Final[Mapping[str, _Rewrite]] = {
+    "prims::convert_element_type": _convert,
+    "prims::iota": _count,
+    "prims::_low_memory_max_pool_with_offsets": _pool,
+}

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from irscope._base.results import Drawn, Verdict
 from irscope._base.words import listed, plural
-from irscope.compilers.differences import differences
 from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import Graph, Location, Node, TensorType, Value
 from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
-from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, fuse, given_fusion
+from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from irscope.ir.text import parse
 from irscope.ops.node_check import verify
 from irscope.ops.type_rules import is_channels_last, static_shape
 from irscope.ops.view_steps import byte_words
-from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.program_diff import diff
 from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine
 from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
@@ -30,8 +30,6 @@ _MOST_EDITED = 20_000
 """The largest program, in nodes, whose text can be edited in the page: each pause in typing fuses it again."""
 _BESIDE = ("greedy", "min-bytes")
 """The policies of irscope that are shown beside another compiler's groups."""
-_MOST_BESIDE = 10_000
-"""The largest such program, in nodes, that is fused by them before it is shown."""
 _TOO_LONG = (
     f"A page edits programs of up to {_MOST_EDITED:,} nodes, for each pause fuses the program anew. Change the text of a longer one in "
     "Python: irs.explore(irs.parse(text))."
@@ -98,7 +96,7 @@ class Branches(Sequence[Branch]):
         self._all = [Branch(exploration.fusion.policy, exploration, call=made)]
         self.edits = False
         """Whether a page opens with the editor."""
-        if exploration.decisions is not None and len(exploration.graph.position) <= _MOST_BESIDE:
+        if exploration.decisions is not None and len(exploration.graph.position) <= MOST_BESIDE:
             for policy in _BESIDE:
                 self.what_if(0, policy=policy).name = f"irscope {policy}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, UnknownName
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
     from irscope.runtime.profile import Profile
 
+MOST_BESIDE: Final = 10_000
+"""The largest program of another compiler, in nodes, that irscope fuses too before it is shown."""
 _KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")
 """Cached results that do not depend on measurements."""
 

@@ -18,7 +18,7 @@ from irscope.analysis.memory_plan import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.report.pages.details import HistoryInspection, Inspection, stored_details
-from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.pages.headline import headline, history_headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
 from irscope.report.panes import (
@@ -228,13 +228,11 @@ def _programs(page: ProgramPage) -> Fields:
 
 
 def _decided(page: ProgramPage) -> Fields:
-    decisions = page.exploration.decisions
-    return {} if decisions is None else {"decided": decided_view(decisions, page.exploration.chosen), "opens": "Kernels"}
-
-
-def _differences(page: ProgramPage) -> Fields:
-    program = page.exploration.decided
-    return {} if program is None else {"differences": differences_table(program.fusion, fuse(program.graph))}
+    decisions, program = page.exploration.decisions, page.exploration.decided
+    if decisions is None or program is None:
+        return {}
+    table = {"differences": differences_table(program.fusion, fuse(program.graph))} if len(program.graph.position) <= MOST_BESIDE else {}
+    return {"decided": decided_view(decisions, page.exploration.chosen), **table, "opens": "Kernels"}
 
 
 def _profile(page: ProgramPage) -> Fields:
@@ -277,7 +275,6 @@ PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "timeline": (lambda page: {} if page.timeline is None else {"timeline": page.timeline}, Cost.WHOLE_PROGRAM),
     "programs": (_programs, Cost.LITTLE),
     "decided": (_decided, Cost.LITTLE),
-    "differences": (_differences, Cost.WHOLE_PROGRAM),
     "profile": (_profile, Cost.LITTLE),
     "later": (_later, Cost.LITTLE),
     "opened": (lambda page: {} if page.exploration.same is None else {"opens": "Classes"}, Cost.LITTLE),

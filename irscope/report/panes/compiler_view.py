@@ -7,12 +7,11 @@ from typing import Final
 
 from irscope._base.words import listed, plural
 from irscope.codegen.kernel import NO_NODE
-from irscope.compilers.differences import differences
 from irscope.compilers.record import Break, Decisions, Kernel, Program
 from irscope.ir import Node
 from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.report.view_models import BreakView, Column, DecidedView, KernelDetail, TableView
-from irscope.transforms.fusion import Fusion, GivenFusion
+from irscope.transforms.fusion import Fusion, GivenFusion, differences
 
 _COLUMNS: Final = tuple(
     Column(key=label, label=label, kind="number" if label == "ms" else "text")

@@ -14,7 +14,8 @@ from irscope._base.results import Verdict
 from irscope.errors import ArgumentError
 from irscope.ir import Node, TensorType, Value
 from irscope.ops.view_steps import Num, typical
-from irscope.transforms.fusion import Fusion, GivenFusion
+from irscope.transforms.fusion.fusion_result import Fusion
+from irscope.transforms.fusion.given import GivenFusion
 
 
 class Difference(NamedTuple):
@@ -37,7 +38,7 @@ def differences(theirs: GivenFusion, ours: Fusion) -> list[Difference]:
     Raises ArgumentError if the two are not of one program.
 
     >>> import irscope as irs
-    >>> from irscope.transforms.fusion import GivenGroup, given_fusion
+    >>> from irscope.transforms.fusion.given import GivenGroup, given_fusion
     >>> g = irs.parse('''graph(%x : Float(1000)):
     ...   %a : Float(1000) = aten::relu(%x)
     ...   %b : Float(1000) = aten::tanh(%a)

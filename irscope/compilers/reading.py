@@ -19,6 +19,7 @@ READERS: Final[tuple[str, ...]] = (
     "irscope.compilers.trace_log",
     "irscope.compilers.ort",
     "irscope.compilers.iree",
+    "irscope.compilers.xla",
 )
 """Modules in the order in which they are asked; the first that reads a source does."""
 

@@ -6,10 +6,11 @@ groups, counts bytes, and marks what several kernels compute. `Decisions` holds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from irscope._base.frozen import EMPTY
 from irscope._base.results import Drawn, Verdict
 from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, UnknownName, new_table
@@ -45,6 +46,8 @@ class Kernel:
     nodes: tuple[Node, ...] = ()
     """The nodes of the program that it computes, in program order; empty for one that computes only a part of a node."""
     is_library: bool = False
+    kind: str = field(default="", kw_only=True)
+    """What that compiler calls its kind of kernel, if it has kinds: XLA's fusions are loop, input, output or custom."""
     source: SourceText | None = field(default=None, repr=False)
     """Its text as that compiler generated it, if it says so."""
     function: str = ""
@@ -141,6 +144,8 @@ class Program(Drawn):
     """Why it was compiled although there was one already; empty for the first."""
     seconds: float | None = None
     """The time that compiling it took, if that compiler says so."""
+    figures: Mapping[str, float] = EMPTY
+    """What the compiler says of the whole program: `temp bytes`, `flops`, in its own words; empty if it says nothing."""
     notes: tuple[str, ...] = ()
     """What the reader could not tell, a sentence each."""
     run: Callable[..., Any] | None = field(default=None, repr=False)
@@ -167,14 +172,14 @@ class Program(Drawn):
         """One row per kernel, in the order in which they run."""
         rows = [
             {
-                "kernel": kernel.name, "library": kernel.is_library,
+                "kernel": kernel.name, "library": kernel.is_library, "kind": kernel.kind,
                 "nodes": sum(not node.op.startswith("prim::") for node in kernel.nodes), "ops": kernel.ops,
                 "bytes": kernel.bytes, "recomputed": len(kernel.recomputed),
                 "source": kernel.source.language if kernel.source is not None else "", "ms": kernel.ms, "certainty": kernel.certainty,
             }
             for kernel in self.kernels
         ]  # fmt: skip
-        return new_table(rows, columns=["kernel", "library", "nodes", "ops", "bytes", "recomputed", "source", "ms", "certainty"])
+        return new_table(rows, columns=["kernel", "library", "kind", "nodes", "ops", "bytes", "recomputed", "source", "ms", "certainty"])
 
     def differences(self, policy: str = "greedy") -> pd.DataFrame:
         """One row per pair of ops that one of the two, this compiler and irscope, computes in one kernel and the other does not, the most

@@ -162,7 +162,7 @@ def _arm(reader: BlockReader, region: Any) -> Arm:
 def _case(reader: BlockReader, operation: Any) -> Call:
     """Imports `stablehlo.case`, which runs the branch of a number, or the last branch if there is none, and `scf.index_switch`, whose
     first region is the default."""
-    index = reader.operands(operation)[0]
+    index, where = reader.operands(operation)[0], reader.e.place
     types = [reader.reading.types(result.type) for result in operation.results]
     *regions, default = operation.regions
     numbers: Sequence[int] = range(len(regions))
@@ -173,6 +173,7 @@ def _case(reader: BlockReader, operation: Any) -> Call:
     def choose(place: int) -> Call:
         if place == len(regions):
             return (yield reader.read_region(default))
+        reader.e.place = where
         if index.type == INT:
             hit = reader.e.op("eq", index, numbers[place], type=BOOL)
         else:

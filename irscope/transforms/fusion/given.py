@@ -82,7 +82,7 @@ class Reason:
     """The compiler's own words, if they are others."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GivenFusion(Fusion):
     """A program with the groups of another compiler, whose name is the `policy`."""
 

@@ -1,0 +1,548 @@
+"""What XLA decided: a compiled JAX function, or the text of optimized HLO of any back end, as a program with XLA's kernels.
+
+The program is that of `irs.load`, whose values have the names of XLA's instructions, with the fusions taken apart again. An op that
+several fusions compute stands in each of them in HLO; here it is one node, which several kernels compute. XLA gives no reasons.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from itertools import islice
+from math import prod
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from irscope._base.words import plural
+from irscope.codegen.kernel import Lines, SourceText
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, program_of
+from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra
+from irscope.files import read_file, read_text
+from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text
+from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
+from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, make_block, make_node
+from irscope.ops.registry import category_of, effect_of
+
+compiler: Final = "xla"
+name: Final = "what jax.jit(f).lower(*args).compile() gives, a function of JAX with arguments, and optimized HLO as text or dump"
+
+_DUMPS: Final = "*after_optimizations.txt"
+_MOST_DUMPS: Final = 50
+
+
+def reads(source: object, compiler: str | None) -> bool:
+    """Accepts compiled, lowered and jitted functions of JAX, HLO text, its files, folders of dumps; any function if XLA was asked for."""
+    if isinstance(source, str):
+        return is_hlo_text(source)
+    if isinstance(source, Path):
+        return any(source.glob(_DUMPS)) if source.is_dir() else _begins_as_hlo(source)
+    home = type(source).__module__
+    is_jax = home.startswith(("jax.", "jaxlib.")) and (hasattr(source, "lower") or hasattr(source, "compile") or hasattr(source, "as_text"))
+    return is_jax or (compiler == "xla" and callable(source))
+
+
+def _begins_as_hlo(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return is_hlo_text(file.read(4096).decode("utf-8", "replace"))
+    except OSError:
+        return False
+
+
+def decisions(source: Any, args: Sequence[Any], **options: Any) -> Decisions:
+    """Returns what XLA decided. Raises ParseError and LoadError for a text, MissingExtra without JAX."""
+    if options:
+        what = f"XLA's decisions have no option {next(iter(options))!r}"
+        raise ArgumentError(what, hint="give the compiler's options to lower(…).compile(), and its result here")
+    if isinstance(source, str):
+        return Decisions(compiler, (_of_text(source, parse_hlo(source), None),))
+    if isinstance(source, Path):
+        paths = sorted(source.glob(_DUMPS)) if source.is_dir() else [source]
+        if len(paths) > _MOST_DUMPS:
+            what = f"{str(source)!r} has {len(paths)} dumps of optimized modules"
+            raise LoadError(what, hint=f"give one of them, such as {paths[-1].name}")
+        texts = [(path, read_text(path, kind="HLO text")) for path in paths]
+        return Decisions(compiler, tuple([_of_text(text, parse_hlo(text, file=str(path)), path) for path, text in texts]))
+    return _of_jax(source, args)
+
+
+def _of_text(text: str, module: HloText, path: Path | None) -> Program:
+    if not module.is_scheduled and not any(each.opcode == "fusion" for _, each in module.instructions()):
+        what = f"{module.file or 'this text'} is HLO that XLA has not optimized: nothing is decided in it"
+        raise LoadError(what, hint="irs.load reads it as a program; XLA's decisions are in *after_optimizations.txt")
+    elided = sum(each.is_elided for _, each in module.instructions())
+    notes = (f"the text leaves out the elements of {plural(elided, 'constant')}: the program refuses to run",) if elided else ()
+    code = GeneratedCode(path, module.name) if path is not None else None
+    return _program(graph_of_text(text, module), module, text, code, notes=notes)
+
+
+def _of_jax(source: Any, args: Sequence[Any]) -> Decisions:
+    """Returns what XLA made of a compiled function; of any other, which is compiled for it."""
+    try:
+        jax = import_module("jax")
+    except ImportError:
+        raise MissingExtra("jax", extra="jax", purpose="to compile a function with XLA") from None
+    made = source
+    try:
+        if not isinstance(made, jax.stages.Compiled | jax.stages.Lowered):
+            made = (source if hasattr(source, "lower") else jax.jit(source)).lower(*args)
+        if isinstance(made, jax.stages.Lowered):
+            made = made.compile()
+    except Exception as error:
+        said = "\n".join([line for line in str(error).splitlines() if line.strip()][:6])
+        what = f"JAX cannot compile {getattr(source, '__name__', type(source).__name__)}: {type(error).__name__}"
+        raise CaptureError(what, where=said, hint="check that jax.jit(function)(*arguments) runs") from None
+    try:
+        modules = made.runtime_executable().hlo_modules()
+        texts = [(module.to_string(), module.as_serialized_hlo_module_proto()) for module in modules]
+    except Exception as error:
+        what = f"JAX {jax.__version__} does not show what it compiled: {type(error).__name__}: {error}"
+        raise LoadError(what, hint="irscope reads it with JAX 0.10; compiled.as_text() gives the text, which irs.decisions reads") from None
+    xla, run = Converter(), _flat_call(made)
+    figures = _figures(made)
+    programs = []
+    for text, proto in texts:
+        module = parse_hlo(text)
+        programs.append(_program(graph_of_proto(xla, proto, module), module, text, None, run=run, figures=figures))
+    return Decisions(compiler, tuple(programs), version=f"JAX {jax.__version__}", call=made)
+
+
+def _flat_call(made: Any) -> Any:
+    """Returns the compiled function as one of the arrays that it reads, in the order of the program's inputs."""
+    import jax
+
+    described = jax.tree_util.tree_leaves(made.args_info)
+    read = getattr(getattr(made, "_executable", None), "_kept_var_idx", None)
+    kept = sorted(read) if read is not None else list(range(len(described)))
+
+    def run(*arrays: Any) -> Any:
+        given = dict(zip(kept, arrays, strict=True))
+        flat = [given[k] if k in given else jax.numpy.zeros(each.shape, each.dtype) for k, each in enumerate(described)]
+        positional, named = jax.tree_util.tree_unflatten(made.in_tree, flat)
+        results = jax.tree_util.tree_leaves(made(*positional, **named))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return run
+
+
+def _figures(made: Any) -> Mapping[str, float]:
+    """Returns what XLA says of the whole program: bytes of memory and of traffic, operations; nothing that it does not say."""
+    found: dict[str, float] = {}
+    try:
+        memory, cost = made.memory_analysis(), made.cost_analysis()
+    except Exception:  # a back end need not have them
+        return found
+    for key in ("argument", "output", "alias", "temp", "generated_code"):
+        size = getattr(memory, f"{key}_size_in_bytes", None)
+        if isinstance(size, int):
+            found[f"{key.replace('_', ' ')} bytes"] = size
+    for key in ("flops", "transcendentals", "bytes accessed"):
+        value = cost.get(key) if isinstance(cost, Mapping) else None
+        if isinstance(value, float | int):
+            found[key] = value
+    return found
+
+
+# What of a module runs as a kernel: fusions, library calls, ops alone; and what XLA added.
+#
+# XLA runs each instruction outside of fusions in the order of the text. Loops and branches run the instructions of other computations;
+# computations that only say how elements are combined or compared run as a part of the instruction that names them.
+
+
+_FREE: Final = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier", "add-dependency", "domain",
+    "partition-id", "replica-id", "while", "conditional", "call", "all-reduce-done", "all-gather-done", "all-to-all-done",
+    "collective-permute-done", "reduce-scatter-done", "copy-done", "async-start", "async-update", "async-done", "send-done", "recv-done",
+})  # fmt: skip
+"""Ops that run nothing of their own: names of values, control flow, and the ends of what began before."""
+_CONTROL: Final = frozenset({"while", "conditional", "call", "async-start"})
+"""Ops whose computations run instruction by instruction."""
+_LIBRARY: Final = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve", "custom-call"})
+_TALK: Final = ("all-", "collective-", "reduce-scatter", "send", "recv", "infeed", "outfeed")
+"""How ops begin that communicate with other devices or with the host."""
+_MARKERS: Final = ("Sharding", "LayoutConstraint", "annotate_device_placement", "AllocateBuffer", "AssumeGatherIndicesInBound")
+"""Targets of custom calls that run nothing."""
+_OF_LIBRARIES: Final = (
+    "__cudnn", "__cublas", "__custom_fusion", "__ynn", "__onednn", "__dot_fusion", "__nvjet", "__rocm", "__miopen", "__xnn",
+)  # fmt: skip
+"""How the kinds of custom fusions begin that are calls of a library; others are generated (`__triton`)."""
+MOVES: Final = frozenset({
+    "broadcast", "iota", "reshape", "transpose", "slice", "dynamic-slice", "gather", "pad", "concatenate", "reverse", "bitcast",
+    "bitcast-convert", "constant", "copy",
+})  # fmt: skip
+"""Ops that compute no element: where they stand in two kernels, nothing was computed again."""
+_KIND: Final = re.compile(r'"kind"\s*:\s*"([^"]*)"')
+@dataclass(frozen=True, slots=True)
+class HloKernel:
+    """An instruction that runs, and those that it consists of."""
+
+    computation: str
+    """The one that it runs in: the entry, or the body of a loop or branch."""
+    instruction: Instruction
+    inside: tuple[Instruction, ...]
+    """What a fusion consists of, without its parameters; the instruction itself if it runs alone."""
+    kind: Literal["loop", "input", "output", "custom", "library", "alone", "communication"]
+    """XLA's kinds of fusions: by the loop over what it stores, over what it reads, with a call and what follows it, in a way of its
+    own. Then calls of a library, ops alone, and communication."""
+    library: str = ""
+    """What is called: the target of a custom call, or the op."""
+
+    @property
+    def name(self) -> str:
+        return self.instruction.name
+
+    @property
+    def is_library(self) -> bool:
+        """Whether code runs that XLA did not generate."""
+        return self.kind in ("library", "communication")
+
+
+def kernels_of(module: HloText) -> list[HloKernel]:
+    """Returns what runs, in the order of the text, the bodies of a loop after it; a computation that is called twice is there once."""
+    found, todo, seen = list[HloKernel](), [module.entry], set[str]()
+    while todo:
+        here = todo.pop(0)
+        if here in seen:
+            continue
+        seen.add(here)
+        for each in module.computations[here]:
+            if each.opcode in _CONTROL:
+                todo += each.called
+            made = _kernel(module, here, each)
+            if made is not None:
+                found.append(made)
+    return found
+
+
+def _kernel(module: HloText, computation: str, each: Instruction) -> HloKernel | None:
+    if each.opcode in _FREE:
+        return None
+    if each.opcode == "fusion":
+        kind = each.attrs.get("kind", "").removeprefix("k").lower()
+        said = _KIND.search(each.attrs.get("backend_config", ""))
+        library = said[1] if said is not None and said[1].startswith(_OF_LIBRARIES) else ""
+        known: Literal["loop", "input", "output", "custom"] = kind if kind in ("loop", "input", "output") else "custom"  # type: ignore[assignment]
+        return HloKernel(computation, each, tuple(members(module, each)), "library" if library else known, library)
+    if each.opcode == "custom-call":
+        target = each.attrs.get("custom_call_target", "").strip('"')
+        return None if target in _MARKERS else HloKernel(computation, each, (each,), "library", target)
+    if each.opcode in _LIBRARY:
+        return HloKernel(computation, each, (each,), "library", each.opcode)
+    return HloKernel(computation, each, (each,), "communication" if each.opcode.startswith(_TALK) else "alone")
+
+
+def members(module: HloText, fusion: Instruction) -> Iterator[Instruction]:
+    """Yields the instructions of a fusion without its parameters, those of fusions inside of it in their places."""
+    for called in fusion.called:
+        for each in module.computations[called]:
+            if each.opcode == "fusion":
+                yield from members(module, each)
+            elif each.opcode != "parameter":
+                yield each
+
+
+def why_added(module: HloText, each: Instruction) -> str:
+    """Returns why an instruction is XLA's own copy or cast; nothing for any other.
+
+    A copy is XLA's in any case: StableHLO has none. A cast of JAX is named as one.
+    """
+    if each.opcode in ("copy", "copy-start"):
+        return "no op of StableHLO copies a tensor"
+    made_from = module.provenance(each).op_name.rpartition("/")[2]
+    if each.opcode != "convert" or "convert" in made_from or "astype" in made_from:
+        return ""
+    return f"it was made for {made_from}, by XLA or by JAX's lowering of that" if made_from else "no op of the source is behind it"
+
+
+# The bytes that a kernel reads and writes, counted as XLA's own cost analysis counts them.
+#
+# Of an operand that is only sliced those are the slices; of one that is updated in place, and of the result, those of the update.
+
+
+_BITS: Final = re.compile(r"[a-z]+(\d+)")
+_SHAPE: Final = re.compile(r"(\w+)\[([\d,<=]*)\]")
+_SLICES: Final = frozenset({"dynamic-slice", "slice", "gather"})
+
+
+def size_in_bytes(shape: str) -> int | None:
+    """Returns the bytes of a result; None for a type of unknown size.
+
+    >>> size_in_bytes("f32[2,3]{1,0}"), size_in_bytes("(bf16[4]{0}, pred[])"), size_in_bytes("opaque[]")
+    (24, 9, None)
+    """
+    total = 0
+    for kind, extents in _SHAPE.findall(re.sub(r"\{[^{}]*\}", "", shape)):
+        bits = _BITS.match(kind)
+        if kind == "token":
+            continue
+        if bits is None and kind != "pred":
+            return None
+        count = prod(int(extent.strip("<=")) for extent in extents.split(",") if extent)
+        total += -(-count * (8 if kind == "pred" else int(bits[1]) if bits is not None else 0) // 8)
+    return total
+
+
+def bytes_moved(module: HloText, kernel: HloKernel) -> int | None:
+    """Returns the bytes that a kernel reads and writes; None where that is not known."""
+    around = {each.name: each for each in module.computations[kernel.computation]}
+    each = kernel.instruction
+    sizes = [size_in_bytes(around[operand].shape) for operand in each.operands]
+    result = size_in_bytes(each.shape)
+    if each.opcode == "fusion" and len(each.called) == 1:
+        inside = module.computations[each.called[0]]
+        params = sorted((i for i in inside if i.opcode == "parameter"), key=lambda i: int(i.attrs["value"] or 0))
+        sizes = [_read(inside, param, size) for param, size in zip(params, sizes, strict=False)]
+        result = _stored(inside, next(i for i in inside if i.is_root))
+    elif each.opcode in _SLICES:
+        sizes[0] = result
+    elif each.opcode == "dynamic-update-slice":
+        sizes[0], result = 0, sizes[1]
+    return None if result is None or None in sizes else result + sum(size or 0 for size in sizes)
+
+
+def _read(inside: Sequence[Instruction], param: Instruction, size: int | None) -> int | None:
+    """Returns how much a fusion reads of one of its parameters."""
+    users = [each for each in inside if param.name in each.operands]
+    seen = [size_in_bytes(each.shape) if each.opcode in _SLICES else 0 for each in users if _takes_a_part(each, param.name)]
+    if size is None or not users or len(seen) < len(users) or None in seen:
+        return size
+    return min(size, sum(part or 0 for part in seen))
+
+
+def _takes_a_part(each: Instruction, name: str) -> bool:
+    """Whether an instruction slices or updates an operand, and does nothing else with it."""
+    return each.opcode in (*_SLICES, "dynamic-update-slice") and each.operands[0] == name and each.operands.count(name) == 1
+
+
+def _stored(inside: Sequence[Instruction], root: Instruction) -> int | None:
+    """Returns how much a fusion writes."""
+    by_name = {each.name: each for each in inside}
+    if root.opcode == "tuple":
+        parts = [_stored(inside, by_name[operand]) for operand in root.operands]
+        return None if None in parts else sum(part or 0 for part in parts)
+    while root.opcode == "bitcast":
+        root = by_name[root.operands[0]]
+    return size_in_bytes(by_name[root.operands[1]].shape if root.opcode == "dynamic-update-slice" else root.shape)
+
+
+# The text of a kernel: what XLA generated for it, if that lies beside the dump, and otherwise its HLO.
+
+
+_GENERATED: Final = (".ir-no-opt.ll", ".ptx", ".ir-with-opt.ll")
+"""The ends of files that hold generated code, those that are read first before others: LLVM before its own passes is the shortest."""
+_MOST_FILES: Final = 20_000
+
+
+class GeneratedCode:
+    """The code that XLA wrote beside a dump: one file for each kernel, or one for all of them."""
+
+    def __init__(self, dump: Path, module: str) -> None:
+        """`dump` is `module_0001.jit_f.cpu_after_optimizations.txt` for the module `jit_f`: what belongs to it begins like that."""
+        before, found, _ = dump.name.partition(f"{module}.")
+        self._prefix = before + found
+        names = sorted(path.name for path in islice(dump.parent.iterdir(), _MOST_FILES)) if found else []
+        self._names = [name for name in names if name.startswith(self._prefix) and name.endswith(_GENERATED)]
+        self._folder = dump.parent
+        self._texts: dict[str, str] = {}
+
+    def of(self, kernel: str) -> tuple[str, str] | None:
+        """Returns the text of a kernel and its language, `llvm` or `ptx`; None if it is not there."""
+        for end in _GENERATED:
+            language = "ptx" if end == ".ptx" else "llvm"
+            own = f"{self._prefix}{kernel}_kernel_module{end}"
+            if own in self._names:
+                return self._text(own), language
+            for name in self._names:
+                found = _function(self._text(name), kernel, language) if name.endswith(end) and "_kernel_module" not in name else ""
+                if found:
+                    return found, language
+        return None
+
+    def _text(self, name: str) -> str:
+        if name not in self._texts:
+            self._texts[name] = read_file(self._folder / name).getvalue().decode("utf-8", "replace")
+        return self._texts[name]
+
+
+def _function(text: str, kernel: str, language: str) -> str:
+    """Returns a function of a module of LLVM or PTX; nothing if it is not there. PTX has no dots and dashes in names."""
+    symbol = re.sub(r"\W", "_", kernel) if language == "ptx" else kernel
+    head = rf"^[^\n]*\.entry {re.escape(symbol)}\(" if language == "ptx" else rf'^define [^\n]*@"?{re.escape(symbol)}"?\('
+    start = re.search(head, text, re.MULTILINE)
+    end = text.find("\n}", start.start()) if start is not None else -1
+    return text[start.start() : end + 2] + "\n" if start is not None and end > 0 else ""
+
+
+# The kernels of a module over the nodes of its program.
+
+
+def _program(
+    grouped: Graph, module: HloText, text: str, code: GeneratedCode | None, *, notes: Sequence[str] = (), **facts: Any
+) -> Program:  # fmt: skip
+    flat = _Flat(grouped)
+    known = kernels_of(module)
+    sites = _sites(flat, known, _conditions(module))
+    made = [
+        Kernel(
+            each.name, nodes, each.is_library, kind=each.kind, function=each.library, stores=stored, bytes=bytes_moved(module, each)
+        )
+        for each, nodes, stored in sites
+    ]  # fmt: skip
+    changes = tuple(_added(flat, module))
+    unlined = sum(not module.provenance(each.instruction).frames for each in known)
+    if unlined:
+        notes = (*notes, f"XLA names no line for {plural(unlined, 'kernel')}")
+    program = program_of(
+        flat.graph, made, compiler=compiler, name=module.name, silence="gives no reasons", changes=changes, notes=tuple(notes), **facts
+    )
+    lines = text.split("\n")
+    moving = {each.name for _, each in module.instructions() if each.opcode in MOVES}
+    kernels = []
+    for kernel, (hlo, _, _) in zip(program.kernels, sites, strict=True):
+        again = tuple([each for each in kernel.recomputed if each.node.outputs[0].name not in moving])
+        kernels.append(replace(kernel, source=_source(kernel, hlo, module, lines, code), recomputed=again))
+    return replace(program, kernels=tuple(kernels))
+
+
+def _conditions(module: HloText) -> set[str]:
+    """The computations that are only the tests of loops: the program has each twice, before the loop and at the end of its body."""
+    loops = (each for _, each in module.instructions() if each.opcode == "while")
+    return {each.attrs.get("condition", "").removeprefix("%") for each in loops}
+
+
+Site = tuple[HloKernel, tuple[Node, ...], frozenset[Node]]
+"""A kernel, where it stands in the program, and the nodes whose results it stores."""
+
+
+def _sites(flat: "_Flat", known: Sequence[HloKernel], conditions: set[str]) -> list[Site]:
+    """Returns the kernels in the order in which they run; one whose computation is called twice is there twice."""
+    by_name = {key: kernel for kernel in known for key in (kernel.name, f"{kernel.computation}.{kernel.name}")}
+    found = list[Site]()
+    for label, nodes, stored, is_group in flat.sites:
+        kernel = by_name.get(label)
+        if kernel is not None and is_group == (kernel.instruction.opcode == "fusion"):
+            found.append((kernel, nodes, stored))
+    there = {id(kernel) for kernel, _, _ in found}
+    last = {id(kernel): place for place, (kernel, _, _) in enumerate(found)}
+    found = [site for place, site in enumerate(found) if site[0].computation not in conditions or last[id(site[0])] == place]
+    return [*found, *((kernel, (), frozenset()) for kernel in known if id(kernel) not in there)]
+
+
+def _added(flat: "_Flat", module: HloText) -> Iterator[Change]:
+    for computation, each in module.instructions():
+        because = why_added(module, each)
+        nodes = flat.named.get(each.name) or flat.named.get(f"{computation}.{each.name}")
+        if because and nodes:
+            sure: Certainty = "exact" if each.opcode.startswith("copy") else "guessed"
+            yield Change("added", each.opcode, each.name, tuple(dict.fromkeys(nodes)), because, nodes[0].location, nodes[0].scope, sure)
+
+
+def _source(
+    kernel: Kernel, hlo: HloKernel, module: HloText, lines: Sequence[str], code: GeneratedCode | None
+) -> SourceText:  # fmt: skip
+    """Returns the text that XLA generated for a kernel, or else its HLO, whose lines know their nodes."""
+    found = code.of(hlo.name) if code is not None else None
+    made = Lines()
+    if found is not None:
+        for line in found[0].removesuffix("\n").split("\n"):
+            made.add(line)
+        return made.source(hlo.name, found[1])
+    inside = kernel.group.blocks[0].nodes if kernel.group is not None else kernel.nodes
+    place = {value.name: position for position, node in enumerate(inside) for value in node.outputs}
+    computations = hlo.instruction.called if hlo.instruction.opcode == "fusion" else ()
+    for each in [each for called in computations for each in module.computations[called]] or [hlo.instruction]:
+        node = place.get(each.name)
+        for line in _lines(each, lines):
+            made.add(line, node=node) if node is not None else made.add(line)
+    return made.source(hlo.name, "hlo")
+
+
+def _lines(each: Instruction, lines: Sequence[str]) -> Iterator[str]:
+    """Yields the lines of an instruction without what says where it comes from."""
+    yield re.sub(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}", "", lines[each.line - 1]).strip()
+
+
+# The program without groups, in which what several fusions compute is one node.
+
+
+class _Flat:
+    """A graph whose groups were taken apart.
+
+    Two nodes of one block are one here if they are the same op of the same operands and have no effect. A copy is none of these:
+    XLA makes each for a reason of its own.
+    """
+
+    def __init__(self, grouped: Graph) -> None:
+        self.sites: list[tuple[str, tuple[Node, ...], frozenset[Node], bool]] = []
+        """The instruction of each group, and of what is outside of groups, in program order: its name, its nodes, those that it stores, and
+        whether it is a group."""
+        self._open: tuple[str, Block | None] = "", None
+        """The instruction and the block of the last site, if that may go on."""
+        self.named: dict[str, list[Node]] = {}
+        """The nodes that each instruction became."""
+        self._is_kept = False
+        """Whether the current block belongs to an op that is kept with its regions, and is a part of that."""
+        self._values: dict[Value, Value] = {}
+        self._maker: dict[Value, Node] = {}
+        self.graph = replace(grouped, body=self._block(grouped.body))
+
+    def _block(self, block: Block) -> Block:
+        nodes: list[Node] = []
+        known: dict[object, Node] = {}
+        for node in block.nodes:
+            if node.op == "prim::FusionGroup":
+                inside = node.blocks[0]
+                self._values.update(zip(inside.params, map(self._now, node.inputs), strict=True))
+                members = [self._added(each, nodes, known) for each in inside.nodes]
+                returned = [self._now(value) for value in inside.returns]
+                self._values.update(zip(node.outputs, returned, strict=True))
+                stored = frozenset(self._maker[value] for value in returned if value in self._maker)
+                self._site(node.outputs[0].name, members, stored, None)
+            elif node.op != "prim::Constant" and node.op not in CONTROL_FLOW:
+                made = self._added(node, nodes, known)
+                self._site(node.outputs[0].name if node.outputs else "", [made], frozenset([made]), block)
+            else:
+                self._added(node, nodes, known)
+        return make_block(block.id, block.params, tuple(nodes), tuple(map(self._now, block.returns)))
+
+    def _site(self, label: str, members: Sequence[Node], stored: frozenset[Node], block: Block | None) -> None:
+        """Notes where a kernel stands; nodes that one instruction became follow one another in one block."""
+        if self._is_kept:
+            return
+        nodes = tuple(dict.fromkeys(node for node in members if node.op != "prim::Constant"))
+        if block is not None and self._open == (label, block):
+            _, before, kept, _ = self.sites.pop()
+            nodes, stored = tuple(dict.fromkeys((*before, *nodes))), kept | stored
+        self._open = label, block
+        self.sites.append((label, nodes, stored & frozenset(nodes), block is None))
+
+    def _now(self, value: Value) -> Value:
+        return self._values.get(value, value)
+
+    def _added(self, node: Node, nodes: list[Node], known: dict[object, Node]) -> Node:
+        """Returns the node in this block: one that is there, or the node itself with the operands that are there."""
+        inputs = tuple(map(self._now, node.inputs))
+        key = (node.op, inputs, node.attrs, tuple(value.type for value in node.outputs)) if self._may_be_one(node) else None
+        other = known.get(key) if key is not None else None
+        if other is not None:
+            self._values.update(zip(node.outputs, other.outputs, strict=True))
+            return self._noted(node, other)
+        outside, self._is_kept = self._is_kept, self._is_kept or node.op not in CONTROL_FLOW
+        blocks = tuple(map(self._block, node.blocks))
+        self._is_kept = outside
+        made = make_node(node.id, node.op, inputs, node.outputs, node.attrs, blocks, node.location, node.scope)
+        self._maker.update(dict.fromkeys(made.outputs, made))
+        nodes.append(made)
+        if key is not None:
+            known[key] = made
+        return self._noted(node, made)
+
+    def _noted(self, node: Node, made: Node) -> Node:
+        for label in dict.fromkeys(value.name for value in node.outputs if node.op != "prim::Constant"):
+            self.named.setdefault(label, []).append(made)
+        return made
+
+    def _may_be_one(self, node: Node) -> bool:
+        if node.blocks or node.op == "aten::clone":
+            return False
+        return node.op == "prim::Constant" or (effect_of(node) in ("pure", "view") and category_of(node) != "random")

@@ -1,0 +1,222 @@
+"""XLA's decisions against what jaxlib's own module says, XLA's own cost analysis, and the numbers that JAX computes."""
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.compilers.xla import kernels_of, size_in_bytes
+from irscope.errors import ArgumentError, CaptureError, LoadError, RunError
+from irscope.frontends.hlo_text import parse_hlo
+from irscope.ir.invariants import verify
+
+DUMPS = Path(__file__).parent.parent / "frontends" / "hlo" / "dumps"
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+from jax import lax  # noqa: E402
+
+from tests.frontends.jax.functions import FUNCTIONS  # noqa: E402
+
+_RNG = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> Any:
+    return jnp.asarray(_RNG.standard_normal(shape), jnp.float32)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return jax.nn.softmax(q @ k.swapaxes(-1, -2) / 8) @ v
+
+
+def mlp(x: Any, w: Any, u: Any) -> Any:
+    y = (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return jax.nn.gelu(y @ w) @ u + x
+
+
+def rnn(x: Any, w: Any) -> Any:
+    def step(h: Any, y: Any) -> Any:
+        h = jnp.tanh(h @ w + y)
+        return h, h.sum()
+
+    return lax.scan(step, jnp.zeros(16), x)
+
+
+def halve(x: Any) -> Any:
+    return lax.while_loop(lambda y: y.max() > 0.1, lambda y: y / 2 + jnp.sin(y) / 9, x)
+
+
+def loss(w: Any, x: Any, y: Any) -> Any:
+    logits = jnp.tanh(x @ w)
+    return -(jax.nn.log_softmax(logits) * jax.nn.one_hot(y, logits.shape[-1])).sum(-1).mean()
+
+
+def conv(x: Any, w: Any) -> Any:
+    y = lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.reduce_window(jax.nn.relu(y), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+def batch_norm(x: Any, scale: Any, shift: Any) -> Any:
+    return (x - x.mean(0)) * lax.rsqrt(x.var(0) + 1e-5) * scale + shift
+
+
+def sorted_and_top(x: Any) -> Any:
+    return jnp.sort(x, -1), *lax.top_k(x, 3)
+
+
+def scatter(x: Any, index: Any, y: Any) -> Any:
+    return x.at[index].add(y)[:, ::2] * 2
+
+
+W = (floats(8, 5), floats(16, 8), jnp.arange(16) % 5)
+TEN: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "attention": (attention, (floats(2, 16, 8), floats(2, 16, 8), floats(2, 16, 8))),
+    "mlp": (mlp, (floats(32, 64), floats(64, 128), floats(128, 64))),
+    "rnn": (rnn, (floats(5, 16), floats(16, 16))),
+    "while": (halve, (floats(4, 4),)),
+    "cross entropy": (loss, W),
+    "its gradient": (jax.grad(loss), W),
+    "conv": (conv, (floats(1, 8, 8, 3), floats(3, 3, 3, 4))),
+    "batch norm": (batch_norm, (floats(32, 16), floats(16), floats(16))),
+    "sort and top": (sorted_and_top, (floats(4, 33),)),
+    "scatter": (scatter, (floats(8, 6), jnp.asarray([1, 1, 7]), floats(3, 6))),
+}
+
+
+def opcode(instruction: Any) -> str:
+    """The op of one of jaxlib's instructions, as XLA prints it."""
+    found = re.search(r"\s([a-z][\w-]*)\(", instruction.to_string().partition(" = ")[2])
+    assert found is not None
+    return found[1]
+
+
+def check(function: Any, arguments: Any) -> irs.Decisions:
+    """Kernels and ops are those of jaxlib's own module; the program, and its groups under irscope, give what JAX gives."""
+    made = jax.jit(function, keep_unused=True).lower(*arguments).compile()
+    d = irs.decisions(made)
+    (held,) = made.runtime_executable().hlo_modules()
+    inside = {each.name: each for each in held.computations()}
+    wanted = kernels_of(parse_hlo(made.as_text()))
+    assert Counter(kernel.name for kernel in d.kernels) == Counter(each.name for each in wanted)
+    for each in wanted:
+        (theirs,) = (i for i in inside[each.computation].instructions() if i.name == each.name)
+        assert opcode(theirs) == each.instruction.opcode
+        if opcode(theirs) == "fusion":
+            ops = [i for i in inside[each.instruction.called[0]].instructions() if opcode(i) != "parameter"]
+            assert Counter(map(opcode, ops)) == Counter(i.opcode for i in each.inside)
+    for graph in (d.graph, d.fusion.graph):
+        verify(graph)
+    flat = jax.tree_util.tree_leaves(arguments)
+    wanted_results = d.program.run(*flat)
+    for found, want in zip(_several(irs.compile(d.fusion)(*flat)), _several(wanted_results), strict=True):
+        np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=3e-5, atol=3e-5)
+    return d
+
+
+def _several(results: Any) -> Any:
+    return results if isinstance(results, list | tuple) else (results,)
+
+
+@pytest.mark.parametrize("name", [name if name == "attention" else pytest.param(name, marks=pytest.mark.long) for name in TEN])
+def test_ten_functions(name: str) -> None:
+    d = check(*TEN[name])
+    assert all(kernel.nodes and kernel.source is not None for kernel in d.kernels)
+    assert all(node.location is not None for kernel in d.kernels for node in kernel.nodes if kernel.name in ("attention", "mlp"))
+    if not any(node.blocks for node in d.graph.nodes()) and name not in ("sort and top", "scatter"):
+        total = d.program.figures["bytes accessed"]
+        assert total - 8 * len(d.graph.outputs) - 8 <= sum(kernel.bytes for kernel in d.kernels) <= total  # with the tuple of results
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_jax(name: str) -> None:
+    check(*FUNCTIONS[name])
+
+
+def test_an_op_in_several_fusions_is_one_node_that_they_compute_again() -> None:
+    d = irs.decisions(jax.jit(lambda x: jax.nn.log_softmax(jnp.tanh(x))), floats(3, 4))
+    again = {kernel.name: [each.node for each in kernel.recomputed] for kernel in d.kernels if kernel.recomputed}
+    assert len(again) == 2 and len({node for nodes in again.values() for node in nodes}) == 1
+    (node,) = {node for nodes in again.values() for node in nodes}
+    assert node.op == "aten::sub" and len(d.program.kernels_of(node)) == 2
+    assert d.kernels[0].source.language == "hlo" and "metadata" not in d.kernels[0].source.text
+    assert d.version == f"JAX {jax.__version__}" and d.program.figures["argument bytes"] == 48
+    lined = next(kernel for kernel in d.kernels if kernel.group is not None and "tanh" in kernel.source.text)
+    line = next(number for number, text in enumerate(lined.source.text.splitlines()) if " tanh(" in text)
+    assert lined.group.blocks[0].nodes[lined.source.node_of(line)].op == "aten::tanh"
+
+
+def test_why_not_says_that_xla_gives_no_reasons_and_whose_answer_it_is() -> None:
+    d = irs.decisions(DUMPS / "tpu_after_optimizations.txt")
+    told = d.why_not(d.kernels[1], d.kernels[2])
+    assert not told and told.because.startswith("xla gives no reasons; by irscope's rules")
+
+
+@pytest.mark.parametrize(("dump", "kernels"), [
+    ("gpu", [("custom-call.1", True, "__cublas$gemm"), ("loop_add_fusion", False, ""), ("all-reduce-start", True, ""),
+             ("triton_softmax", False, "")]),
+    ("tpu", [("copy-start", False, ""), ("fusion.1", False, ""), ("fusion.2", False, "")]),
+])  # fmt: skip
+def test_dumps_of_other_back_ends(dump: str, kernels: list[tuple[str, bool, str]]) -> None:
+    d = irs.decisions(DUMPS / f"{dump}_after_optimizations.txt")
+    assert [(kernel.name, kernel.is_library, kernel.function) for kernel in d.kernels] == kernels
+    if dump == "tpu":
+        assert [(change.op, change.name) for change in d.program.changes] == [("copy-start", "copy-start")]
+        assert [kernel.kind for kernel in d.kernels] == ["alone", "output", "input"]
+
+
+def test_constants_that_the_text_leaves_out_are_noted_and_never_run() -> None:
+    w = floats(16, 16)
+    text = jax.jit(lambda x: jnp.tanh(x @ w) * 2).lower(jnp.ones((4, 16))).compile().as_text()
+    d = irs.decisions(text)
+    assert any("leaves out the elements of 1 constant" in note for note in d.program.notes)
+    with pytest.raises(RunError, match="elements"):
+        irs.compile(d.fusion, device="reference")(np.ones((4, 16), np.float32))
+
+
+def test_generated_code_beside_a_dump_is_the_source_of_its_kernel(tmp_path: Path) -> None:
+    text = jax.jit(lambda x: jnp.tanh(x) * x).lower(jnp.ones(8)).compile().as_text()
+    module, name = parse_hlo(text).name, kernels_of(parse_hlo(text))[0].name
+    begin = f"module_0001.{module}."
+    (path := tmp_path / f"{begin}cpu_after_optimizations.txt").write_text(text)
+    for file, content in {
+        f"{name}_kernel_module.ir-no-opt.ll": f"define ptr @{name}(ptr %0) {{\n}}\n",
+        "ir-no-opt.ll": f"define void @other() {{\n}}\ndefine ptr @{name}(ptr %0) {{\n  ret\n}}\n",
+        "ptx": f".visible .entry {name}(\n.param .u64 a\n)\n{{\n ret;\n}}\n",
+    }.items():
+        (tmp_path / f"{begin}{file}").write_text(content)
+        (kernel,) = irs.decisions(tmp_path).kernels
+        assert kernel.source.language == ("ptx" if file == "ptx" else "llvm")
+        assert name in kernel.source.text and "other" not in kernel.source.text
+        (tmp_path / f"{begin}{file}").unlink()
+    (kernel,) = irs.decisions(path).kernels
+    assert kernel.source.language == "hlo"
+
+
+def test_text_that_xla_has_not_optimized_and_functions_that_it_refuses_are_errors() -> None:
+    f = jax.jit(jnp.tanh)
+    with pytest.raises(LoadError, match="has not optimized"):
+        irs.decisions(f.lower(jnp.ones(2)).as_text("hlo"))
+    with pytest.raises(CaptureError, match="JAX cannot compile"):
+        irs.decisions(jax.jit(lambda x: x @ x), jnp.ones((2, 3)))
+    with pytest.raises(ArgumentError, match="no option 'mode'"):
+        irs.decisions(f, jnp.ones(2), mode="fast")
+
+
+def test_a_jax_with_other_internals_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = jax.jit(jnp.tanh).lower(jnp.ones(2)).compile()
+    monkeypatch.setattr(type(made), "runtime_executable", lambda self: None)
+    with pytest.raises(LoadError, match=rf"JAX {jax.__version__} does not show what it compiled"):
+        irs.decisions(made)
+    monkeypatch.setitem(sys.modules, "jax", None)
+
+
+def test_sizes_of_shapes() -> None:
+    assert size_in_bytes("(f32[2,3]{1,0:T(8,128)}, s4[3], token[])") == 24 + 2
+    assert size_in_bytes("opaque[]") is None

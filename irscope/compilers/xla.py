@@ -6,11 +6,14 @@ several fusions compute stands in each of them in HLO; here it is one node, whic
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from glob import escape
 from importlib import import_module
 from itertools import islice
 from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 from irscope._base.words import plural
@@ -83,28 +86,46 @@ def _of_jax(source: Any, args: Sequence[Any]) -> Decisions:
     except ImportError:
         raise MissingExtra("jax", extra="jax", purpose="to compile a function with XLA") from None
     made = source
-    try:
-        if not isinstance(made, jax.stages.Compiled | jax.stages.Lowered):
-            made = (source if hasattr(source, "lower") else jax.jit(source)).lower(*args)
-        if isinstance(made, jax.stages.Lowered):
-            made = made.compile()
-    except Exception as error:
-        said = "\n".join([line for line in str(error).splitlines() if line.strip()][:6])
-        what = f"JAX cannot compile {getattr(source, '__name__', type(source).__name__)}: {type(error).__name__}"
-        raise CaptureError(what, where=said, hint="check that jax.jit(function)(*arguments) runs") from None
+    with TemporaryDirectory() as dump:
+        try:
+            if not isinstance(made, jax.stages.Compiled | jax.stages.Lowered):
+                made = (source if hasattr(source, "lower") else jax.jit(source)).lower(*args)
+            if isinstance(made, jax.stages.Lowered):
+                made = _compiled(made, dump)
+        except Exception as error:
+            said = "\n".join([line for line in str(error).splitlines() if line.strip()][:6])
+            what = f"JAX cannot compile {getattr(source, '__name__', type(source).__name__)}: {type(error).__name__}"
+            raise CaptureError(what, where=said, hint="check that jax.jit(function)(*arguments) runs") from None
+        return Decisions(compiler, tuple(_programs(made, Path(dump))), version=f"JAX {jax.__version__}", call=made)
+
+
+def _compiled(lowered: Any, dump: str) -> Any:
+    """Compiles with a dump, apart from the user's cache on disk: what that has is not compiled, and it needs no programs of ours."""
+    config = import_module("jax._src.config")
+    without_cache = getattr(config, "enable_compilation_cache", None)
+    with without_cache(False) if without_cache is not None else nullcontext():
+        try:
+            return lowered.compile(compiler_options={"xla_dump_to": dump})
+        except Exception:  # a back end that does not know this option says so in its own words
+            return lowered.compile()
+
+
+def _programs(made: Any, dump: Path) -> Iterator[Program]:
+    """Yields the program of each module that a compiled function consists of."""
+    import jax
+
     try:
         modules = made.runtime_executable().hlo_modules()
         texts = [(module.to_string(), module.as_serialized_hlo_module_proto()) for module in modules]
     except Exception as error:
         what = f"JAX {jax.__version__} does not show what it compiled: {type(error).__name__}: {error}"
         raise LoadError(what, hint="irscope reads it with JAX 0.10; compiled.as_text() gives the text, which irs.decisions reads") from None
-    xla, run = Converter(), _flat_call(made)
-    figures = _figures(made)
-    programs = []
+    xla, run, figures = Converter(), _flat_call(made), _figures(made)
     for text, proto in texts:
         module = parse_hlo(text)
-        programs.append(_program(graph_of_proto(xla, proto, module), module, text, None, run=run, figures=figures))
-    return Decisions(compiler, tuple(programs), version=f"JAX {jax.__version__}", call=made)
+        path = next(dump.glob(f"*.{escape(module.name)}.{_DUMPS}"), None)
+        code = GeneratedCode(path, module.name) if path is not None else None
+        yield _program(graph_of_proto(xla, proto, module), module, text, code, run=run, figures=figures)
 
 
 def _flat_call(made: Any) -> Any:

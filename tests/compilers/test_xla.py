@@ -145,6 +145,8 @@ def test_an_op_in_several_fusions_is_one_node_that_they_compute_again() -> None:
     assert len(again) == 2 and len({node for nodes in again.values() for node in nodes}) == 1
     (node,) = {node for nodes in again.values() for node in nodes}
     assert node.op == "aten::sub" and len(d.program.kernels_of(node)) == 2
+    assert {kernel.source.language for kernel in d.kernels if kernel.kind == "loop"} == {"llvm"}
+    d = irs.decisions(d.call)  # which has no dump
     assert d.kernels[0].source.language == "hlo" and "metadata" not in d.kernels[0].source.text
     assert d.version == f"JAX {jax.__version__}" and d.program.figures["argument bytes"] == 48
     lined = next(kernel for kernel in d.kernels if kernel.group is not None and "tanh" in kernel.source.text)

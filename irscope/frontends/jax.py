@@ -65,7 +65,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     """
     jax = _require()
     if isinstance(source, jax.stages.Compiled):
-        hint = "load jax.jit(f).lower(*args), f itself, or what XLA made of it: compiled.as_text()"
+        hint = "load jax.jit(f).lower(*args), or f itself; irs.decisions(compiled) shows what XLA made of it"
         raise CaptureError("a compiled JAX function is machine code", hint=hint)
     if isinstance(source, jax.stages.Lowered):
         graph = _with_unread(_imported(source, name), source)

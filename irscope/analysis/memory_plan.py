@@ -1,9 +1,8 @@
 """The memory plan of a program: a place for each memory it allocates, the peak of bytes, and what would lower it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from heapq import heappop, heappush
 from html import escape
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ import pandas as pd
 from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
-from irscope.analysis.dependence import dependences
 from irscope.analysis.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place
 from irscope.analysis.memory_placement import Block, Place, live_sums, placed
 from irscope.analysis.per_graph import shapes_of
@@ -22,7 +20,7 @@ from irscope.ir import Graph, Node, TensorType, Value, graph_of, has_kernel
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import Num, byte_words, tensor_bytes
 
-# Lower bounds of a program's peak if results were written in place of operands, or if its nodes ran in another order.
+# The lower bound of a program's peak if results were written in place of operands.
 
 
 def in_place_of(lives: Lifetimes) -> int:
@@ -49,91 +47,6 @@ def _alike(operand: Value, result: Value, taken: Buffer, made: Buffer) -> bool:
     a, b = operand.type, result.type
     same = isinstance(a, TensorType) and isinstance(b, TensorType) and a.shape == b.shape and a.strides == b.strides
     return same and taken.bytes == made.bytes and not taken.is_carried
-
-
-def reordered_bound(lives: Lifetimes) -> int:
-    """The most bytes live at one moment with the nodes of the top block in another order.
-
-    Among the nodes that may come next, the one after which the fewest bytes are live is chosen, and the earlier of two equal
-    ones. A node counts with everything in its blocks, and memories created in them as live throughout.
-    """
-    graph = lives.graph
-    nodes = graph.body.nodes
-    ties = dependences(graph)
-    index = {node: place for place, node in enumerate(nodes)}
-    top = _top_of(lives)
-    made: list[list[Buffer]] = [[] for _ in nodes]
-    for buffer in lives.buffers:
-        made[top[buffer.birth]].append(buffer)
-    used = [_used(lives, node) for node in nodes]
-    left: dict[Buffer, int] = {}
-    for buffers in used:
-        for buffer in buffers:
-            left[buffer] = left.get(buffer, 0) + 1
-    users: dict[Buffer, list[int]] = {}
-    for place, buffers in enumerate(used):
-        for buffer in buffers:
-            users.setdefault(buffer, []).append(place)
-    waiting = [len(before) for before in ties.before]
-    ready: list[tuple[int, int]] = []
-
-    def cost(place: int) -> int:
-        freed = sum(buffer.bytes for buffer in used[place] if left[buffer] == 1 and not buffer.is_result)
-        return sum(buffer.bytes for buffer in made[place]) - freed
-
-    for place, count in enumerate(waiting):
-        if not count:
-            heappush(ready, (cost(place), place))
-    done, now, peak = set[int](), 0, 0
-    while ready:
-        old_cost, place = heappop(ready)
-        if place in done or old_cost != cost(place):  # it was pushed again with its current cost
-            continue
-        done.add(place)
-        now += sum(buffer.bytes for buffer in made[place])
-        peak = max(peak, now)
-        for buffer in dict.fromkeys((*used[place], *made[place])):
-            left[buffer] = left.get(buffer, 0) - (buffer in used[place])
-            if left[buffer] <= 0 and not buffer.is_result:
-                now -= buffer.bytes
-            elif left[buffer] == 1:
-                for user in users[buffer]:
-                    if user not in done and not waiting[user]:
-                        heappush(ready, (cost(user), user))
-        for later in ties.successors[nodes[place]]:
-            waiting[index[later]] -= 1
-            if not waiting[index[later]]:
-                heappush(ready, (cost(index[later]), index[later]))
-    return peak
-
-
-def _top_of(lives: Lifetimes) -> Sequence[int]:
-    """For each moment, the position of its node, or of the node around it, in the top block."""
-    place, found = 0, []
-    nodes = lives.graph.body.nodes
-    seen = 0
-    for moment in lives.moments:
-        if seen < len(nodes) and moment is nodes[seen]:
-            place, seen = seen, seen + 1
-        found.append(place)
-    return [*found, place]
-
-
-def _used(lives: Lifetimes, node: Node) -> dict[Buffer, None]:
-    """The memories that a node, with everything in its blocks, accesses by names that can be no other memory."""
-    found = (lives.buffer_of(value) for value in _names(node))
-    return {buffer: None for buffer in found if buffer is not None}
-
-
-def _names(node: Node) -> Iterator[Value]:
-    todo = [node]
-    while todo:
-        here = todo.pop()
-        yield from here.inputs
-        if not has_kernel(here):
-            for block in here.blocks:
-                yield from block.returns
-                todo.extend(block.nodes)
 
 
 # The memory plan of a program: a place for each memory it allocates, the peak of bytes, and what would lower it.
@@ -293,18 +206,10 @@ class MemoryPlan:
         made = ", ".join(f"%{self.graph.names[value]}" for value in node.outputs)
         return f"{node.op} ({made})" if made else node.op
 
-    # Lower peaks
-
     @cached_property
     def in_place_peak(self) -> int:
         """Bytes: the lower bound if elementwise ops and kernels wrote into a dead operand of the same size."""
         return in_place_of(self.lifetimes)
-
-    @cached_property
-    def reordered_peak(self) -> int:
-        """Bytes: the lower bound if the nodes of the top block ran in an order, within their dependences, that frees memory
-        early; that of the program's own order if no better one was found. n log n."""
-        return min(self.lower_bound, reordered_bound(self.lifetimes))
 
     # Tables
 

@@ -10,7 +10,6 @@ from weakref import ref
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.alias.points_to import Record
 from irscope.analysis.shapes import Shapes, infer, infer_after, refined
-from irscope.analysis.views import Layouts, demands_of, with_strides_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType, Type, Value
 from irscope.ops.type_rules import channels_last_strides
@@ -81,26 +80,6 @@ def with_types(graph: Graph, input_types: Mapping[Value, Type]) -> Graph:
     after, shapes = refined(graph, infer(graph, input_types, strict=True))
     if shapes is not None:
         once(after, Shapes, lambda: shapes)
-    return after
-
-
-def with_layouts(graph: Graph, layouts: Layouts) -> Graph:
-    """The program for other layouts of these arguments, with the types that follow; the inference result is cached for it.
-
-    Layouts are given as to `ViewAliases(layouts=…)`. Raises ArgumentError for a name that is not an argument. Ops that torch dropped
-    when it exported the program stay dropped: a `contiguous()` that did nothing for the example would copy here, and is missing.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse('''graph(%x : Float(2, 3, 4, 5, strides=[60, 20, 5, 1])):
-    ...   %y : Float(2, 3, 4, 5, strides=[60, 20, 5, 1]) = aten::exp(%x)
-    ...   return (%y)''')
-    >>> print(with_layouts(g, {"x": "channels_last"}))
-    graph(%x : Float(2, 3, 4, 5, strides=[60, 1, 15, 3])):
-      %y : Float(2, 3, 4, 5, strides=[60, 1, 15, 3]) = aten::exp(%x)
-      return (%y)
-    """
-    after, shapes = with_strides_of(graph, demands_of(graph, layouts, shapes_of(graph)))
-    once(after, Shapes, lambda: shapes)
     return after
 
 

@@ -1,18 +1,17 @@
-"""Pictures of memory as SVG, for light and dark pages: a buffer with its views to scale, the layout of a tensor, and a memory plan."""
+"""Pictures of memory as SVG, for light and dark pages: a buffer with its views to scale, and a memory plan."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from irscope._base.words import byte_count, in_markup
 from irscope.display.svg import text as _text
-from irscope.report.view_models import AxisView, BufferView, MemoryBar, MemoryView
+from irscope.report.view_models import BufferView, MemoryBar, MemoryView
 from irscope.report.words import PALETTE, WRITES
 
-# Pictures of buffers and layouts: the views of a buffer as a byte map to scale, and the axes of a tensor in memory order.
+# Pictures of buffers: the views of a buffer as a byte map to scale.
 
 
 _LABEL, _MAP, _ROW, _EDGE = 150, 560, 27, 10
-_FLAGS: Final = {"contiguous": "#54a24b", "gap": "#f58518", "broadcast": "#c3cad6", "expanded": "#b279a2"}
 _STYLE: Final = (
     "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.d{fill:#667085;font-size:10px}"
     ".h{fill:url(#met)}.t{fill:#eef1f5}.w{fill:#fff}.c{fill:#f6f7f9}"
@@ -69,25 +68,6 @@ def _bar(left: float, y: float, run: Sequence[float], paint: str) -> str:
 def _short(name: str, depth: int) -> str:
     most = 22 - min(depth, 8)
     return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
-def layout_svg(name: str, axes: Sequence[AxisView]) -> str:
-    """Draw the axes of one tensor in memory order, slowest on the left, coloured by their flags."""
-    box, gap = 104, 8
-    width = max(2 * _EDGE + len(axes) * (box + gap), 240)
-    parts = [_open(width, 92, f"the layout of {name}"), f'<text x="{_EDGE}" y="18">{in_markup(name)}: axes in memory order</text>']
-    for index, axis in enumerate(axes):
-        x = _EDGE + index * (box + gap)
-        frame = f'class="c" stroke="{_FLAGS[axis["flag"]]}" stroke-width="2"'
-        parts.append(f'<rect x="{x}" y="28" width="{box}" height="52" rx="5" {frame}/>')
-        lines = (f"axis {axis['axis']}: {axis['extent']}", f"stride {axis['stride']}", axis["flag"])
-        for line, text in enumerate(lines):
-            style = "" if line == 0 else ' class="d"'
-            parts.append(f'<text{style} x="{x + 8}" y="{44 + line * 14}">{in_markup(text if len(text) <= 18 else f"{text[:17]}…")}</text>')
-    if not axes:
-        parts.append(f'<text class="d" x="{_EDGE}" y="50">one element</text>')
-    parts.append("</svg>")
-    return "".join(parts)
 
 
 # A memory plan as SVG, addresses over time, for light and dark pages; needs no script, font or network.

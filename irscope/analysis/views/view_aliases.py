@@ -215,11 +215,6 @@ class ViewAliases:
         root = self.root(value)
         return tuple(reversed(found if root is None or root is found[-1] else [*found, root]))
 
-    def in_place_of(self, value: Value | str) -> Value | None:
-        """The operand that an in-place op wrote and returned as this value; None for other values."""
-        placement = self.placement(value)
-        return placement.source if placement.in_place else None
-
     def static_kind(self, value: Value | str) -> Kind:
         """The kind that stays true when sizes change: only the memory order of an input's axes and a flag for each are
         trusted, as in nvFuser's analysis; `copy` if that leaves it open. `explain` says why it differs from `kind`."""

@@ -351,17 +351,6 @@ class InstructionList:
         return found
 
 
-def to_expressions(steps: Sequence[Instruction]) -> list[Expr]:
-    """Convert each instruction of a pointwise kernel back to an expression; operands keep their positions."""
-    made: list[Expr] = []
-    for step in steps:
-        if step.op == "const":
-            made.append(const(step.number, step.dtype))
-        else:
-            made.append(Expr(step.op, tuple(made[arg] for arg in step.args), step.dtype, step.value))
-    return made
-
-
 REDUCED: Final = -1
 """Stands in place of an axis's number for a dimension along reduced axes."""
 _MOST_SPLITS: Final = 64

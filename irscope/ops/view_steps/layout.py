@@ -208,16 +208,6 @@ class SymbolicBytes:
     """The number of places along each direction, the slowest axis first; if one is 0, the set is empty."""
     steps: tuple[Num, ...]
 
-    @property
-    def reach(self) -> Num:
-        """The distance from the first byte to one past the last, unless the set is empty or a step is negative."""
-        return _reach(self.width, zip(self.counts, self.steps, strict=True))
-
-    @property
-    def is_interval(self) -> bool:
-        """Whether the bytes are adjacent without a gap, for all values of the names."""
-        return not self.counts
-
     def __str__(self) -> str:
         places = [f"every {step}, {count} times" for count, step in zip(reversed(self.counts), reversed(self.steps), strict=True)]
         return f"{self.width} bytes{' ' * bool(places)}{', '.join(places)}, from byte {self.start}"

@@ -36,7 +36,7 @@ from irscope.runtime.cpu.launch import (
 )
 from irscope.runtime.cpu.native_loop import NativeLoop
 from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
-from irscope.runtime.device import Availability, CacheCounts, HostKernel, HostPlan, KernelCache, MissLog, ObjectStore
+from irscope.runtime.device import Availability, HostKernel, HostPlan, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
 if TYPE_CHECKING:
@@ -121,11 +121,6 @@ class CpuDevice:
         except Exception as error:
             return Availability(False, f"llvmlite does not work here: {error}", "pip install --upgrade llvmlite")
         return Availability(True, f"{host.name}; {host.versions}")
-
-    @property
-    def cache_counts(self) -> CacheCounts:
-        """Kernel requests and builds since this device was created."""
-        return self._kernels.counts
 
     @property
     def host(self) -> Host:

@@ -34,7 +34,7 @@ from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.arrays import imported_cupy
 from irscope.runtime.cuda.launch import CaptureArena, CudaPlan, CupyGpu, Gpu, Step, laid_out, temporaries_of
 from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc, Resources
-from irscope.runtime.device import Availability, CacheCounts, KernelCache, MissLog, ObjectStore
+from irscope.runtime.device import Availability, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
 # A kernel for an NVIDIA GPU, for inspection: its texts, and counts from its machine code.
@@ -189,11 +189,6 @@ class CudaDevice:
         except IrscopeError as error:
             return Availability(False, error.what, error.hint)
         return Availability(True, f"{properties['name'].decode()}, {properties['multiProcessorCount']} multiprocessors")
-
-    @property
-    def cache_counts(self) -> CacheCounts:
-        """Kernel requests and builds since this device was created."""
-        return self._kernels.counts
 
     def source(self, spec: KernelSpec) -> SourceText:
         """Returns the CUDA C++ text for a likely schedule; needs neither GPU nor CuPy."""

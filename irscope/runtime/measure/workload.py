@@ -30,13 +30,6 @@ class Workload:
 
     bytes: int
     flops: int
-    uncounted: tuple[str, ...] = ()
-    """Ops whose arithmetic is not in `flops`."""
-
-    @property
-    def intensity(self) -> float:
-        """The arithmetic per byte."""
-        return self.flops / self.bytes if self.bytes else 0.0
 
 
 def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) -> Workload:
@@ -61,7 +54,7 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
     moved = bytes_of(read)
     code.run(slots)
     moved += bytes_of([slots[slot] for slot in code.outputs])
-    return Workload(moved, counting.flops, tuple(sorted(counting.uncounted)))
+    return Workload(moved, counting.flops)
 
 
 class _Counting:
@@ -71,7 +64,6 @@ class _Counting:
         self.library = library
         self.name = library.name
         self.flops = 0
-        self.uncounted: set[str] = set()
 
     def constant(self, node: Node) -> Any:
         return self.library.constant(node)
@@ -84,10 +76,7 @@ class _Counting:
         def run(*operands: Any) -> Any:
             before = [tuple(operand.shape) for operand in operands if hasattr(operand, "shape")]
             result = function(*operands)
-            found = _flops(node, category, operands, before, result)
-            if found is None:
-                self.uncounted.add(node.op)
-            self.flops += found or 0
+            self.flops += _flops(node, category, operands, before, result) or 0
             return result
 
         return run

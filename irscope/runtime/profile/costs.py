@@ -217,7 +217,3 @@ class Speeds:
         if self._limits is None or flops <= 0:
             return 0.0
         return flops / self._limits.flops() * 1e9
-
-    def roof_ns(self, moved: float, flops: float) -> float:
-        """Returns the least time that both allow."""
-        return max(self.copy_ns(moved), self.flops_ns(flops))

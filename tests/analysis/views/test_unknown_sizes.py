@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.analysis.per_graph import with_layouts
 from irscope.errors import ArgumentError
 from irscope.ir import TensorType
 
@@ -235,7 +234,7 @@ def test_a_model_as_if_its_input_were_channels_last() -> None:
     assert all(then.layout(value).strides is not None for value in then.tensors())  # type: ignore[union-attr]
     for name in ("conv2d", "batch_norm", "relu", "max_pool2d", "mul", "add", "cat"):
         assert then.layout(name) == real.layout(name) != now.layout(name), name
-    assert str(with_layouts(given, {"x": "rows"})) == str(given)
+    assert str(irs.ViewAliases(given, layouts={"x": "rows"}).graph) == str(given)
 
 
 def test_what_went_through_a_list_tells_no_strides() -> None:
@@ -247,7 +246,7 @@ def test_what_went_through_a_list_tells_no_strides() -> None:
           %a : Float(2, 3, strides=[3, 1]) = aten::neg(%y)
           %b : Float(2, 3, strides=[3, 1]) = aten::__getitem__(%l, %i)
           return (%a, %b)""")
-    after = with_layouts(g, {"x": (1, 0)})
+    after = irs.ViewAliases(g, layouts={"x": (1, 0)}).graph
     strides = {name: type.strides for name in "xyzab" if isinstance(type := after.value(name).type, TensorType)}
     assert (strides["x"], strides["y"], strides["z"], strides["b"]) == ((1, 2), (3, 1), (1, 2), None)
 

@@ -1,14 +1,14 @@
 """Expressions become lists without repetition; positions are the digits of every point; numbers may be operands."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
 import pytest
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.codegen.kernel.spec import constant_value, trimmed
+from irscope.codegen.kernel.spec import Instruction, constant_value, trimmed
 from irscope.codegen.lowering import spec_of_group
 from irscope.codegen.lowering.index_propagation import (
     AffineIndex,
@@ -17,7 +17,6 @@ from irscope.codegen.lowering.index_propagation import (
     Space,
     delinearize,
     linearize,
-    to_expressions,
 )
 from irscope.errors import CodegenError, IrscopeError
 from irscope.ir import (
@@ -89,6 +88,17 @@ def test_what_no_result_needs_is_left_out() -> None:
     steps, number = trimmed(code.steps, [kept])
     assert [step.op for step in steps] == ["input", "const", "mul"]
     assert number[kept] == 2
+
+
+def to_expressions(steps: Sequence[Instruction]) -> list[Expr]:
+    """Convert each instruction of a pointwise kernel back to an expression; operands keep their positions."""
+    made: list[Expr] = []
+    for step in steps:
+        if step.op == "const":
+            made.append(const(step.number, step.dtype))
+        else:
+            made.append(Expr(step.op, tuple(made[arg] for arg in step.args), step.dtype, step.value))
+    return made
 
 
 def test_instructions_read_back_as_expressions() -> None:

@@ -95,7 +95,6 @@ def run(call: Call) -> Any:
 # NumPy array, CuPy's block. Two ranges that share no address share no memory; the only exception, two mappings of one file at
 # different addresses, cannot be detected.
 
-
 _Key = TypeVar("_Key", bound=Hashable)
 
 _UNKNOWN = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)

@@ -15,7 +15,6 @@ __all__ = []
 
 # Numbers with their nouns and units, and warnings that point at the caller's line.
 
-
 T = TypeVar("T")
 
 
@@ -86,7 +85,6 @@ def warn_caller(message: str) -> None:
 # characters, lone surrogates, marks that change the writing direction, line ends other than a newline. The other functions also
 # prevent text from being read as markup, as script, or as DOT. Each is applied once, when the output is assembled; before
 # that the raw text is passed around.
-
 
 LONGEST: Final = 20_000
 """The most letters shown of a line; a longer constant is not readable, and browsers fail at some millions."""

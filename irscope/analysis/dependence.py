@@ -81,7 +81,6 @@ def _is_reorderable_op(op: str) -> bool:
 # Most nodes are *reorderable* (`irscope.analysis.dependence`) and tied by data alone, which is read off their operands; the records
 # that explain these dependences are created on demand.
 
-
 _FEW: Final = 16
 """An access with more locations than this makes its whole region one memory."""
 _MOST_PARTS: Final = 16

@@ -43,7 +43,6 @@ from irscope.ops.traits import (
 
 # Effects of ops that their schemas do not state: unseen code, ending the program, reading less than everything.
 
-
 ReadKind = Literal["deep", "shape", "object", "none"]
 """deep: data and shape of every tensor operand and of all contents of containers. shape: tensors' shapes alone.
 object: which objects a container holds, not those objects. none: operands are passed on unread."""
@@ -142,7 +141,6 @@ CALLS: Final[Mapping[str, Callable[[Graph, Node], str | None]]] = {
 # `_foreach_add_` writes the tensors and not the object. The data of a tensor is distinguished from its shape (extents, strides,
 # storage): taking a view reads the shape alone, so that it may cross a write of data, while `transpose_`
 # or an `out=` argument, which may be resized, write both.
-
 
 Part = Literal[0, 1]
 OBJECT: Final[Part] = 0

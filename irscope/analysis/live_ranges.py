@@ -44,7 +44,6 @@ from irscope.ops.traits import ALWAYS_SHARES
 # **Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The walk
 # from a use up to its enclosing loops takes as many steps as loops are nested.
 
-
 _NEVER: Final = -1
 _FOREVER: Final = 1 << 62
 _TASKS: Final = ISOLATED - GROUPS
@@ -390,7 +389,6 @@ class _Walk:
 # memory ends where that of the other begins, at the kernel, which reads each element before it writes it.
 #
 # "In place of" is a relation of its own, beside "is a view of" and "same place by plan": it merges two live ranges.
-
 
 Offers = Callable[[Node, int], Sequence[int]]
 """Maps a node and the position of a result to the positions of the operands over which the node can write that result."""

@@ -58,7 +58,6 @@ def _alike(operand: Value, result: Value, taken: Buffer, made: Buffer) -> bool:
 # Arguments, parameters and constants exist before the run, and are not counted; nor is the workspace of a library while one of
 # its ops runs.
 
-
 _MOST_CUTS: Final = 12
 """How many thresholds are tried for the smallest peak; buffers with longer live ranges get memory of their own."""
 
@@ -343,7 +342,6 @@ def _plan(graph: Graph, is_told: Callable[[Node], bool] | None, offers: Offers |
 
 
 def _planned(graph: Graph, found: Lifetimes, placeable: Sequence[Buffer]) -> MemoryPlan:
-    """The plan in which these buffers have places."""
     results = [buffer for buffer in placeable if buffer.is_result]
     places, blocks = placed([buffer for buffer in placeable if not buffer.is_result], results)
     in_order = sorted(places, key=lambda place: place.buffer.birth)

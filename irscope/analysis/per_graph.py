@@ -26,7 +26,6 @@ from irscope.ops.type_rules import channels_last_strides
 # classes left over from names that no longer exist. The reference to the record is weak, so that a graph keeps no earlier graph
 # alive: once the record is gone, the analysis runs from scratch.
 
-
 T = TypeVar("T")
 
 

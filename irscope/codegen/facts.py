@@ -210,7 +210,6 @@ def _family(name: str) -> str:
 # For a processor these are bytes, operations, registers and spills, and what a copy of as many bytes takes, which is the limit
 # where memory sets the pace. How a kernel compares with that limit is measured (`irs.compare`), not predicted.
 
-
 COPY: Final = 10e9
 """Bytes per second that one core copies, reads and writes together: a reference figure, used where none was measured."""
 
@@ -332,7 +331,6 @@ def unknown_facts(spec: KernelSpec, device: str, target: str, because: str) -> K
 # entry's code gives the number of instructions for all elements that a thread computes. Rare branches are counted as taken,
 # so the count is rather too high than too low. Memory sets the pace if moving an element takes longer than issuing its
 # instructions. The assumed GPU is an H100: reference figures, at the bandwidth that copies reach.
-
 
 _HERTZ: Final = 1.755e9
 _BANDWIDTH: Final = 3.0e12

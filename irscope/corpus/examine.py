@@ -261,6 +261,5 @@ def _ops(fusion: Fusion) -> list[Record]:
 
 
 def _is_inside(graph: Graph, node: Node) -> bool:
-    """Checks whether a node is inside a group."""
     owner = graph.owner.get(graph.block_of[node])
     return owner is not None and owner.op in GROUPS

@@ -220,7 +220,6 @@ def _count(frame: pd.DataFrame, by: list[str], sums: dict[str, Any], words: str)
 
 # -- the page ---------------------------------------------------------------------------------------------------------
 
-
 _CLASSES: Final = 60
 _MODELS: Final = 60
 _MEMBERS: Final = 20

@@ -100,7 +100,6 @@ def _list(name: str, source: Any, settings: Settings) -> Iterator[Source]:
 
 
 def _size(source: Any, pickled: bytes) -> float:
-    """Returns the size of a source that is not a file."""
     if isinstance(source, partial):
         given = (*source.args, *source.keywords.values())
         return float(math.prod(abs(value) for value in given if type(value) in (int, float) and value))

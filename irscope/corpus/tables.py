@@ -183,7 +183,6 @@ _VANISHED: Final = (
 
 
 def _rows(record: dict[str, Any], about: Row) -> dict[str, list[Row]]:
-    """Returns the rows of a record, by table."""
     if "failure" in record:
         return {"failures": [{**about, **record["failure"]}]}
     bodies, name = record["bodies"], {"model": about["model"]}

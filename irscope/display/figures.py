@@ -67,12 +67,10 @@ def _key(id: int) -> str:
 
 
 def svg_of(thing: Any) -> str:
-    """The picture as SVG."""
     return graph_svg(_view(thing))
 
 
 def png_of(thing: Any, scale: float) -> bytes:
-    """The picture as PNG."""
     try:
         from resvg_py import svg_to_bytes
     except ImportError:

@@ -24,7 +24,6 @@ from irscope.transforms.base import History
 
 # The front end as text: the bundle built from `widgets/`, for notebooks and standalone pages.
 
-
 _PLACE: Final = "irscope/widgets/static"
 
 
@@ -116,7 +115,6 @@ def static_html(view: ExplorerView) -> str:
 
 
 # A self-contained page without scripts or requests: pictures, tables and text, light or dark as the reader prefers.
-
 
 _STYLE: Final = (
     "body{font:14px/1.45 ui-sans-serif,system-ui,sans-serif;max-width:900px;margin:1.5em auto;padding:0 1em;background:#fff;color:#1f2328}"

@@ -153,7 +153,6 @@ def _png(figure: Any) -> bytes:
 
 # Tab completion of value names inside strings: `f.why_not("co` offers values of the program of `f`.
 
-
 _ASKED = re.compile(r"""([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.\w+\((?:[^()]*,\s*)?(["'])(%?)([\w.]*)$""")
 """An object, a method of it, and an unfinished string."""
 _MOST = 200

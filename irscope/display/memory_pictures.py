@@ -10,7 +10,6 @@ from irscope.report.words import PALETTE, WRITES
 
 # Pictures of buffers: the views of a buffer as a byte map to scale.
 
-
 _LABEL, _MAP, _ROW, _EDGE = 150, 560, 27, 10
 _STYLE: Final = (
     "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.d{fill:#667085;font-size:10px}"
@@ -75,7 +74,6 @@ def _short(name: str, depth: int) -> str:
 # Each allocation is a rectangle: its width is its live range, its height its size. The dashed line marks the peak; allocations
 # live then have a strong border. Below are the bytes allocated and live at each moment. Hovering describes a part.
 
-
 _PLAN_STYLE: Final = (
     "svg{background:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.q{fill:#667085}"
     ".b{fill-opacity:.42;stroke-opacity:.8;stroke-width:.7}.p{fill-opacity:.72;stroke:#1f2328;stroke-width:1.4}"
@@ -92,7 +90,6 @@ _LEAST: Final = 0.6
 
 
 def memory_svg(view: MemoryView) -> str:
-    """The picture of a memory view."""
     top = max((section["low"] + section["bytes"] for section in view["sections"]), default=0) or 1
     across = (_WIDTH - _LEFT - _RIGHT) / max(view["moments"], 1)
     height = _TOP + _PLAN + _GAP + _CURVE + 24

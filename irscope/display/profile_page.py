@@ -22,7 +22,6 @@ from irscope.runtime.profile import Profile
 # Colours are classes of a style sheet included in each picture, which follows the reader's preferred colour scheme. Hovering
 # describes a part.
 
-
 _HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
 """From cold to hot; text on them is dark except on the last two."""
 _ROW: Final = 18
@@ -205,7 +204,6 @@ def before_after_svg(groups: Sequence[TimedGroup]) -> str:
 
 
 def profile_cell(profile: Profile) -> str:
-    """The HTML of a profile in a cell."""
     return profile_body(profile_view(profile))
 
 

@@ -50,7 +50,6 @@ _MOST: Final = 20
 
 
 def survey_html(view: SurveyView) -> str:
-    """The page."""
     body = [f"<h1>{in_markup(view['title'])}</h1><p>{in_markup(view['summary'])}</p>"]
     if view["classes"]:
         body += ["<h2>Classes by members, and the bytes they move</h2>", _classes_svg(view, linked=True)]

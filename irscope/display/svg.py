@@ -21,7 +21,6 @@ def embedded_svg(svg: str, alt: str) -> str:
 #
 # Colours are classes of that sheet, which follows the reader's preferred colour scheme. Hovering describes a part.
 
-
 _STYLE: Final = (
     "svg{background:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.m{font-family:ui-monospace,monospace}"
     ".q{fill:#667085}.b{fill:#4c78a8}.a{fill:#2f8f5b}.s{fill:#e45756}.g{stroke:#d0d5dd;stroke-width:1}.l{stroke:#1f2328;fill:none;"

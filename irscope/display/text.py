@@ -65,7 +65,6 @@ def _short(cell: object) -> str:
 
 # A profile on one terminal screen: the time, where it goes, what fuses, what does not and why, and advice.
 
-
 _WIDEST_LINE = 150
 _MOST_ROWS = 6
 

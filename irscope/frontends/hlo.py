@@ -151,7 +151,6 @@ def _refused(answer: str, module: HloText) -> LoadError | ParseError:
 
 # Constants whose elements the text leaves out.
 
-
 _TARGET: Final = "irscope.elided"
 _LEFT_OUT: Final = re.compile(r"\bconstant\(\s*\{\s*\.\.\.\s*\}\s*\)")
 
@@ -185,7 +184,6 @@ def _custom_call(otherwise: Rule) -> Rule:
 # Instructions keep their names: each gets, as the name of what it was made from, its own and that of its computation.
 #
 # A serialised message is a sequence of fields: a number that says which field and how it is written, and its content.
-
 
 _COMPUTATIONS: Final = 3
 _INSTRUCTIONS: Final = 2

@@ -194,7 +194,6 @@ def _with_inputs(graph: Graph, renamed: dict[Value, Value], order: Sequence[int]
 # The results are new arrays. An op that communicates with other devices or with the host would wait for them forever,
 # and a custom call may be the address of a function in another process: neither is run.
 
-
 _TALKS: Final = frozenset({
     "after_all", "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "infeed", "outfeed",
     "partition_id", "recv", "reduce_scatter", "replica_id", "send",
@@ -270,7 +269,6 @@ def _failed(node: Node, error: Exception) -> RunError:
 # Readable attributes are written in their original form: `AttributeReader` of `mlir/types.py` says how each is kept. Only ops of
 # StableHLO and CHLO are written, whose lists of integers are all `array<i64: …>`; ops in their regions are written the
 # same way.
-
 
 _SPELLING: Final = {ours: mlir for mlir, ours in ELEMENTS.items()}
 _LISTS: Final = frozenset({"called_computations", "operand_layouts", "output_operand_aliases", "precision_config", "result_layouts"})

@@ -242,7 +242,6 @@ def _copied(node: Node, env: dict[Value, Value], blocks: tuple[Block, ...], scop
 
 # Converts what a user passes to what a graph takes: a program to its graph, and nested arguments to one per input.
 
-
 _MOST_SHOWN: Final = 12
 
 

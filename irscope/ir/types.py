@@ -278,7 +278,6 @@ def walk(type: Type) -> Iterator[Type]:
 
 # Checks whether a value of one type may be used where another type is expected.
 
-
 _KNOWN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR})
 """Primitive types that are pairwise disjoint; other words (`t`, `number`, handles) may mean anything."""
 

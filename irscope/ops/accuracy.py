@@ -28,7 +28,6 @@ from irscope.ops.type_rules import is_integral
 #
 # `tests/behaviour/test_exact.py` tests every op of this list on every element type, with the extremes of each, against torch.
 
-
 Exact = Literal["torch"] | None
 """The library whose bits a program must reproduce; None leaves kernels free to be more exact."""
 
@@ -134,7 +133,6 @@ _ORDER_FREE: Final = frozenset("any all sum prod amax amin aminmax max min argma
 #
 # A conversion of float64 to float16 rounds to float32 first, as in torch on x86-64, in JAX and in ONNX Runtime (torch on 64-bit Arm
 # rounds once); it rounds once in a traced NumPy function, as NumPy does.
-
 
 STEP_ULPS: Final[Mapping[str, tuple[float, float]]] = FrozenDict({op: row.ulps for op, row in PRIMITIVES.items() if any(row.ulps)})
 """The largest error in float32 and in float64 of each step that rounds. All other steps are exact."""

@@ -130,7 +130,6 @@ class ResultTypes:
         self._answers: dict[tuple[object, ...], Wrong | None] = {}
 
     def wrong(self, node: Node) -> Wrong | None:
-        """Return what is wrong with the types of a node's results."""
         if node.op == "prim::Constant":
             return self._constant(node)
         if node.op == "prim::ListConstruct":

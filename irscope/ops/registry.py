@@ -40,7 +40,6 @@ from irscope.ops.schemas import bundled_texts, corrected, parse_schema, torch_sc
 # otherwise unknown (one of a custom domain). The runtime keeps that promise by copying where its library
 # does not. Ops of these namespaces that carry blocks are not covered: the effects of a block are those of its nodes.
 
-
 _FUNCTIONAL: Final[Mapping[str, str]] = {
     "onnx": "ONNX", "stablehlo": "StableHLO", "mhlo": "MHLO", "chlo": "CHLO", "vhlo": "VHLO", "tosa": "TOSA",
     "arith": "MLIR", "math": "MLIR", "tensor": "MLIR", "complex": "MLIR", "kernel": "a kernel",
@@ -92,7 +91,6 @@ def has_value_tensors(name: str) -> bool:
 # One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the
 # node's operand types select, and `schema_of(node)` its overload. Answers are cached by op name and operand types, and in the node
 # itself, so that a repeated query costs a tenth of a microsecond.
-
 
 _OP_FILES: Final = (
     "pointwise.arithmetic", "pointwise.comparison", "pointwise.activation", "nn.normalization", "nn.reduction",
@@ -333,7 +331,6 @@ def _op_files() -> Mapping[str, tuple[Op, ...]]:
 #
 # `torch.set_default_dtype` changes the type in which `tanh` of whole numbers, `zeros` without a type, and `x > 0.5` of whole
 # numbers compute. Where an operand is a tensor of floats, or the type is given explicitly, the default does not matter.
-
 
 DEFAULT: Final = "float32"
 _ELSEWHERE: Final = ("container", "control", "scalar", "view")

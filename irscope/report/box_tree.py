@@ -150,7 +150,6 @@ class BoxTree:
             inner = int(self.end[inner])
 
     def is_holder(self, box: int) -> bool:
-        """Whether a box contains boxes."""
         return int(self.end[box]) > box + 1
 
     def home(self, value: Value) -> int:
@@ -163,7 +162,6 @@ class BoxTree:
         return int(self._ops_before[self.end[box]] - self._ops_before[box])
 
     def box(self, number: int) -> Box:
-        """The view of a box."""
         subject, kind = self.subjects[number], self.kinds[number]
         around = int(self.parent[number])
         made = Box(
@@ -505,7 +503,6 @@ class _Draft:
 
 
 def _all_inputs(node: Node) -> list[Value]:
-    """The inputs of a node and of the nodes in its blocks."""
     found: list[Value] = []
     waiting = [node]
     while waiting:
@@ -520,7 +517,6 @@ def _all_inputs(node: Node) -> list[Value]:
 #
 # An edge between two boxes belongs to the innermost box around both, where it connects the two children that contain its
 # ends; equal edges are merged. The edges of all levels are computed together, one nesting depth at a time.
-
 
 _MOST_VALUES = 12
 """The most values listed for one drawn edge."""

@@ -357,7 +357,6 @@ def _mean(position: list[float], neighbours: list[int], otherwise: float) -> flo
 # and drawn between that box's children; edges with the same lifted ends are merged and counted. So opening a box moves its
 # surroundings apart and changes nothing inside them.
 
-
 PAD: Final = 12.0
 HEAD: Final = 26.0
 """The height of the title of an open box."""

@@ -46,22 +46,18 @@ class NodeIndex:
         self._graph = graph
 
     def prepare(self) -> None:
-        """Build the whole index."""
         self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of, self.record_of  # noqa: B018
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """All nodes in program order."""
         return list(self._graph.nodes())
 
     @cached_property
     def lines(self) -> list[str]:
-        """The printed lines."""
         return print_graph(self._graph, locations=False).split("\n")
 
     @cached_property
     def line_of(self) -> Mapping[int, int]:
-        """The line of each node by its id."""
         return node_lines(self._graph)
 
     @cached_property
@@ -84,7 +80,6 @@ class NodeIndex:
 
     @cached_property
     def of_op(self) -> Mapping[str, list[Node]]:
-        """Nodes by their op."""
         found: dict[str, list[Node]] = {}
         for node in self.nodes:
             found.setdefault(node.op, []).append(node)

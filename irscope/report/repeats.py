@@ -18,7 +18,6 @@ from irscope.transforms.dedup.rewrite import Repeat, find_regions
 # call if all its operands were produced inside it or before it began. A fusion group is placed where its last node is, and counts
 # as part of every module that one of its nodes is from, so fusion across modules does not split them.
 
-
 DEEPEST = 100
 """The deepest nesting of modules that gets boxes."""
 
@@ -108,7 +107,6 @@ class ModuleCalls:
 
 # Finds nodes without a box, shown by the text alone: constants, number arithmetic, and lists that their only user unpacks.
 
-
 CONSTANT = "prim::Constant"
 _ALWAYS_SHOWN = frozenset({"prim::Print"})
 
@@ -157,7 +155,6 @@ class _Data:
 # the same positions. That correspondence is the proof: encodings are compared in full, not only by hash. Fusion groups are
 # transparent: a layer whose first op was fused with the previous layer is still a layer. Constants and types are encoded
 # separately, as they may differ between members; the differing positions are counted and reported.
-
 
 FEWEST = 3
 """The fewest members of a run that gets a box."""
@@ -318,7 +315,6 @@ def told_range(paths: Sequence[str]) -> str:
 # Hand-unrolled layers, an exported graph without scopes, a pasted text: their equal parts get paths `region0.0`, `region0.1`, …,
 # and are then treated like the layers of a model. A region counts if it occurs as often as modules must to be folded, and if each
 # occurrence uses only values produced before it began, because a box in a cycle explains nothing.
-
 
 _MOST_NODES: Final = 10_000
 """The largest program searched: the first picture waits for the search, at about 30 µs per node."""

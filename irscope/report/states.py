@@ -165,7 +165,6 @@ def _records(graph: Graph) -> Iterable[Value | Node]:
 
 # What may share memory in any state of a history, in terms of its last graph.
 
-
 _MOST_STATES = 8
 """The number of alias dbs to keep: stepping back and forth asks about the same few states."""
 

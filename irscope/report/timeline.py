@@ -21,7 +21,6 @@ from irscope.transforms.base import History, Step
 
 # The programs of a history by the names users know: as written, pure, fused.
 
-
 _WORDS = {"functionalize": "pure", "fuse-groups": "fused", "autodiff-slice": "sliced"}
 """The name of the program after a pass; otherwise the name of the pass."""
 _MOST_STOPS = 6
@@ -163,7 +162,6 @@ def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, 
 
 
 # A history on one picture: the last graph, and what each step did to it.
-
 
 _MOST_NAMED = 4
 

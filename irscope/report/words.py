@@ -46,7 +46,6 @@ def duration(milliseconds: float) -> str:
 
 # One colour for each op category, in every view, and the words of the legend.
 
-
 PALETTE: Final = {
     "pointwise": "#4c78a8",
     "reduction": "#f58518",
@@ -74,7 +73,6 @@ WRITES: Final = "#d62728"
 # The printer numbers unnamed values, so their names change after every pass. Views of a history use the names of the last
 # graph; a removed value keeps its earlier name, with the suffix `.old` if another value has that name now (unless that is
 # its copy inside a group).
-
 
 _NAME = re.compile(r"%([\w.$-]*\w)")
 

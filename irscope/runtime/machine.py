@@ -206,7 +206,6 @@ def _versions() -> dict[str, str]:
 # It runs a loop over a dozen independent vectors in registers, each multiplied and added to in every iteration: enough of
 # them that the arithmetic units never idle. No memory is read. A processor without fused multiply-add does both separately.
 
-
 _VECTORS: Final = 12
 _TURNS: Final = 20_000
 _ROUNDS: Final = 9

@@ -93,7 +93,6 @@ class _Interpreter:
                 self._node(node)
 
     def assign(self, names: Sequence[Value], found: Sequence[Any]) -> None:
-        """Assigns these values from now on."""
         self.values.update(zip(names, found, strict=True))
         if self.observe is not None:
             for name, thing in zip(names, found, strict=True):

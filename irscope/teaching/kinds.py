@@ -191,7 +191,6 @@ def _some(things: Sequence[T], rng: random.Random, is_right: Callable[[T], objec
 
 # The question with a measured answer: which is faster, op by op or fused, and by how much?
 
-
 BRACKETS = ((0.0, 0.8), (0.8, 1.25), (1.25, 2.0), (2.0, 4.0), (4.0, float("inf")))
 """Ranges of the speedup of the fused program; the second means that neither is faster."""
 

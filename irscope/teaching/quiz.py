@@ -325,7 +325,6 @@ def _quiz(kind: str, program: Any, subject: Any, count: int | None, difficulty: 
 
 
 def _about(name: str, program: Any, subject: Any, count: int | None, seed: int | None) -> Quiz:
-    """A quiz about one program."""
     kind, drawn = KINDS[name], _seed(seed)
     made = kind.prepare(program)
     graph = made.original if isinstance(made, Fusion) else graph_of(made.source, "a quiz") if isinstance(made, Dedup) else made

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 # Names of records and boxes that outlast a process: each process has new ids, but a program keeps its printed names.
 
-
 _NODE = "node "
 
 
@@ -96,7 +95,6 @@ class Names:
 
 # One step of a story, and the JSON form of several.
 
-
 _VERSION = 1
 """The version of the JSON format."""
 
@@ -148,7 +146,6 @@ def _step(record: Any) -> Step:
 
 
 # Output formats of a story: one page, a notebook, and the static picture that a notebook keeps.
-
 
 _MOST_LETTERS = 200_000
 """A longer program is not written into a notebook's cell."""

@@ -45,7 +45,6 @@ from irscope.transforms.grouping import (
 # contracts, and L stays as single nodes. K is merged again in program order, where each step is legal for the same reason:
 # the nodes still to be merged come after all that are merged.
 
-
 _SWEEPS = 8
 
 

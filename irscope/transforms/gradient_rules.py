@@ -19,7 +19,6 @@ from irscope.transforms.grouping import Refusal
 # `tests/transforms/autodiff/test_differentiable_ops.py` repeats this. The list says which ops torch has a formula for, not
 # which have a derivative: `aten::ceil` and comparisons are in it, `aten::atan2` is not.
 
-
 LEFT_OUTSIDE: Final = frozenset(
     "aten::view aten::view_as aten::reshape aten::reshape_as aten::transpose aten::expand aten::expand_as".split()
 )
@@ -57,7 +56,6 @@ DIFFERENTIABLE: Final = frozenset(
 # write. An op without a schema, and an attribute that is read, may bring in a parameter. "No" is certain; "may" is not.
 # Regions are the alias db's, which never puts one memory into two of them. Each value is marked once and then followed to
 # its users, so the work is linear in the uses.
-
 
 _ENTRANCES: Final = frozenset({"prim::GetAttr", "prim::CallMethod", "prim::CallFunction"})
 _CARRIES_GRADIENT: Final = ("float", "bfloat", "complex")

@@ -43,7 +43,6 @@ class Refusal:
 # Values that leave a group stay the same Values; inside the group, new Values represent them and the group's inputs.
 # Constants that the group reads are copied into it, and are removed outside where only groups read them.
 
-
 MAKES_NUMBERS: Final = PACKS_SEQUENCE | {"prim::Constant"}
 """Ops that can be removed when their results are unused."""
 
@@ -172,7 +171,6 @@ def with_groups(
 # again. That costs O(log n) a move, amortised over any sequence of moves (P. Dietz and D. Sleator, "Two algorithms for
 # maintaining order in a list", 1987; Python's integers spare us their circular arithmetic).
 
-
 _GAP = 1 << 20
 
 
@@ -274,7 +272,6 @@ class OrderedList:
 # directed acyclic graphs", 2006. Alternating search: B. Haeupler, T. Kavitha, R. Mathew, S. Sen and R. Tarjan,
 # "Incremental cycle detection, topological ordering, and strong component maintenance", 2012. PyTorch's fusers instead
 # move nodes first and check afterwards.
-
 
 _SHORT: Final = 8
 """The most edges of a group that are inspected one by one before a search begins."""

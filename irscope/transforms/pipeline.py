@@ -116,7 +116,6 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
 #
 # functionalize, cse, fuse{policy=min-bytes min_size=3}, dce
 
-
 _TOKEN: Final = re.compile(r"\s*([A-Za-z_][\w-]*|[-+]?[\d.][\w.+-]*|\S)\s*")
 _WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 

@@ -134,7 +134,6 @@ class Runtime(anywidget.AnyWidget):  # type: ignore[misc]
 
 # Computes slow answers beside the notebook's event loop, which meanwhile answers quick requests.
 
-
 T = TypeVar("T")
 
 

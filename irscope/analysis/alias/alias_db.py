@@ -43,7 +43,6 @@ from irscope.ir import Graph, Module, Node, Value, graph_of
 # Rows are exact as long as the work is within a fixed multiple of the program; later rows describe the whole region:
 # `up to 5000 values`.
 
-
 COLUMNS: Final = ("value", "type", "alias set", "locations", "writers")
 _MOST: Final = 20
 """The number of items shown of a longer list, followed by the number of the rest."""
@@ -63,7 +62,6 @@ T = TypeVar("T")
 
 
 def rows(db: AliasDb, wanted: Iterable[Value]) -> list[dict[str, str]]:
-    """A row for each of these values."""
     answers = _Table(db)
     return [dict(zip(COLUMNS, (f"%{db.graph.names[v]}", str(v.type), *answers.of(v)), strict=True)) for v in wanted]
 
@@ -145,7 +143,6 @@ def _listed(first: Sequence[T], count: int, words: Callable[[T], str]) -> str:
 #
 # Two accesses to one memory through tensors that have no byte in common do not conflict. So for each place the set records the
 # values through which it was accessed, up to a few; beyond that, an access to the place may have been to any of its bytes.
-
 
 _FEW: Final = 8
 """The number of values distinguished for each place."""

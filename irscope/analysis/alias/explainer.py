@@ -80,7 +80,6 @@ def lazy(holds: bool, *reason: Any) -> LazyVerdict:
 #
 # `irscope.analysis.alias.paths` finds the paths that the sentences describe; `names` has the words for values and places.
 
-
 _LONG = 3
 """Paths with more steps than this are described by their first and last steps."""
 

@@ -246,7 +246,6 @@ class Paths:
         return [*self._shared(value), *self.edge_steps(self.search(element, goals))]
 
     def edge_steps(self, chain: Sequence[int]) -> list[Step]:
-        """The steps along a chain of elements."""
         labels, steps = self._points_to.labels, []
         for here, there in pairwise(chain):
             if labels[here] is labels[there]:  # one value under two elements, since it replaced another

@@ -43,7 +43,6 @@ from irscope.ops.type_rules import Unknown
 #
 # The effect of one node is in `irscope.analysis.shapes.transfer`.
 
-
 _UNROLL: Final = 1024
 """The longest loop that is unrolled."""
 
@@ -55,7 +54,6 @@ class AbstractRun(AbstractNodes):
     """One run of a program, with its branches and loops: the current facts, and their join over all visits."""
 
     def start(self, input_types: Mapping[Value, Type]) -> None:
-        """Run the whole program."""
         for value in self.graph.inputs:
             if value not in self.facts:
                 self._set(value, self._input_fact(value, input_types))

@@ -33,7 +33,6 @@ from irscope.ops.type_rules import Unknown
 # A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `BOTTOM` is the
 # fact about a value that is never defined. Type rules take and return facts (`irscope.ops.type_rules`).
 
-
 Fact = Any
 
 

@@ -47,7 +47,6 @@ from irscope.ops.type_rules import SLIPS, Unknown, mismatch
 #
 # This is coarser than the alias analysis, and needs only schemas: lists of one type are not distinguished.
 
-
 Written = frozenset[Type] | None
 """None: lists of any type."""
 
@@ -126,7 +125,6 @@ def _is_vague(type: Type) -> bool:
 # union-find; a graph without such ops, which is nearly every graph, costs one visit per node. A caller may pass one
 # tensor for two arguments: unless inputs are promised to be distinct, all free inputs are names of one object. (A bound
 # parameter is not one of them: `Graph.storages` says so, and calls that write check this.)
-
 
 _SHAPE_WRITES: Final = frozenset({"in-place", "opaque"})
 
@@ -235,7 +233,6 @@ def _same_object(node: Node) -> list[tuple[Value, Value]]:
 # **Nodes of one form** (the same op without attributes on operands of the same facts and declared types) have the same result, so the
 # type rule runs once per form. Equal facts are interned, and then compared by identity. Unknown facts are not
 # interned, nor are lists, unless nothing in the program writes lists of their type.
-
 
 Run = TypeVar("Run", bound="AbstractNodes")
 

@@ -173,7 +173,6 @@ _RULES: Final[Mapping[str, Callable[[Known, int], Any]]] = {
 
 
 def is_whole_list(type: object) -> bool:
-    """Whether a type is a list of integers."""
     return isinstance(type, ListType) and type.element == INT
 
 
@@ -353,7 +352,6 @@ class _Another:
 
 
 def has_numbers(layout: Layout) -> bool:
-    """Whether extents and strides are all numbers."""
     return layout.strides is not None and _WHOLE.issuperset(map(type, (*layout.shape, *layout.strides)))
 
 

@@ -69,7 +69,6 @@ class FreshLayouts:
         self._facts = facts
 
     def computed(self, node: Node, value: Value) -> Layout | None:
-        """The layout of a fresh result."""
         declared = self._facts.declared(value, 0)
         if declared is not None and declared.dtype is not None and has_numbers(declared):
             if 1 not in declared.shape or getattr(value.type, "strides", None) is not None:
@@ -510,7 +509,6 @@ def _is_specific(type: Type) -> bool:
 
 
 def _written_operand(node: Node, schema: OpSchema, sets: frozenset[str]) -> Value | None:
-    """The operand that the op writes and returns."""
     for argument, value in zip(schema.arguments, node.inputs, strict=False):
         alias = argument.alias
         if alias is not None and alias.is_write and alias.before & sets and is_tensor(value.type):

@@ -134,7 +134,6 @@ def _is_placed(lowered: Lowered) -> bool:
 
 
 def after(lowered: Steps, layout: Layout, base: Num | None) -> Result:
-    """The result of applying a list of steps to a layout."""
     is_view, is_decided, failure = True, True, None
     here: Layout = layout
     for step in lowered:

@@ -24,7 +24,6 @@ from irscope.errors import CodegenError
 # for z below -4. The exponential is scaled by 2**64, which the coefficients undo, so that it can be computed
 # without the instructions for denormals and is still right over the range of bfloat16 results.
 
-
 ONE_PLUS_ERF: Final = {"bfloat16": "one_plus_erf_bfloat16", "float16": "one_plus_erf_float16"}
 """By element type, the instruction (and the function in the text) that is exact enough for it."""
 
@@ -294,7 +293,6 @@ def load_text(place: str, dtype: str, helpers: set[str]) -> str:
 
 
 def store_text(value: str, dtype: str, helpers: set[str]) -> str:
-    """Return the word to store for a register value."""
     if dtype in ("float16", "bfloat16"):
         name = "to_half" if dtype == "float16" else "to_bfloat"
         helpers.add(name)

@@ -153,7 +153,6 @@ class EntryText:
         return f"({text})"
 
     def scalar_value(self, slot: int) -> str:
-        """Return the value of a scalar operand."""
         dtype = self.tensors[slot].dtype
         text = f"x{slot - self.first_input}"
         return f"({text} != 0)" if dtype == "bool" else f"({REGISTER[dtype]}){text}"

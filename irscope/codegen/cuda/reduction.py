@@ -33,7 +33,6 @@ from irscope.ops.expr import POSITIONS
 # accumulator starts with a neutral value, and combining two is commutative: ties go to
 # the smaller index, and NaN wins over all numbers. So all threads of a team end with the same bits.
 
-
 _PLACE: Final = """template <class T> static __device__ __forceinline__ void NAME(T& a, i64& i, T b, i64 j) {
   if (b BEATS a || (b != b && a == a) || ((b == a || (b != b && a != a)) && j < i)) { a = b; i = j; }
 }"""
@@ -108,7 +107,6 @@ def joined(spec: KernelSpec, index: int, held: Sequence[str], more: Sequence[str
 #
 # Every reduction has its own shared memory, so that one barrier in each pass is enough. All threads end with the
 # same value, and all must take part.
-
 
 _WARP: Final = 32
 

@@ -15,7 +15,6 @@ from irscope.ir.builder import GraphBuilder
 # the loops is an attribute of that node (`stride_classes`, one for each loop). Properties of the kernel as a whole are returned
 # separately (`spec_attributes`). Only the node of the program that an instruction came from is left out.
 
-
 _SPACE: Final = "kernel::"
 
 
@@ -68,7 +67,6 @@ def spec_attributes(spec: KernelSpec) -> dict[str, Any]:
 #     same but for 0.5 → 0.25 at mul#3
 #
 # Works on the text of a spec (`str(spec)`), so that it can also compare a spec that another process wrote to a file.
-
 
 LEVELS: Final = ("numbers", "steps", "types")
 """What a skeleton leaves out, each level in addition to those before: numbers; strides of operands and row limits; element types."""

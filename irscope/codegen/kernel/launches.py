@@ -35,7 +35,6 @@ from irscope.ops.type_rules import contiguous_strides
 # instruction changes no bit (`irscope.ops.expr`). Operands that look alike are distinguished by their users, in a few rounds. Those
 # that remain indistinguishable keep their order, which may miss a cache entry and never finds a wrong one.
 
-
 _ROUNDS: Final = 4
 T = TypeVar("T")
 
@@ -184,7 +183,6 @@ def _digest(*parts: bytes) -> bytes:
 # element when the loops run in order. Read in square tiles, each line is used whole. The outer loops of a pointwise
 # kernel may be in any order, so the one along which the operand is contiguous becomes the last but one.
 
-
 _MOST: Final = 4
 """The most operands whose tiles fit into a near cache together."""
 
@@ -245,7 +243,6 @@ def _ordered(own: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
 # per step of the kept loops are computed by the last launch that reduces, so a sum takes two launches. A softmax
 # of one long row takes two such pairs, for the maximum and for the sum, and a launch that writes. The parts are combined
 # in their order, so the result does not depend on which worker was first.
-
 
 _IN_TWO: Final = {"reduce_argmax": "reduce_max", "reduce_argmin": "reduce_min", EXPONENTIALS: "reduce_max"}
 """Reductions whose parts also store the extreme element itself, and the reduction that computes it."""
@@ -421,7 +418,6 @@ class _Copy:
             self.at[index] = self._copied(index, spec.instructions[index])
 
     def add(self, code: Instruction) -> int:
-        """Append an instruction."""
         self.code.append(code)
         return len(self.code) - 1
 

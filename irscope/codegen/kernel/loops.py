@@ -145,7 +145,6 @@ def _merged(axes: Sequence[int], extents: Sequence[int], strides: Sequence[Seque
 # subtracts infinity from itself there, NaN is added. Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
 # 2018.
 
-
 EXPONENTIALS: Final = "reduce_exp"
 GATHERING: Final = REDUCTIONS | {EXPONENTIALS}
 """The instructions that reduce their operand along the reduced loops."""

@@ -93,5 +93,4 @@ class Lines:
         self._nodes += other._nodes
 
     def source(self, name: str, language: str) -> SourceText:
-        """Return the finished text."""
         return SourceText("\n".join(self._lines) + "\n", language, tuple(self._nodes), name)

@@ -273,7 +273,6 @@ class LaunchPlan:
 
     @property
     def specs(self) -> tuple[KernelSpec, ...]:
-        """The kernel of each launch."""
         return tuple(launch.spec for launch in self.launches)
 
 

@@ -41,7 +41,6 @@ from irscope.codegen.llvm.row_reduction import RowKernel
 # **a result must not overlap an operand**. Where it may (`KernelSpec.in_place`), a row is split in two: whole vectors, and the rest,
 # which is shorter than one and goes through the buffer.
 
-
 _LIGHT: Final = 60
 """LLVM instructions per point up to which the kernel is memory-bound."""
 
@@ -54,7 +53,6 @@ class PointwiseKernel:
         self.nest = loop_nest(k.spec)
 
     def write(self) -> None:
-        """Emit all loops."""
         self.k.buffers()
         if self.spec.rank > 1 and 0 < self.spec.row_limit <= self.k.width:
             self._short_rows()
@@ -190,7 +188,6 @@ class PointwiseKernel:
 # The last tile of a row, and the last one down, overlap the one before. So a result must not overlap an operand, and the
 # kernel needs at least a vector of columns and a register of rows (`least_rows`).
 
-
 _ACROSS: Final = 8
 """The most columns that are transposed at once: more would take more registers, and longer to compile."""
 
@@ -214,7 +211,6 @@ class TurnedKernel(PointwiseKernel):
         """The row of the tile that is being computed."""
 
     def write(self) -> None:
-        """Emit all loops."""
         for slot in self.turned:
             kind, size = MEMORY[self.k.dtypes[slot]], TILE_ROWS * self.k.width
             self.body.add(f"%turned{slot} = alloca [{size} x {kind}], align {self.k.target.vector_bytes}")

@@ -43,7 +43,6 @@ class Target:
 # Memory for it costs nothing in a result that is written only after the value's last use: the exponentials of
 # a softmax are kept where the softmax will be.
 
-
 _EXPENSIVE: Final = 20
 """LLVM instructions from which on storing a value is preferred to recomputing it."""
 
@@ -212,7 +211,6 @@ class KernelBuilder:
     # -- parts of a vector ---------------------------------------------------------------------------------------------
 
     def lanes_below(self, count: str) -> str:
-        """Return the mask of the first `count` lanes."""
         numbers = ", ".join(f"i32 {lane}" for lane in range(self.width))
         limit = self.vector.splat("i32", self.body.value(f"trunc i64 {count} to i32"))
         return self.vector.compare("ult", "i32", f"<{numbers}>", limit)
@@ -365,7 +363,6 @@ def short_rows(k: KernelBuilder, loop: int, safe: str) -> Iterator[None]:
 
 
 def instruction(k: KernelBuilder, index: int, lanes: VectorBuilder) -> None:
-    """Emit one instruction."""
     code = k.spec.instructions[index]
     with k.body.written_for(code.node):
         if code.op == "input":
@@ -395,7 +392,6 @@ def stored(k: KernelBuilder, slot: int, lanes: VectorBuilder) -> str:
 
 
 def store_results(k: KernelBuilder) -> None:
-    """Store a vector of each result."""
     for slot, result in enumerate(k.spec.outputs):
         with k.body.written_for(k.spec.instructions[result.instruction].node):
             store(k, slot, stored(k, slot, k.vector), streaming=k.spec.nontemporal)

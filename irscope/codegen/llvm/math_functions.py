@@ -46,7 +46,6 @@ class Format:
 
     @property
     def magic_bits(self) -> int:
-        """The bits of `magic`."""
         return 0x4B400000 if self.bits == 32 else 0x4338000000000000
 
 
@@ -396,7 +395,6 @@ _ERF_FAR_DOUBLE: Final = (
 #
 # Angles are reduced to a quarter turn with pi/2 in two or three parts (Cody and Waite), in double precision for both
 # formats. That is exact enough up to 2^19; larger arguments are rare, and go to the C library.
-
 
 _LARGE: Final = 524288.0
 _TWO_OVER_PI: Final = 0.6366197723675814

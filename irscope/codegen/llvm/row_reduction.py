@@ -199,7 +199,6 @@ class RowKernel:
         return list(chain.from_iterable(one)) * len(self.rows)
 
     def _carry(self, each: Pass, held: list[str]) -> Carry:
-        """Return the accumulators with their types."""
         one = [self.vector.type(kind) for index in each.reductions for kind in kinds(self.spec, index)]
         return list(zip(one * len(self.rows), held, strict=True))
 

@@ -204,7 +204,6 @@ class GroupValues:
             self._node(position, node)
 
     def tensor_type(self, value: Value) -> TensorType:
-        """Return the type of a tensor value, with shape and strides."""
         found = self.types.get(value)
         if not isinstance(found, TensorType):
             raise CodegenError(f"{value!r} is an output of a fusion group and is not a tensor", rule="codegen-output")
@@ -437,7 +436,6 @@ def _payload(node: Node) -> Any:
 # `select_scatter` replace a range of a tensor: with step 1, each element is read from one tensor or the other. The maximum of a
 # window is one of its elements.
 
-
 _Placed = tuple[Step, TensorType]
 
 
@@ -566,7 +564,6 @@ def _pooled(values: GroupValues, position: int, node: Node, op: Op, arguments: M
 # One kernel in five steps: cast the input to the compute type, view it as (batch, part, rest), normalise along the last
 # axis by the op's expression, view the result with the input's shape, and scale channel by channel. The views cost nothing.
 
-
 Operands = list[tuple[int, Value, int | None]]
 
 
@@ -613,6 +610,5 @@ def normalized_in_parts(values: GroupValues, position: int, node: Node, op: Op, 
 
 
 def _known(values: GroupValues, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are known, by name."""
     found = {name: values.known.get(a, a) if isinstance(a, Value) else a for name, a in arguments.items()}
     return {name: a for name, a in found.items() if not isinstance(a, Value)}

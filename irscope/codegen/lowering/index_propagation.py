@@ -29,7 +29,6 @@ from irscope.ops.type_rules import contiguous_strides, is_contiguous
 # Where a range of a tensor was replaced, an index decides which of two values is read. It must be the same one at all
 # points; where it is not, the output is computed in two parts (`OutputMustPart`).
 
-
 Terms = tuple[tuple[int, int], ...]
 
 
@@ -158,7 +157,6 @@ def linearize(forms: Iterable[AffineIndex], strides: Iterable[int], offset: int 
 
 
 def shifted(form: AffineIndex, by: int) -> AffineIndex:
-    """Return the index plus a constant."""
     return AffineIndex(form.offset + by, form.terms) if by else form
 
 
@@ -250,7 +248,6 @@ def _cut(terms: Sequence[tuple[int, int]], size: int, extents: Sequence[int]) ->
 # An explicit cast of an operand (`to(bfloat16)`, a number that becomes a half) keeps its rounding, and in an exact kernel
 # all casts do.
 
-
 _Key = tuple[str, tuple[int, ...], str, int | None]
 
 
@@ -274,7 +271,6 @@ class InstructionList:
         """Explicit casts of operands, whose rounding stays."""
 
     def input(self, operand: int, dtype: str, *, node: int = -1) -> int:
-        """Return the step that reads an operand."""
         return self._step("input", (), dtype, operand, node)
 
     def splice(

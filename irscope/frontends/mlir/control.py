@@ -23,12 +23,10 @@ Arm = Callable[[], Call]
 
 
 def as_bool(reader: BlockReader, value: Value) -> Value:
-    """Returns a condition as `bool`."""
     return value if value.type == BOOL else reader.e.op("Bool", value, type=BOOL)
 
 
 def as_int(reader: BlockReader, value: Value) -> Value:
-    """Returns a number as `int`."""
     return value if value.type == INT else reader.e.op("Int", value, type=INT)
 
 
@@ -285,7 +283,6 @@ def _number(value: Any, reading: Any) -> int | None:
 # `scf.while`: from the header to the exiting block, before the loop and at the end of each iteration; and from there back
 # to the header. Values that the first part defines and others use are carried. Anything else is an error that names the
 # block.
-
 
 JUMPS: Final = frozenset({"cf.br", "llvm.br", "vm.br"})
 CHOICES: Final = frozenset({"cf.cond_br", "llvm.cond_br", "vm.cond_br"})

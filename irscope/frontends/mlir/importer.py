@@ -182,7 +182,6 @@ class Operation:
 
     @property
     def regions(self) -> list[Any]:
-        """The regions of the op."""
         return list(self.handle.regions)
 
 
@@ -214,7 +213,6 @@ def called_function(operation: Any) -> Any:
 
 
 # Reads one function, or any region: MLIR's blocks become the IR's, op by op in order.
-
 
 _LEGAL = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
 _ENDS: Final = ("return", "yield", "terminator", "condition")
@@ -439,7 +437,6 @@ class BlockReader:
 
 # Decides whether an imported program is functional; then its language is named, and the alias db relies on that.
 
-
 _STRUCTURE = ("prim::Constant", "prim::If", "prim::Loop", "prim::ListConstruct", "prim::FusionGroup", "func::call")
 
 
@@ -462,7 +459,6 @@ def language_of(graph: Graph, dialects: Set[str]) -> str:
 # A module of only one function is a `Graph`. Everything else is a `Module` with the same nesting as in the file, except
 # for anonymous `builtin.module`s, whose symbols belong to the enclosing module (IREE keeps an executable's functions in
 # one). Workgroup-count regions of exports are graphs of their symbols, initialisers are graphs without a public name.
-
 
 _OWN_NAMES: Final = frozenset({"sym_name", "function_type", "sym_visibility"})
 

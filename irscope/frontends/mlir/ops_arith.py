@@ -25,7 +25,6 @@ from irscope.ir import BOOL, INT, TensorData, TensorType, Value
 # quotients and conversions are computed in a wider type, so those of 64 bits are kept. Shifts by the width or more and
 # divisions by zero have no defined value in MLIR, so any result is correct.
 
-
 _WORDS: Final = {"ult": "lt", "ule": "le", "ugt": "gt", "uge": "ge"}
 
 
@@ -122,7 +121,6 @@ _UNSIGNED: Final[Mapping[str, Rule]] = {
 #
 # Its operands are those of torch's schema, in order, so an op needs no translation; overloads follow from the types.
 
-
 _PRIMS: Final = frozenset({
     "ListConstruct", "ListUnpack", "NumToTensor", "TupleConstruct", "TupleIndex", "TupleUnpack", "device", "dtype", "max", "min",
 })  # fmt: skip
@@ -146,7 +144,6 @@ def _torchs(op: Operation) -> Value | Sequence[Value] | None:
 
 
 def _python_constant(op: Operation, kind: str) -> Value | None:
-    """Returns a Python constant."""
     if kind == "none":
         return op.e.constant(None)
     attribute = op.attr("value")
@@ -155,7 +152,6 @@ def _python_constant(op: Operation, kind: str) -> Value | None:
 
 
 # Rules of ops on numbers with a sign and on floats, and the conversions between them.
-
 
 _TO_EVEN: Final = ("0 :", "to_nearest_even", "#arith.roundingmode<to_nearest_even>")
 _COMPLEX: Final = ("complex64", "complex128")

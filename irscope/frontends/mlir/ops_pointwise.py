@@ -332,7 +332,6 @@ def splat(e: Emitter, value: Value) -> float | int | bool | None:
 #
 # StableHLO shifts out all bits if the distance is the width or more; torch does the same.
 
-
 _SHIFTED: Final = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 """The element types that torch shifts."""
 
@@ -420,7 +419,6 @@ RULES: Final[Mapping[str, _Rule]] = {
 #
 # Nothing is guessed: the region is written out as one text over its parameters (`add(a0,a1)`), and only texts that are
 # known to correspond to an op of torch are accepted.
-
 
 _MAX_OPS: Final = 64
 _MAX_TEXT: Final = 4096

@@ -80,7 +80,6 @@ def padded_with(e: Emitter, x: Value, fill: Value, low: Sequence[int], high: Seq
 
 # Rules of `stablehlo.reduce`: sums, products, extrema, `all`, `any`, and JAX's argmax.
 
-
 _COMBINE: Final = {
     "add": ("add", 1), "mul": ("mul",), "max": ("maximum",), "min": ("minimum",), "and": ("bitwise_and",),
     "or": ("bitwise_or",),
@@ -274,7 +273,6 @@ def _select_and_scatter(op: Operation) -> Value | None:
 
 
 # Rules of `dot_general` as (batched) matrix products, and of `convolution`, with permutations around torch's ops.
-
 
 _COMPLEX: Final = ("complex64", "complex128")
 

@@ -13,13 +13,11 @@ from irscope.ir import INT, TensorData, TensorType, Value
 
 # Rules of ops that create, move, slice and join elements without computing with them.
 
-
 _SPREAD: Final = 1024
 """The number of elements from which on a splat constant becomes one number that is expanded."""
 
 
 def tensor_constant(op: Operation) -> Value | None:
-    """The tensor in the attribute `value`."""
     payload = op.payload("value")
     if isinstance(payload, str) and op.is_static:
         one = splat_data(payload)
@@ -259,7 +257,6 @@ def _dimension_size(op: Operation) -> Value | None:
 # Rules of `tensor`: empty tensors, reshapes, and slices that are extracted or inserted, at known or computed offsets.
 #
 # Tensors are values: `insert_slice` returns another tensor, and the tensor inserted into is unchanged.
-
 
 _COMPUTED: Final = -(1 << 63)
 """Marks an offset, extent or stride that is an operand."""

@@ -131,7 +131,6 @@ def _read(source: Path | str | bytes) -> bytes:
 
 # The bindings that are installed, and what each of them needs before it reads.
 
-
 BYTECODE: Final = b"ML\xefR"
 """The first bytes of bytecode."""
 _PACKAGES: Final = {"iree": "iree.compiler.ir", "jaxlib": "jaxlib.mlir.ir"}
@@ -247,7 +246,6 @@ def _is_there(module: str) -> bool:
 # MLIR's parser is C++ that trusts its input in places: some garbled files make it abort, and deep nesting overflows its
 # stack. So a file is parsed twice, first in a copy of this process that may crash (`irscope._base.isolated`), then here.
 
-
 _MESSAGE: Final = re.compile(r'(?:error: )?(?:"[^"\n]*":(\d+):(\d+): |loc\([^\n]*?\): )?(?:error: )?([^\n]*)')
 _MEMORY: Final = 2 << 30
 """Bytes of memory for a small file; the libraries take most of them."""
@@ -354,7 +352,6 @@ def _refused(answer: str, content: bytes, file: str) -> LoadError | ParseError:
 #
 # The pretty form of a dialect is read by its own package alone, which iree-base-compiler has and jaxlib has not. That of this dialect is
 # regular: `%r = torch.aten.relu %x : A -> B`. A line of any other form stays as it is, and the parser says what it thinks of it.
-
 
 _LINE: Final = re.compile(r"(\s*(?:%[\w$.:-]+(?:\s*,\s*%[\w$.:-]+)*\s*=\s*)?)(torch\.[\w.]+)\s*(.*?)\s*$")
 _OP: Final = re.compile(r"(%[\w$.#-]+(?:\s*,\s*%[\w$.#-]+)*)?\s*(\{.*\})?\s*:\s*(.*?)\s*(?:->|\bto\b)\s*(.*)")

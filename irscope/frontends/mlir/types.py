@@ -148,7 +148,6 @@ def read_type(ir: Any, type: Any) -> Type:
 # MLIR's names are bytes. Some of jaxlib's functions that return one as a string (of a location, of an entry in a
 # dictionary) end the process if it is not UTF-8, as in damaged bytecode. MLIR prints such bytes by number.
 
-
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 """A byte that MLIR prints by number: any that is not printable ASCII."""
 
@@ -177,7 +176,6 @@ def unescaped(text: str) -> str:
 # NumPy reads the common ones through the bindings' buffers. Element types without a buffer (bfloat16, the eight- and
 # four-bit types, complex numbers) are read from the text, which is exact: MLIR writes a float in decimal only if that
 # rounds back to the same bits, and otherwise in hexadecimal, and many elements as one string of bytes.
-
 
 MAX_ELEMENTS: Final = 1 << 28
 """The most elements of a constant that becomes an array; a larger one stays a text."""
@@ -296,7 +294,6 @@ def _float_bits(word: str, element: str) -> int:
 #
 # The bindings do not expose them, so they are read from the module's text, once, when the first one is needed.
 
-
 _BLOB = re.compile(r'([\w.$-]+|"(?:[^"\\]|\\.)*"):\s*"0x([0-9A-Fa-f]*)"')
 _NAMED = re.compile(r"dense_resource<(.*)> : (?:tensor|vector)<((?:\d+x)*)(.+)>", re.DOTALL)
 _ALIGNMENT = 4
@@ -337,7 +334,6 @@ class Resources:
 #
 # The bindings omit them from the attributes of such an op, but return each one by its name. The names are in the module's
 # text, which is printed once, in generic form, when the first such op is read: there every op begins a line.
-
 
 _OP: Final = re.compile(r'\s*(?:%[^"=]*= )?"((?:[^"\\]|\\.)*)"\([^)]*\)(?:\[[^\]]*\])?(?: <\{(.*))?')
 _NAME: Final = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([\w.$-]+))')
@@ -425,7 +421,6 @@ def _behind_entry(text: str, start: int) -> int:
 # A 64-bit integer becomes an int, a 64-bit float a float, an array a tuple, a dictionary a mapping, a dense tensor a
 # tensor. Everything else is its MLIR text (`1 : i32`, `affine_map<(d0) -> (d0)>`, `@f`, `unit`). A string is kept without
 # quotes if it cannot be mistaken for such a text, and with them otherwise.
-
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./ -]*")
 _WORDS = re.compile(r"(?:[su]?i|b?f|tf)\d+\w*|index|none|unit|true|false|inf|nan", re.IGNORECASE)
@@ -540,7 +535,6 @@ def is_plain_string(text: str) -> bool:
 # it, `jit(f)/while/body/add`), a call site, or several locations fused. The location used is the innermost one in a file; the name of a
 # place is the last part of the innermost name, such as `add`, and its scope the parts before it without the outermost function's, such as
 # `while.body`.
-
 
 _CALL = re.compile(r"^(?:p?jit|vmap|jvp|transpose|remat|checkpoint|custom_jvp|custom_vjp)\((.*)\)$")
 _MAX_STEPS = 64

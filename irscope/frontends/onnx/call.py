@@ -24,7 +24,6 @@ from irscope.ir.payload import element_name
 # keeps such a tensor as its integers, so that `aten::reshape` gets `[%n, 3, -1]` and not a tensor that must be unpacked
 # again. The tensor itself is built only if an op needs one, in the block that needs it.
 
-
 Item = int | Value
 """An integer: known, or an `int` of the graph."""
 
@@ -72,7 +71,6 @@ class Held:
 
 
 # Turns the meanings of a model's names into values of the graph, where an op needs them, and reads attributes.
-
 
 _SMALL: Final = 16
 """The most elements of a constant node; a larger constant becomes a bound input."""
@@ -363,7 +361,6 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 # `Reshape(x, Concat(Gather(Shape(x), 0), [-1]))` is ONNX's form of `x.reshape(x.shape[0], -1)`. Only short vectors of
 # integers and flags are considered. Entirely known operands are computed by ONNX's own reference implementation.
 
-
 _MAX: Final = 64
 _BOUNDED: Final = frozenset(
     """
@@ -458,7 +455,6 @@ def _numbers(held: Held | None) -> list[Item] | None:
 #
 # A builder takes a `Call`, appends `aten::` nodes, and returns one result for each output that it produces. It raises
 # `Refused` if the op, as it is used, has no faithful `aten::` meaning. An op whose meaning changed has several rows.
-
 
 Builder = Callable[[Call], Result | Sequence[Result]]
 _TABLE: Final[dict[str, list[tuple[int, Builder]]]] = {}

@@ -59,7 +59,6 @@ class Frame:
     depth: int = 0
 
     def inner(self, names: dict[str, Held], declared: Mapping[str, Type]) -> Frame:
-        """Returns the frame of a body inside this one."""
         return replace(self, names=names, outer=(self.names, *self.outer), declared=declared, depth=self.depth + 1)
 
     def find(self, name: str) -> Held | None:
@@ -204,7 +203,6 @@ class Importer:
                 self.made.append(self.emit.build.since(mark))
 
     def import_node(self, node: Any, frame: Frame) -> None:
-        """Imports one node, and defines its outputs."""
         if not all(isinstance(name, str) for name in (*node.input, *node.output, node.op_type, node.domain, node.name)):
             raise LoadError("a name in it is not UTF-8 text", hint="the model is damaged: export it again")
         node = with_attributes(node, frame.attributes)
@@ -516,7 +514,6 @@ def _without(node: Any, missing: set[str]) -> Any:
 # Imports an ONNX op as it is: `onnx::TopK`, `onnx::com.microsoft.Gelu`, with readable attributes and the known types.
 #
 # The attribute `opset` is the version of the op, which its execution needs.
-
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 

@@ -378,7 +378,6 @@ def _dropout(call: Call) -> list[Value]:
 # LSTM as i, o, f, c and those of a GRU as z, r, h; torch has i, f, c, o and r, z, h. Torch's GRU applies the reset gate
 # after the product (`linear_before_reset`); the other variant has no `aten::` op.
 
-
 _ORDER: Final = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The positions of torch's gates in ONNX's order."""
 _DEFAULTS: Final = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
@@ -473,7 +472,6 @@ def _gates(call: Call, kind: str, x: Value, start: int, hidden: int) -> Value:
 #
 # `aten::upsample_*` has three of ONNX's mappings from output to input coordinates: half_pixel, align_corners and, for
 # nearest neighbours, asymmetric. Nearest neighbours of any other mapping are an index along each axis, computed here.
-
 
 _WORDS: Final = {1: "linear1d", 2: "bilinear2d", 3: "trilinear3d"}
 

@@ -194,7 +194,6 @@ def _mean(call: Call) -> Value:
 
 # Builders of casts (Cast, CastLike, BitCast), Identity and Constant.
 
-
 op("Identity")(lambda call: call.held(0))
 op("Cast")(lambda call: _converted(call, ELEMENT_TYPES.get(call.integer("to"), "unknown")))
 op("CastLike")(lambda call: _converted(call, call.dtype(1) or "unknown"))
@@ -234,7 +233,6 @@ def _constant(call: Call) -> Result:
 
 
 # Builders of reductions and scans; in newer opsets the axes are an operand, which may be computed.
-
 
 Axes = list[Item]
 Reduce = Callable[[Call, Value, Axes, bool], Value]
@@ -371,7 +369,6 @@ op("CumProd")(partial(_cumulated, "cumprod", 1))
 # Builders of ops on sequences, which are lists of tensors, and optionals. An op that changes a sequence returns a new
 # list.
 
-
 op("SequenceEmpty")(lambda call: call.emit.op("prim::ListConstruct", type=ListType(TENSOR)))
 op("SequenceConstruct")(lambda call: call.emit.list([call.any(index) for index in range(len(call.inputs))], TENSOR))
 op("SequenceLength")(lambda call: Held(items=(call.op("len", _list(call, 0), type=INT),), is_scalar=True))
@@ -451,7 +448,6 @@ def _get_element(call: Call) -> Result:
 #
 # Torch's own quantised tensors have scale and zero point in their type, so `aten::quantize_per_tensor` has another
 # meaning.
-
 
 _RANGES: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 32767)}
 

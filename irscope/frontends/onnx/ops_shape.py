@@ -193,7 +193,6 @@ def _times(call: Call, size: Item, factor: int) -> Item:
 # Builders of ops on shapes as numbers (Shape, Size), of Concat, mostly of such numbers, and of tensors of a given
 # shape.
 
-
 _LARGEST_IDENTITY: Final = 1 << 20
 """The most elements of an identity matrix that becomes a weight."""
 
@@ -274,7 +273,6 @@ def _range(call: Call) -> Value:
 
 
 # Builders of Slice, Split and Pad.
-
 
 _FAR: Final = 2**62
 _LONGEST: Final = 1 << 20

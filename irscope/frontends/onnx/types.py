@@ -108,7 +108,6 @@ def merged(found: Type, inferred: Type) -> Type:
 # axes (GatherND), for fewer parts than outputs (Split), and builds a shape of 2^40 extents (Expand). So it is not called
 # for a node whose numbers are not in range.
 
-
 _NUMBERS: Final = {name: number for number, name in ELEMENT_TYPES.items()}
 _WORDS: Final = {"float32": "float", "float64": "double"}
 """The element types that ONNX's schemas call differently."""
@@ -256,7 +255,6 @@ def _type_of(proto: Any) -> Type:
 #
 # Elements in other files are read only from the model's own folder or below, after symbolic links are resolved.
 
-
 MAX_SPARSE: Final = 1 << 24
 """The most elements of a sparse tensor that is converted to a dense one."""
 
@@ -403,7 +401,6 @@ def _first_line(error: Exception) -> str:
 
 
 # The user's source locations of nodes: the exporter's stack traces and module paths, if it wrote them.
-
 
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _MODULE = re.compile(r"[^\w.]+")

@@ -162,7 +162,6 @@ class _Capture:
                         yield _Entry(prefix + path, kind, tensor, kind == "PARAMETER" and tensor.requires_grad)
 
     def tied_tensors(self) -> dict[str, Any]:
-        """Return all parameters by each of their paths."""
         return {
             prefix + path: tensor
             for prefix, module in self.roots.items() for path, tensor in module.named_parameters(remove_duplicate=False)

@@ -89,7 +89,6 @@ def _decomposed(torch: Any, program: Any) -> Any:
 # model that is switched later behaves differently, and the program does not. Only modules whose own code reads `training`
 # are watched, by weak references.
 
-
 _NAMES: Final = {True: "training", False: "evaluation"}
 
 

@@ -320,7 +320,6 @@ _MOST_SAID: Final = 600
 # of arguments must consist of Python's own containers, targets must be ops, and names must be names. Anything not known
 # to be harmless is refused; with `trust` nothing is checked. Check and load use the same bytes and the same reader.
 
-
 _AGAIN: Final = "save it again with torch.export.save"
 _DAMAGED: Final = " is damaged"
 _NAME: Final = re.compile(r"[\w.@]*")

@@ -26,7 +26,6 @@ from irscope.ir.text import parse_type
 # A binding call costs 0.3 µs and a list of inputs 8 µs, and a network calls the same few methods a hundred times, so the
 # C++ graph of each (class, method) is walked once. Steps are flat (a block opens and closes), so nothing here recurses.
 
-
 _PYTHON = "prim::PythonOp"
 """A Python function: an autograd function, whose forward a trace has recorded in the subgraph."""
 CALL = "prim::CallMethod"
@@ -283,7 +282,6 @@ def _location(text: str, is_live: Callable[[str], bool]) -> Location | None:
 
 
 # The copy of these steps, along the real submodules.
-
 
 _CHANGES_A_CONTAINER: Final = (
     "aten::append", "aten::clear", "aten::extend", "aten::insert", "aten::pop", "aten::popitem", "aten::remove",

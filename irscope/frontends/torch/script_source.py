@@ -242,7 +242,6 @@ def _reason_to_distrust(torch: Any, path: Path, data: Any) -> str:
 # Checks all records of a saved TorchScript program with torch's own reader: another reader might see different
 # content.
 
-
 _HELD: Final = {"data.pkl": "data/", "constants.pkl": "constants/"}
 """Pickles, and the folders of their tensors' records."""
 _TABLES: Final = ".debug_pkl"
@@ -368,7 +367,6 @@ def _is_literal(value: ast.expr) -> bool:
 # opcodes, and each does to the stack and the memo what Python's does; where torch pops from an empty stack, or reads the
 # index of a global as an integer, Python raises, or finds no `int`. So every storage that torch would create is among
 # those checked here.
-
 
 _LISTS: Final = "torch.jit._pickle"
 _FORMAT: Final = "FORMAT_WITH_STRING_TABLE"

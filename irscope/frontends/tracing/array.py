@@ -188,7 +188,6 @@ def _power_of(dtype: np.dtype[Any], exponent: Any) -> np.ufunc | None:
 
 
 def _one(given: tuple[Any, ...]) -> Any:
-    """Returns the one argument, or several as one tuple."""
     return given[0] if len(given) == 1 else given
 
 
@@ -210,7 +209,6 @@ for _name in (
 
 # The array namespace of a traced array (`xp = x.__array_namespace__()`): the array API's names, and NumPy's for the
 # rest.
-
 
 _OTHER_NAMES: Final[Mapping[str, str]] = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",

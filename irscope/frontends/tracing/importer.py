@@ -56,12 +56,10 @@ class Traced:
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
         count = 1
         for extent in self.shape:
             count *= extent
@@ -89,7 +87,6 @@ class Recorder:
     # Arrays
 
     def input(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Traced:
-        """Add an input to the graph."""
         value = self._emit.input(name, tensor_type(dtype, shape))
         self._inputs.append(value)
         self._names[value] = name

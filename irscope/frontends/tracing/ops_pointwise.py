@@ -251,7 +251,6 @@ def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:
 # integer; an integer divided by zero is 0; a remainder of 0 has the sign of the divisor; an integer has no negative powers. NumPy
 # rounds a float64 to float16 once, torch to float32 first.
 
-
 Plain = Callable[..., Any]
 """Records torch's op of the function on operands of the types that NumPy's loop takes."""
 

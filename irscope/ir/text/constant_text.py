@@ -24,7 +24,6 @@ from irscope.ir.types import BOOL, COMPLEX, DTYPES, FLOAT, DictType, ListType, O
 # those of a frontend print as the frontend prints them, which for many elements is `<Tensor>`, so that a model with its
 # weights stays a text of some pages.
 
-
 MAX_PACKED: Final = 1 << 12
 """The most elements that are written; more are not read either, whatever a text claims."""
 
@@ -62,7 +61,6 @@ def unpacked(letters: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.n
 #
 # torch rounds to four digits; we print as many as the elements need. `{0.5}` states neither dtype nor shape: they
 # are those of the value's type, and without such a type the constant stays a text.
-
 
 MAX_SHOWN = 10
 """Tensors with more elements are not printed element by element, as in torch."""
@@ -248,7 +246,6 @@ def _element_text(element: Any) -> str:
 # TorchScript prints some constants in forms that cannot be read back directly: large tensors (`<Tensor>`), objects, non-ASCII
 # bytes. The first are kept as sizes without elements, the second as `Opaque` text, and the third are decoded. Numbers that
 # we print are exact.
-
 
 _FLOAT = r"(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|inf|nan)"
 _NUMBER = re.compile(rf"([+-]?{_FLOAT})(?:([+-]{_FLOAT})?(j))?(?=\s*(?:[,\])}}:]|$))")

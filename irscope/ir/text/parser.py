@@ -218,7 +218,6 @@ class _Reader:
             self.declare(value, cursor.pos)
 
     def node(self, frames: list[_Frame]) -> None:
-        """Read one node of any form."""
         cursor = self.cursor
         inside = len(frames) > 1
         results = self.results(inside)

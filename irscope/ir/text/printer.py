@@ -146,7 +146,6 @@ class _Writer:
         return None
 
     def line(self, node: Node) -> str:
-        """The line of a node of any form."""
         outputs = node.outputs
         attrs = "" if node.attrs is EMPTY and node.op[0] != "^" else self.attributes(node)
         operands = self.operands(node.inputs) if node.inputs else ""
@@ -304,7 +303,6 @@ def _attributes(node: Node) -> str:
 
 
 # Prints a few lines of a program around marked places: the *where* of every error about a graph.
-
 
 _CONTEXT = 2
 

@@ -132,7 +132,6 @@ COMMUTATIVE: Final = frozenset(op for op, row in PRIMITIVES.items() if row.commu
 # | reduce_argmax reduce_argmin | int64: the position of the first best one (or NaN), counting along the axes in row-major order |
 # | count | how many elements `value` reduces, in any float type; its argument is not read |
 
-
 POSITIONS: Final = frozenset({"reduce_argmax", "reduce_argmin"})
 REDUCTIONS: Final = POSITIONS | {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all"}
 """The ops that reduce the elements along some axes."""

@@ -13,7 +13,6 @@ from irscope.ops.expr.expression import POSITIONS, PRIMITIVES, REDUCTIONS, Expr
 # The rational approximations are those of fdlibm's `s_erf.c` (Sun Microsystems, freely usable with this notice kept);
 # the error is below 1e-15 of the result's size.
 
-
 Array = np.ndarray[Any, Any]
 
 _ERX: Final = 8.45062911510467529297e-01

@@ -256,7 +256,6 @@ _PRODUCTS = (
 
 # Discrete Fourier transforms, along one axis and along several.
 
-
 _NAMES: Final = ("fft", "ifft", "rfft", "irfft")
 
 

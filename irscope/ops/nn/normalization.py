@@ -346,7 +346,6 @@ _BY_OWN_STATISTICS = (
 # In training, batch normalisation reads whole channels and dropout draws random numbers; their expressions raise NoExpression
 # unless the flag is known to be off.
 
-
 CHANNELS: Final = {"weight": 1, "bias": 1, "running_mean": 1, "running_var": 1}
 """The operands of a batch normalisation with one element per channel."""
 

@@ -205,7 +205,6 @@ _BACKWARD: Final = (
 #
 # Where torch's vector kernels and their scalar tails treat NaN differently (`elu`, `hardswish`), NaN stays NaN, as in the vectors.
 
-
 _SIXTH: Final = float(np.float32(1) / np.float32(6))
 """Torch rounds it to float32, whatever the element type."""
 

@@ -101,7 +101,6 @@ _COMPARISONS: Final = (
 
 # Pointwise selection: the smaller or larger of two, limits, masks, and replacements for NaN and infinities.
 
-
 _LARGEST: Final = {
     "float16": 65504.0,
     "bfloat16": 3.3895313892515355e38,

@@ -18,7 +18,6 @@ from irscope.ops.type_rules import Abstract, Unknown, is_known
 # An undefined float result is NaN or infinite, as IEEE 754 defines; ints have 64 bits and wrap around. Operations that torch refuses
 # (an int divided by zero, zero to a negative power, the conversion of a float too large for an int) raise. Tested against torch 2.13.
 
-
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 _NUMPY: Final = {"asin": "arcsin", "acos": "arccos", "acosh": "arccosh", "atanh": "arctanh"}
@@ -145,7 +144,6 @@ def _float(name: str, *operands: Any) -> float:
 #
 # `"ab" * 100_000_000_000` is one line of a program that may never run; a compiler that folds it runs out of memory. Sizes
 # are characters, elements, or bytes of an int, and are never underestimated.
-
 
 MOST_AHEAD: Final = 1 << 16
 """The largest result that is computed before the program runs."""

@@ -62,7 +62,6 @@ _CONTROL = (
 
 # The ops that query a tensor: size, rank, strides, element type, device, the value of a single element.
 
-
 _CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
 
 

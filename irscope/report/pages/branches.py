@@ -213,7 +213,6 @@ class Branches(Sequence[Branch]):
         return new_table(rows).rename_axis("branch")
 
     def view(self, shown: int) -> BranchesView:
-        """The view model of all branches."""
         now = self[shown].fusion.original
         images = [value for value in now.free_inputs if _is_image(value.type)]
         return BranchesView(
@@ -278,13 +277,11 @@ def _channels_last(array: Any) -> Any:
 
 # The title of a branch and the Python that recreates it, with names that identify the same nodes again.
 
-
 ORIGIN = "\0"
 """Placeholder, in the code of a branch, for its parent branch."""
 
 
 def title_of_changes(fusion: Fusion, changes: Mapping[str, Any]) -> str:
-    """The title of a branch: what it changes."""
     told = []
     if changes.get("policy") is not None:
         policy = changes["policy"]
@@ -315,7 +312,6 @@ def _short(fusion: Fusion, record: Any) -> str:
 
 
 def code_of_changes(fusion: Fusion, changes: Mapping[str, Any]) -> str:
-    """The call of `what_if` as code to paste."""
     written = []
     for name, given in changes.items():
         if given is None or (not given and given is not False and name != "step"):
@@ -371,7 +367,6 @@ def policy_code(policy: Any) -> str:
 
 
 def string_literal(text: str) -> str:
-    """A text as a Python string literal."""
     return f"'''{text}'''" if "'''" not in text and "\\" not in text and not text.endswith("'") else repr(text)
 
 

@@ -233,7 +233,6 @@ class Inspection(HistoryInspection):
         return self._of.layouts.assumed(record, layout)
 
     def memory(self, state: int) -> MemoryView:
-        """The memory plan of a state of the history."""
         return memory_view(memory_plan(self._of.fusion.history.graph_after(state)), self.records)
 
     def _group(self, node: Node | None) -> Node | None:
@@ -290,7 +289,6 @@ def title_of(graph: Graph, record: Value | Node) -> str:
 
 
 def declaration_of(graph: Graph, record: Value | Node) -> str:
-    """The declaration of a value without a producer."""
     assert isinstance(record, Value), "a node prints itself"
     name = f"%{graph.names[record]} : {record.type}"
     if record in graph.bound:
@@ -300,7 +298,6 @@ def declaration_of(graph: Graph, record: Value | Node) -> str:
 
 
 def verdict_view(verdict: Verdict | None) -> VerdictView | None:
-    """A verdict and the ids of its witness."""
     if verdict is None:
         return None
     witness = [record.id for record in verdict.witness if isinstance(record, Value | Node)]
@@ -308,7 +305,6 @@ def verdict_view(verdict: Verdict | None) -> VerdictView | None:
 
 
 # Precomputed answers for a page without a kernel; what many answers share is stored once.
-
 
 _FEW = 60
 """The most writers that a detail holds inline."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
-    """All of the numbers."""
     fusion = exploration.fusion
     groups = [node.id for node in fusion.groups]
     counts = _sizes(exploration)

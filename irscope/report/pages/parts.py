@@ -162,17 +162,14 @@ class ProgramPage(Page):
 
     @cached_property
     def text(self) -> TextView:
-        """The text of the whole program."""
         return text_view(self.exploration.graph)
 
     @cached_property
     def classes(self) -> list[ClassView]:
-        """The equivalence classes of the groups."""
         return class_views(self.exploration.dedup, self.exploration.graph.names)
 
     @cached_property
     def timeline(self) -> TimelineView | None:
-        """The steps of the passes."""
         return timeline_view(self.exploration.fusion.history, self.text)
 
     @cached_property

@@ -51,7 +51,6 @@ class ProgramIndex:
 
     @cached_property
     def tree(self) -> BoxTree:
-        """The boxes."""
         return BoxTree(self._graph)
 
     @cached_property
@@ -64,7 +63,6 @@ class ProgramIndex:
 
     @cached_property
     def _node_lines(self) -> list[int]:
-        """The line of each node, in order."""
         return list(self._queries.index.line_of.values())
 
     def first_text(self) -> TextView:

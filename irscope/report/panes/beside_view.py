@@ -16,7 +16,6 @@ from irscope.transforms.dedup import Match, Piece, SlotPair, format_payload, ope
 
 # Two pieces side by side: corresponding lines share a row, with the holes marked in each line.
 
-
 _MOST_LINES: Final = 160
 _LONGEST: Final = 200
 
@@ -92,11 +91,9 @@ class _Printer:
             self._names.update(body.graph.names)
 
     def head(self) -> list[Word]:
-        """The parameters of the piece."""
         return [_plain("("), *_listed([self._declared(value) for value in self._piece.block.params]), _plain(")")]
 
     def line(self, node: Node | None) -> list[Word]:
-        """The line of a node; empty for None."""
         if node is None:
             return []
         results = _listed([self._declared(value) for value in node.outputs])
@@ -133,7 +130,6 @@ def _plain(text: str) -> Word:
 #
 # Nodes correspond as defined by `ModuleText`, so a row is one position in the code of a layer, and a column is one layer. Positions
 # that vary in the same way share a row: one determines the others.
-
 
 _MOST_ROWS: Final = 80
 _MOST_PLACES: Final = 48
@@ -215,7 +211,6 @@ def _is_chain(values: Sequence[Value], own: Sequence[dict[Value, Any]]) -> bool:
 
 
 def _sentence(count: int, kinds: Sequence[str]) -> str:
-    """A sentence that names the differences."""
     counts = Counter(kinds)
     nouns = {"constant": ("constant", "constants"), "type": ("type", "types"), "value": ("value that they use", "values that they use")}
     parts = [f"one {one}" if counts[kind] == 1 else f"{counts[kind]} {many}" for kind, (one, many) in nouns.items() if counts[kind]]

@@ -18,7 +18,6 @@ _COLUMNS = [
 
 
 def no_remarks() -> TableView:
-    """The table without rows."""
     return TableView(columns=list(_COLUMNS), rows=[], selects=[])
 
 

@@ -159,7 +159,6 @@ _CALL: Final = 1e-6
 
 
 def _launched(plan: LaunchPlan) -> str:
-    """The first launch of a plan, in words."""
     launch = plan.launches[0]
     seconds = estimated_seconds(launch, GENERIC.vector_bytes)
     meaning = ""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap.
 
-
 _CELLS: Final = 560
 _MOST_ROWS: Final = 40
 _FINE: Final = 16
@@ -137,7 +136,6 @@ def _runs(cells: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[list[float]
 
 # The layout and buffer of each tensor, and the nodes that only copy one.
 
-
 _COPYING: Final = MAY_COPY | {"aten::clone", "aten::_to_copy"}
 """Ops that return their operand, in new memory if needed."""
 _FORMATS: Final = {"rows": range(2, 64), "columns": range(2, 4), "channels_last": (4, 5)}
@@ -192,7 +190,6 @@ class LayoutViews:
         )  # fmt: skip
 
     def _others(self, value: Value) -> list[str]:
-        """The other layouts that an argument could have."""
         layout = self._views.layout(value)
         if value not in self._graph.free_inputs or layout is None:
             return []
@@ -260,7 +257,6 @@ def _amount(copies: Collection[CopyView], verb: str) -> str:
 
 
 # A memory plan as rectangles of addresses over time, with the peak and the bytes live at each moment.
-
 
 _MOST_BARS: Final = 1500
 """The most rectangles drawn, largest first; more would be indistinguishable."""

@@ -56,9 +56,7 @@ def profile_view(profile: Profile, known: Container[int] = _EVERY_ID) -> Profile
         title=profile.name, verdict=profile.verdict(), warnings=list(profile.warnings), caption=profile.caption(),
         ways=[_way(profile, label, known) for label in profile.ways], groups=_groups(profile), lines=_lines(profile, known),
         helps=[
-            HelpView(
-                text=str(remark), rule=remark.rule, gain=remark.gain_ms, selects=[node.id for node in remark.nodes if node.id in known]
-            )
+            HelpView(text=str(remark), rule=remark.rule, selects=[node.id for node in remark.nodes if node.id in known])
             for remark in profile.remarks[:12]
         ],
         bandwidth=_per_ns(1 << 26, profile.speeds.copy_ns(1 << 26)), peak=_per_ns(1e9, profile.speeds.flops_ns(1e9)),
@@ -123,7 +121,7 @@ def _node(row: NodeRow, known: Container[int]) -> TimedNode:
         module=row.node.scope, ms=took.median / 1e6, low=took.low / 1e6, high=took.high / 1e6, share=row.share,
         of_copy=row.copy_ns / took.median if took.median and row.copy_ns else None,
         of_peak=row.flops_ns / took.median if took.median and row.flops_ns else None,
-        megabytes=row.cost.bytes / 1e6, live_megabytes=row.cost.live_bytes / 1e6, group=row.group,
+        megabytes=row.cost.bytes / 1e6, group=row.group,
     )  # fmt: skip
 
 
@@ -293,7 +291,6 @@ class Heat:
         return {id: self._by_id[id].as_list(self._whole) for id in ids if id in self._by_id}
 
     def all(self) -> dict[int, list[float]]:
-        """The heat of everything."""
         return self.of(self._by_id)
 
     def of_sources(self) -> dict[str, dict[int, list[float]]]:

@@ -13,7 +13,6 @@ from irscope.transforms.dedup import Dedup
 
 # IR text line by line, with the node that each line prints.
 
-
 _FRAME = re.compile(r"\s*(?:block\d+\(|-> \(|return \()")
 """Lines that open and close blocks; every other line after the heading is one node."""
 
@@ -46,7 +45,6 @@ def _line(line: str) -> str:
 
 
 # A whole program as boxes and edges; large programs start with their outer boxes closed.
-
 
 _MOST_OPEN = 48
 """The most boxes to show initially."""
@@ -101,7 +99,6 @@ def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
 
 # Equivalence classes as boxes that contain their members, largest first.
 
-
 _MOST_CLASSES = 40
 _MOST_MEMBERS = 12
 
@@ -137,7 +134,6 @@ def _called(member: object, names: Mapping[Value, str]) -> str:
 
 
 # A whole points-to graph as boxes and edges: one box per class of elements, labelled with its values.
-
 
 _MOST_LOCATIONS = 400
 _MOST_NAMES = 3

@@ -41,7 +41,6 @@ from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommen
 
 # Equivalence classes of fusion groups, the largest first.
 
-
 _MOST_LINES = 60
 
 
@@ -152,7 +151,6 @@ class SameViews:
         return self._sorted[step]
 
     def step(self, step: Relation) -> SameStep:
-        """The classes of a step."""
         classes = self._classes(step)
         cards = [self._card(step, members, place) for place, members in enumerate(classes[:_MOST_CARDS])]
         return SameStep(cards=cards, left_out=len(classes) - len(cards))

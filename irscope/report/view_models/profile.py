@@ -43,7 +43,6 @@ class TimedNode(TypedDict):
     of_peak: float | None
     """Relative to the processor's peak arithmetic."""
     megabytes: float
-    live_megabytes: float
     group: int
     """The fusion group that it is, or belongs to; 0 for none."""
 
@@ -122,8 +121,6 @@ class HelpView(TypedDict):
 
     text: str
     rule: str
-    gain: float
-    """Milliseconds."""
     selects: list[int]
 
 

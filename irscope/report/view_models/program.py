@@ -82,7 +82,6 @@ class TableView(TypedDict):
 
 # The boxes and edges of a graph, level by level.
 
-
 BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "input", "output"]
 
 

@@ -74,7 +74,6 @@ class CupyMemory(Memory):
     facts = ("__class__", "dtype", "shape", "strides")
 
     def __init__(self, cupy: Any) -> None:
-        """`cupy`: the module."""
         self.cupy = cupy
         self._threads = threading.local()
         self.in_use: deque[tuple[Any, list[Any]]] = deque()
@@ -178,7 +177,6 @@ class CupyLibrary(NumpyLibrary):
     """The NumPy references for CuPy's arrays."""
 
     def __init__(self, cupy: Any, *, lend: Callable[[Node], Callable[..., Any] | None] = lambda node: None) -> None:
-        """`cupy`: the module."""
         super().__init__(lend=lend)
         self.cupy = cupy
 

@@ -143,7 +143,6 @@ def _address(array: Any) -> int:
 
 
 def _is_row_major(shape: tuple[int, ...], strides: Sequence[int] | None) -> bool:
-    """Checks whether an array of this shape is row-major with these strides."""
     step = 1
     for size, stride in zip(reversed(shape), reversed(strides or ()), strict=False):
         if stride != step:

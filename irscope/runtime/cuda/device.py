@@ -81,7 +81,6 @@ class CudaKernel:
 
     @property
     def source(self) -> SourceText:
-        """The text that was compiled."""
         return emit_cuda(self.spec, self.schedule)
 
     @cached_property
@@ -119,7 +118,6 @@ class CudaKernel:
 
     @property
     def cubin(self) -> bytes:
-        """The machine code."""
         return self.compiled.code
 
     @property

@@ -27,7 +27,6 @@ from irscope.runtime.device import NO_MEMORY, OnlyLaunch
 #
 # Only `CupyGpu` talks to the driver. A test replaces it by an object with the same methods.
 
-
 Owner = Literal["", "cupy", "torch", "numpy"]
 """The library of the arrays: a kernel uses the stream on which they were created, and memory from its allocator."""
 

@@ -176,7 +176,6 @@ def _text(given: bytes | str) -> str:
 # `nvdisasm` also reports the source line of each instruction; `cuobjdump` does not. Both are small programs that need no GPU.
 # They are searched for on PATH, in the pip packages of CUDA and of Triton, and in CUDA's default install folder.
 
-
 INSTALL_DISASSEMBLER: Final = "pip install nvidia-cuda-nvdisasm, or put the bin folder of a CUDA toolkit on PATH"
 _PROGRAMS: Final = {"nvdisasm": ("-c", "-gi"), "cuobjdump": ("-sass",)}
 _SECONDS: Final = 60

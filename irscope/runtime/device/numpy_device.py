@@ -103,7 +103,6 @@ class NumpyDevice:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
-        """Returns that the device is available, always."""
         return Availability(True, "NumPy evaluates kernels op by op, several times slower than compiled ones")
 
     def source(self, spec: KernelSpec) -> SourceText:

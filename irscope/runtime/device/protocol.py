@@ -87,7 +87,6 @@ class HostKernel:
 
     @property
     def name(self) -> str:
-        """The name of the spec."""
         return self.spec.name
 
 

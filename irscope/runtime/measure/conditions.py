@@ -178,7 +178,6 @@ class ArgumentSnapshot:
 
     @property
     def is_written(self) -> bool:
-        """Whether the program writes any of them."""
         return bool(self.saved)
 
     def watch(self, run: Callable[[], T]) -> T:

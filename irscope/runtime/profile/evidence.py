@@ -104,7 +104,6 @@ class Evidence:
 
     @cached_property
     def db(self) -> AliasDb:
-        """The alias db of the program."""
         return alias_db_of(self.graph)
 
     @cached_property
@@ -155,7 +154,6 @@ class Evidence:
     # -- what was measured --------------------------------------------------------------------------------------------
 
     def ns(self, node: Node) -> float:
-        """Returns the nanoseconds of a node in a run."""
         row = self.row_of.get(node)
         return 0.0 if row is None else row.self_time.median
 

@@ -247,7 +247,6 @@ _THREADS: Final = 10
 
 
 def chrome_trace(readings: Readings) -> dict[str, Any]:
-    """Returns the trace as plain data."""
     events: list[dict[str, Any]] = []
     for process, (label, way) in enumerate(readings.ways.items(), 1):
         is_gpu = readings.device == "cuda"

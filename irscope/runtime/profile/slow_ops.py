@@ -133,7 +133,6 @@ def _views_before(evidence: Evidence, node: Node, place: int) -> Iterator[Node]:
 
 # -- what fusing gained, lost, and could gain -------------------------------------------------------------------------
 
-
 _MOST_QUESTIONS = 12
 """The most nodes for which the fusion is asked why they stay apart: those that move most."""
 

@@ -283,7 +283,6 @@ class Way:
         self.watch.finish()
 
     def _map_rows(self, code: Code) -> None:
-        """Maps each instruction to the row that it counts for."""
         rows = {node.id: row for row, node in enumerate(self.nodes)}
         owners: list[Node | None] = [step.owner for step in code.instructions]
         self.row_of_position = np.array([rows[node.id] if node is not None else 0 for node in owners], np.intp)
@@ -391,7 +390,6 @@ class Way:
 
     @property
     def total(self) -> Spread:
-        """A whole call."""
         return Spread.of(self.whole)
 
     @property

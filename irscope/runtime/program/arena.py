@@ -84,7 +84,6 @@ class Arena:
         return before
 
     def leave(self, before: _Blocks | None) -> None:
-        """Ends the run."""
         self._run.blocks = before
 
     def maker(self, group: Node, output: int, type: TensorType, memory: Memory) -> Callable[[], Any]:

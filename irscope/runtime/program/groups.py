@@ -186,11 +186,9 @@ class GroupKernels:
         return types if all(type in (INT, FLOAT, BOOL) or _is_full(type) for type in types) else None
 
     def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:
-        """Stores the plan for arguments of these types."""
         self._plans.setdefault(types, plan)
 
     def call(self, memory: Memory, library: Library) -> GroupCall:
-        """Returns what runs the group in a program for one library."""
         return GroupCall(self, memory, library)
 
     def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:

@@ -312,7 +312,6 @@ class _Fold:
         return _Known(value, payload, numbers if view is None else numbers.T, type, view)
 
     def record(self) -> PassRecord:
-        """Carry out the folds."""
         rewriter, made, watched = Rewriter(self.graph), dict[Value, list[tuple[Value, Any]]](), list[_Known]()
         for layer in {id(layer): layer for layer in self.layers.values()}.values():
             try:

@@ -248,7 +248,6 @@ def _dtype(value: Value) -> str | None:
 # loops that are known to run one way are replaced by their contents. A second run may find a little more: a list whose only
 # writes were in a branch that never runs is then unwritten.
 
-
 _BY_OP: Final = {op: rule for rule in RULES for op in rule.ops}
 
 

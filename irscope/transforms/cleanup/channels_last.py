@@ -127,7 +127,6 @@ def layout_reader(graph: Graph, db: AliasDb, values: Iterable[Value]) -> Node | 
 # An unwritten copy of a group's result becomes one more result of the group, and replaces the original where that has no other
 # users: no launch, and no bytes read again. Groups with max pooling run as several kernels, and are left as they are.
 
-
 _GROUP: Final = "prim::FusionGroup"
 
 
@@ -192,7 +191,6 @@ def _with_copies(graph: Graph, group: Node, nodes: Sequence[Node]) -> Node:
 #
 # **When.** Only if every layout on the way is still known, no tensor whose layout changed is written, no results share memory
 # that did not, and the added copies have fewer bytes than those that convolutions no longer make.
-
 
 _CONVOLUTIONS: Final = frozenset({"aten::conv2d", "aten::convolution", "aten::_convolution"})
 _LAST, _ROWS = 2, 0

@@ -27,7 +27,6 @@ from irscope.transforms.base import PassRecord, Remark, timed
 
 # Decides when one value may replace another: equal constants have one key, and fresh memory is shared only if unobservable.
 
-
 _SMALL: Final = 1 << 20
 """Constant tensors of at most this many bytes are compared by content, larger ones by identity."""
 
@@ -137,7 +136,6 @@ def _plain_key(value: Any) -> object:
 #
 # One walk with hash tables; linear. No node moves, so no value is computed earlier than before.
 
-
 _SAME_THING: Final = NARROWS | UNPACKS | {
     "prim::GetAttr", "prim::TupleConstruct", "prim::TupleIndex", "prim::TupleSlice", "aten::__getitem__",
 }  # fmt: skip
@@ -189,7 +187,6 @@ class _Walk:
         self._writer: dict[tuple[int, bool], Node] = {}
 
     def visit(self, step: Step) -> None:
-        """Process one step of the walk."""
         if step.kind == "enter":
             self._added.append([])
             if step.node is not None and step.node.op in ISOLATED:

@@ -144,7 +144,6 @@ def _all_reads(node: Node, dead: set[Node]) -> Iterator[Value]:
 # ranks raise in a branch. `irscope.analysis.shapes` knows these numbers; this pass writes them into the program, so that
 # later passes see straight-line code.
 
-
 _PYTHON_TYPE: Final[Mapping[Type, type]] = {INT: int, FLOAT: float, BOOL: bool, STR: str}
 """The types of values that are folded, and the Python types that their payloads must have."""
 
@@ -306,7 +305,6 @@ def constant_node(value: Value, payload: Any, *, like: Node | None = None) -> No
 # A constant is one object for all runs. So a known tensor becomes a constant only where it cannot be distinguished from a
 # fresh one: its users produce memory of their own, and it is not a result, not an element of a list, and neither written
 # nor viewed. A node whose result is used in another way stays, and so do the nodes of the known tensors that it reads.
-
 
 _MOST_ELEMENTS: Final = 1 << 12
 _EXACT: Final = frozenset(

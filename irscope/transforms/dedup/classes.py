@@ -203,11 +203,9 @@ class Ladder:
 
     @property
     def holds_groups(self) -> bool:
-        """Whether the pieces are fusion groups."""
         return any(piece.group is not None for piece in self.pieces.values())
 
     def class_of(self, member: Node | str, relation: Relation) -> Members:
-        """The class of a piece."""
         known = self._class_of.get(relation)
         if known is None:
             known = self._class_of[relation] = {one: members for members in self.classes(relation) for one in members}

@@ -211,7 +211,6 @@ class Constants:
 
     @cached_property
     def named(self) -> dict[str, Stored]:
-        """The constants by their names."""
         return {one.name: one for one in self.all}
 
     @cached_property
@@ -587,7 +586,6 @@ class _Across:
         return "", ""
 
     def finish(self) -> dict[str, Graph]:
-        """All graphs by their paths."""
         return self.graphs | {path: rewriter.finish() for path, rewriter in self._rewriters.items()}
 
 

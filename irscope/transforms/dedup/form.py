@@ -75,7 +75,6 @@ def has_stable_fingerprint(piece: Piece) -> bool:
 
 
 def canonical_form(piece: Piece, relation: Relation) -> bytes:
-    """Returns the canonical form of a piece, as the module describes it."""
     symbols = spelling_of(piece, relation)
     if RANK[relation] < RANK["order"]:
         parts = [_listed(piece.body, relation, symbols)]
@@ -146,7 +145,6 @@ _PLAIN: Final = frozenset({"declared by", "visibility", "function_ref", "distinc
 
 
 # --- listing a block in order ---------------------------------------------------------------------------------------
-
 
 Token = bytes | str | int
 """A part of a list: bytes as they are, the name of an op, the number of a value, or the complement of a count."""
@@ -288,7 +286,6 @@ class Keys:
         self._places: dict[str, int] = {}
 
     def key(self, piece: Piece) -> tuple[Token, ...] | None:
-        """The key of a piece; None if it has none."""
         self._piece, self._places = piece, {name: place for place, name in enumerate(piece.roots)}
         named = [piece.named.get(name, ()) for name in piece.roots]
         if not all(named):
@@ -304,7 +301,6 @@ class Keys:
         return tuple(out)
 
     def type(self, type: Type) -> Token:
-        """The number of a type."""
         self._alive.append(type)  # so that no other type gets its identity
         number = self.types[id(type)] = self._number(("type", spell_type(type, "alpha")))
         return number
@@ -371,7 +367,6 @@ class Colors:
             self._refine()
 
     def operand(self, operand: Operand) -> bytes:
-        """The digest of an operand."""
         if isinstance(operand, Leaf):
             return b"c" + spell_leaf(operand.payload, operand.role, self.relation) + self._type(operand.type)
         return self.of[operand.term] + b"%d;" % operand.output
@@ -475,5 +470,4 @@ class Colors:
 
 @kept_in(512)
 def colors_of(piece: Piece, body: Body, relation: Relation, *, permuted: bool) -> Colors:
-    """Returns the digests of one body of a piece."""
     return Colors(body, relation, permuted, spelling_of(piece, relation))

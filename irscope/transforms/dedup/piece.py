@@ -223,7 +223,6 @@ def _is_plain(type: Type) -> bool:
 
 
 def known_arguments(node: Node, constants: Mapping[Any, Any]) -> dict[str, Any]:
-    """Returns the constant arguments of a node, by name."""
     schema = schema_of(node)
     if schema is None:
         return {}
@@ -281,7 +280,6 @@ def without_symbols(text: str) -> str:
 
 # --- the ladder of relations ------------------------------------------------------------------------------------------
 
-
 Relation = Literal["text", "alpha", "symbols", "order", "arguments", "constants", "extents", "free", "layout", "dtype"]
 RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
 """The relations from the finest to the coarsest."""
@@ -324,7 +322,6 @@ def known_step(step: Any) -> ConstantStep:
 
 
 # --- holes ------------------------------------------------------------------------------------------------------------
-
 
 HoleKind = Literal[
     "name", "symbol", "constant", "attribute", "type", "op", "operand", "count", "result", "extent", "size", "stride", "layout",

@@ -287,7 +287,6 @@ def _only_runs_blocks(node: Node) -> bool:
 
 
 def _may_write(body: Body) -> bool:
-    """Whether a node of the body may write a tensor."""
     constants = body.constants
     for node in all_nodes(body.block):
         if node.op == "prim::Constant" or has_value_tensors(node.op) or (node.blocks and _only_runs_blocks(node)):

@@ -147,17 +147,14 @@ class Candidate:
 
     @property
     def nodes(self) -> tuple[Node, Node]:
-        """The producer and the consumer."""
         return self.producer, self.consumer
 
     @property
     def first(self) -> tuple[Node, ...]:
-        """The nodes of the first group."""
         return tuple(self._plan.members(self.producer_index))
 
     @property
     def second(self) -> tuple[Node, ...]:
-        """The nodes of the second group."""
         return tuple(self._plan.members(self.consumer_index))
 
     @property
@@ -425,7 +422,6 @@ class BlockPlan:
 
     @cached_property
     def index(self) -> dict[Node, int]:
-        """The positions of the nodes."""
         return {node: index for index, node in enumerate(self.block.nodes)}
 
     def group(self, index: int) -> Group:
@@ -480,7 +476,6 @@ class BlockPlan:
         return BlockPlan(self.ties, self.profiles, self.limits, self.wishes)
 
     def nodes(self, *indexes: int) -> tuple[Node, ...]:
-        """The nodes at these positions."""
         return tuple(self.block.nodes[index] for index in indexes)
 
     def producers(self, index: int) -> list[int]:

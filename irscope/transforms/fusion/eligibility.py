@@ -226,7 +226,6 @@ class Eligibility:
         return self._refusals[node]
 
     def tensor_type(self, value: Value) -> TensorType | None:
-        """Returns the known type of a tensor; None for a value that is not a tensor."""
         if value in self._types:
             return self._types[value]
         found = self._shapes.type(value) if isinstance(value.type, TensorType) else None

@@ -330,7 +330,6 @@ def policy_of(choice: str | Score) -> Policy:
 
 
 def subject_of(graph: Graph, node: Node) -> Subject:
-    """Returns the subject for a node of a graph."""
     return Subject(node, graph.names[node.outputs[0]] if node.outputs else "")
 
 
@@ -355,7 +354,6 @@ class Wishes:
         return bool(self.forbid or self.force or self.opaque or self.kept)
 
     def subjects(self) -> Iterator[Subject]:
-        """All nodes that the wishes name."""
         for several in (*chain.from_iterable(self.forbid), *self.force, *self.kept, self.opaque):
             yield from several
 
@@ -583,7 +581,6 @@ class Plans:
 
     @property
     def rules(self) -> Eligibility:
-        """The properties of the nodes."""
         return self.profiles.rules
 
     def refusal(self, node: Node) -> Refusal | None:

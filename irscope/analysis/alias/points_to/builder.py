@@ -324,7 +324,6 @@ class PointsToBuilder:
         return self._constants[value]
 
     def is_first(self, key: Hashable) -> bool:
-        """Whether a key is seen for the first time."""
         if key in self._known:
             return False
         self._known.add(key)

@@ -18,7 +18,6 @@ from irscope.ir import Graph, Node, TensorType, Value
 # back, keep the old ones. Changes are kept in layers of decreasing size, and small layers are merged as they accumulate, so
 # a table that went through n changes has fewer than log2(n) layers, and each change is copied a few times as often.
 
-
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -155,7 +154,6 @@ class DraftList(list[V]):
 # It knows which elements belong to one value alone, and refuses every edit that would change the classes of the graph or memory
 # common to the whole program. The soundness argument is in `irscope.analysis.alias.points_to.update`.
 
-
 _SEARCHED: Final = 256
 """How many classes below a new edge are searched for a cycle."""
 
@@ -233,7 +231,6 @@ class Extension(Elements):
         return (label is value or label in self.gone) and self.is_plain(value, element)
 
     def label(self, element: int) -> Label:
-        """The current label of an element."""
         found = self.relabelled.get(element)
         return found if found is not None else self.labels[element]
 

@@ -31,7 +31,6 @@ from irscope.ir import (
 # a union, an object of a class), the structure is `mixed` or `object`: the value may be anything, and its contents are
 # one bag.
 
-
 Kind = Literal["tensor", "handle", "box", "tuple", "mixed", "object"]
 
 

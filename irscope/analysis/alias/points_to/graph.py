@@ -259,7 +259,6 @@ def spread_writes(count: int, edges: Mapping[int, Sequence[int]], written: Itera
 
 # Reachability searches over a sealed points-to graph, to which every query reduces, with a bounded cache.
 
-
 _KEPT: Final = 1 << 20
 """The number of members of reach sets that are cached; a deep chain of ifs must not cost quadratic memory."""
 
@@ -407,7 +406,6 @@ def closure(starts: Iterable[int], *graphs: Mapping[int, Sequence[int]]) -> set[
 # Solid arrows say "may be", dashed ones "holds"; written memory is drawn bold, memory from outside with a double
 # border. Values that share memory with no other are left out.
 
-
 _FULL = 8
 """Boxes with more values than this name only the first ones."""
 
@@ -443,7 +441,6 @@ def memory_classes(
 
 
 def points_to_dot(classes: Iterable[MemoryClass]) -> str:
-    """DOT text of some classes of memory."""
     boxes, arrows = [], []
     for place, names, is_written, is_outside, targets, holds in classes:
         more = [f"and {len(names) - _FULL} more"] if len(names) > _FULL else []

@@ -29,7 +29,6 @@ from irscope.ops.registry import bind, schema_of
 # Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two
 # orders that a program must keep: of effects on the world (print, raise, calls) and of random draws.
 
-
 EVERYTHING: Final = -1
 """The class number of an access to all memory: waiting for a task that may have written anything."""
 
@@ -269,7 +268,6 @@ def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
 
 
 # The kinds of conflict that keep two nodes in their order.
-
 
 Kind = Literal["data", "memory", "effect", "random"]
 """Data: one uses a result of the other. Memory: both access it, and one writes. Effect: both affect the world.

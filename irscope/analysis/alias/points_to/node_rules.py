@@ -137,7 +137,6 @@ class Copies:
 # For an op that moves elements between containers, the operands' own types matter as well. An op without a schema is treated
 # as unseen code, to which all its operands escape.
 
-
 STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = dict.fromkeys(MOVES_STATISTICS, (3, 4, 5))
 """Positions of the running mean, the running variance, and the flag without which neither is updated."""
 
@@ -323,7 +322,6 @@ class SchemaRules:
 # Points-to rules of ops that need their own: constructors and accessors, objects, calls, tasks.
 #
 # Ops without a rule here follow their schema (`irscope.analysis.alias.points_to.node_rules`).
-
 
 _PASS_ON: Final = frozenset(f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split())
 _PAIRWISE: Final = frozenset(f"prim::{name}" for name in "TypeCheck RequiresGradCheck BroadcastMKLDNNTensors".split())

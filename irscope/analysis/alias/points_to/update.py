@@ -95,7 +95,6 @@ class NetEdits:
 #
 # This is rule 2 of the argument below.
 
-
 _SHARES_ONLY: Final = frozenset(
     {NodeRules.constant, NodeRules.uninitialized, NodeRules.tuple_unpack, NodeRules.tuple_index, NodeRules.list_unpack}
 )

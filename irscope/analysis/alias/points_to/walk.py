@@ -30,7 +30,6 @@ from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 # Control flow and groups are handled here, everything else by `irscope.analysis.alias.points_to.node_rules`. Most nodes need no rule call:
 # the plan for an op with a given number of operands is made at the first such node, and looked up from then on.
 
-
 _FRESH: Final = frozenset(
     f"prim::{name}"
     for name in """

@@ -154,7 +154,6 @@ def _pattern(type: Type) -> str:
 
 # --- two places of a region -------------------------------------------------------------------------------------------
 
-
 _RELATIONS: Final[tuple[Relation, ...]] = ("alpha", "extents")
 
 

@@ -107,7 +107,6 @@ class _Normal:
         return {number: first[number] + behind[number] for number in self.flow.needed}
 
     def block(self, block: Block) -> Call:
-        """The block with its nodes in normal order."""
         made: list[Node] = []
         constants: dict[tuple[object, ...], Value] = {}
         order = self.order([node for node in block.nodes if node in self.number])
@@ -165,13 +164,11 @@ class _Normal:
         return [*made, make_node(node.id, node.op, operands, outputs, node.attrs, blocks, node.location, node.scope)]
 
     def key(self, operand: Leaf | Ref) -> bytes:
-        """The sort key of an operand."""
         if isinstance(operand, Ref):
             return self.rank[operand.term] + b"%d" % operand.output
         return self.colors.operand(operand)
 
     def drop_name(self, value: Value) -> Value:
-        """The value without its name."""
         if not value.name:
             return value
         made = self.env[value] = make_value(new_id(), value.type, "")

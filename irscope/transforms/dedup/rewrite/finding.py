@@ -72,7 +72,6 @@ from irscope.transforms.dedup.rewrite.repeat import Repeat
 
 # --- seeds ------------------------------------------------------------------------------------------------------------
 
-
 _BACKWARDS: Final = 3
 _FORWARDS: Final = 2
 """The radii; three backwards is what it takes to distinguish the steps of an LSTM whose gates are all written alike."""
@@ -119,7 +118,6 @@ def _number(keys: Sequence[tuple[object, ...]]) -> list[int]:
 
 
 # --- growth -----------------------------------------------------------------------------------------------------------
-
 
 _Edge = tuple[int, int, int]
 """The user's column, the place among its operands, and the number of the producer's result."""
@@ -219,7 +217,6 @@ def grow(index: BlockIndex, taken: Sequence[int], seeds: Sequence[int]) -> Growt
 
 
 # --- convexity and order ----------------------------------------------------------------------------------------------
-
 
 _ROUNDS: Final = 6
 _SPANS: Final = 32

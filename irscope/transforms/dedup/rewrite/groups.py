@@ -80,7 +80,6 @@ class BodyCopy:
                 self.number[row.site] = vectors[key]
 
     def parameter_types(self) -> list[Type]:
-        """The type of each parameter."""
         inputs = [(row.values[0], row.site.subject.inputs[row.site.place]) for row in self.rows if isinstance(row.site.subject, Node)]
         return [parameter_type(number, value.type) for number, value in inputs]
 
@@ -95,7 +94,6 @@ class BodyCopy:
         return ""
 
     def of(self, found: Match) -> Block:
-        """The block for the member of a match."""
         return _Copy(self, found).block()
 
 

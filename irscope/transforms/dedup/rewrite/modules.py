@@ -58,7 +58,6 @@ from irscope.transforms.dedup.rewrite.parameters import (
 
 # --- functions and their calls ----------------------------------------------------------------------------------------
 
-
 CALLS: Final = frozenset({"func::call", "util::call", "flow::dispatch"})
 """Ops that call a function by name, with operands for all its parameters or the first of them."""
 
@@ -325,7 +324,6 @@ class _Work:
         return calls if isinstance(calls, str) else (holes, made, calls)
 
     def function(self, piece: Piece, root: str) -> Graph | None:
-        """The function behind a root."""
         if not piece.roots:
             return piece.graph
         return self.module.modules[str(piece.member)].graphs.get(_function_name(piece, root))
@@ -404,7 +402,6 @@ class _Work:
         return found
 
     def modules(self) -> dict[str, Module]:
-        """The remaining executables."""
         found: dict[str, Module] = {}
         for name, inner in self.module.modules.items():
             one = self.merged.get(name)

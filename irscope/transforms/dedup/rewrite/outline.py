@@ -136,7 +136,6 @@ def _function(name: str, repeat: Repeat) -> Graph:
 
 # --- to any depth -----------------------------------------------------------------------------------------------------
 
-
 _ROUNDS: Final = 8
 """The most searches of one graph; each sees a smaller one, and three levels of nesting are rare."""
 

@@ -43,7 +43,6 @@ class RegionPieces:
         return found
 
     def nodes(self, name: Node | str) -> tuple[Node, ...]:
-        """The nodes of a piece."""
         repeat, place = self.place_of[str(name)]
         return repeat.places[place]
 
@@ -62,7 +61,6 @@ class RegionPieces:
 
     @cached_property
     def name_of(self) -> Mapping[Node, str]:
-        """The name of the piece that contains each node."""
         return {node: name for name, (repeat, place) in self.place_of.items() for node in repeat.places[place]}
 
 
@@ -89,7 +87,6 @@ def _names(repeats: Sequence[Repeat]) -> list[str]:
 
 
 # --- the modules of the model -----------------------------------------------------------------------------------------
-
 
 _LEAST = 2
 """The fewest nodes of a module; with fewer it is an op."""

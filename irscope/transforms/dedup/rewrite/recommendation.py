@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 # --- costs and savings ------------------------------------------------------------------------------------------------
 
-
 _KERNEL_SECONDS: Final = 0.025
 _OP_SECONDS: Final = 0.0016
 """The seconds to compile a kernel for a CPU, and for each op in it; tests/benchmarks/README.md has the measurement."""

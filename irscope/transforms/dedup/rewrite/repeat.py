@@ -275,7 +275,6 @@ def _common_shape(shapes: Sequence[tuple[Dim, ...] | None]) -> tuple[Dim, ...] |
 
 # --- a place as a block of its own ------------------------------------------------------------------------------------
 
-
 Remake = Callable[[Value, int, int], Value]
 """Returns the value that represents a result in the body, by column and number."""
 

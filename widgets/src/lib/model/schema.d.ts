@@ -485,7 +485,6 @@ export interface TimedNode {
   /** Relative to the processor's peak arithmetic. */
   of_peak: number | null;
   megabytes: number;
-  live_megabytes: number;
   /** The fusion group that it is, or belongs to; 0 for none. */
   group: number;
 }
@@ -557,8 +556,6 @@ export interface TimedGroup {
 export interface HelpView {
   text: string;
   rule: string;
-  /** Milliseconds. */
-  gain: number;
   selects: number[];
 }
 

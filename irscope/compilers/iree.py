@@ -18,6 +18,7 @@ from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
 from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE, SourceText
+from irscope.compilers.ort import exported, torch_model_of
 from irscope.compilers.record import Decisions, Kernel, Program, program_of
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, PassError
 from irscope.files import read_file
@@ -32,7 +33,7 @@ from irscope.ops.registry import schema_of
 from irscope.transforms.cleanup import remove_dead_nodes
 
 compiler: Final = "iree"
-name: Final = "MLIR (StableHLO, linalg, torch, …) as a file or text, an ONNX file, or a JAX function with arguments"
+name: Final = "MLIR (StableHLO, linalg, torch, …) as a file or text, an ONNX file, a JAX function or a torch model with arguments"
 _DISPATCHED: Final = re.compile(rb'"?flow\.dispatch"? ?[@(]')
 """What a text holds that IREE has formed dispatches of already, by --compile-to=flow: it is read as it is."""
 _FLAGS: Final = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
@@ -117,6 +118,11 @@ def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
         return content, "auto"
     if mlir_source.bindings_of(source) is not None:
         return str(source).encode(), "auto"
+    if torch_model_of(source) is not None:
+        with tempfile.TemporaryDirectory(prefix="irscope-iree-") as folder:
+            path = Path(folder) / "model.onnx"
+            path.write_bytes(exported(source, args).SerializeToString())
+            return _imported_onnx(path), "onnx"
     if jax_source.reads(source, args):
         lowered = source if hasattr(source, "as_text") and not callable(source) else _jitted(source).lower(*args)
         return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo"
@@ -125,7 +131,7 @@ def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
         if isinstance(source, Graph)
         else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     )
-    hint = f"give what it was made from: {name}; torch.onnx.export writes a torch model as ONNX"
+    hint = f"give what it was made from: {name}"
     raise LoadError(f"iree-compile takes MLIR, and {kind} cannot be written as MLIR here", hint=hint)
 
 

@@ -9,8 +9,11 @@ marked as one.
 """
 
 import json
+import logging
 import statistics
+import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,19 +26,19 @@ from irscope._base.words import listed, plural
 from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, Region, program_of
 from irscope.errors import ArgumentError, LoadError, MissingExtra, PassError
 from irscope.frontends.onnx import source as onnx_source
-from irscope.ir import Graph, Node
+from irscope.ir import Graph, Node, TensorType, Value
 
 compiler: Final = "onnxruntime"
-name: Final = "an ONNX model, as a file or a ModelProto"
+name: Final = "an ONNX model, as a file or a ModelProto; asked for by name also a torch model with arguments"
 _RUNS: Final = 10
 _LEVELS: Final = ("basic", "extended", "all")
 
 
 def reads(source: object, compiler: str | None) -> bool:
-    """Accepts what is an ONNX model for `irs.load`."""
-    if compiler == "onnxruntime" or compiler is None:
-        return onnx_source.reads(source, ())
-    return False
+    """Accepts what is an ONNX model for `irs.load`, and, if ONNX Runtime is asked for, torch models and graphs of them."""
+    if compiler not in ("onnxruntime", None):
+        return False
+    return onnx_source.reads(source, ()) or (compiler is not None and torch_model_of(source) is not None)
 
 
 def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "extended", "all"] = "all") -> Decisions:
@@ -46,6 +49,8 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
     if level not in _LEVELS:
         raise ArgumentError(f"level is one of {', '.join(map(repr, _LEVELS))}, not {level!r}")
     ort = _runtime()
+    if torch_model_of(source) is not None:
+        source = exported(source, args)
     graph, model, made = onnx_source.load_by_node(source, args)
     with tempfile.TemporaryDirectory(prefix="irscope-ort-") as folder:
         session, optimized = _compiled(ort, source, model, Path(folder), level, is_timed=bool(args))
@@ -62,6 +67,54 @@ def _runtime() -> Any:
         error.hint = "pip install onnxruntime" if "irscope[" in error.hint else error.hint
         raise error from None
     return onnxruntime
+
+
+# A torch model
+
+
+def torch_model_of(source: object) -> Any:
+    """Returns a torch module, or the one that a graph was loaded from; None for anything else."""
+    held = source.origin.function if isinstance(source, Graph) and source.origin is not None else source
+    torch = sys.modules.get("torch")
+    return held if torch is not None and isinstance(held, torch.nn.Module) else None
+
+
+def exported(source: Any, args: Sequence[Any]) -> Any:
+    """Returns the ModelProto that torch makes of a module, with these arguments or with those that its graph was loaded for.
+
+    Raises LoadError, with torch's words, if it cannot, and MissingExtra without onnxscript, which torch needs for it.
+    """
+    from irscope.frontends.torch.capture import capturing
+    from irscope.frontends.torch.types import require_torch
+
+    torch = require_torch("to export a model")
+    try:
+        import onnxscript  # noqa: F401
+    except ImportError:
+        error = MissingExtra("onnxscript", extra="onnx", purpose="to export a torch model to ONNX")
+        error.hint = "pip install onnxscript" if "irscope[" in error.hint else error.hint
+        raise error from None
+    given = tuple(args) if args or not isinstance(source, Graph) else tuple(_zeros(torch, value) for value in source.free_inputs)
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    try:
+        log.setLevel(logging.ERROR)  # of its loggers, some of which are only made now
+        with warnings.catch_warnings(), capturing():
+            warnings.simplefilter("ignore")
+            return torch.onnx.export(torch_model_of(source), given, dynamo=True, verbose=False).model_proto
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if line.strip()][:6]
+        hint = "torch.onnx.export(model, args, dynamo=True) may say more; or give an ONNX file"
+        raise LoadError("torch cannot export this model to ONNX", where="\n".join(lines), hint=hint) from None
+    finally:
+        log.setLevel(before)
+
+
+def _zeros(torch: Any, value: Value) -> Any:
+    type = value.type
+    if not isinstance(type, TensorType) or not type.is_static or type.dtype is None:
+        raise ArgumentError(f"the input {value.name} is not a tensor of known extents: {type}", hint="pass the model and its arguments")
+    return torch.zeros(type.shape, dtype=getattr(torch, type.dtype))
 
 
 # A session
@@ -123,7 +176,8 @@ def _feeds(session: Any, args: Sequence[Any]) -> dict[str, Any]:
         raise ArgumentError(
             f"{plural(len(args), 'argument')} for a model that takes {len(inputs)}", hint=f"pass {expected}"
         )
-    return {each.name: np.asarray(arg) for each, arg in zip(inputs, args, strict=True)}
+    held = [arg.detach().cpu() if hasattr(arg, "detach") else arg for arg in args]  # what requires a gradient is no array
+    return {each.name: np.asarray(arg) for each, arg in zip(inputs, held, strict=True)}
 
 
 def _call(session: Any, *args: Any) -> Any:

@@ -120,3 +120,14 @@ def test_an_onnx_model_is_imported_by_iree(tmp_path: Path) -> None:
     d = irs.decisions(tmp_path / "m.onnx", compiler="iree")
     x = np.ones((3, 4), np.float32)
     _same(irs.compile(d.fusion)(x), irs.compile(irs.load(tmp_path / "m.onnx"))(x))
+
+
+@iree_only
+@pytest.mark.long
+def test_a_torch_model_is_exported_first() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()).eval()
+    x = torch.randn(2, 8)
+    for d in (irs.decisions(model, x, compiler="iree"), irs.decisions(irs.load(model, x), compiler="iree")):
+        _same(irs.compile(d.fusion)(x.numpy()), model(x).detach().numpy())

@@ -162,3 +162,17 @@ def test_weights_may_be_beside_the_model(tmp_path: Path) -> None:
     d = irs.decisions(path, np.ones((1, 16, 8, 8), np.float32), level="extended")
     assert [_names(kernel) for kernel in d.kernels] == [["conv2d", "relu"], ["max_pool2d"], ["sigmoid"]]
     assert all(kernel.ms is not None for kernel in d.kernels)
+
+
+@pytest.mark.long
+def test_a_torch_model_and_its_graph_are_exported_first() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval()
+    x = torch.randn(2, 8)
+    d, of_graph = irs.decisions(model, x, compiler="onnxruntime"), irs.decisions(irs.load(model, x), compiler="onnxruntime")
+    assert [_names(kernel) for kernel in d.kernels] == [_names(kernel) for kernel in of_graph.kernels]
+    np.testing.assert_allclose(np.asarray(irs.compile(d.fusion)(x.numpy())), model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert all(kernel.ms is not None for kernel in d.kernels) and all(kernel.ms is None for kernel in of_graph.kernels)
+    with pytest.raises(LoadError, match="torch cannot export"):
+        irs.decisions(model, torch.randn(2, 9), compiler="onnxruntime")

@@ -16,7 +16,7 @@ from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import Graph, Location, Node, TensorType, Value
 from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
-from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion
+from irscope.transforms.fusion import Cost, GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -307,6 +307,9 @@ def program_of(
             ends = [group] if group is not None else list(kernel.nodes)
             moved = sum(rules.size_in_bytes(value) for node in ends for value in (*dict.fromkeys(node.inputs), *node.outputs))
         filled.append(replace(kernel, group=group, recomputed=again, bytes=moved))
+    calls, unknown = sum(kernel.is_library for kernel in filled), tensor_bytes(TensorType("uint8", None))
+    moved = sum((unknown if kernel.bytes is None else kernel.bytes for kernel in filled), start=0)
+    fusion = replace(fusion, told_cost=Cost(len(filled) - calls, calls, moved))
     return Program(name or graph.name, compiler, graph, tuple(filled), fusion, **facts)
 
 

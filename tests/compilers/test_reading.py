@@ -9,6 +9,7 @@ import pytest
 import irscope as irs
 from irscope.compilers.record import Decisions, Kernel, program_of
 from irscope.errors import ArgumentError, LoadError, UnknownName
+from irscope.transforms.fusion import Cost
 
 TEXT = """graph(%x : Float(1000)):
   %a : Float(1000) = aten::relu(%x)
@@ -32,6 +33,7 @@ def test_a_program_of_kernels_has_their_groups_bytes_and_what_is_recomputed() ->
     assert d.kernels[0].recomputed[0].bytes == 4000 and d.kernels[0].recomputed[0].operations >= 1000
     assert [kernel.group for kernel in d.kernels] == [*d.fusion.groups, None]
     assert d.program.kernels_of("a") == d.kernels[:2] and d.program.kernels_of("c") == d.kernels[1:]
+    assert d.fusion.cost() == Cost(kernels=3, calls=0, bytes=24000), "also of the kernel that is no group"
     assert repr(d) == "<Decisions of other: 3 kernels, 0 library calls>"
     assert repr(d.kernels[2]) == "<kernel layout: a part of exp, 8 kB (guessed)>"
     assert list(d.table()["recomputed"]) == [1, 1, 0]

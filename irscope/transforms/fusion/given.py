@@ -39,7 +39,7 @@ from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.transforms.base import History, PassRecord, Remark
 from irscope.transforms.fusion.block_plan import BlockPlan, PlacedWishes, Subject
 from irscope.transforms.fusion.eligibility import Eligibility
-from irscope.transforms.fusion.explain import group_traffic
+from irscope.transforms.fusion.explain import Cost, group_traffic
 from irscope.transforms.fusion.fuse_pass import form_groups, prepare
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
 from irscope.transforms.fusion.outline import copies_of
@@ -91,8 +91,14 @@ class GivenFusion(Fusion):
     reasons: tuple[Reason, ...] = ()
     silence: str = "gave no reason"
     """What is said of the compiler where it has no reason: `never tried it` if it tells of every pair that it tried."""
+    told_cost: Cost | None = None
+    """What that compiler's kernels cost, where some are no groups: an op whose parts others write in place is no call."""
     _copies: Mapping[Node, tuple[Node, ...]] = field(repr=False)
     """The nodes of the planned graph that compute a node of the original, if these are not just that node."""
+
+    def cost(self) -> Cost:
+        """The cost of a run as that compiler runs it."""
+        return self.told_cost or super().cost()
 
     @property
     def rules(self) -> Eligibility:

@@ -19,6 +19,8 @@ IN_A_LAB = {
     "06_reading_an_ir": "test_a_notebook_runs_in_a_real_lab[06_reading_an_ir-3]",
 }
 """Those that a real Lab runs, by the test that does."""
+LONG = {"11_your_compiler"}
+"""Those that wait for compilers of others."""
 
 
 def test_there_is_a_tour() -> None:
@@ -46,7 +48,9 @@ def test_a_notebook_asks_before_it_shows(path: Path) -> None:
     assert "## Two exercises" in told
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=pytest.mark.long if path.stem in LONG else ()) for path in NOTEBOOKS], ids=lambda path: path.stem
+)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, unless_browsed: Callable[[str], None]) -> None:
     if path.stem in IN_A_LAB:
         unless_browsed(IN_A_LAB[path.stem])

@@ -8,6 +8,7 @@ A text leaves out the elements of large constants. They are replaced by calls of
 which only the size is known: such a program can be looked at, and refuses to run.
 """
 
+import json
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ from irscope.frontends.emit import Place
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
 from irscope.frontends.mlir.control import read_branches
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Operation, Reading, Rule, import_program
+from irscope.frontends.mlir.ops_pointwise import FLOATS
+from irscope.frontends.mlir.ops_reductions import contracted
 from irscope.frontends.mlir.ops_shaping import permuted, reshaped, sliced
 from irscope.frontends.mlir.source import Bindings, new_context, required, rules
 from irscope.frontends.mlir.types import attribute_of, split_name
@@ -268,10 +271,10 @@ def _reading(bindings: Bindings, operation: Any, module: HloText) -> Reading:
         "stablehlo.custom_call": _custom_call(meanings["stablehlo.custom_call"]),
     }
     functions = {str(op.attributes["sym_name"].value): op.operation for op in operation.regions[0].blocks[0].operations}
-    pending, tuples = _Pending(functions), _Tuples(bindings.ir, functions)
+    pending, calls = _Pending(functions), _Calls(bindings.ir, functions)
     others: Mapping[str, ControlRule] = {
         "mhlo.fusion": _Fusions(), "mhlo.async_start": pending.begin, "mhlo.async_update": pending.wait, "mhlo.async_done": pending.end,
-        "stablehlo.get_tuple_element": tuples.part, "stablehlo.custom_call": tuples.call,
+        "stablehlo.get_tuple_element": calls.part, "stablehlo.custom_call": calls.call,
     }  # fmt: skip
     meanings = {**meanings, **known, **own}
     reading = Reading(bindings.ir, module.file, operation, {**control, **others}, meanings, read_branches)
@@ -304,8 +307,8 @@ def _plainly(reader: BlockReader, operation: Any) -> Call:
         yield inner
 
 
-class _Tuples:
-    """What a call returns as a tuple is several results here."""
+class _Calls:
+    """Reads custom calls. What one returns as a tuple is several results here."""
 
     def __init__(self, ir: Any, functions: Mapping[str, Any]) -> None:
         self._ir = ir
@@ -313,25 +316,52 @@ class _Tuples:
         self._parts: dict[Any, Sequence[Value]] = {}
 
     def call(self, reader: BlockReader, operation: Any) -> Call:
-        """Reads a custom call: one that returns a tuple as the largest elements, or as the call with several results."""
+        """Reads a call: products and largest elements as what they are, any other that returns a tuple as one with several results."""
         results = list(operation.results)
-        if len(results) != 1 or not isinstance(results[0].type, self._ir.TupleType):
-            yield from _plainly(reader, operation)
-            return
-        made = self._ir.TupleType(results[0].type)
-        types = [reader.reading.types(made.get_type(index)) for index in range(made.num_types)]
+        is_tuple = len(results) == 1 and isinstance(results[0].type, self._ir.TupleType)
+        made = self._ir.TupleType(results[0].type) if is_tuple else None
+        inside = [result.type for result in results] if made is None else [made.get_type(index) for index in range(made.num_types)]
+        types = [reader.reading.types(type) for type in inside]
         given = reader.operands(operation)
-        parts = self._largest(reader, operation, given, types)
-        attrs = reader.reading.attributes.of(operation)
-        self._parts[results[0]] = parts or reader.e.node("stablehlo::custom_call", given, types, attrs)
+        parts = self._largest(reader, operation, given, types) or self._product(reader, operation, given, types)
+        if is_tuple:
+            attrs = reader.reading.attributes.of(operation)
+            self._parts[results[0]] = parts or reader.e.node("stablehlo::custom_call", given, types, attrs)
+        elif parts:
+            reader.bind(results, parts)
+        else:
+            yield from _plainly(reader, operation)
 
     def part(self, reader: BlockReader, operation: Any) -> Call:
         """Reads what takes one element of a tuple."""
-        parts = self._parts.get(operation.operands[0])
+        parts, index = self._parts.get(operation.operands[0]), int(operation.attributes["index"].value)
         if parts is None:
             yield from _plainly(reader, operation)
-            return
-        reader.bind(operation.results, [parts[int(operation.attributes["index"].value)]])
+        elif index >= len(parts):
+            raise reader.refusal(operation, "a product's second result is memory that it works in, and holds nothing to read")
+        else:
+            reader.bind(operation.results, [parts[index]])
+
+    def _product(self, reader: BlockReader, operation: Any, given: Sequence[Value], types: Sequence[Type]) -> Sequence[Value]:
+        """A matrix product of cuBLAS, and what it is added to; nothing for one that is scaled or followed by more, or for another call."""
+        if operation.attributes["call_target_name"].value not in ("__cublas$gemm", "__cublas$lt$matmul"):
+            return ()
+        try:
+            config = json.loads(str(operation.attributes["backend_config"].value))["gemm_backend_config"]
+            said = config["dot_dimension_numbers"]
+            lists = [f"{side}_{kind}_dimensions" for kind in ("batch", "contracting") for side in ("lhs", "rhs")]
+            axes = [[int(axis) for axis in said.get(key, ())] for key in lists]
+            scales = [float(config.get(key, default)) for key, default in (("alpha_real", 1), ("alpha_imag", 0), ("beta", 0))]
+            is_plain = scales[:2] == [1, 0] and scales[2] in (0, 1) and config.get("epilogue", "DEFAULT") == "DEFAULT"
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return ()
+        if not is_plain or len(given) != 2 + bool(scales[2]) or not isinstance(types[0], TensorType):
+            return ()
+        op = Operation(operation.name, operation, given[:2], types[:1], reader.e, reader.reading)
+        if not op.is_static or op.dtype not in FLOATS:
+            return ()
+        made = contracted(op, (axes[0], axes[1]), (axes[2], axes[3]))
+        return (reader.e.op("add", made, given[2]) if scales[2] else made,)
 
     def _largest(self, reader: BlockReader, operation: Any, given: Sequence[Value], types: Sequence[Type]) -> Sequence[Value]:
         """The largest elements of the last dimension, equal ones in their order, and their places; nothing for another call."""

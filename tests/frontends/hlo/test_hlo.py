@@ -79,6 +79,33 @@ def test_a_dump_of_a_tpu_runs() -> None:
     np.testing.assert_allclose(float(total), want.sum(), rtol=1e-3)
 
 
+def test_a_dump_of_a_gpu_runs_its_products() -> None:
+    text = (DUMPS / "gpu_after_optimizations.txt").read_text()
+    one_device = re.sub(r"  %all-reduce.*\n", "", text).replace("%all-reduce-done", "%loop_add_fusion")
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.normal(size=size).astype(np.float32) / 8 for size in ((64, 128), (128, 256), (256,)))
+    want = np.tanh(x @ w + b).sum(-1)
+    np.testing.assert_allclose(irs.compile(irs.load(one_device), device="reference")(x, w, b), want, rtol=1e-4, atol=1e-4)
+    for old, new in (('"beta":0', '"beta":0.5'), ('"alpha_real":1', '"alpha_real":2'), ('"epilogue":"DEFAULT"', '"epilogue":"RELU"')):
+        kept = irs.load(one_device.replace(old, new))
+        assert any(node.op == "stablehlo::custom_call" for node in kept.nodes())
+
+
+def test_a_product_that_is_added_to_something() -> None:
+    config = ('{"gemm_backend_config":{"alpha_real":1,"beta":1,"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],'
+              '"rhs_contracting_dimensions":["2"],"lhs_batch_dimensions":["0"],"rhs_batch_dimensions":["0"]}}}')  # fmt: skip
+    text = f"""HloModule m
+ENTRY %e (x: f32[2,4,3], w: f32[2,5,4], c: f32[2,3,5]) -> f32[2,3,5] {{
+  %x = f32[2,4,3]{{2,1,0}} parameter(0)
+  %w = f32[2,5,4]{{2,1,0}} parameter(1)
+  %c = f32[2,3,5]{{2,1,0}} parameter(2)
+  ROOT %y = f32[2,3,5]{{2,1,0}} custom-call(%x, %w, %c), custom_call_target="__cublas$gemm", backend_config={config}
+}}"""
+    x, w, c = (np.random.default_rng(0).normal(size=size).astype(np.float32) for size in ((2, 4, 3), (2, 5, 4), (2, 3, 5)))
+    found = irs.compile(irs.load(text), device="reference")(x, w, c)
+    np.testing.assert_allclose(found, np.einsum("bki,bjk->bij", x, w) + c, rtol=1e-5, atol=1e-5)
+
+
 def test_constants_that_the_text_leaves_out_are_shown_and_never_run() -> None:
     w = jnp.asarray(np.random.default_rng(0).normal(size=(16, 16)), jnp.float32)
     text = compiled(lambda x: jnp.tanh(x @ w), jnp.ones((4, 16))).as_text()

@@ -53,6 +53,25 @@ def jax_loop() -> list[Work]:
     return [lambda: jitted(x).block_until_ready(), lambda: apart(given), lambda: fused(given)]
 
 
+def jax_cell() -> list[Work]:
+    """Fifty steps of an RNN cell of 16 numbers, `lax.scan`: `jax.jit`, op by op, fused."""
+    import jax
+
+    def rnn(xs: Any, h: Any, w: Any, u: Any) -> Any:
+        def cell(h: Any, x: Any) -> Any:
+            h = jax.numpy.tanh(h @ w + x @ u)
+            return h, h
+
+        return jax.lax.scan(cell, h, xs)
+
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=size).astype(np.float32) * 0.2 for size in ((50, 8), (16,), (16, 16), (8, 16))]
+    arrays = [jax.numpy.asarray(array) for array in given]
+    jitted, graph = jax.jit(rnn), irs.load(rnn, *arrays)
+    apart, fused = irs.compile(graph), irs.compile(irs.fuse(graph))
+    return [lambda: jax.block_until_ready(jitted(*arrays)), lambda: apart(*given), lambda: fused(*given)]
+
+
 def onnx_model(make: Callable[[], Any]) -> list[Work]:
     """A model that torch exports (with onnxscript): onnxruntime, ours on arrays, ours on tensors."""
     import onnxruntime
@@ -78,6 +97,7 @@ def onnx_model(make: Callable[[], Any]) -> list[Work]:
 ROWS: Final[dict[str, tuple[str, Callable[[], list[Work]]]]] = {
     "numpy": ("NumPy", numpy_function),
     "loop": ("jax.jit", jax_loop),
+    "cell": ("jax.jit", jax_cell),
     "resnet": ("onnxruntime", lambda: onnx_model(models.resnet)),
     "unet": ("onnxruntime", lambda: onnx_model(models.unet)),
     "vit": ("onnxruntime", lambda: onnx_model(models.vit)),
@@ -98,7 +118,7 @@ def main() -> None:
         with torch.no_grad():
             taken = measure(dict(zip("abc", made(), strict=True)), turns=options.rounds)
         theirs, ours, other = (1e6 * found.median for found in taken.values())
-        row(name, peer, theirs, ours, other, min(ours, other) / theirs if name in ("numpy", "loop") else ours / theirs)
+        row(name, peer, theirs, ours, other, min(ours, other) / theirs if name in ("numpy", "loop", "cell") else ours / theirs)
 
 
 if __name__ == "__main__":

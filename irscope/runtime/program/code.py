@@ -27,6 +27,7 @@ from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import BOOL, GROUPS, Block, Node, TensorType, Value
 from irscope.runtime.arrays import Library
 from irscope.runtime.foreign_ops import has_runner
+from irscope.runtime.program.loop_form import copied, row_writer, rows_in_place
 
 Slots = list[Any]
 Stamp = tuple[Callable[[int], object], Callable[[], int]]
@@ -416,6 +417,8 @@ class _Planner:
         self.jumps: list[Target] = []
         self.dying: dict[Node | Block, list[Value]] = {}
         self.may_lift = False
+        self.in_place: set[Node] = set()
+        """Nodes that write a row of what a loop carries, instead of copying all of it."""
         self.lifted: dict[Node, int] = {}
         """Nodes that run before the loop around them, and the slots of their results."""
 
@@ -484,9 +487,14 @@ class _Planner:
 
     def library_call(self, node: Node) -> None:
         try:
-            self.serve("call", node, self.library.function(self.instead.get(node, node)))
+            self.serve("call", node, self._in_place(node) if node in self.in_place else self.library.function(self.instead.get(node, node)))
         except RunError as error:
             self.serve("fail", node, error)
+
+    def _in_place(self, node: Node) -> Any:
+        if node.op == "aten::index_put":
+            return self.library.function(replace(node, op="aten::index_put_"))
+        return row_writer(node, self.library.function(node))
 
     def serve(self, kind: Kind, node: Node, function: Any) -> None:
         """Emits the only instruction of a node."""
@@ -542,12 +550,19 @@ class _Planner:
         end.position = self.here
 
     def turns(self, node: Node) -> Iterator[Block]:
-        """Emits a loop turn by turn."""
+        """Emits a loop turn by turn, with rows that are written in place into copies of their initial tables."""
         (body,) = node.blocks
+        rows = rows_in_place(node) if self.may_lift else {}
+        given = list(self.slots(node.inputs))
+        copies = {place + 2: self.slot(Value(0, node.inputs[place + 2].type)) for place in rows.values()}
+        for place, slot in copies.items():
+            self.emit("call", node, (given[place], *given[:2]), (slot,), function=copied)
+            given[place] = slot
+        self.in_place.update(rows)
         count, *params = self.slots(body.params)
         turns, state = own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program
         lifted = self.lift(body) if self.may_lift else {}
-        self.emit("start", node, self.slots(node.inputs), (turns, state, *params), node=node)
+        self.emit("start", node, tuple(given), (turns, state, *params), node=node, dead=tuple(copies.values()))
         head, end = self.target(self.here), self.target()
         self.emit("turn", node, (state, turns), (count,), target=end)
         yield body

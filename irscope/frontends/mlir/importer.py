@@ -58,7 +58,7 @@ def extents_of(value: Value) -> tuple[int, ...]:
     return shape
 
 
-_COUNTING: Final = frozenset({"aten::add", "aten::mul", "prim::NumToTensor", "prims::convert_element_type", "prim::Constant"})
+_COUNTING: Final = frozenset({"aten::add", "aten::sub", "aten::mul", "prim::NumToTensor", "prims::convert_element_type", "prim::Constant"})
 
 
 class Emitter(emit.Emitter):

@@ -7,6 +7,7 @@ and NaN 0, where torch leaves that to the machine: the conversion is guarded, un
 total order are torch's if the program has reduced a float to one zero and one NaN before, as JAX does.
 """
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import numpy as np
 from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.importer import Emitter, Operation, dtype_of, producer
 from irscope.frontends.mlir.types import attribute_of
-from irscope.ir import TensorData, TensorType, Value
+from irscope.ir import INT, TensorData, TensorType, Value
 
 FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)})
@@ -294,18 +295,20 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.and": simple("bitwise_and", _BITS),
     "stablehlo.or": simple("bitwise_or", _BITS),
     "stablehlo.xor": simple("bitwise_xor", _BITS),
-    "stablehlo.add": lambda op: op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None,
-    "stablehlo.subtract": lambda op: op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None,
+    "stablehlo.add": lambda op: counted(op) or (op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None),
+    "stablehlo.subtract": lambda op: counted(op) or (op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None),
     "stablehlo.multiply": simple("mul", _NUMBERS | {"bool"}),
     "stablehlo.divide": _divide,
     "stablehlo.remainder": _remainder,
     "stablehlo.power": _power,
     "stablehlo.maximum": _extreme("maximum", "GT"),
     "stablehlo.minimum": _extreme("minimum", "LT"),
-    "stablehlo.compare": _compare,
+    "stablehlo.compare": lambda op: counted(op) or _compare(op),
     "stablehlo.clamp": _clamp,
-    "stablehlo.select": lambda op: op.e.op("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None,
-    "stablehlo.convert": _convert,
+    "stablehlo.select": lambda op: (
+        counted(op) or (op.e.op("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None)
+    ),
+    "stablehlo.convert": lambda op: counted(op) or _convert(op),
     "stablehlo.real": simple("real", _COMPLEX),
     "stablehlo.imag": simple("imag", _COMPLEX),
     "stablehlo.complex": simple("complex", frozenset({"float32", "float64"})),
@@ -558,3 +561,52 @@ def _compares(value: Any, sign: str, x: Any, is_other: Callable[[Any], bool]) ->
 
 
 _NANS: Final = {"f32": "0x7FC00000", "f64": "0x7FF8000000000000", "f16": "0x7E00", "bf16": "0x7FC0"}
+
+
+# Follows the counter of a loop through the arithmetic of indices: sums with constants, and JAX's test for a negative index.
+
+
+def counted(op: Operation) -> Value | None:
+    """Returns the result of an op on a loop's counter as one more number of the loop, or as the constant that the counter's bounds
+    decide; None where none of the operands is one, or the result is another."""
+    e = op.e
+    if not any(value in e.numbers for value in op.operands) or not op.is_static or op.shape != ():
+        return None
+    if op.name == "stablehlo.select":
+        known = e.known.get(op.operands[0])
+        return None if known is None else op.operands[1 if known.item() else 2]
+    if op.name == "stablehlo.convert":
+        number, low, high = e.numbers[op.operands[0]]
+        return _as_number(op, number, low, high)
+    a, b = op.operands
+    constant = e.known.get(b if a in e.numbers else a)
+    if constant is None or constant.dtype.kind not in "iu":
+        return None
+    by = int(constant.item())
+    number, low, high = e.numbers[a if a in e.numbers else b]
+    if op.name == "stablehlo.compare":
+        return _decided(op, low - by, high - by) if a in e.numbers else _decided(op, by - high, by - low)
+    if op.name == "stablehlo.add":
+        return _as_number(op, e.op("add", number, by, type=INT), low + by, high + by)
+    if a in e.numbers:
+        return _as_number(op, e.op("sub", number, by, type=INT), low - by, high - by)
+    return _as_number(op, e.op("sub", by, number, type=INT), by - high, by - low)
+
+
+def _as_number(op: Operation, number: Value, low: int, high: int) -> Value | None:
+    """Returns a number of a loop as a tensor of the op's type; None if the type does not hold it."""
+    if op.dtype not in INTEGERS or low < np.iinfo(op.dtype).min or high > np.iinfo(op.dtype).max:
+        return None
+    made = op.e.cast(op.e.op("prim::NumToTensor", number), op.dtype)
+    op.e.numbers[made] = number, low, high
+    return made
+
+
+def _decided(op: Operation, low: int, high: int) -> Value | None:
+    """Returns how a difference within these bounds compares with 0, if all of them do alike."""
+    direction = op.text("comparison_direction")
+    tests = {"LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge}
+    found = [test for name, test in tests.items() if name in direction]
+    if len(found) != 1 or found[0](low, 0) != found[0](high, 0):
+        return None
+    return op.e.scalar(found[0](low, 0), "bool")

@@ -70,6 +70,8 @@ def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
     made = spread(e, x, shape)
     if known is not None and known.size == 1:
         e.known[made] = known.reshape(())
+    if op.operands[0] in e.numbers and prod(shape) == 1:
+        e.numbers[made] = e.numbers[op.operands[0]]
     return made
 
 
@@ -462,7 +464,7 @@ _REDUCED: Final = FLOATS | INTEGERS - {"uint16", "uint32", "uint64"}
 def _scatter(op: Operation) -> Sequence[Value] | None:
     if len(op.operands) != 3 or not op.is_static:
         return None
-    text, (x, _, updates) = op.text("scatter_dimension_numbers"), op.operands
+    e, text, (x, _, updates) = op.e, op.text("scatter_dimension_numbers"), op.operands
     (region,) = op.regions
     kind = "set" if keeps_new(region) else reducer(region)
     shape, moved = shape_of(x) or (), shape_of(updates) or ()
@@ -476,6 +478,9 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     index = _Indexing(
         op, None, moved, window, dropped, batching, numbers_in(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
     )
+    number = _number_inside(e, op.operands[1], shape[dropped[0]] - 1) if len(dropped) == 1 and kind == "set" else None
+    if number is not None and list(index.start_map) == dropped and moved == (*shape[: dropped[0]], *shape[dropped[0] + 1 :]):
+        return [e.op("select_scatter", x, updates, dropped[0], number, type=op.type)]
     return [_written(op, kind, index, updates)]
 
 

@@ -19,8 +19,6 @@ Our own mistakes are assertions. Control characters in text that an error quotes
 so that a terminal takes no commands from it.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -150,7 +148,7 @@ class DeviceUnavailable(IrscopeError):
     """A device or its compiler is missing; the hint says what still works."""
 
 
-def new_table(data: Any = None, **options: Any) -> pd.DataFrame:
+def new_table(data: Any = None, **options: Any) -> "pd.DataFrame":
     """Returns a DataFrame that prints whole (`irscope._base.tables.Table`), of which the operands are those of pandas.
 
     Pandas is always installed, but in a process with little memory left its own libraries may not load; that is an error here.

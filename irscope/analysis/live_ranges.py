@@ -1,7 +1,5 @@
 """Live ranges of the memories that a program allocates, and the results that can be written in place of an operand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,7 +89,7 @@ class Lifetimes:
         place = self._place(value)
         return self._own.get(value) if place is None else self._buffer_at.get(place)
 
-    def with_joined(self, now: Mapping[Buffer, Buffer], of_value: Mapping[Value, Buffer]) -> Lifetimes:
+    def with_joined(self, now: Mapping[Buffer, Buffer], of_value: Mapping[Value, Buffer]) -> "Lifetimes":
         """The same with some memories joined: `now` maps each to its joined one, `of_value` first values to theirs."""
         buffers = dict.fromkeys(now.get(buffer, buffer) for buffer in self.buffers)
         places = {place: now.get(buffer, buffer) for place, buffer in self._buffer_at.items()}

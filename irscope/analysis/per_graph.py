@@ -1,7 +1,5 @@
 """Analysis results cached per graph, and the assumptions about a program's inputs on which they rest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
@@ -43,7 +41,7 @@ class _Kept(dict[Hashable, Any]):
         super().__init__()
         self.owner = None if owner is None else ref(owner)
 
-    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
+    def __reduce__(self) -> "tuple[type[_Kept], tuple[()]]":
         return _Kept, ()
 
 

@@ -12,8 +12,6 @@
 Only `irscope.ir.rewriter.Rewriter` derives a new graph from an old one.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -71,7 +69,7 @@ class Node:
     outputs: tuple[Value, ...] = ()
     attrs: Mapping[str, Any] = EMPTY
     """Compile-time constants: int, float, complex, bool, str, None, Type, `TensorData`, tuples of these, `Opaque`."""
-    blocks: tuple[Block, ...] = ()
+    blocks: "tuple[Block, ...]" = ()
     """Bodies of if, loop and groups; empty for everything else."""
     location: Location | None = None
     """The place in the user's source that this came from; rewriting keeps it."""
@@ -362,7 +360,7 @@ class Module:
     constants: Mapping[str, Any] = field(default_factory=dict)
     """The initial values of globals and read-only data, by name."""
     name: str = "module"
-    modules: Mapping[str, Module] = field(default_factory=dict)
+    modules: "Mapping[str, Module]" = field(default_factory=dict)
     """Executables and other nested modules, by name."""
     symbols: tuple[Symbol, ...] = ()
     """The declarations of names, in source order; one name may denote both an export and its function."""

@@ -1,7 +1,5 @@
 """Constant payloads of nodes that are more than a number: tensors, and objects of which only the text is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,7 +43,7 @@ class TensorData:
     """The frontend's own tensor, so that running it needs no copy."""
 
     @staticmethod
-    def of(array: np.ndarray[Any, Any], *, device: str = "cpu") -> TensorData:
+    def of(array: np.ndarray[Any, Any], *, device: str = "cpu") -> "TensorData":
         """The payload of a NumPy array."""
         return TensorData(str(array.dtype), array.shape, array, device)
 

@@ -4,8 +4,6 @@ Schemas are TorchScript's: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, 
 `irscope.ops.schemas` reads that text; `irscope.ops` finds the schema of a node.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,7 +20,7 @@ class AliasAnnotation:
     """Alias sets that it belongs to when the op ends; equal to `before` unless the text has an arrow."""
     is_write: bool = False
     """Whether the op writes this memory."""
-    element: AliasAnnotation | None = None
+    element: "AliasAnnotation | None" = None
     """The annotation of a list's items, from `Tensor(a!)[]`."""
 
     @property

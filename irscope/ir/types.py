@@ -4,8 +4,6 @@ A type prints as TorchScript prints it (`Float(2, 3, strides=[3, 1], device=cpu)
 Whether values of a type can share memory is decided by an analysis (`irscope.analysis.alias`), not by the type.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -113,7 +111,7 @@ class TensorType(Type):
         count = self.numel
         return None if count is None or self.dtype is None else count * ITEM_SIZE.get(self.dtype, 8)
 
-    def with_(self, **changes: object) -> TensorType:
+    def with_(self, **changes: object) -> "TensorType":
         """This type with some fields changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
 

@@ -18,8 +18,6 @@ The explorer lays out in the page, in `layered.ts`, by the same steps. Method: S
 of Mozilla's iongraph.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -291,7 +289,7 @@ class _Rows:
                     ports[edge][side] = self.x[box] + (k - (len(goals) - 1) / 2) * step
         return [(first, last) for first, last in ports]
 
-    def _path(self, chain: list[int], ports: tuple[float, float], y: list[float], bottom: list[float], ways: _Ways) -> tuple[Point, ...]:
+    def _path(self, chain: list[int], ports: tuple[float, float], y: list[float], bottom: list[float], ways: "_Ways") -> tuple[Point, ...]:
         source, target = chain[0], chain[-1]
         at = [(ports[0], bottom[source])]
         for k, each in enumerate(chain):

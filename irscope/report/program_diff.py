@@ -1,7 +1,5 @@
 """The difference of two programs: what is kept, changed (and how), new and gone, in words and side by side."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -72,7 +70,7 @@ class ProgramDiff:
                 lines = _frame(self.first, change.how), _frame(self.second, change.how)
             yield change.kind, *lines, change.how
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """One row for each node that is not kept: kind, how, line before, line after."""
         rows = [(kind, how, before.strip(), after.strip()) for kind, before, after, how in self.lines() if kind != "kept"]
         return new_table(rows, columns=["kind", "how", "before", "after"])

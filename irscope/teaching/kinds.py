@@ -1,7 +1,5 @@
 """The questions of each kind about a given program; every right answer is what an analysis says, or a measurement."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -227,14 +225,14 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
     return Question("speed", fusion.graph, "Which is faster, op by op or fused, and by how much?", options, several=False, note=note)
 
 
-def _rows(measured: Comparison) -> tuple[Any, Any]:
+def _rows(measured: "Comparison") -> tuple[Any, Any]:
     rows = {row.label: row for row in measured.rows}
     alone = next(row for label, row in rows.items() if "op by op" in label)
     fused = next(row for label, row in rows.items() if "fused" in label)
     return alone, fused
 
 
-def speedup(measured: Comparison) -> tuple[float, float, float]:
+def speedup(measured: "Comparison") -> tuple[float, float, float]:
     """Returns the speedup of fused over op by op: the least, that of each way's best run, and the most. Other programs
     disturb the best run least; the least and the most are what the quartiles reach."""
     alone, fused = _rows(measured)

@@ -1,7 +1,5 @@
 """`irs.story`: a recorded walk through a program that `explore` takes; its steps are edited, checked against a program, and saved."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -35,7 +33,7 @@ class Story:
     []
     """
 
-    def __init__(self, exploration: Exploration, title: str) -> None:
+    def __init__(self, exploration: "Exploration", title: str) -> None:
         self.exploration = exploration
         self.title = title
         self.steps: tuple[Step, ...] = ()
@@ -174,7 +172,7 @@ class Story:
         writes it."""
         return notebook(self.exploration, self.title, self.steps)
 
-    def load(self, text: str) -> Story:
+    def load(self, text: str) -> "Story":
         """Replace title and steps by those of a JSON text. Raises LoadError for a text that is not a story."""
         self.title, steps = steps_from(text)
         self._changed(steps, -1)

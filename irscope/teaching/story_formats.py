@@ -1,13 +1,11 @@
 """What a story is stored as: names that outlast a process, steps as JSON, one page, a notebook, and the picture that a notebook keeps."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irscope._base.running import without_collector
 from irscope._base.words import in_markup
@@ -18,12 +16,9 @@ from irscope.files import parse_json
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
 from irscope.report.box_tree import BoxTree
-from irscope.report.pages import ProgramIndex
+from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import explorer_view
 from irscope.report.view_models import StoryView
-
-if TYPE_CHECKING:
-    from irscope.report.pages import Exploration
 
 # Names of records and boxes that outlast a process: each process has new ids, but a program keeps its printed names.
 

@@ -18,8 +18,6 @@ share what did not change, so a history costs as much as its edits, and going ba
 pass can stop after each merge, and otherwise a whole pass that changed something; the graphs between merges are built on request.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -255,7 +253,7 @@ class History:
         """The remarks of all passes in order."""
         return tuple(remark for record in self.records for remark in record.remarks)
 
-    def then(self, record: PassRecord) -> History:
+    def then(self, record: PassRecord) -> "History":
         """This history with one more pass, which must start from the last graph."""
         assert record.before is self.final, "a pass must start from the last graph"
         return History(self.initial, (*self.records, record))

@@ -1,7 +1,5 @@
 """Runs passes one after another, given as a text such as `functionalize,cse,fuse{min_size=3},dce` or as functions."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,7 +134,7 @@ def parse_pipeline(text: str) -> list[tuple[Pass, dict[str, Any]]]:
     return found
 
 
-def _stage(reader: _Reader) -> tuple[Pass, dict[str, Any]]:
+def _stage(reader: "_Reader") -> tuple[Pass, dict[str, Any]]:
     name = reader.word("the name of a pass")
     known = PASSES.get(name)
     if known is None:
@@ -152,7 +150,7 @@ def _stage(reader: _Reader) -> tuple[Pass, dict[str, Any]]:
     return known, options
 
 
-def _option(reader: _Reader, name: str, kinds: Mapping[str, type]) -> tuple[str, Any]:
+def _option(reader: "_Reader", name: str, kinds: Mapping[str, type]) -> tuple[str, Any]:
     key = reader.word("the name of an option, or }")
     wanted = kinds.get(key)
     if wanted is None:

@@ -16,7 +16,7 @@ from irscope._base.words import in_script, one_line
 from irscope.display.html import static_html
 from irscope.display.text import overview
 from irscope.errors import ArgumentError, IrscopeError, ParseError, UnknownName
-from irscope.report.pages import Branches, Exploration, Page, ProgramPage, history_page
+from irscope.report.pages import Branch, Branches, Exploration, Page, ProgramPage, history_page
 from irscope.report.pages.branches import branch_diff, changes_of
 from irscope.report.view_models import EditTrouble, PaneName
 from irscope.runtime.profile import Profile
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from IPython.display import HTML
 
     from irscope.ir import Node, Value
-    from irscope.report.pages import Branch
     from irscope.transforms.fusion import Named, Score
 
 _LONG = 20_000

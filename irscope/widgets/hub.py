@@ -1,7 +1,5 @@
 """Widgets that are never displayed: the selection and the front end's code, shared by the views of a notebook."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
@@ -120,10 +118,10 @@ class Runtime(anywidget.AnyWidget):  # type: ignore[misc]
     _esm = _HEADLESS
     code = traitlets.Unicode().tag(sync=True)
     digest = traitlets.Unicode().tag(sync=True)
-    _shared: ClassVar[Runtime | None] = None
+    _shared: "ClassVar[Runtime | None]" = None
 
     @classmethod
-    def shared(cls) -> Runtime:
+    def shared(cls) -> "Runtime":
         """The one runtime of this kernel; created again if its widget was closed or the bundle was rebuilt."""
         bundle = front_end()
         known = cls._shared

@@ -1,7 +1,5 @@
 """Transfer functions of single nodes in an abstract run, and what they must forget: lists written and tensors reshaped in place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -287,7 +285,7 @@ class AbstractNodes:
         self._taken_over: set[Node] = set()
         """The nodes whose facts are known from the previous graph."""
 
-    def take_over(self, before: AbstractNodes, graph: Graph) -> None:
+    def take_over(self, before: "AbstractNodes", graph: Graph) -> None:
         """Reuse the facts of a previous run over `graph` for inputs and nodes of the top block that are the same objects in
         both graphs and whose operands keep their facts. Lists of a type that either program writes are
         tracked from scratch, and so is everything if shapes are written."""
@@ -310,7 +308,7 @@ class AbstractNodes:
                 if node in before.form_of:
                     self.form_of[node] = before.form_of[node]
 
-    def _keep(self, value: Value, before: AbstractNodes, same: set[Value]) -> None:
+    def _keep(self, value: Value, before: "AbstractNodes", same: set[Value]) -> None:
         """Let a value keep its fact, if the fact is the same in both programs."""
         token = before._token_of.get(value)
         if token is None or token.fact is not before.facts[value] or value in before.reasons or not self._is_fixed(token.fact):

@@ -15,8 +15,6 @@ Placements are computed by torch's own stride rules (`irscope.ops.type_rules`), 
 open, and answers "maybe". A view is claimed only if each step is one for all sizes that the program can have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from html import escape
@@ -402,7 +400,7 @@ class ViewAliases:
 
     # All values
 
-    def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
+    def table(self, values: Iterable[Value | str] | None = None) -> "pd.DataFrame":
         """One row per tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
         wanted = self.graph.values() if values is None else map(self._value, values)
         rows = [self._row(value) for value in wanted if is_tensor(value.type) and value in self._placements.of]

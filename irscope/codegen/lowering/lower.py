@@ -13,8 +13,6 @@ must have as many elements as the reduction reduces, and are the reduced axes. W
 the reductions' results, and the reduced axes are added to its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -95,7 +93,7 @@ class _Target:
     start: tuple[int, ...]
     """The index in the value of its first element, along each dimension."""
 
-    def parted(self, dim: int, at: int) -> tuple[_Target, _Target]:
+    def parted(self, dim: int, at: int) -> "tuple[_Target, _Target]":
         """Return the part before `at` along a dimension, and the rest."""
         before, after = list(self.shape), list(self.shape)
         before[dim], after[dim] = at, self.shape[dim] - at

@@ -6,8 +6,6 @@ Every other op keeps its name, attributes, results and regions, so that it is vi
 may do anything.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache, partial
@@ -141,7 +139,7 @@ class Operation:
         types = [*self.types, *(value.type for value in self.operands)]
         return all(isinstance(type, TensorType) and type.is_static for type in types)
 
-    def of(self, operands: Sequence[Value], dtype: str) -> Operation:
+    def of(self, operands: Sequence[Value], dtype: str) -> "Operation":
         """Returns the op on other operands, with a result of this element type."""
         type = TensorType(dtype, self.type.shape, () if self.type.shape == () else None)
         return Operation(self.name, self.handle, operands, [type], self.e, self._reading)
@@ -232,7 +230,7 @@ class Reading:
 
     def __init__(
         self, ir: Any, file: str, root: Any, control: Mapping[str, ControlRule], meanings: Mapping[str, Rule],
-        branches: Callable[[BlockReader, Sequence[Any]], Call],
+        branches: "Callable[[BlockReader, Sequence[Any]], Call]",
     ) -> None:  # fmt: skip
         self.control, self.meanings = control, meanings
         """Readers of the ops that become ifs and loops, and rules of those that become other ops; `torch.*` is that of all others of a

@@ -8,8 +8,6 @@ body for all remaining points. Ops on memory (`memref`) are kept, and so are ops
 be compared as they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -275,7 +273,7 @@ class _LoopNest:
         return [self._with_result("add", self.e.op(product_op or "einsum", *given))]
 
 
-def _loops(places: Sequence[Index]) -> list[int]:
+def _loops(places: "Sequence[Index]") -> list[int]:
     """Returns the loops of those dimensions that are exactly one loop each."""
     return [place.loop for place in places if place.loop is not None]
 

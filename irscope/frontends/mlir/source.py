@@ -5,8 +5,6 @@ Two packages ship the bindings, with one API. `iree.compiler.ir` reads the prett
 generic form.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import threading
@@ -93,7 +91,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
         ) from None
 
 
-def import_mlir(operation: Any, bindings: Bindings, *, file: str = "", name: str = "") -> Graph | Module:
+def import_mlir(operation: Any, bindings: "Bindings", *, file: str = "", name: str = "") -> Graph | Module:
     """Returns the program of an MLIR module or of one function.
 
     Raises CaptureError, with op, file and line, for anything that has no counterpart.
@@ -104,7 +102,7 @@ def import_mlir(operation: Any, bindings: Bindings, *, file: str = "", name: str
     return import_program(Reading(bindings.ir, file, operation, *rules(), read_branches), operation, name)
 
 
-def rules() -> tuple[Mapping[str, ControlRule], Mapping[str, Rule]]:
+def rules() -> "tuple[Mapping[str, ControlRule], Mapping[str, Rule]]":
     """Returns the rules by op: of those that become ifs and loops, and of those that become other ops."""
     from irscope.frontends.mlir import ops_arith, ops_pointwise, ops_reductions, ops_shaping
     from irscope.frontends.mlir.control import CONTROL

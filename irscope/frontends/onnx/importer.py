@@ -11,8 +11,6 @@ A builder that refuses leaves no trace but the reason, in `refusals`. A program 
 graph is marked as `functional`, and nothing that is appended here writes to a value of the model.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +56,7 @@ class Frame:
     scope: str = ""
     depth: int = 0
 
-    def inner(self, names: dict[str, Held], declared: Mapping[str, Type]) -> Frame:
+    def inner(self, names: dict[str, Held], declared: Mapping[str, Type]) -> "Frame":
         return replace(self, names=names, outer=(self.names, *self.outer), declared=declared, depth=self.depth + 1)
 
     def find(self, name: str) -> Held | None:

@@ -1,7 +1,5 @@
 """TorchScript: scripted and traced functions and modules, and files saved by `torch.jit.save`."""
 
-from __future__ import annotations
-
 import ast
 import io
 import pickle
@@ -375,7 +373,7 @@ _FORMAT: Final = "FORMAT_WITH_STRING_TABLE"
 class _Inert:
     """Replaces every global of a pickle, and does nothing."""
 
-    def __new__(cls, *_: object) -> _Inert:
+    def __new__(cls, *_: object) -> "_Inert":
         return super().__new__(cls)
 
     def __setstate__(self, state: object) -> None:

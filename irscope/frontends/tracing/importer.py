@@ -6,8 +6,6 @@ array without a name takes that of its variable. The traced function's variables
 returned, because nothing is recorded after its last assignment.
 """
 
-from __future__ import annotations
-
 import linecache
 import sys
 from collections.abc import Sequence
@@ -42,7 +40,7 @@ class Traced:
 
     __slots__ = ("dtype", "origin", "read_only", "record", "root", "shape", "value")
 
-    def __init__(self, record: Recorder, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...], root: object) -> None:
+    def __init__(self, record: "Recorder", value: Value, dtype: np.dtype[Any], shape: tuple[int, ...], root: object) -> None:
         self.record = record
         self.value = value
         self.dtype = dtype

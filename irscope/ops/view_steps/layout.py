@@ -5,8 +5,6 @@ Strides count elements, the offset counts bytes from the first element of the ro
 each follow from the strides; flags stay true when the sizes change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
@@ -90,7 +88,7 @@ class ByteSet:
             places = [place + index * step for place in places for index in range(count)]
         return ((place, place + self.width) for place in places)
 
-    def moved(self, by: int) -> ByteSet:
+    def moved(self, by: int) -> "ByteSet":
         """The same set, shifted by a number of bytes."""
         return self if not self.width else ByteSet(self.start + by, self.width, self.counts, self.steps)
 

@@ -4,8 +4,6 @@ The first branch is the program as given. `what_if` and edits of the text add br
 history of what was tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
@@ -194,7 +192,7 @@ class Branches(Sequence[Branch]):
         for name, taken in side_by_side(programs, arguments, seconds=seconds).items():
             self._all[int(name)].measured = taken.median * 1e3
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """One row per branch: its estimated cost, and its measured time if there is one."""
         try:
             import pandas as pd

@@ -4,8 +4,6 @@ What is slow for a large program is computed for one group of each equivalence c
 same kernels and move the same bytes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -107,7 +105,7 @@ def _traffic(exploration: Exploration) -> tuple[Num, Num]:
     return before, after
 
 
-def _call(profile: Profile) -> Count:
+def _call(profile: "Profile") -> Count:
     """The time of a call, for each way that was measured."""
     times = [profile.total(label).median for label in profile.ways]
     hint = f"median time of a call {' and '.join(profile.ways)}"

@@ -3,8 +3,6 @@
 The cost of an answer is proportional to its size. The box tree and the text are built once, at the first request.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -243,7 +241,7 @@ class ProgramIndex:
         )  # fmt: skip
 
     @cached_property
-    def _as_written(self) -> ProgramIndex | None:
+    def _as_written(self) -> "ProgramIndex | None":
         queries = self._queries.as_written
         return None if queries is None else ProgramIndex(queries.graph, queries, self._queries.names)
 

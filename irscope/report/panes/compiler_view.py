@@ -1,7 +1,5 @@
 """What another compiler decided, beside the program: its kernels as a table, their texts, its programs and graph breaks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

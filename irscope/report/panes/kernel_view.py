@@ -1,7 +1,5 @@
 """The kernel of a fusion group as source text; each line knows the node it computes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -29,7 +27,7 @@ class KernelViews:
     """The kernels of the groups of one fusion. Groups whose types are not refined have none yet."""
 
     def __init__(
-        self, fusion: Fusion, alike: Callable[[], Iterable[Sequence[Node]]], given: Mapping[Node, KernelDetail] | None = None
+        self, fusion: "Fusion", alike: Callable[[], Iterable[Sequence[Node]]], given: Mapping[Node, KernelDetail] | None = None
     ) -> None:
         """`alike` yields the groups in lists that are equal up to names and so run the same kernels; `given` are the kernels of another
         compiler, for the groups that it formed."""
@@ -139,7 +137,7 @@ class KernelViews:
         return KernelText(**_kernel_text(language, made.text, kernel.facts) | {"line_nodes": owners})
 
     @cached_property
-    def _gpu(self) -> CudaDevice:
+    def _gpu(self) -> "CudaDevice":
         from irscope.runtime.cuda import CudaDevice  # about a second, if CuPy is installed
 
         return CudaDevice()

@@ -1,16 +1,15 @@
 """Memory: the bytes of tensors and the views of a buffer, the layout of each tensor and the effect of another, and the plan over time."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Container, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from irscope._base.words import byte_count, plural, shortened
-from irscope.analysis.memory_placement import stacked
-from irscope.analysis.memory_plan import memory_plan
+from irscope.analysis.live_ranges import Buffer
+from irscope.analysis.memory_placement import Block, stacked
+from irscope.analysis.memory_plan import MemoryPlan, memory_plan
 from irscope.analysis.views import ViewAliases, as_demand
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
@@ -28,11 +27,6 @@ from irscope.report.view_models import (
     MemorySection,
     MemoryView,
 )
-
-if TYPE_CHECKING:
-    from irscope.analysis.live_ranges import Buffer
-    from irscope.analysis.memory_placement import Block
-    from irscope.analysis.memory_plan import MemoryPlan
 
 # A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap.
 

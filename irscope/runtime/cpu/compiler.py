@@ -4,8 +4,6 @@ Machine code is kept on disk under the text, the processor, and the versions of 
 runs over a text: it is emitted as it should run.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -43,7 +41,7 @@ class Host:
         """The processor with the width of its vectors."""
         return f"{self.cpu}, {self.target.vector_bytes * 8}-bit vectors"
 
-    def restricted_to(self, features: Collection[str]) -> Host:
+    def restricted_to(self, features: Collection[str]) -> "Host":
         """Returns the processor with none but these of LLVM's features: kernels for it run here and on any that has them."""
         own = [name[1:] for name in self.features.split(",") if name.startswith("+")]
         switched = {name: name in features for name in own}

@@ -4,8 +4,6 @@ A kernel is called with two addresses (see `irscope.codegen.llvm.emit`). Extents
 call to call, are laid out once when a plan is prepared; a call packs the pointers and jumps.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys
@@ -148,7 +146,7 @@ class CpuDevice:
     def facts(
         self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
         *, copy: float | None = None,
-    ) -> KernelFacts:  # fmt: skip
+    ) -> "KernelFacts":  # fmt: skip
         """Returns a kernel's facts, counted in its text and assembly, which are emitted if they are not passed.
 
         `copy`: the bytes per second that a core copies, by default a reference figure.
@@ -178,7 +176,7 @@ class CpuDevice:
     def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
         """Does nothing: kernels are compiled in parallel, each by itself."""
 
-    def prepare(self, plan: LaunchPlan) -> CpuPlan:
+    def prepare(self, plan: LaunchPlan) -> "CpuPlan":
         """Compiles a plan's kernels, decides on threads and streaming stores, and lays out the arguments."""
         bytes_wide = self.host.target.vector_bytes if self.availability() else 16
         launches = [self.adapted(launch) for launch in plan.launches]

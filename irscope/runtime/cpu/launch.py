@@ -5,8 +5,6 @@ A part of an iteration space is a separate call with other pointers and extents.
 has its own results; reduced loops are cut for launches that `irscope.codegen.kernel.launches` has prepared for it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct
@@ -46,7 +44,7 @@ Function = Callable[[bytes, int], None]
 class LaunchCall:
     """One launch with everything laid out except the pointers."""
 
-    def __init__(self, function: Function, launch: Launch, ranges: tuple[Range, ...]) -> None:
+    def __init__(self, function: Function, launch: Launch, ranges: "tuple[Range, ...]") -> None:
         self.function = function
         self.launch = launch
         self.ranges = ranges
@@ -118,7 +116,7 @@ class TeamCall(LaunchCall):
     """A launch on torch's threads; see `irscope.runtime.cpu.openmp` for the block that they read."""
 
     def __init__(
-        self, function: Function, launch: Launch, ranges: tuple[Range, ...], kernel: int, openmp: OpenMP,
+        self, function: Function, launch: Launch, ranges: "tuple[Range, ...]", kernel: int, openmp: OpenMP,
         loop: tuple[int, Any], patience: StallBackoff,
     ) -> None:  # fmt: skip
         super().__init__(function, launch, ranges)

@@ -4,8 +4,6 @@ All but the pointers is laid out when a plan is prepared. A call checks the poin
 entry for vectors and the one for any alignment, and passes each launch to the driver.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Sequence
@@ -311,7 +309,7 @@ class CudaPlan:
         self._launch_lock = threading.Lock()
         """Threads share a stream, and with it the temporary memory: the launches of one call must stay together."""
 
-    def on(self, owner: Owner) -> CudaPlan:
+    def on(self, owner: Owner) -> "CudaPlan":
         """Returns the same plan for arrays of this library: on its current stream, with memory from its allocator."""
         found = copy(self)
         found.owner, found._leases = owner, {}

@@ -3,8 +3,6 @@
 Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -65,7 +63,7 @@ class Compiled:
         return len(head).to_bytes(4, "little") + head + self.code
 
     @classmethod
-    def unpacked(cls, data: bytes) -> Compiled:
+    def unpacked(cls, data: bytes) -> "Compiled":
         """Restores a module from `packed`, without PTX."""
         length = int.from_bytes(data[:4], "little")
         found = json.loads(data[4 : 4 + length])

@@ -4,8 +4,6 @@ The device takes the same plans as the processor's, on the same addresses, and c
 it takes several times as long, because every instruction allocates an array.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -113,7 +111,7 @@ class NumpyDevice:
         """Wraps the spec itself: there is nothing to compile."""
         return NumpyKernel(spec, 0.0)
 
-    def prepare(self, plan: LaunchPlan) -> NumpyPlan:
+    def prepare(self, plan: LaunchPlan) -> "NumpyPlan":
         """Wraps every kernel of a plan."""
         return NumpyPlan(plan, tuple(self.compile(launch.spec) for launch in plan.launches))
 

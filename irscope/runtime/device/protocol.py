@@ -1,7 +1,5 @@
 """The interface of a device: its availability, its text of a kernel, and kernels that run."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -141,7 +139,7 @@ class PreparedPlan(Protocol):
     def threads(self) -> int:
         """The number of processor threads that its longest launch is split over; 1 where a GPU does the work."""
 
-    def on(self, owner: Any) -> PreparedPlan:
+    def on(self, owner: Any) -> "PreparedPlan":
         """Returns the plan for arrays of this library, which has its own streams and memory on a GPU."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:

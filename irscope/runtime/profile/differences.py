@@ -1,7 +1,5 @@
 """Two measurements against each other: a remark that is tried, and two profiles that are compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -161,7 +159,7 @@ class ProfileDifference:
     warnings: tuple[str, ...]
     """Differences in how the two were measured."""
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """Returns one row per class of pieces, the largest change first."""
         cells = [_cells(each) for each in self.classes]
         return new_table(cells, columns=list(_COLUMNS))

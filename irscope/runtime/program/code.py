@@ -15,8 +15,6 @@ which keeps every value in its slot, calls `visit` before each node and `after` 
 at each jump.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,12 +108,12 @@ class Code:
     """Records the time at the start of a run and after each instruction."""
     path: list[tuple[int, int]] = field(default_factory=list)
     """The stretches of the last stamped run in order, as half-open ranges of positions."""
-    observer: Callable[[Code, Slots], After] | None = None
+    observer: "Callable[[Code, Slots], After] | None" = None
     """Creates the `after` of each run; runs with an observer are not stamped."""
     _plain: dict[int, _Stretch] = field(default_factory=dict, repr=False)
     _watched: dict[int, _Stretch] = field(default_factory=dict, repr=False)
 
-    def stamped(self, stamp: Stamp) -> Code:
+    def stamped(self, stamp: Stamp) -> "Code":
         """Returns the same code, whose runs are stamped."""
         return replace(self, stamp=stamp, path=[], _plain={}, _watched={})
 

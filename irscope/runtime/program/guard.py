@@ -14,8 +14,6 @@ the arguments' types and layouts. So one function is generated for each signatur
 comparison. A program that is exactly one group then calls its kernel; any other starts from slots that are filled in.
 """
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -169,7 +167,7 @@ def may_write(graph: Graph) -> bool:
     return any(not node.op.startswith("prim::") if (schema := schema_of(node)) is None else schema.is_mutable for node in graph.nodes())
 
 
-def storage_check(graph: Graph) -> StorageCheck | None:
+def storage_check(graph: Graph) -> "StorageCheck | None":
     """Returns the check of the addresses of a program's arguments and parameters; None where they make no difference."""
     if not graph.storages or not may_write(graph):
         return None

@@ -24,8 +24,6 @@ array in memory; so do equal data of the module itself (globals, read-only data)
 Each declined merge is a remark.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -92,7 +90,7 @@ class Stored:
         """A digest of sixteen bytes of the elements, which selects what to compare."""
         return blake2b(np.ascontiguousarray(self.rows).data, digest_size=16).digest()
 
-    def equals(self, other: Stored) -> bool:
+    def equals(self, other: "Stored") -> bool:
         """Whether both have the same elements in the same logical order, bit by bit."""
         return self is other or bool(np.array_equal(self.rows, other.rows))
 

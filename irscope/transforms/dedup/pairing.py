@@ -6,8 +6,6 @@ correspond: the bodies behind the names are compared like everything else. It is
 Names that are declared outside the pieces mean the same for both, and must be equal.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -221,7 +219,7 @@ class Listing(SideBySide):
         self.apart: tuple[Node | None, Node | None] = (None, None)
         """The nodes at which the structures diverge."""
 
-    def run(self) -> Listing:
+    def run(self) -> "Listing":
         """Compare the pieces and all bodies that they refer to."""
         self.symbols = SymbolMap(self.left, self.right, self.relation)
         if not self.symbols.agrees:

@@ -23,8 +23,6 @@ The op's schema decides which arguments may be holes: a `Scalar` or a `float` is
 `bool keepdim` are structure and never a hole.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -164,7 +162,7 @@ class Piece:
 class _Results(dict[Hashable, tuple[int, Any]]):
     """The results kept in one body or piece; a copy or pickle starts without any."""
 
-    def __reduce__(self) -> tuple[type[_Results], tuple[()]]:
+    def __reduce__(self) -> "tuple[type[_Results], tuple[()]]":
         return _Results, ()
 
 

@@ -19,8 +19,6 @@ An op is commutative if exchanging two tensors changes no bit (additions and mul
 signed zeros).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
@@ -90,7 +88,7 @@ class Term:
     """Whether the first two operands may be exchanged."""
     ordered: bool = False
     """Whether the last operand is the state before it."""
-    regions: tuple[Region, ...] = ()
+    regions: "tuple[Region, ...]" = ()
 
 
 @dataclass(slots=True)

@@ -10,8 +10,6 @@ writes that can run later stay as they are. A capture in one branch of an if doe
 capture in loops inside the base's block precedes everything in these loops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
@@ -162,9 +160,9 @@ def _place(bound: object, extent: object) -> int | None:
 class Member:
     """One tensor in the memory of a family; several names may be the same tensor."""
 
-    family: Family
+    family: "Family"
     value: Value
-    parent: Member | None = None
+    parent: "Member | None" = None
     view: Node | None = None
     """The op that takes it as a view of the parent."""
     depth: int = 0

@@ -5,8 +5,6 @@ in one kernel of one side and apart on the other is a difference; its price is t
 that keeps them apart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 

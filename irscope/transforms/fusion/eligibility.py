@@ -4,8 +4,6 @@ A node qualifies when its op has a kernel expression, when every argument that d
 fresh result cannot be distinguished from one that shares an argument's memory. Every refusal names the missing property.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -155,7 +153,7 @@ def _through_list(graph: Graph, node: Node, makers: Set[str], readers: Set[str])
     return (made, reader) if graph.block_of[reader] is graph.block_of[made] else None
 
 
-def patched_range(rules: Eligibility, node: Node) -> tuple[int, int, int] | None:
+def patched_range(rules: "Eligibility", node: Node) -> tuple[int, int, int] | None:
     """Returns the axis along which a `slice_scatter` or `select_scatter` replaces a contiguous range, its start, and its end;
     None where these are unknown."""
     whole = rules.tensor_type(node.inputs[0])

@@ -4,8 +4,6 @@ A reason that is the policy's own, or the consequence of an earlier merge, says 
 looked up and not guessed: with nothing merged the two are no obstacle to each other, and a plan by bytes has them in one group.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -270,7 +268,7 @@ def bytes_per_second(bandwidth: str | float) -> float:
 def group_table(
     graph: Graph, members: Mapping[Node, Sequence[Node]], plans: Mapping[Block, BlockPlan], rules: Eligibility,
     bandwidth: str | float,
-) -> pd.DataFrame:  # fmt: skip
+) -> "pd.DataFrame":  # fmt: skip
     """Returns one row per group of the fused graph; `members` maps it to its nodes in the graph before."""
     speed = bytes_per_second(bandwidth)
     bandwidth_text = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"

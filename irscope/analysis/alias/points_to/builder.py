@@ -1,7 +1,5 @@
 """Builds a points-to graph, which over-approximates aliasing, in one walk over a program, and then seals it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 
 from irscope.analysis.alias.points_to.elements import ANY_CLASS, MIXED, TENSOR, Elements, Structure
@@ -289,7 +287,7 @@ class PointsToBuilder:
 
     # Calls
 
-    def shared_elements(self, constants: Iterable[Value]) -> dict[int, Shared]:
+    def shared_elements(self, constants: Iterable[Value]) -> "dict[int, Shared]":
         """The elements that a program shares with its callers, and how to find them in another builder.
 
         `constants` are the program's own; those of its callees are known already.
@@ -311,7 +309,7 @@ class PointsToBuilder:
             found[element] = lambda builder, value=value: builder.constant_of_callee(value)  # type: ignore[misc]
         return found
 
-    def shared_element(self, how: Shared) -> int:
+    def shared_element(self, how: "Shared") -> int:
         """This builder's element for one shared by another builder."""
         return how(self)
 

@@ -1,7 +1,5 @@
 """The sealed points-to graph: its records, the linear passes that prepare it for queries, and the searches over it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,7 +101,7 @@ class PointsTo:
     """Maps a container element to the element of its contents."""
     fields: Mapping[int, tuple[int | None, ...]]
     """Maps a tuple element to the elements of its fields."""
-    reasons: Reasons
+    reasons: "Reasons"
     writes: Sequence[Write]
     is_written: Sequence[int]
     """For each class, whether some node writes its memory."""

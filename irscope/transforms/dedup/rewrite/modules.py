@@ -13,8 +13,6 @@ type or an attribute decides what an op computes, they cannot be passed as opera
 `constants`, and a remark names the op.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -423,7 +421,7 @@ class _Work:
                 found[one.target] = replace(inner, name=one.target, graphs=graphs, symbols=tuple(symbols))
         return found
 
-    def rewritten(self, graph: Graph, made: Parameterized | None, renaming: Renaming) -> Graph:
+    def rewritten(self, graph: Graph, made: Parameterized | None, renaming: "Renaming") -> Graph:
         """A function with its new parameters, and calls of leaders."""
         reads: Mapping[Node, Mapping[int, Value]] = made.reads if made is not None else {}
         rewriter = Rewriter(graph)

@@ -12,8 +12,6 @@ determined by its result type and by no operand. With such an op, or an unknown 
 names the op.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -86,7 +84,7 @@ class ClassHoles:
                 first.setdefault(row.parameter, row)
         return [first[number] for number in sorted(first)]
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """One row per hole, one column per member, and what the hole depends on."""
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
         rows = [[row.place, row.kind, *map(_cell, row.values), row.dependence] for row in self.rows]

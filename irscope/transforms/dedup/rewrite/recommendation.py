@@ -12,8 +12,6 @@ The slowdown is estimated by these rules, as a fraction of the run time of the p
 run the pieces with their own kernels and with the common one.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -209,7 +207,7 @@ class Recommendation:
         """The step of each class."""
         return {choice.members: choice.step for choice in self.choices}
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """One row per class: what merging it saves, and what it costs."""
         rows = [
             {

@@ -63,14 +63,6 @@ def test_inlining_opens_every_call_with_values_of_its_own() -> None:
     assert graph.inputs == module.graphs["main"].inputs
 
 
-def test_the_alias_db_follows_the_calls_of_a_module() -> None:
-    identity = irs.parse("graph(%x : Tensor):\n  return (%x)")
-    caller = irs.parse('graph(%a : Tensor):\n  %b : Tensor = func::call[callee="@id"](%a)\n  return (%b)')
-    assert irs.AliasDb(caller, callees=irs.Module({"id": identity})).may_alias("a", "b")
-    relu = irs.Module({"id": irs.parse(RELU)})
-    assert not irs.AliasDb(caller, callees=relu).may_alias("a", "b")
-
-
 def test_calls_of_what_is_not_there_stay() -> None:
     caller = irs.parse('graph(%a : Tensor):\n  %b : Tensor = func::call[callee="@far"](%a)\n  return (%b)')
     assert inlined(irs.Module({"f": caller})).node("b").op == "func::call"

@@ -39,12 +39,7 @@ def test_a_loop_is_the_one_that_its_text_gives() -> None:
   return (%r)"""
     assert same_structure(built, parse(text))
     assert str(built) == text
-
-
-def test_bound_inputs_are_not_asked_of_the_caller() -> None:
-    built = loop()
     assert [value.name for value in built.free_inputs] == ["count"]
-    assert [value.name for value in built.inputs] == ["x", "count"]
 
 
 def test_an_open_block_is_a_mistake_of_ours() -> None:

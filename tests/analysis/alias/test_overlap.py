@@ -55,17 +55,6 @@ def test_three_heads_that_write_their_own_columns_are_in_no_order() -> None:
     assert not db.can_move_before(total, c)
 
 
-def test_columns_that_meet_stay_in_order() -> None:
-    graph = irs.parse(SLICES.replace("aten::slice(%z, %1, %2, %4, %1)", "aten::slice(%z, %1, %1, %4, %1)").replace(
-        "%middle : Float(4, 2,", "%middle : Float(4, 3,"
-    ))  # fmt: skip
-    db = AliasDb(graph)
-    assert db.may_overlap("left", "middle")
-    ties = dependences(graph, graph.body)
-    assert ties.reason(graph.node("a"), graph.node("b"))
-    assert not ties.reason(graph.node("b"), graph.node("c"))
-
-
 def writes_into_slices(seed: int) -> Graph:
     """A program of views of one buffer, of ops that write through them, and of ops that read through them."""
     draw = random.Random(seed)

@@ -31,15 +31,6 @@ def test_the_points_to_picture_is_about_the_asked_value(exploration: Exploration
     assert all(0 <= end < len(picture["labels"]) for edge in picture["edges"] for end in edge)
 
 
-def test_a_group_shows_its_kernel_line_by_line(exploration: Exploration) -> None:
-    group = exploration.fusion.groups[0]
-    kernel = Inspection(exploration).detail(group.id)["kernel"]
-    inside = {node.id for node in group.blocks[0].nodes}
-    assert len(kernel["line_nodes"]) >= len(kernel["source"].splitlines())
-    assert set(kernel["line_nodes"]) - {0} <= inside
-    assert set(kernel["line_nodes"]) & inside
-
-
 def test_a_pair_gets_all_three_answers(exploration: Exploration) -> None:
     one, other = exploration.fusion.groups
     pair = Inspection(exploration).pair(one.id, other.id)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -142,13 +141,6 @@ def test_the_names_of_torchs_that_it_uses_are_torchs() -> None:
     assert torch.Generator.manual_seed
 
 
-def test_a_program_is_loaded_by_tensors_that_are_not_on_the_processor() -> None:
-    for case in CASES:
-        tensors = [torch.empty(shape, device="meta", dtype=torch.bfloat16) for shape in case.shapes(1 << 14)]
-        program = gpu_runs.load(case.group_text, *tensors, name=case.name)
-        assert "prim::FusionGroup" in str(program)
-
-
 def test_a_competitor_that_fails_is_named(fake: OnTheProcessor, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: Any) -> None:
         raise RuntimeError("out of memory\nand more")
@@ -224,8 +216,3 @@ def test_without_a_gpu_nothing_is_measured() -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(DeviceUnavailable, match="needs a GPU, CuPy and torch with CUDA"):
         gpu_suite.gpu_suite(quick=True, names=(), peers=None, dry=False, say=print)
-
-
-def test_a_line_about_a_run_names_sizes_by_their_power() -> None:
-    run = partial(dict, case="k1", dtype="float32", size=1 << 20)
-    assert gpu_suite.line_of(run(error="RuntimeError: no")) == "k1           float32   2^20 failed: RuntimeError: no"

@@ -65,13 +65,6 @@ def test_a_kernel_without_a_loop_has_the_facts_of_its_spec() -> None:
     assert found.registers or not found.spills
 
 
-def test_a_table_for_a_notebook() -> None:
-    found = facts("k1")
-    assert found._repr_html_().count("<tr>") == len(found.rows)
-    assert "512-bit registers" in found._repr_html_()
-    assert str(found).endswith(found.because)
-
-
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_locations_change_no_instruction(processor: str) -> None:
     for name in ("k1", "softmax", "sum columns"):

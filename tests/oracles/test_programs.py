@@ -86,14 +86,6 @@ def test_layouts(layout: str, how: str) -> None:
     assert run(x).requires_grad == x.requires_grad, "as torch's own"
 
 
-def test_a_0_dim_tensor_does_not_promote() -> None:
-    def scale(x: Tensor, s: Tensor) -> Tensor:
-        return torch.relu(x * s + s)
-
-    check(scale, (rand(3, 4), torch.tensor(2.0, dtype=torch.float64)), "export")
-    check(scale, (rand(3, 4, dtype=torch.int32), torch.tensor(3)), "export")
-
-
 # -- writes, and names for one memory ---------------------------------------------------------------------------------
 
 
@@ -294,16 +286,6 @@ PROGRAMS = [(function, args, how) for function, args, ways in cases() for how in
 @pytest.mark.parametrize(("function", "args", "how"), PROGRAMS, ids=[f"{function.__name__}-{how}" for function, _, how in PROGRAMS])
 def test_a_program_does_what_torch_does(function: Callable[..., Any], args: tuple[Any, ...], how: str) -> None:
     check(function, args, how)
-
-
-def test_deep_nesting() -> None:
-    depth = 60
-    ifs = "".join(f"%y{i + 1} : Tensor = prim::If(%c)\n block0():\n" for i in range(depth))
-    ends = "".join(f" -> (%{'z' if i == depth else f'y{i + 1}'})\n block1():\n -> (%x)\n" for i in reversed(range(1, depth + 1)))
-    text = f"graph(%x : Tensor, %c : bool):\n%y0 : Tensor = aten::relu(%x)\n{ifs}%z : Tensor = aten::tanh(%y0)\n{ends}return (%y1)"
-    run, x = irs.compile(irs.fuse(irs.load(text))), rand(4)
-    agree(run, lambda x, c: torch.tanh(torch.relu(x)) if c else x, x, True)
-    agree(run, lambda x, c: torch.tanh(torch.relu(x)) if c else x, x, False)
 
 
 # -- modules ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.runtime.measure.accuracy import distance
 from irscope.runtime.measure.benchmark import compare
+from irscope.runtime.measure.comparison import Comparison
 
 TEXT = """graph(%x : Tensor, %w : Tensor):
   %a : Tensor = aten::relu(%x)
@@ -23,57 +24,51 @@ TEXT = """graph(%x : Tensor, %w : Tensor):
 """
 
 
-def given(shape: tuple[int, ...] = (8, 8)) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+def given() -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
     numbers = np.random.default_rng(0)
-    return [numbers.uniform(-1, 1, shape).astype(np.float32) for _ in range(2)]
+    return [numbers.uniform(-1, 1, (8, 8)).astype(np.float32) for _ in range(2)]
 
 
-def test_rows_count_kernels_and_launches():
+@pytest.fixture(scope="module")
+def compared() -> Comparison:
     x, w = given()
-    comparison = compare(irs.load(TEXT, x, w), x, w, repeats=2)
-    rows = {row.label: row for row in comparison.rows}
+    return compare(irs.fuse(irs.load(TEXT, x, w, name="net")), x, w, repeats=2)
+
+
+def test_rows_count_kernels_and_launches(compared: Comparison) -> None:
+    rows = {row.label: row for row in compared.rows}
     assert list(rows) == ["op by op", "fused", "fused + dedup"]
-    assert [row.kernels for row in comparison.rows] == [0, 2, 1]
-    assert [row.launched for row in comparison.rows] == [5, 3, 3]
+    assert [row.kernels for row in compared.rows] == [0, 2, 1]
+    assert [row.launched for row in compared.rows] == [5, 3, 3]
     assert rows["op by op"].compile == 0
     assert rows["fused"].compile > 0
     assert rows["fused + dedup"].compile > 0
-    for row in comparison.rows:
+    for row in compared.rows:
         assert 0 < row.low <= row.median <= row.high
         assert row.error is not None
         assert 0 < row.error < 1e-6, "float32 is not float64, and nearly"
-    assert "median of" in comparison.caption.lower() or "turns" in comparison.caption
+    assert "turns" in compared.caption and "thread" in compared.caption
 
 
-def test_the_table_and_the_text():
-    x, w = given()
-    comparison = compare(irs.fuse(irs.load(TEXT, x, w, name="net")), x, w, repeats=1)
-    table = comparison.table()
+def test_the_table_and_the_text(compared: Comparison) -> None:
+    table = compared.table()
     assert list(table.index) == ["op by op", "fused", "fused + dedup"]
     assert table.index.name == "net"
     assert table.loc["fused + dedup", "kernels"] == 1
-    text = repr(comparison)
-    assert text.splitlines()[len(comparison.warnings)].startswith("net")
-    assert table.attrs["warnings"] == list(comparison.warnings)
+    text = repr(compared)
+    assert text.splitlines()[len(compared.warnings)].startswith("net")
+    assert table.attrs["warnings"] == list(compared.warnings)
     assert "fused + dedup" in text
     assert "float64" in text
 
 
-def test_the_chart_has_a_bar_a_row():
+def test_a_chart_has_a_bar_a_row_which_one_disturbed_run_does_not_squeeze(compared: Comparison) -> None:
     pytest.importorskip("matplotlib")
-    x, w = given()
-    figure = compare(irs.load(TEXT, x, w), x, w, repeats=2).chart()
-    (axes,) = figure.axes
+    (axes,) = compared.chart().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["op by op", "fused", "fused + dedup"]
     assert len(axes.patches) == 3
-
-
-def test_one_disturbed_run_does_not_squeeze_the_bars_of_a_chart() -> None:
-    pytest.importorskip("matplotlib")
-    x, w = given()
-    comparison = compare(irs.load(TEXT, x, w), x, w, repeats=2)
-    quick, slow = (replace(row, median=0.01, low=0.009, high=0.011) for row in comparison.rows[:2])
-    (axes,) = replace(comparison, rows=(quick, replace(slow, high=5.0))).chart().axes
+    quick, slow = (replace(row, median=0.01, low=0.009, high=0.011) for row in compared.rows[:2])
+    (axes,) = replace(compared, rows=(quick, replace(slow, high=5.0))).chart().axes
     assert "microseconds" in axes.get_xlabel()
     assert axes.get_xlim()[1] < 30
     assert any("10 µs (to 5 ms)" in text.get_text() for text in axes.texts)
@@ -92,19 +87,17 @@ def test_eager_is_timed_too():
     assert eager.launched is None
 
 
-def test_speed_is_compared_with_the_machine():
-    x, w = given((64, 64))
-    comparison = compare(irs.load(TEXT, x, w), x, w, repeats=2)
-    assert comparison.bytes == 3 * 4 * 64 * 64
-    assert comparison.flops == 2 * (1 + 36) * 64 * 64 + 2 * 64**3
-    assert comparison.copy_bandwidth > 0
-    assert comparison.peak_gflops > 0
-    for row in comparison.rows:
-        assert row.bandwidth == pytest.approx(comparison.bytes / row.median / 1e6)
-        assert row.copy_fraction == pytest.approx(row.bandwidth / comparison.copy_bandwidth)
-        assert row.gflops == pytest.approx(comparison.flops / row.median / 1e6)
-    op_by_op, fused, shared = comparison.rows
-    assert op_by_op.peak_bytes == 2 * 4 * 64 * 64, "an op's operand and its result"
+def test_speed_is_compared_with_the_machine(compared: Comparison) -> None:
+    assert compared.bytes == 3 * 4 * 8 * 8
+    assert compared.flops == 2 * (1 + 36) * 8 * 8 + 2 * 8**3
+    assert compared.copy_bandwidth > 0
+    assert compared.peak_gflops > 0
+    for row in compared.rows:
+        assert row.bandwidth == pytest.approx(compared.bytes / row.median / 1e6)
+        assert row.copy_fraction == pytest.approx(row.bandwidth / compared.copy_bandwidth)
+        assert row.gflops == pytest.approx(compared.flops / row.median / 1e6)
+    op_by_op, fused, shared = compared.rows
+    assert op_by_op.peak_bytes == 2 * 4 * 8 * 8, "an op's operand and its result"
     assert op_by_op.warm_compile is None
     assert fused.warm_compile is not None
     assert shared.warm_compile > 0
@@ -145,9 +138,7 @@ def test_copies_of_the_arguments_in_turn(monkeypatch: pytest.MonkeyPatch):
 
 def test_the_caption_tells_the_allocators_state():
     x, w = given()
-    graph = irs.load(TEXT, x, w)
-    assert "may go back to the system" in compare(graph, x, w, repeats=1, keep_memory=False).caption
-    assert "thread" in compare(graph, x, w, repeats=1).caption
+    assert "may go back to the system" in compare(irs.load(TEXT, x, w), x, w, repeats=1, keep_memory=False).caption
 
 
 def test_ways_are_chosen():
@@ -159,19 +150,17 @@ def test_ways_are_chosen():
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_roofline_has_a_mark_for_each_competitor(theme):
+def test_the_roofline_has_a_mark_for_each_competitor(theme: str, compared: Comparison) -> None:
     pytest.importorskip("matplotlib")
-    x, w = given((64, 64))
-    comparison = compare(irs.load(TEXT, x, w), x, w, repeats=1)
-    (axes,) = comparison.roofline(theme=theme).axes
+    (axes,) = compared.roofline(theme=theme).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["op by op", "fused", "fused + dedup"]
     (line,) = axes.lines
     left, corner, right = line.get_xydata()
-    assert left[1] / left[0] == pytest.approx(comparison.copy_bandwidth)
-    assert corner[1] == right[1] == pytest.approx(comparison.peak_gflops)
-    for marks, row in zip(axes.collections, comparison.rows, strict=True):
-        assert marks.get_offsets().tolist() == [[pytest.approx(comparison.flops / comparison.bytes), pytest.approx(row.gflops)]]
-    assert comparison.chart("roofline", theme=theme).axes
+    assert left[1] / left[0] == pytest.approx(compared.copy_bandwidth)
+    assert corner[1] == right[1] == pytest.approx(compared.peak_gflops)
+    for marks, row in zip(axes.collections, compared.rows, strict=True):
+        assert marks.get_offsets().tolist() == [[pytest.approx(compared.flops / compared.bytes), pytest.approx(row.gflops)]]
+    assert compared.chart("roofline", theme=theme).axes
 
 
 def test_a_roofline_needs_arithmetic():

@@ -239,10 +239,12 @@ def compare(
     """Run a program op by op, fused, and fused with shared kernels, and compare the times and errors.
 
     Takes a Graph, a Fusion, or anything that `load` takes with these arguments; the model or function that it was read from is timed
-    as well, and the others against it. `devices` are `"cpu"` and `"cuda"`, by default the one that the
-    arguments lie on. All runs alternate in one process with the same allocator, `repeats` times and for 50 ms each; the error is
-    against a float64 run. There is no ratio of times whose middle halves overlap, or that vary too much. `.table()` is a
-    DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
+    as well, and the others against it. For the result of `decisions` the rows are irscope's own fusion, the program before it was compiled,
+    the compiled program itself, and that compiler's groups with irscope's kernels, so that grouping and code can be told apart.
+    `devices` are `"cpu"` and `"cuda"`, by default the one that the arguments lie on. All runs alternate in one process with the same
+    allocator, `repeats` times and for 50 ms each; the error is against a float64 run. There is no ratio of times whose middle halves
+    overlap, or that vary too much. `.table()` is a DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure,
+    `.roofline()` another.
 
     `eager` is a model to be timed too, `peers` are other functions of the same arguments: `{"jax": lambda *_: jitted(a, b)}`, or
     `["torch", "torch.compile"]`, built from the graph. `ways` are some of `["op by op", "fused", "fused + dedup"]`, all by default;
@@ -250,9 +252,13 @@ def compare(
     programs keep the processors busy. With `keep_memory=False` all pay the page faults of memory that is returned to the system, with
     `rotate=True` no operand is found in a cache. `exact` is that of `compile`.
     """
+    from irscope.compilers.record import Decisions
     from irscope.runtime.arrays import are_torchs
     from irscope.runtime.measure import compare as run
 
+    if isinstance(program, Decisions):
+        peers = {**program.rivals(), **(peers if isinstance(peers, Mapping) else {})}
+        program, eager, ways = program.graph, eager or program.eager, ways or ("fused",)
     made = _program(program, args, exact)
     if eager is None and made is not program and callable(program) and are_torchs(args):
         eager = program

@@ -6,7 +6,9 @@ groups, counts bytes, and marks what several kernels compute. `Decisions` holds 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -256,6 +258,13 @@ class Decisions(Drawn):
         """Where that compiler and irscope decided differently about the only program: see `Program.differences`."""
         return self.program.differences(policy)
 
+    def rivals(self) -> dict[str, Callable[..., Any]]:
+        """What the only program is measured beside: itself as that compiler made it, and its groups with irscope's kernels."""
+        from irscope.runtime.program import compile_graph
+
+        own = {} if self.call is None else {self.compiler: _without_gradients(self.call)}
+        return {**own, f"{self.compiler}'s groups": compile_graph(self.fusion)}
+
     def table(self) -> pd.DataFrame:
         """One row per kernel of all programs, in the order in which they run."""
         tables = [program.table().assign(program=index) for index, program in enumerate(self.programs)]
@@ -276,6 +285,17 @@ class Decisions(Drawn):
         calls = sum(kernel.is_library for kernel in kernels)
         cut = f", {plural(len(self.breaks), 'break')}" if self.breaks else ""
         return f"<Decisions of {self.compiler}: {shown}{plural(len(kernels) - calls, 'kernel')}, {plural(calls, 'library call')}{cut}>"
+
+
+def _without_gradients(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call as it was observed: torch records no gradients, which would be another program."""
+
+    def run(*args: Any) -> Any:
+        torch = sys.modules.get("torch")
+        with torch.no_grad() if torch is not None else nullcontext():
+            return call(*args)
+
+    return run
 
 
 def program_of(

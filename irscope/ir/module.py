@@ -253,6 +253,7 @@ def graph_of(program: Any, verb: str) -> Graph:
     """
     if isinstance(program, Module):
         return inlined(program)
+    program = getattr(program, "fusion", None) or program  # what another compiler decided has the program with its groups
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):
         what = f"{verb} works on a Graph, a Module or the result of fuse, not on {type(program).__name__}"

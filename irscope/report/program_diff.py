@@ -91,7 +91,8 @@ class ProgramDiff:
 
 
 def diff(first: Any, second: Any) -> ProgramDiff:
-    """Compare two programs: graphs, fusions by two policies, or two steps of a history (`history.graph_after(k)`).
+    """Compare two programs: graphs, fusions by two policies, what another compiler decided, or two steps of a history
+    (`history.graph_after(k)`).
 
     Raises ArgumentError if one is not a program. Linear, apart from sorting nodes that moved.
 
@@ -113,6 +114,7 @@ def diff(first: Any, second: Any) -> ProgramDiff:
 
 
 def _graph(given: Any) -> Graph:
+    given = getattr(given, "fusion", None) or given  # what another compiler decided has the program with its groups
     inside = getattr(given, "graph", given)
     return graph_of(inside if isinstance(inside, Graph) else given, "diff")
 
@@ -169,7 +171,7 @@ class _Comparison:
         """The difference between two matched nodes in words; empty if there is none."""
         if before.op != after.op:
             return f"was {before.op}"
-        if before.attrs != after.attrs:
+        if {**before.attrs, "kernel": ""} != {**after.attrs, "kernel": ""}:  # a name that another compiler gave
             return "has other attributes"
         if how := self._moved(before, after):
             return how

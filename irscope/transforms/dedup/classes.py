@@ -43,7 +43,7 @@ def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[No
             name: Piece(name, graph.body, graph, _promises(graph), (), named) for name, graph in program.graphs.items()
         }
         return graphs, f"{each(len(graphs), 'graph')} of the module is a piece"
-    own: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in _groups(program)}
+    own: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, _attrs(node)) for node in _groups(program)}
     if own:
         return own, f"{each(len(own), 'fusion group')} of the graph is a piece"
     return {program.name: Piece(program.name, program.body, program, EMPTY)}, "the graph has no fusion groups, so it is one piece"
@@ -53,13 +53,18 @@ def _groups(graph: Graph) -> Iterator[Node]:
     return (node for node in graph.nodes() if node.op in GROUPS and node.blocks)
 
 
+def _attrs(group: Node) -> Mapping[str, Any]:
+    """A group's attributes without the name that another compiler gave to its kernel, which is no part of what it computes."""
+    return FrozenDict({name: held for name, held in group.attrs.items() if name != "kernel"}) if "kernel" in group.attrs else group.attrs
+
+
 def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
     """The groups of several models together; one without results is named by its place."""
     found: dict[Node | str, Piece] = {}
     for graph_name, graph in module.graphs.items():
         for place, node in enumerate(_groups(graph)):
             name = f"{graph_name}/%{graph.names[node.outputs[0]]}" if node.outputs else f"{graph_name}/group {place}"
-            found[name] = Piece(name, node.blocks[0], graph, node.attrs, kind="group")
+            found[name] = Piece(name, node.blocks[0], graph, _attrs(node), kind="group")
     return found
 
 

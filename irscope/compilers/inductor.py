@@ -16,10 +16,12 @@ missing, or has changed so that nothing is seen, an error says so, with torch's 
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 from unittest import mock
@@ -49,10 +51,12 @@ def reads(source: object, compiler: str | None) -> bool:
     return _original(source) is not None or (compiler is not None and callable(source))
 
 
-def decisions(source: Any, args: Sequence[Any]) -> Decisions:
+def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Decisions:
     """Compiles the program once more, for inference, and returns what Inductor decided.
 
-    Raises CaptureError where the program cannot be compiled, and where this torch does not have what is watched.
+    With `measure` it is compiled another time, with a C++ compiler, and run: `k.ms` is then the median of some runs, as torch's profiler
+    sees them. A function that holds several kernels has one time, which is in the program's notes. Raises CaptureError where the program
+    cannot be compiled, and where this torch does not have what is watched.
     """
     torch = require_torch(_PURPOSE)
     original = _original(source) or source
@@ -61,6 +65,7 @@ def decisions(source: Any, args: Sequence[Any]) -> Decisions:
     check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, title)
     with CAPTURE_LOCK:
         seen, records = observe(original, args, options)
+        times = _times(original, args, options, seen) if measure else {}
     version = str(torch.__version__)
     programs = []
     breaks, compiles = breaks_and_compiles(records)
@@ -68,7 +73,7 @@ def decisions(source: Any, args: Sequence[Any]) -> Decisions:
     for index, graph in enumerate(seen):
         try:
             name = title if len(seen) == 1 else f"{title}_{index}"
-            programs.append(program_seen(graph, original, name, by_id.get(graph.compile_id)))
+            programs.append(program_seen(graph, original, name, by_id.get(graph.compile_id), times))
         except (AttributeError, KeyError, IndexError) as error:
             raise _changed(version, f"{type(error).__name__}: {error}") from error
     notes = []
@@ -299,6 +304,62 @@ def observe(original: Any, args: Sequence[Any], options: _Options) -> tuple[list
     return watch.graphs, records
 
 
+# Times.
+
+_RUNS: Final = 20
+
+
+def _times(original: Any, args: Sequence[Any], options: _Options, seen: Sequence[SeenGraph]) -> dict[str, list[float]]:
+    """Milliseconds of each generated function and library op, by name and in the order of its calls in one run: medians over some runs.
+
+    Nothing where that order is not certain: for several graphs, and for an op that is called another number of times.
+    """
+    torch = require_torch(_PURPOSE)
+    if len(seen) != 1:
+        return {}
+    compile_fx = _inductor("compile_fx").compile_fx
+    leaves = torch.utils._pytree.tree_leaves(list(args))
+    patches = {**options.config, **_NO_CACHE, "cpp.enable_kernel_profile": True}
+    profiler = torch.profiler
+    with ExitStack() as stack:
+        step = stack.enter_context(progress(_RUNS + 1, "measuring Inductor's kernels"))
+        kept = stack.enter_context(_traceless(torch, original))
+        kept += [(leaf, leaf.detach().clone()) for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        stack.enter_context(listening(torch))
+        stack.enter_context(torch.no_grad())
+
+        def backend(module: Any, examples: Sequence[Any]) -> Any:
+            return compile_fx(module, examples, config_patches=patches)
+
+        copied = with_own_code(original)
+        copied = with_own_code(_calling(original)) if copied is original else copied
+        compiled = torch.compile(copied, backend=backend, dynamic=options.dynamic, fullgraph=options.fullgraph, **_isolated(torch))
+        try:
+            compiled(*args)
+        except Exception as error:
+            raise _refused(error) from None
+        step()
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as profile:
+            for _ in range(_RUNS):
+                compiled(*args)
+                step()
+    return _by_call(profile.events())
+
+
+def _by_call(events: Sequence[Any]) -> dict[str, list[float]]:
+    """The median times of each function and op by the order of its calls; ops inside other ops are left out."""
+    found: dict[str, list[float]] = {}
+    for event in sorted(events, key=lambda each: each.time_range.start):
+        inside = event.cpu_parent is not None and event.cpu_parent.name.startswith(("aten::", "graph_"))
+        if not inside:
+            found.setdefault(re.sub(r"^graph_\d+_", "", event.name), []).append(event.time_range.elapsed_us() / 1e3)
+    return {
+        name: [median(times[call :: len(times) // _RUNS]) for call in range(len(times) // _RUNS)]
+        for name, times in found.items()
+        if len(times) % _RUNS == 0
+    }
+
+
 def _isolated(torch: Any) -> dict[str, bool]:
     """The option that keeps entries of this compilation apart from the user's, where this torch has it."""
     code = torch.compile.__code__
@@ -375,7 +436,7 @@ def _changed(version: str, what: str) -> CaptureError:
     """The error for a torch whose internals are not those that are watched."""
     return CaptureError(
         f"torch {version} does not let irscope see what Inductor decides: {what}",
-        hint="irscope reads internals of Inductor as they are in torch 2.6 to 2.13: use one of these, or report this",
+        hint="irscope reads internals of Inductor as they are in torch 2.13: use that, or report this",
     )
 
 

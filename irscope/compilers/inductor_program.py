@@ -70,7 +70,7 @@ class SeenGraph:
     """The compile of Dynamo's that it belongs to."""
 
 
-def program_seen(seen: SeenGraph, original: Any, title: str, compiled: Compile | None) -> Program:
+def program_seen(seen: SeenGraph, original: Any, title: str, compiled: Compile | None, times: Mapping[str, list[float]]) -> Program:
     """The program of one graph, whose inputs are the user's arguments and the bound parameters. Raises CaptureError for an op that the IR
     cannot hold, and what Python raises where Inductor's objects are not what they were."""
     inputs = _Inputs(seen, original)
@@ -79,9 +79,10 @@ def program_seen(seen: SeenGraph, original: Any, title: str, compiled: Compile |
     links = _Links(seen)
     bodies = {node.name: links.body_of(node) for node in seen.nodes}
     kernels = [_kernel(node, seen, links, bodies[node.name], nodes_of) for node in seen.nodes]
+    kernels, together = _with_times(kernels, times)
     made = program_of(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
-        notes=tuple(_alone(seen, bodies, nodes_of)), changes=tuple(_changes(seen, nodes_of)),
+        notes=(*_alone(seen, bodies, nodes_of), *together), changes=tuple(_changes(seen, nodes_of)),
         guards=tuple(guard.words for guard in compiled.guards) if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
     )  # fmt: skip
@@ -324,6 +325,25 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
     moved = node.bytes if not body or links.parts_read(node) else None
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
+
+
+def _with_times(kernels: Sequence[Kernel], times: Mapping[str, list[float]]) -> tuple[list[Kernel], list[str]]:
+    """The kernels with their milliseconds, and a sentence for each function that holds several: these have one time."""
+    places: dict[str, list[int]] = {}
+    for place, kernel in enumerate(kernels):
+        op = re.sub(r"^extern_kernels\.", "aten::", kernel.name)
+        called = re.sub(r"^torch\.ops\.aten\.(\w+)\..*", r"aten::\1", op) if kernel.is_library else kernel.function
+        places.setdefault(called, []).append(place)
+    made, together = list(kernels), []
+    for called, mine in places.items():
+        taken = times.get(called, [])
+        if len(taken) == len(mine):
+            for place, ms in zip(mine, taken, strict=True):
+                made[place] = replace(kernels[place], ms=ms)
+        elif taken and len(mine) % len(taken) == 0 and not kernels[mine[0]].is_library:
+            each = ", ".join(f"{ms:.3g}" for ms in taken)
+            together.append(f"{called} holds {len(mine) // len(taken)} kernels, which take {each} ms together")
+    return made, together
 
 
 def _regions(seen: SeenGraph, links: _Links, kernels: Sequence[Kernel]) -> Iterable[Region]:

@@ -1,0 +1,195 @@
+"""Ten models: kernels and library calls are those that Inductor itself writes down, and the program with its groups is right.
+
+The judge is torch's own dump of the scheduler after fusion (`ir_post_fusion.txt` of `torch._inductor.config.trace`), written by another
+compilation, and its own map from generated code to ops (`inductor_provenance_tracking_node_mappings.json`).
+"""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope.compilers import Decisions
+from irscope.ops.registry import effect_of
+
+torch = pytest.importorskip("torch")
+nn, F = torch.nn, torch.nn.functional
+
+pytestmark = pytest.mark.long
+
+
+class Mlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(64), nn.Linear(64, 256), nn.Linear(256, 64)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(64, 192), nn.Linear(64, 64)
+
+    def forward(self, x: Any) -> Any:
+        b, t, c = x.shape
+        q, k, v = (y.view(b, t, 4, 16).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
+        p = torch.softmax(q @ k.transpose(-1, -2) / 4 + torch.full((t, t), -1e9).triu(1), -1)
+        return self.out((p @ v).transpose(1, 2).reshape(b, t, c))
+
+
+class Conv(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16)
+
+    def forward(self, x: Any) -> Any:
+        return F.max_pool2d(F.relu(self.bn(self.conv(x))), 2).mean((2, 3))
+
+
+class Gru(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(16, 32)
+
+    def forward(self, xs: Any) -> Any:
+        h = xs.new_zeros(xs.shape[1], 32)
+        for x in xs:
+            h = self.cell(x, h)
+        return h
+
+
+class Residual(nn.Module):
+    """Two convolutions with a group norm and a shortcut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two, self.norm = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 1), nn.GroupNorm(2, 8)
+
+    def forward(self, x: Any) -> Any:
+        return F.silu(self.norm(self.two(F.relu(self.one(x)))) + x)
+
+
+def slices(x: Any, y: Any) -> Any:
+    x[:, :4] = y[:, :4].sin()
+    z = x * 2
+    z[1:3] += y[1:3]
+    x.add_(1)
+    return z.sum(-1), x[:, 2:6].relu()
+
+
+def softmax_loss(logits: Any, target: Any) -> Any:
+    return F.cross_entropy(logits, target), logits.argmax(-1)
+
+
+def stencil(x: Any) -> Any:
+    padded = F.pad(x, (1, 1, 1, 1))
+    parts = [padded[:, i : i + x.shape[1], j : j + x.shape[2]] for i in range(3) for j in range(3)]
+    return torch.stack(parts).mean(0) - x
+
+
+def sorted_and_joined(x: Any, y: Any) -> Any:
+    top, index = torch.topk(x, 4)
+    return torch.cat([top * 2, y.exp()], -1), torch.cumsum(index, -1)
+
+
+def halves(x: Any) -> Any:
+    y = x.to(torch.bfloat16)
+    return (y * y.sigmoid()).sum(-1, dtype=torch.float32), (x > 0).any(0)
+
+
+MODELS = {
+    "mlp": (Mlp, [(32, 64)]), "attention": (Attention, [(2, 16, 64)]), "conv": (Conv, [(2, 3, 16, 16)]), "gru": (Gru, [(5, 4, 16)]),
+    "residual": (Residual, [(2, 8, 12, 12)]), "slices": (slices, [(8, 8), (8, 8)]), "loss": (softmax_loss, [(16, 10), None]),
+    "stencil": (stencil, [(2, 9, 9)]), "sorted": (sorted_and_joined, [(6, 12), (6, 3)]), "halves": (halves, [(16, 40)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_kernels_are_those_that_torch_writes_down(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    made, shapes = MODELS[name]
+    model = made().eval() if isinstance(made, type) else made
+    args = [torch.randint(10, (16,)) if shape is None else torch.randn(*shape) for shape in shapes]
+    d = irs.decisions(torch.compile(model), *args)
+    dump, mapping = _as_torch_writes_it(model, args, tmp_path)
+    _same_nodes(d, dump)
+    _within_the_origins(d, mapping)
+    with torch.no_grad():
+        given = [arg.clone() for arg in args]
+        got, want = irs.compile(d.fusion)(*given), model(*[arg.clone() for arg in args])
+    for one, other in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True):
+        near = 1e-2 if name == "halves" else 1e-4  # where eager rounds each step to a half, kernels round the last
+        torch.testing.assert_close(one, other, rtol=near, atol=near)
+
+
+def _as_torch_writes_it(model: Any, args: list[Any], folder: Path) -> tuple[str, dict[str, list[str]]]:
+    """The scheduler's nodes after fusion, as text, and the ops behind each C++ function."""
+    options = {"trace.enabled": True, "trace.debug_dir": str(folder), "trace.provenance_tracking_level": 1, "fx_graph_cache": False}
+    torch._dynamo.reset()
+    config = torch._dynamo.config
+    with torch.no_grad(), config.patch(debug_dir_root=str(folder)), torch._functorch.config.patch(enable_autograd_cache=False):
+        torch.compile(model, options=options)(*[arg.clone() for arg in args])
+    (post,) = folder.rglob("ir_post_fusion.txt")
+    found = sorted(folder.rglob("inductor_provenance_tracking_node_mappings.json"))
+    return post.read_text(), json.loads(found[-1].read_text())["cppCodeToPost"] if found else {}
+
+
+def _same_nodes(d: Decisions, dump: str) -> None:
+    """A line such as `op0_op1: FusedSchedulerNode(…)` begins a node of the scheduler, or of one that was fused, which follows the line
+    `op0_op1.snodes[0] =`. Nop nodes run nothing, and a MultiOutput names one result of the call before it."""
+    lines = dump.splitlines()
+    heads = [re.match(r"\w+: (\w*SchedulerNode)\((.*)\)$", line) for line in lines]
+    kinds = Counter(
+        "library" if head[1].startswith("Extern") else "generated"
+        for before, head in zip(["", *lines], heads, strict=False)
+        if head and "snodes[" not in before and head[1] != "NopKernelSchedulerNode" and head[2] != "MultiOutput"
+    )
+    calls = len(d.program.library_calls)
+    assert {"generated": len(d.kernels) - calls, "library": calls} == {"generated": kinds["generated"], "library": kinds["library"]}
+
+
+def _within_the_origins(d: Decisions, mapping: dict[str, list[str]]) -> None:
+    """What a generated function computes is among what went into it; what went in and is not computed there is computed elsewhere,
+    or is a view. A function that is called several times has a key for each call."""
+    ours: dict[str, set[str]] = {}
+    theirs: dict[str, set[str]] = {}
+    for kernel in d.kernels:
+        if kernel.function:
+            ours.setdefault(kernel.function, set()).update(map(_name, (*kernel.nodes, *kernel.part_of)))
+    for key, names in mapping.items():
+        theirs.setdefault(key.rpartition(":")[0], set()).update(names)
+    for function, names in ours.items():
+        assert names <= theirs[function], function
+    computed = {_name(node) for kernel in d.kernels for node in (*kernel.nodes, *kernel.part_of)}
+    apart = {_name(node) for node in d.graph.nodes() if effect_of(node) == "view"}
+    apart |= {note.split()[0].strip("%:") for note in d.program.notes}
+    left = {name for names in theirs.values() for name in names} - computed - apart
+    assert not {name for name in left if not name.startswith("getitem")}
+
+
+def _name(node: irs.Node) -> str:
+    return re.sub(r"\.\d+$", "", node.outputs[0].name or "")
+
+
+def test_each_kernel_has_the_time_that_torchs_profiler_saw() -> None:
+    """Functions that hold several kernels have one time, which no kernel gets."""
+    d = irs.decisions(torch.compile(Mlp().eval()), torch.randn(32, 64), measure=True)
+    assert all(kernel.ms is not None and kernel.ms > 0 for kernel in d.kernels)
+    d = irs.decisions(torch.compile(Conv().eval()), torch.randn(2, 3, 16, 16), measure=True)
+    assert [kernel.ms is not None for kernel in d.kernels] == [kernel.is_library for kernel in d.kernels]
+    assert sum("kernels, which take" in note for note in d.program.notes) == 2
+
+
+def test_the_compiled_program_is_measured_beside_its_groups_and_irscopes_own() -> None:
+    model, x = Mlp().eval(), torch.randn(32, 64)
+    d = irs.decisions(torch.compile(model), x)
+    table = irs.compare(d, x, repeats=1).table()
+    assert list(table.index) == ["fused", "eager", "inductor", "inductor's groups"]
+    assert (table["relative error"].astype(float) < 1e-5).all()
+    assert torch.equal(d.call(x), torch.compile(model)(x))

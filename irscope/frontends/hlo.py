@@ -21,9 +21,9 @@ import numpy as np
 
 from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.nested import Call
-from irscope.errors import LoadError, MissingExtra, ParseError
+from irscope.errors import IrscopeError, LoadError, MissingExtra, ParseError
 from irscope.files import read_text
-from irscope.frontends.emit import Place
+from irscope.frontends.emit import Place, Refused
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
 from irscope.frontends.mlir.control import read_branches
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Operation, Reading, Rule, import_program
@@ -85,7 +85,13 @@ def graph_of_proto(xla: "Converter", proto: bytes, module: HloText, *, name: str
     bindings = required("jaxlib")
     code = bindings.ir.Module.parse(xla.stablehlo(with_own_names(proto)), new_context(bindings))
     _spell_as_stablehlo(bindings.ir, code)
-    made = import_program(_reading(bindings, code.operation, module), code.operation, "")
+    try:
+        made = import_program(_reading(bindings, code.operation, module), code.operation, "")
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, Refused, TypeError, ValueError) as error:
+        if isinstance(error, IrscopeError):
+            raise
+        what = f"{module.file or 'this text'} has HLO of an unexpected form: {type(error).__name__}: {error}"
+        raise LoadError(what, hint="the text is damaged; if XLA wrote it so, please report it") from error
     graph = inlined(made, "main") if isinstance(made, Module) else made
     title = re.sub(r"\W", "_", name or module.name)
     return replace(graph, name=title if title.isidentifier() else "hlo", functional="StableHLO" if graph.functional else "")

@@ -1,5 +1,6 @@
 """XLA's decisions against what jaxlib's own module says, XLA's own cost analysis, and the numbers that JAX computes."""
 
+import random
 import re
 import sys
 from collections import Counter
@@ -11,7 +12,7 @@ import pytest
 
 import irscope as irs
 from irscope.compilers.xla import kernels_of, size_in_bytes
-from irscope.errors import ArgumentError, CaptureError, LoadError, RunError
+from irscope.errors import ArgumentError, CaptureError, IrscopeError, LoadError, RunError
 from irscope.frontends.hlo_text import parse_hlo
 from irscope.ir.invariants import verify
 
@@ -217,6 +218,24 @@ def test_a_jax_with_other_internals_is_an_error_that_says_so(monkeypatch: pytest
     with pytest.raises(LoadError, match=rf"JAX {jax.__version__} does not show what it compiled"):
         irs.decisions(made)
     monkeypatch.setitem(sys.modules, "jax", None)
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 150))])
+def test_damaged_dumps_are_decisions_or_errors_of_irscope(seed: int) -> None:
+    rng = random.Random(seed)
+    lines = (DUMPS / f"{rng.choice(('gpu', 'tpu'))}_after_optimizations.txt").read_text().split("\n")
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at, other = rng.randrange(1, len(lines)), rng.randrange(1, len(lines))
+        numbers = [*re.finditer(r"\d+", lines[at])]
+        if numbers and rng.random() < 0.7:
+            found = rng.choice(numbers)
+            lines[at] = f"{lines[at][: found.start()]}{rng.choice((0, 1, 7, 64, 999999999999))}{lines[at][found.end() :]}"
+        else:
+            lines[at], lines[other] = lines[other], lines[at]
+    try:
+        assert len(irs.decisions("\n".join(lines)).table()) > 0
+    except IrscopeError as error:
+        assert str(error)
 
 
 def test_sizes_of_shapes() -> None:

@@ -215,6 +215,7 @@ class _Side:
     nodes: Sequence[Any]
     maker: dict[str, int] = field(default_factory=dict)
     given: set[str] = field(default_factory=set)
+    inputs: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, graph: Any) -> "_Side":
@@ -223,7 +224,7 @@ class _Side:
         given = {each.name for each in (*graph.input, *graph.initializer)} | {
             each.values.name for each in graph.sparse_initializer
         }
-        return cls(nodes, maker, given)
+        return cls(nodes, maker, given, {each.name for each in graph.input})
 
     def behind(self, value: str, named: set[str]) -> list[int]:
         """Returns the nodes on the way back from a value to values that are named in both models, in program order."""
@@ -255,7 +256,7 @@ def _regions(before: _Side, after: _Side) -> list[tuple[list[int], list[int]]]:
     Regions that have a kernel in common are one. Those that have only a node in common are not: each computes it.
     """
     shared = {value for value in after.maker if value in before.maker}
-    named = shared | after.given | before.given
+    named = shared | after.given | before.given | _constants(before) - after.maker.keys()
     region_of: dict[int, int] = {}
     regions: list[tuple[set[int], set[int]] | None] = []
     for value in sorted(shared, key=after.maker.__getitem__):
@@ -270,6 +271,15 @@ def _regions(before: _Side, after: _Side) -> list[tuple[list[int], list[int]]]:
         regions.append((kernels, nodes))
     found = [(sorted(kernels), sorted(nodes)) for kernels, nodes in filter(None, regions)]
     return sorted(found)
+
+
+def _constants(side: _Side) -> set[str]:
+    """Returns the values that do not depend on an input: ONNX Runtime computes them when it loads the model."""
+    found = side.given - side.inputs
+    for node in side.nodes:
+        if all(read in found or not read for read in _reads(node)) and not node.op_type.startswith(("Random", "Bernoulli", "Multinomial")):
+            found.update(value for value in node.output if value)
+    return found
 
 
 # Kernels
@@ -381,29 +391,37 @@ def _program(
         link = links.get(index, _Link((), (), "matched", "no value that both models name depends on it"))
         op = f"{each.domain}.{each.op_type}" if each.domain not in ("", "ai.onnx") else each.op_type
         nodes, part_of = nodes_of(link.nodes), nodes_of(link.part_of)
+        because = link.because
         if any(node.blocks for node in nodes):  # a branch or loop, which runs kernels of its own
             nodes, part_of = (), nodes
+        elif link.nodes and not nodes:
+            because = "irs.load makes a constant of its node, or its operand itself"
         kernels.append(
             Kernel(
                 each.name or f"{each.op_type}_{index}", nodes, True, function=op, part_of=part_of,
-                certainty=link.certainty, because=link.because, ms=times.get(each.name),
+                certainty=link.certainty, because=because, ms=times.get(each.name),
             )
         )  # fmt: skip
     changes = tuple(_changes(before, after, regions, links))
     facts: dict[str, Any] = {"run": run, "changes": changes, "name": graph.name, "compiler": compiler}
-    try:
-        program = program_of(graph, kernels, **facts)
-    except PassError as error:  # guesses that cannot be so
-        note = f"what several kernels compute together could not be told apart: {error.what}"
-        sure = [
-            each if each.certainty != "guessed" else replace(each, nodes=(), part_of=each.nodes or each.part_of)
-            for each in kernels
-        ]
-        program = program_of(graph, sure, notes=(note,), **facts)
+    program = _likely(graph, kernels, facts)
     joint = [
         Region(tuple(program.kernels[kernel] for kernel in several), nodes_of(nodes)) for several, nodes in regions if len(several) > 1
     ]  # fmt: skip
     return replace(program, regions=tuple(joint))
+
+
+def _likely(graph: Graph, kernels: Sequence[Kernel], facts: Mapping[str, Any]) -> Program:
+    """Returns the program with all links, or where they cannot all be so, with the surer ones."""
+    unsure: tuple[tuple[str, ...], ...] = ((), ("guessed",), ("guessed", "matched"), ("guessed", "matched", "exact"))
+    notes: list[str] = []
+    for left_out in unsure:
+        kept = [replace(each, nodes=(), part_of=each.nodes or each.part_of) if each.certainty in left_out else each for each in kernels]
+        try:
+            return program_of(graph, kept, notes=tuple(notes), **facts)
+        except PassError as error:
+            notes = [f"some kernels are shown without nodes, since what seems to be in them cannot be: {error.what}"]
+    raise AssertionError("kernels without nodes have no order to break")
 
 
 def _changes(
@@ -411,9 +429,10 @@ def _changes(
 ) -> Iterator[Change]:  # fmt: skip
     """Yields the nodes of the model that no kernel computes, and the kernels that compute no node."""
     computed = {node for _, nodes in regions for node in nodes}
+    constants = _constants(before)
     for index, node in enumerate(before.nodes):
         if index not in computed:
-            constant = any(value in after.given for value in node.output)
+            constant = any(value in after.given or value in constants for value in node.output)
             why = (
                 "its result was computed once, when the model was loaded"
                 if constant

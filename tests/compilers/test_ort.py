@@ -99,6 +99,17 @@ def test_what_was_computed_at_load_vanishes() -> None:
     _check(d, np.ones((2, 2), np.float32))
 
 
+def test_constants_that_two_kernels_need_are_in_neither() -> None:
+    """A constant of one kernel leads, over another constant, to what a second kernel gives the first: as nodes they would be a circle."""
+    nodes = [
+        _node("Cast", "k", "one", to=TensorProto.FLOAT), _node("Sub", "u one", "zero"), _node("Mul", "x one", "a"), _node("Exp", "x", "e"),
+        _node("Mul", "e zero", "b"), _node("Add", "a b", "y"),
+    ]  # fmt: skip
+    d = irs.decisions(_model(nodes, {"x": [2]}, ["y"], k=np.ones(2, np.int64), u=np.full(2, 3, np.float32)))
+    assert not d.program.notes and {change.op for change in d.program.changes} >= {"Cast", "Sub"}
+    _check(d, np.ones(2, np.float32))
+
+
 def test_a_product_whose_operands_are_only_reshaped_is_matched() -> None:
     nodes = [_node("MatMul", "x w", "m"), _node("Add", "m b", "y")]
     d = irs.decisions(_model(nodes, {"x": [2, 3, 4]}, ["y"], w=np.ones((4, 5), np.float32), b=np.ones(5, np.float32)))

@@ -10,13 +10,18 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import (
+    BOOL,
+    FLOAT,
     GROUPS,
     INT,
     NOT_CONSTANT,
+    NUMBER,
     Block,
     Graph,
+    ListType,
     Node,
     TensorType,
+    Type,
     Value,
     constant_of,
     make_node,
@@ -28,6 +33,7 @@ from irscope.ops.traits import VIEWS
 
 _MOST_VIEWS: Final = 64
 """Views of one body: each is looked up through those that it is a view of."""
+_NUMBERS: Final = (BOOL, FLOAT, INT, NUMBER)
 _MOST_DELAY: Final = 4
 """Turns that a carried value may be handed on for before it is read."""
 _SUMS: Final = ("aten::add", "aten::sub", "aten::mul")
@@ -105,6 +111,10 @@ def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | st
             return why
     read = [value for node in steps for value in node.inputs] + list(body.returns[1:])
     captured = tuple(dict.fromkeys(value for value in read if value not in inside))
+    given = (*captured, *body.params[1:])
+    rest = [value for value in given if not isinstance(value.type, TensorType) and value.type not in _NUMBERS]
+    if any(constant_of(graph, value) is NOT_CONSTANT for value in rest):
+        return "it reads lists or objects, whose contents may be others at each run"
     return LoopForm(loop, steps, own, captured, flag, delay, _looked_back_at(body, steps, made), owned)
 
 
@@ -130,7 +140,14 @@ def lone_group(graph: Graph, node: Node) -> Node:
 
 
 def _is_view(node: Node) -> bool:
-    return node.op in VIEWS and len(node.outputs) == 1 and isinstance(node.output.type, TensorType) and not node.blocks
+    """Checks for a view, one that returns several tensors in a list, and an op that takes them from the list."""
+    if node.op in ("aten::__getitem__", "prim::ListUnpack"):
+        return _has_tensors(node.inputs[0].type)
+    return node.op in VIEWS and len(node.outputs) == 1 and _has_tensors(node.output.type) and not node.blocks
+
+
+def _has_tensors(type: Type) -> bool:
+    return isinstance(type, TensorType) or (isinstance(type, ListType) and isinstance(type.element, TensorType))
 
 
 def is_tensor_of_number(node: Node) -> bool:

@@ -139,7 +139,8 @@ class LoopCall:
         for node in form.steps:
             operands = [values[value] for value in node.inputs]
             if node not in self.groups:
-                values[node.output] = self.functions[node](*operands)
+                made = self.functions[node](*operands)
+                values.update(zip(node.outputs, made if len(node.outputs) > 1 else [made], strict=True))
                 if node.op in MAY_COPY and memory.address(values[node.output]) != memory.address(operands[0]):
                     raise ValueError(f"{node.op} of its body copies")
                 if is_tensor_of_number(node):
@@ -238,7 +239,8 @@ class _Values:
             return self.own[form.owned[value]]
         if value in loop.maker_of:
             node = loop.maker_of[value]
-            return loop.functions[node](*[self.at(operand, turn) for operand in node.inputs])
+            made = loop.functions[node](*[self.at(operand, turn) for operand in node.inputs])
+            return made[node.outputs.index(value)] if len(node.outputs) > 1 else made
         place = loop.place_of.get(value)
         if place == 0:
             return turn
@@ -421,10 +423,10 @@ class _Recipe(_Values):
 
     def _bound_cut(self, node: Node) -> None:
         """Bounds the turns by the extent of a dimension that is cut."""
-        if is_tensor_of_number(node) or not isinstance(node.output.type, TensorType):
+        if is_tensor_of_number(node) or node.outputs[0].type == INT:
             return
         places = _CUTS.get(node.op, ())
-        rest = [value for place, value in enumerate(node.inputs) if place not in places and not isinstance(value.type, TensorType)]
+        rest = [value for place, value in enumerate(node.inputs) if place not in places and value.type == INT]
         if any(self.at(value, 0) != self.at(value, 1) for value in rest):
             raise ValueError(f"{node.op} of its body changes from turn to turn")
         if not places:

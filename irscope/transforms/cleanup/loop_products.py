@@ -44,7 +44,8 @@ _MOST: Final = 1 << 13
 """Multiplications of a turn: a microsecond, about what a call of the library costs."""
 _PRODUCTS: Final = frozenset(f"aten::{name}" for name in "mm mv bmm matmul addmm linear".split())
 _OTHERS: Final = frozenset({
-    "prim::Constant", "prim::NumToTensor", "aten::Bool", "aten::select_scatter", "aten::slice_scatter"
+    "prim::Constant", "prim::ListUnpack", "prim::NumToTensor", "aten::Bool", "aten::__getitem__", "aten::select_scatter",
+    "aten::slice_scatter",
 })  # fmt: skip
 
 

@@ -234,6 +234,47 @@ def test_a_profile_counts_the_loop_for_its_group():
     assert profile.way("fused").timeline()
 
 
+def gru(xs, h, wi, wh, b):
+    for t in range(xs.size(0)):
+        i, g = (torch.mm(xs[t], wi) + b).chunk(3, 1), (torch.mm(h, wh) + b).chunk(3, 1)
+        r, z = torch.sigmoid(i[0] + g[0]), torch.sigmoid(i[1] + g[1])
+        h = (1 - z) * torch.tanh(i[2] + r * g[2]) + z * h
+    return h
+
+
+@pytest.mark.parametrize("as_array", [False, True])
+def test_a_scripted_gru_cuts_its_gates_from_one_product(as_array):
+    shapes = ((50, 4, 8), (4, 16), (8, 48), (16, 48), (48,))
+    given = [torch.from_numpy(np.random.default_rng(0).normal(size=shape).astype(np.float32) * 0.3) for shape in shapes]
+    fusion = irs.fuse(irs.load(torch.jit.script(gru), *given))
+    found = both(fusion, *[tensor.numpy() for tensor in given] if as_array else given)
+    torch.testing.assert_close(torch.as_tensor(found), gru(*given), rtol=2e-5, atol=2e-5)
+
+
+def test_a_list_from_outside_may_be_another_at_each_run():
+    text = """graph(%x : Float(6, strides=[1]), %a : int, %b : int):
+  %t : bool = prim::Constant[value=1]()
+  %n : int = prim::Constant[value=9]()
+  %one : int = prim::Constant[value=1]()
+  %sizes : int[] = prim::ListConstruct(%a, %b)
+  %y : Float(6, strides=[1]) = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : Float(6, strides=[1])):
+      %v : Tensor = aten::view(%c, %sizes)
+      %w : Tensor = aten::neg(%v)
+      %e : Tensor = aten::tanh(%w)
+      %r : Float(6, strides=[1]) = aten::flatten(%e)
+      -> (%t, %r)
+  return (%y)"""
+    run, x = irs.compile(fused(text.replace("aten::flatten(%e)", "aten::flatten(%e, %zero, %one)").replace(
+        "  %sizes", "  %zero : int = prim::Constant[value=0]()\n  %sizes"
+    ))), torch.linspace(-1, 1, 6)  # fmt: skip
+    for sizes in ((2, 3), (3, 2), (6, 1)):
+        wanted = x
+        for _ in range(9):
+            wanted = torch.tanh(-wanted)
+        torch.testing.assert_close(run(x, *sizes), wanted)
+
+
 jax_programs = {
     "carries two": lambda jax, x: jax.lax.fori_loop(0, 50, lambda i, c: (c[1], c[0] * 0.5 + c[1] * 0.3), (x, x + 1)),
     "reads its number": lambda jax, x: jax.lax.fori_loop(2, 40, lambda i, y: y + jax.numpy.sin(x * i), x),

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from irscope._base.results import no, yes
 from irscope._base.words import in_markup
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, new_table
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from irscope.widgets.explorer import Explorer
 
 __all__ = [
-    "Judgement", "KINDS", "Option", "Question", "Quiz", "Remarked", "alias", "fusion", "mixed", "moves", "same",
+    "Judgement", "KINDS", "Option", "Question", "Quiz", "Remarked", "alias", "fusion", "mixed", "moves", "own", "same",
     "score", "sheets", "speed", "views",
 ]  # fmt: skip
 
@@ -75,6 +77,13 @@ class Quiz:
 
     def __len__(self) -> int:
         return len(self.questions)
+
+    def __add__(self, other: Quiz) -> Quiz:
+        """One quiz of the questions of both, none of them answered."""
+        if not isinstance(other, Quiz):
+            return NotImplemented
+        titles = dict.fromkeys((*self.title.split(" + "), *other.title.split(" + ")))
+        return Quiz((*self.questions, *other.questions), title=" + ".join(titles), seed=self.seed)
 
     @property
     def judgements(self) -> Mapping[int, Judgement]:
@@ -255,6 +264,44 @@ def alias(
     ...
     """
     return _quiz("alias", program, subject, count, difficulty, seed)
+
+
+def own(
+    program: Any, prompt: str, *, right: Mapping[str, str], wrong: Mapping[str, str] = MappingProxyType({}),
+    subject: Value | Node | str | None = None,
+) -> Quiz:  # fmt: skip
+    """Ask a question of your own about a program: `right` and `wrong` answers with the reason why they are.
+
+    A name of the program (`%a`) as an answer can be picked in the views. One answer can be picked if one is right, otherwise several.
+    Quizzes are joined by `+`. Raises ArgumentError for a question with fewer than two answers, and UnknownName for a subject that the
+    program does not have.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2)):
+    ...   %a : Float(2) = aten::relu(%x)
+    ...   %b : Float(2) = aten::exp(%a)
+    ...   return (%b)''')
+    >>> q = own(g, "Which of these may be zero?", right={"%a": "relu cuts at zero"}, wrong={"%b": "exp is positive"})
+    >>> print(q.answer("%b"))
+    not quite, 0 of 1
+    missed: %a, because relu cuts at zero
+    not this: %b, because exp is positive
+    >>> q + alias(g, subject="a", seed=1)
+    <Quiz 'own + alias' (seed 0): 0 of 2 answered, 0 points>
+    """
+    graph = graph_of(program, "a quiz")
+    named = {f"%{name}": value for value, name in graph.names.items()}
+    if len({*right, *wrong}) < max(2, len(right) + len(wrong)):
+        raise ArgumentError("a question has at least two answers, each of them once", hint="right={answer: reason}, wrong={answer: reason}")
+    about = graph.node(subject) if isinstance(subject, str) else subject
+    verdicts = {**{name: yes(why) for name, why in right.items()}, **{name: no(why) for name, why in wrong.items()}}
+    order = [*(name for name in named if name in verdicts), *sorted(name for name in verdicts if name not in named)]
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    options = tuple(
+        Option(name if name in named else next(letters), "" if name in named else name, verdicts[name], named.get(name)) for name in order
+    )
+    asked = Question("own", graph, prompt, options, several=len(right) != 1, subject=about)
+    return Quiz((asked,), title="own")
 
 
 def moves(

@@ -29,6 +29,22 @@ HALVES = """graph(%x : Float(4, 6, strides=[6, 1])):
 graph = irs.parse(HALVES)
 
 
+def test_a_question_of_one_s_own_is_joined_with_others() -> None:
+    wrong = {"%d": "tanh is new", "a copy": "no"}
+    asked = irs.quiz.own(graph, "What is %w?", right={"a write": "relu_ writes %b"}, wrong=wrong, subject="w")
+    quiz = asked + irs.quiz.views(graph, count=1, seed=1) + asked
+    assert (len(quiz), quiz.title, [question.kind for question in quiz.questions]) == (3, "own + views", ["own", "views", "own"])
+    (question,) = asked.questions
+    assert [(option.name, option.text) for option in question.options] == [("%d", ""), ("a", "a copy"), ("b", "a write")]
+    assert quiz.answer("b") and quiz.points == 1 and not asked.points
+    assert "relu_ writes %b" in str(quiz.answer("%d", question=2))
+    for others in ({}, {"a write": "twice"}):
+        with pytest.raises(ArgumentError, match="at least two answers"):
+            irs.quiz.own(graph, "?", right={"a write": "it is"}, wrong=others)
+    with pytest.raises(TypeError):
+        asked + 1
+
+
 def test_each_right_option_is_what_the_analysis_answers() -> None:
     db, fused = irs.AliasDb(graph), irs.fuse(graph)
     (asked,) = irs.quiz.alias(graph, subject="b").questions

@@ -79,6 +79,8 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Dec
     notes = []
     if torch.is_grad_enabled() and _learns(original, args):
         notes.append("compiled for inference: with gradients Inductor compiles another forward program, and a backward one")
+    if not programs:
+        notes.append("Dynamo gave Inductor no graph: nothing was compiled")
     call = source if source is not original else None
     return Decisions(compiler, tuple(programs), breaks, version=version, notes=tuple(notes), call=call, eager=original)
 
@@ -150,6 +152,8 @@ class _Watch:
         self.copies = copies
         """The ids of the copies of the user's arguments, which may keep what is written to them."""
         self.graphs: list[SeenGraph] = []
+        self.refused = ""
+        """Why irscope does not read what was compiled."""
         self.problem = ""
         """What was not as it is in the versions that irscope knows."""
         self.texts: dict[str, tuple[str, str]] = {}
@@ -246,7 +250,10 @@ class _Watch:
         _inductor("compile_fx").compile_fx_inner(module, examples, **named)
         self.step()
         new = self.graphs[count:]
-        if len(new) != 1 and calls:
+        inside = next((node.name for node in calls if isinstance(node.target, require_torch(_PURPOSE)._ops.HigherOrderOperator)), "")
+        if len(new) > 1 and inside:
+            self.refused = self.refused or f"%{inside} runs graphs of its own, which Inductor schedules apart"
+        elif len(new) != 1 and calls:
             self.problem = self.problem or f"the scheduler made code for {len(new)} graphs where one was compiled"
         seen = new[0] if new else SeenGraph(module)
         seen.compile_id = str(require_torch(_PURPOSE)._guards.CompileContext.current_compile_id())
@@ -297,6 +304,8 @@ def observe(original: Any, args: Sequence[Any], options: _Options) -> tuple[list
             raise
         except Exception as error:
             raise (_changed(str(torch.__version__), watch.problem) if watch.problem else _refused(error)) from None
+    if watch.refused:
+        raise CaptureError(f"irscope does not read this program as Inductor compiled it: {watch.refused}", hint="ask about the parts")
     if watch.problem:
         raise _changed(str(torch.__version__), watch.problem)
     for seen in watch.graphs:

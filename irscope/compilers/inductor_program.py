@@ -17,12 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from irscope._base.frozen import FrozenDict
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.dynamo import Compile
 from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, program_of
 from irscope.frontends.torch.export_importer import import_traced
 from irscope.frontends.torch.types import require_torch, tensor_type
-from irscope.ir import Graph, Node, make_block, make_value, nested_paths, new_id, payload_type
+from irscope.ir import INT, Graph, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
 from irscope.transforms.fusion import Reason
 
 
@@ -104,7 +105,17 @@ class _Inputs:
         """For the place of an argument of the user's, the place of the placeholder."""
         self.held: dict[int, Any] = {}
         """The tensors that the program holds, by the places of their placeholders."""
-        placeholders = [node.name for node in seen.module.graph.nodes if node.op == "placeholder"]
+        self.extents: dict[int, tuple[int, int]] = {}
+        """For the place of a placeholder that is an extent: the place of a tensor that has it, and its dimension."""
+        nodes = [node for node in seen.module.graph.nodes if node.op == "placeholder"]
+        placeholders = [node.name for node in nodes]
+        may_be_extents = not any(type(leaf) in (int, float) for leaf in seen.leaves)  # a number may have the symbol of an equal extent
+        extent_of = {
+            str(size): (place, dim)
+            for place, node in enumerate(nodes)
+            for dim, size in enumerate(getattr(node.meta.get("val"), "shape", ()))
+            if str(size).isidentifier()
+        }
         module = original if isinstance(original, torch.nn.Module) else torch.nn.Module()
         path_of = {id(tensor): path for path, tensor in (*module.named_parameters(), *module.named_buffers())}
         place_of = {id(leaf): place for place, leaf in enumerate(seen.leaves) if isinstance(leaf, torch.Tensor)}
@@ -116,7 +127,9 @@ class _Inputs:
             elif isinstance(tensor, torch.Tensor):
                 self.held[place] = tensor.detach()
                 self.names[name] = path_of.get(id(tensor), name)
-        self.are_known = len(self.given) + len(self.held) == len(placeholders)
+            elif may_be_extents and str(nodes[place].meta.get("val")) in extent_of:
+                self.extents[place] = extent_of[str(nodes[place].meta["val"])]
+        self.are_known = len(self.given) + len(self.held) + len(self.extents) == len(placeholders)
 
     def put_into(self, graph: Graph) -> Graph:
         """The graph with the user's arguments as inputs, in their order, and the tensors that the program holds bound.
@@ -131,10 +144,19 @@ class _Inputs:
             type = tensor_type(leaf) if isinstance(leaf, torch.Tensor) else payload_type(leaf)
             params.append(graph.inputs[self.given[place]] if place in self.given else make_value(new_id(), type, name))
         bound = {graph.inputs[place]: tensor for place, tensor in self.held.items()}
-        body = make_block(graph.body.id, (*params, *bound), graph.body.nodes, graph.outputs)
+        inputs = graph.inputs
+        sizes = [node for place, (tensor, dim) in self.extents.items() for node in _size(inputs[place], inputs[tensor], dim)]
+        body = make_block(graph.body.id, (*params, *bound), (*sizes, *graph.body.nodes), graph.outputs)
         numbers = torch.utils._pytree.tree_unflatten(list(range(len(params))), self.seen.shape)
         writes = bool(self.seen.written)
         return replace(graph, body=body, bound=bound, distinct_inputs=writes, argument_paths=nested_paths(numbers, len(params)))
+
+
+def _size(extent: Value, tensor: Value, dim: int) -> tuple[Node, Node]:
+    """The nodes that make the extent of a tensor, which is an argument of Inductor's program of its own."""
+    which = make_value(new_id(), INT, "")
+    constant = make_node(new_id(), "prim::Constant", (), (which,), FrozenDict(value=dim), (), None, "")
+    return constant, make_node(new_id(), "aten::size", (tensor, which), (extent,), FrozenDict(), (), None, "")
 
 
 def _names_of_leaves(original: Any, seen: SeenGraph) -> list[str]:

@@ -229,10 +229,12 @@ class Decisions(Drawn):
     @property
     def program(self) -> Program:
         """The only program. Raises ArgumentError if there are several, or none."""
+        if not self.programs:
+            raise ArgumentError(f"{self.compiler} compiled no program here", hint="d.notes and d.breaks say why")
         if len(self.programs) != 1:
             names = listed([f"d.programs[{index}] is {each.name!r}" for index, each in enumerate(self.programs)])
             what = f"{self.compiler} compiled {plural(len(self.programs), 'program')} here, so it must be said which is meant"
-            raise ArgumentError(what, hint=names or "the call compiled nothing")
+            raise ArgumentError(what, hint=names)
         return self.programs[0]
 
     @property

@@ -117,8 +117,9 @@ def test_options_of_the_users_torch_compile_are_carried_over() -> None:
 
     x = torch.randn(16, 16)
     assert len(ask(chain, x, options={"max_fusion_size": 1}).kernels) >= len(ask(chain, x).kernels)
-    symbolic = irs.decisions(torch.compile(chain, dynamic=True), x)
-    assert not symbolic.graph.value("sin").type.is_static
+    symbolic = ask(chain, torch.randn(5, 7), dynamic=True)
+    assert not symbolic.graph.value("sin").type.is_static and [symbolic.graph.names[v] for v in symbolic.graph.free_inputs] == ["x"]
+    torch.testing.assert_close(irs.compile(symbolic.fusion)(x), chain(x))
     with pytest.raises(CaptureError, match="fails on this program"):
         irs.decisions(torch.compile(lambda x: torch._dynamo.graph_break() or x, fullgraph=True), x)
 
@@ -145,6 +146,19 @@ def test_nothing_of_the_users_is_changed() -> None:
     assert {key: dict(held) for key, held in torch._dynamo.utils.counters.items() if held} == {k: v for k, v in counters.items() if v}
     assert entries(Counting.forward.__code__) == []
     assert not torch._inductor.config.is_fbcode() and torch._inductor.config.fx_graph_cache is not None
+
+
+def test_a_program_without_a_graph_and_one_with_branches_say_so() -> None:
+    d = irs.decisions(torch.compile(lambda x: x), torch.randn(4))
+    assert d.programs == () and "nothing was compiled" in d.notes[0]
+    with pytest.raises(ArgumentError, match="compiled no program here"):
+        d.kernels  # noqa: B018
+
+    def branches(x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos(), (x,))
+
+    with pytest.raises(CaptureError, match="%cond runs graphs of its own"):
+        irs.decisions(torch.compile(branches), torch.randn(4))
 
 
 def test_another_backend_is_refused_and_a_plain_model_is_compiled_when_asked() -> None:

@@ -282,6 +282,8 @@ def why_added(module: HloText, each: Instruction) -> str:
 
 _BITS: Final = re.compile(r"[a-z]+(\d+)")
 _SHAPE: Final = re.compile(r"(\w+)\[([\d,<=]*)\]")
+_WORKSPACE: Final = re.compile(r", s8\[\d+\](?:\{[^{}]*\})?\)$")
+"""The memory that a call of a library works in, its last result."""
 _SLICES: Final = frozenset({"dynamic-slice", "slice", "gather"})
 
 
@@ -308,8 +310,12 @@ def bytes_moved(module: HloText, kernel: HloKernel) -> int | None:
     around = {each.name: each for each in module.computations[kernel.computation]}
     each = kernel.instruction
     sizes = [size_in_bytes(around[operand].shape) for operand in each.operands]
-    result = size_in_bytes(each.shape)
-    if each.opcode == "fusion" and len(each.called) == 1:
+    result = size_in_bytes(_WORKSPACE.sub(")", each.shape) if each.opcode == "custom-call" else each.shape)
+    if each.opcode == "copy-start":  # its result has the operand and a mark, too
+        result = sizes[0]
+    elif each.opcode.endswith("-start") and each.shape.startswith("("):  # operands and results
+        return result
+    elif each.opcode == "fusion" and len(each.called) == 1:
         inside = module.computations[each.called[0]]
         params = sorted((i for i in inside if i.opcode == "parameter"), key=lambda i: int(i.attrs["value"] or 0))
         sizes = [_read(inside, param, size) for param, size in zip(params, sizes, strict=False)]

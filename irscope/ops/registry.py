@@ -94,7 +94,7 @@ def has_value_tensors(name: str) -> bool:
 
 _OP_FILES: Final = (
     "pointwise.arithmetic", "pointwise.comparison", "pointwise.activation", "nn.normalization", "nn.reduction",
-    "nn.matmul", "nn.recurrent", "nn.convolution", "nn.pooling", "data.views",
+    "nn.matmul", "nn.recurrent", "nn.convolution", "nn.onednn", "nn.pooling", "data.views",
     "data.copies", "data.joining", "data.creation", "data.indexing", "data.sorting", "python.containers",
     "python.scalars", "python.tensor_queries",
 )  # fmt: skip

@@ -87,6 +87,10 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "fold-batch-norm", "gives batch norms to the convolution or linear before them, by other weights; results differ by rounding",
         "cleanup.batch_norm:fold_batch_norm",
     ),
+    Pass(
+        "onednn", "gives convolutions and linears to oneDNN with what follows them, and lays out weights once; results differ by rounding",
+        "cleanup.onednn:onednn",
+    ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.cse:pool_constants"),
     Pass(

@@ -95,6 +95,9 @@ class Values:
         if array.size > _SMALL or (held.is_weight and array.ndim):
             held.value = self.emit.input(held.name, TensorType(element_name(array), array.shape))
             self.bound[held.value] = array
+            while isinstance(array, np.ndarray):  # the reader's own: a program may keep what it makes of it
+                array.flags.writeable = False
+                array = array.base
             return held.value
         return self.constant(array)
 

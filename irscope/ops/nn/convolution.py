@@ -34,7 +34,7 @@ def spread(value: Any, rank: int) -> list[int]:
     return given * rank if len(given) == 1 else given
 
 
-def _convolution(
+def convolution_type(
     input: TensorType,
     weight: TensorType,
     bias: TensorType | None = None,
@@ -111,10 +111,10 @@ def _extent(size: Dim, kernel: Dim, step: int, margin: int, gap: int, extra: int
 
 
 def _transposed(input: TensorType, weight: TensorType, **arguments: Abstract) -> TensorType:
-    return _convolution(input, weight, **{**arguments, "transposed": True})
+    return convolution_type(input, weight, **{**arguments, "transposed": True})
 
 
-def _convolve(
+def convolve(
     input: Array,
     weight: Array,
     bias: Array | None = None,
@@ -128,7 +128,7 @@ def _convolve(
 ) -> Array:
     space = weight.ndim - 2
     if input.ndim == space + 1:
-        return at(_convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding), 0)
+        return at(convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding), 0)
     wide = np.float32 if input.dtype == np.float16 else input.dtype
     data, kernel = input.astype(wide, copy=False), weight.astype(wide, copy=False)
     steps, gaps = spread(stride, space), spread(dilation, space)
@@ -227,7 +227,7 @@ def _untransposed(
 
 
 def _transpose_convolve(input: Array, weight: Array, **arguments: Any) -> Array:
-    return _convolve(input, weight, **{**arguments, "transposed": True})
+    return convolve(input, weight, **{**arguments, "transposed": True})
 
 
 _GENERAL = (
@@ -257,7 +257,7 @@ def _transpose(rank: int) -> str:
 
 
 def _defined(*texts: str, **functions: Any) -> Op:
-    return define(*texts, category="convolution", **{"type_rule": _convolution, "reference": _convolve, **functions})
+    return define(*texts, category="convolution", **{"type_rule": convolution_type, "reference": convolve, **functions})
 
 
 OPS = (

@@ -85,7 +85,7 @@ def _matmul(self: TensorType, other: TensorType) -> TensorType:
     return fresh(dtype, (*batch, *rows, *columns))
 
 
-def _linear(input: TensorType, weight: TensorType, bias: TensorType | None = None) -> TensorType:
+def linear_type(input: TensorType, weight: TensorType, bias: TensorType | None = None) -> TensorType:
     dtype = _same_dtype(input, weight, bias)
     if input.shape is None or weight.shape is None:
         return TensorType(dtype)
@@ -166,7 +166,7 @@ def _addmm_array(self: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1)
     return np.asarray(product if beta == 0 else product + self * beta).astype(self.dtype, copy=False)
 
 
-def _linear_array(input: Array, weight: Array, bias: Array | None = None) -> Array:
+def linear_array(input: Array, weight: Array, bias: Array | None = None) -> Array:
     product = np.matmul(wide(input), wide(weight).T)
     return np.asarray(product if bias is None else product + bias).astype(input.dtype, copy=False)
 
@@ -238,7 +238,7 @@ _PRODUCTS = (
         "aten::dot(Tensor self, Tensor tensor) -> Tensor",
         lambda self, tensor: _matmul(self, tensor), _matmul_array,
     ),
-    _product_op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", _linear, _linear_array),
+    _product_op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_type, linear_array),
     _product_op("aten::outer(Tensor self, Tensor vec2) -> Tensor", _outer, lambda self, vec2: np.outer(self, vec2)),
     _product_op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", _einsum, _einsum_array),
     _product_op(

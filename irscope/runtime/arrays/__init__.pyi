@@ -6,10 +6,11 @@ from .dlpack import in_native_order as in_native_order, is_foreign as is_foreign
 from .dlpack import on_processor as on_processor, return_arrays as return_arrays, rounded as rounded, torch_is_there as torch_is_there
 from .dlpack import widened as widened
 from .library import LIBRARY_NAMES as LIBRARY_NAMES
-from .library import Allocate as Allocate, Library as Library, Memory as Memory, are_torchs as are_torchs, extents as extents
+from .library import Allocate as Allocate, Function as Function, Library as Library, Memory as Memory, are_torchs as are_torchs
+from .library import extents as extents
 from .library import is_torch_tensor as is_torch_tensor, python_function as python_function
 from .numpy import NumpyLibrary as NumpyLibrary, NumpyMemory as NumpyMemory
-from .onednn import is_product as is_product
+from .onednn import is_product as is_product, prepared as prepared
 from .pool import BufferPool as BufferPool
 from .surroundings import Surroundings as Surroundings
 from .torch import LentArrays as LentArrays, TorchLibrary as TorchLibrary, TorchMemory as TorchMemory, as_torch_on_gpu as as_torch_on_gpu

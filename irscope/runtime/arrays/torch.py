@@ -29,7 +29,7 @@ from irscope.runtime.arrays.library import (
     unknown_op,
 )
 from irscope.runtime.arrays.numpy import NumpyLibrary, NumpyMemory
-from irscope.runtime.arrays.onednn import is_product, product
+from irscope.runtime.arrays.onednn import is_layer, is_product, layer, product
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, foreign_function, on_torch, plainly_typed, tensor_of
@@ -98,6 +98,8 @@ class TorchLibrary:
         if foreign is not None:
             return on_torch(foreign, self.torch, self.device)
         op, schema = op_of(node), schema_of(node)
+        if is_layer(node) and (self.double or self.device or not self.torch.backends.mkldnn.is_available()):
+            return on_torch(NumpyLibrary().function(node), self.torch, self.device)
         if schema is None and op is not None and op.schemas and op.reference is not None:
             return chosen_at_each_call(self, node, op.reference)
         reads_tensors = any(isinstance(value.type, TensorType) for value in node.inputs)
@@ -111,6 +113,8 @@ class TorchLibrary:
             if not (self.lent and has_reference):
                 raise
             return on_torch(NumpyLibrary().function(node), self.torch, self.device)  # an op that the user registered here
+        if is_layer(node):
+            return layer(node, function)
         if self.quick and is_product(node):
             function = product(node, function, self.torch)
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}

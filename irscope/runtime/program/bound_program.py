@@ -25,6 +25,7 @@ from irscope.runtime.arrays import (
     BufferPool,
     CupyLibrary,
     CupyMemory,
+    Function,
     LentArrays,
     Library,
     Memory,
@@ -42,6 +43,7 @@ from irscope.runtime.arrays import (
     is_torch_tensor,
     lent_by_torch,
     on_whole_elements,
+    prepared,
     return_arrays,
     rounded,
     widened,
@@ -111,7 +113,15 @@ class BoundProgram:
                 return LoopCall(loops[node], in_loops, self.memory, self.library)
             return groups[node].call(self.memory, self.library) if node in groups else None
 
-        self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead)
+        def prepare(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:
+            def held(value: Value) -> Any:  # what is the same in each run, or whose writes torch counts
+                payload = graph.bound.get(value)
+                return bound[value] if is_torch_tensor(payload) or _is_fixed(payload) else constant(value)
+
+            return prepared(node, function, held, self.library.torch) if isinstance(self.library, TorchLibrary) else function
+
+        prepares = prepare if quick and self.is_torch and not self.move_to else None
+        self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead, prepare=prepares)
         self.slots = tuple(slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound)
 
     def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None) -> tuple[Any, ...]:
@@ -263,6 +273,15 @@ def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     if any(node.op in SHAPE_WRITERS or node.op in _OF_THE_TENSOR for node in nodes):
         return False
     return any(node not in groups and (category_of(node) in _GAINING or "pool" in node.op) for node in nodes)
+
+
+def _is_fixed(array: Any) -> bool:
+    """Checks for an array whose memory nobody can write."""
+    while isinstance(array, np.ndarray) and not array.flags.writeable:
+        if not isinstance(array.base, np.ndarray):
+            return True
+        array = array.base
+    return False
 
 
 class _Unlocked:

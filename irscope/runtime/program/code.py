@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import BOOL, GROUPS, Block, Node, TensorType, Value
-from irscope.runtime.arrays import Library
+from irscope.runtime.arrays import Function, Library
 from irscope.runtime.foreign_ops import has_runner
 from irscope.runtime.program.loop_form import copied, row_writer, rows_in_place
 
@@ -33,6 +33,8 @@ Stamp = tuple[Callable[[int], object], Callable[[], int]]
 NodeCall = Callable[[Node], Any]
 """Returns the object whose `call` runs a group on its operands; None inlines the group's block. For a loop: the object whose `call`
 runs all of it, with the `owner` that it counts for and what the body has `captured`; None where its instructions alone do."""
+Prepare = Callable[[Node, Function, Callable[[Value], Any]], Function]
+"""Takes a node, the library's function of it, and what returns the constant behind a value, or None."""
 Visit = Callable[[Node], object]
 After = Callable[[int], object]
 
@@ -396,19 +398,25 @@ def stamp_cost(stamp: Stamp, forget: Callable[[], object], *, lines: int = 500, 
 
 def flatten(
     body: Block, library: Library, *, bound: Mapping[Value, Any] | None = None, call: NodeCall | None = None,
-    instead: Mapping[Node, Node] | None = None,
+    instead: Mapping[Node, Node] | None = None, prepare: Prepare | None = None,
 ) -> Code:  # fmt: skip
     """Returns the code of a block with all nested blocks.
 
-    `call` says what runs a fusion group; a node in `instead` is replaced by the node it maps to."""
-    return _Planner(library, call or (lambda node: None), instead or {}).plan(body, bound or {})
+    `call` says what runs a fusion group; a node in `instead` is replaced by the node it maps to; `prepare` may exchange the
+    function of a library's op for one that knows the program's constants."""
+    return _Planner(library, call or (lambda node: None), instead or {}, prepare or _as_it_is).plan(body, bound or {})
+
+
+def _as_it_is(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:
+    return function
 
 
 class _Planner:
-    def __init__(self, library: Library, call: NodeCall, instead: Mapping[Node, Node]) -> None:
+    def __init__(self, library: Library, call: NodeCall, instead: Mapping[Node, Node], prepare: Prepare) -> None:
         self.library = library
         self.call = call
         self.instead = instead
+        self.prepare = prepare
         self.slot_of: dict[Value, int] = {}
         self.steps: list[Instruction] = []
         self.constants: dict[int, Any] = {}
@@ -485,7 +493,8 @@ class _Planner:
 
     def library_call(self, node: Node) -> None:
         try:
-            self.serve("call", node, self._in_place(node) if node in self.in_place else self.library.function(self.instead.get(node, node)))
+            function = self._in_place(node) if node in self.in_place else self.library.function(self.instead.get(node, node))
+            self.serve("call", node, self.prepare(node, function, lambda value: self.constants.get(self.slot(value))))
         except RunError as error:
             self.serve("fail", node, error)
 

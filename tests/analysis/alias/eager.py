@@ -187,7 +187,8 @@ def call_torch(node: Node, inputs: list[Any]) -> Any:
     """The overload that the operands mean, keyword-only arguments by name."""
     schema = schema_of(node)
     assert schema is not None, f"no schema of {node!r}"
-    packet = getattr(torch.ops.aten, node.op.removeprefix("aten::"))
+    space, _, name = node.op.partition("::")
+    packet = getattr(getattr(torch.ops, space), name)
     names = [argument.name if argument.keyword_only else "" for argument in schema.arguments]
     named = {name: item for name, item in zip(names, inputs, strict=False) if name}
     return getattr(packet, schema.overload or "default")(*[item for name, item in zip(names, inputs, strict=False) if not name], **named)

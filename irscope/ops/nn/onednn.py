@@ -1,0 +1,78 @@
+"""The layers of oneDNN that torch has as ops: a convolution or linear with a sum or an activation in its epilogue.
+
+`irscope.transforms.cleanup.onednn` puts them in the place of the ops that they do at once. The weight is that of the layer that they
+stand for; a program lays it out in oneDNN's own order when it is bound to torch (`irscope.runtime.arrays`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ir import TensorType
+from irscope.ops.nn.convolution import convolution_type, convolve
+from irscope.ops.nn.matmul import linear_array, linear_type
+from irscope.ops.numpy_layout import Array
+from irscope.ops.op import Op, define
+from irscope.ops.pointwise import activation, arithmetic
+from irscope.ops.type_rules import Abstract
+
+EPILOGUES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "aten::relu": ("relu", ()), "aten::sigmoid": ("sigmoid", ()), "aten::tanh": ("tanh", ()), "aten::silu": ("swish", ()),
+    "aten::hardswish": ("hardswish", ()), "aten::leaky_relu": ("leaky_relu", ("negative_slope",)), "aten::gelu": ("gelu", ()),
+    "aten::hardtanh": ("hardtanh", ("min_val", "max_val")),
+}  # fmt: skip
+"""Activations that oneDNN computes in a layer's epilogue: torch's name of it there, and of the numbers that it takes."""
+
+_OPS: Final = {op.name: op for op in (*activation.OPS, *arithmetic.OPS)}
+_OF_ATTR: Final = {attr: (name, numbers) for name, (attr, numbers) in EPILOGUES.items()}
+
+
+def _activated(made: Array, attr: str | None, scalars: Sequence[Any], algorithm: str | None) -> Array:
+    if attr in (None, "none"):
+        return made
+    name, numbers = _OF_ATTR[str(attr)]
+    reference = _OPS[name].reference
+    assert reference is not None
+    return np.asarray(reference(self=made, **dict(zip(numbers, scalars, strict=True)), **({"approximate": algorithm} if algorithm else {})))
+
+
+def _convolution_type(X: TensorType, W: TensorType, B: TensorType | None = None, **given: Abstract) -> TensorType:
+    return convolution_type(X, W, B, **{name: given[name] for name in ("stride", "padding", "dilation", "groups")})
+
+
+def _convolve(X: Array, W: Array, B: Array | None, attr: str, scalars: Sequence[Any], algorithm: str | None, **window: Any) -> Array:
+    return _activated(convolve(X, W, B, **window), attr, scalars, algorithm)
+
+
+def _convolve_and_add(
+    X: Array, other: Array, W: Array, B: Array | None, binary_attr: str, alpha: Any, unary_attr: str | None,
+    unary_scalars: Sequence[Any], unary_algorithm: str | None, **window: Any,
+) -> Array:  # fmt: skip
+    return _activated(convolve(X, W, B, **window) + other, unary_attr, unary_scalars, unary_algorithm)
+
+
+def _linear(X: Array, W: Array, B: Array | None, attr: str, scalars: Sequence[Any], algorithm: str | None) -> Array:
+    return _activated(linear_array(X, W, B), attr, scalars, algorithm)
+
+
+_WINDOW = "SymInt[] padding, SymInt[] stride, SymInt[] dilation, SymInt groups"
+
+OPS: Final[tuple[Op, ...]] = (
+    define(
+        f"mkldnn::_convolution_pointwise(Tensor X, Tensor W, Tensor? B, {_WINDOW}, str attr, Scalar?[] scalars, str? algorithm) -> "
+        "Tensor Y",
+        category="convolution", type_rule=_convolution_type, reference=_convolve,
+    ),
+    define(
+        f"mkldnn::_convolution_pointwise.binary(Tensor X, Tensor other, Tensor W, Tensor? B, {_WINDOW}, str binary_attr, Scalar? alpha, "
+        "str? unary_attr, Scalar?[] unary_scalars, str? unary_algorithm) -> Tensor Y",
+        category="convolution", type_rule=_convolution_type, reference=_convolve_and_add,
+    ),
+    define(
+        "mkldnn::_linear_pointwise(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor Y",
+        category="matmul", type_rule=lambda X, W, B=None, **epilogue: linear_type(X, W, B), reference=_linear,
+    ),
+)  # fmt: skip

@@ -1,0 +1,246 @@
+"""Gives convolutions and linears to oneDNN together with the sum and the activation after them, in layers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from irscope._base.frozen import EMPTY
+from irscope.analysis.per_graph import alias_db_of, shapes_of
+from irscope.ir import (
+    FLOAT,
+    INT,
+    NONE,
+    STR,
+    Block,
+    Graph,
+    ListType,
+    Node,
+    Rewriter,
+    TensorType,
+    Type,
+    Value,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.ops.nn.onednn import EPILOGUES
+from irscope.ops.numpy_layout import type_suggests_channels_last
+from irscope.ops.registry import bind, schema_of
+from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.cleanup.fold import constant_node, remove_dead_nodes
+
+# A convolution of oneDNN can add another tensor to its result and apply an activation before it stores it, which saves a call and a pass
+# over memory for each. Torch has such layers as ops, and these also take weights in an order of oneDNN's own; a program that holds
+# the weights lays them out once, when it is bound (`irscope.runtime.arrays`), and so needs memory for a second copy of them.
+#
+# **Rounding.** A layer sums in another order than torch's op, and its activations are oneDNN's approximations, as good as torch's.
+#
+# **NaN and infinity.** oneDNN's relu and clamp make 0 of NaN, and its gelu makes NaN of infinity. A model that has gone wrong would look
+# right, so these are left to kernels unless the caller says that all numbers are finite.
+#
+# **When.** On a CPU, in float32. A convolution reads and makes channels last, as `channels-last` before this pass leaves it: it would copy
+# others. One of windows of one point is a product, which torch computes as quickly if it is small. The result of each op but the last
+# has no other reader, all are of one type, and no operand is written: so the layer may take the place of the last op.
+
+_LAYERS: Final = frozenset({"aten::conv2d", "aten::convolution", "aten::_convolution", "aten::linear"})
+_ACTIVATIONS: Final = frozenset({*EPILOGUES, "aten::clamp"})
+_UNSAFE: Final = frozenset({"relu", "hardtanh", "gelu"})
+"""Activations for finite numbers only."""
+_LARGE: Final = 1 << 20
+"""Multiplications from which a product gains by oneDNN."""
+
+
+@timed
+def onednn(graph: Graph, *, finite: bool = False) -> PassRecord:
+    """Give convolutions and linears of float32 to oneDNN with the sum and the activation that alone read their results, and lay out
+    the weights that a program holds once. For programs on a CPU, after `channels-last`.
+
+    Results differ by rounding: in the order of a sum (rtol ~1e-6) and in the approximation of an activation. With `finite`, also relu,
+    clamp and gelu are oneDNN's, which hide a NaN or make one of an infinity. A weight that was written is laid out again if torch
+    counts the write, as it does not through `.data`.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(64, 256, strides=[256, 1]), %w : Float(128, 256, strides=[256, 1]), %b : Float(128, strides=[1])):
+    ...   %a : Float(64, 128, strides=[128, 1]) = aten::linear(%x, %w, %b)
+    ...   %y : Float(64, 128, strides=[128, 1]) = aten::tanh(%a)
+    ...   return (%y)''')
+    >>> record = onednn(g)
+    >>> record.after.node("y").op, record.told(record.remarks[0])
+    ('mkldnn::_linear_pointwise', 'passed [onednn] %y: oneDNN does linear and tanh at once; results differ by rounding: rtol ~1e-6')
+    """
+    layers = _Layers(graph, finite=finite)
+    for node in graph.nodes():
+        if (layer := layers.layer(node)) is not None:
+            layers.replace(layer)
+    after = layers.rewriter.finish()
+    if after is graph:
+        return PassRecord("onednn", graph, graph)
+    cleaned = remove_dead_nodes(after)
+    edits = (*layers.rewriter.edits, *cleaned.edits)
+    return PassRecord("onednn", graph, cleaned.after, edits, tuple(layers.remarks))
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A convolution or linear, and the ops after it that one layer of oneDNN does with it."""
+
+    node: Node
+    operands: Sequence[Value | None]
+    """The input, the weight and the bias."""
+    window: tuple[Any, ...]
+    """Padding, stride, dilation and groups of a convolution; nothing for a linear."""
+    rest: list[Node] = field(default_factory=list)
+    other: Value | None = None
+    """The tensor that is added."""
+    epilogue: tuple[str, tuple[float, ...], str] = ("none", (), "")
+    """Torch's name of the activation, its numbers and its algorithm."""
+
+    @property
+    def last(self) -> Node:
+        return self.rest[-1] if self.rest else self.node
+
+
+class _Layers:
+    """The layers of one graph: finds them, and puts them in."""
+
+    def __init__(self, graph: Graph, *, finite: bool) -> None:
+        self.graph = graph
+        self.finite = finite
+        self.shapes = shapes_of(graph)
+        self.remarks: list[Remark] = []
+        self.rewriter = Rewriter(graph)
+        self.constants: dict[tuple[Block, str, Any], Value] = {}
+        self.taken: set[Node] = set()
+        """The nodes that a layer does."""
+
+    def known(self, value: Any) -> Any:
+        return self.shapes.known(value) if isinstance(value, Value) else value
+
+    def type(self, value: Any) -> TensorType | None:
+        """The type of a tensor of float32 on a CPU of known extents and layout; None for any other value."""
+        found = self.shapes.type(value) if isinstance(value, Value) else None
+        if not isinstance(found, TensorType) or found.dtype != "float32" or not found.is_static or found.strides is None:
+            return None
+        return found if found.device in (None, "cpu") else None
+
+    def layer(self, node: Node) -> _Layer | None:
+        """The layer that begins with a node; None if none does, or torch's own op is as good."""
+        schema = schema_of(node)
+        if schema is None or node.op not in _LAYERS:
+            return None
+        given = bind(node, schema)
+        operands = [given["input"], given["weight"], given.get("bias")]
+        types = [found for value in (*operands[:2], node.output) if (found := self.type(value)) is not None]
+        if len(types) < 3 or (self.known(operands[2]) is not None and self.type(operands[2]) is None):
+            return None
+        if any(isinstance(operand, Value) and alias_db_of(self.graph).has_writers(operand) for operand in operands):
+            return None
+        window = () if node.op == "aten::linear" else self.window(given)
+        if window is None:
+            return None
+        layer = _Layer(node, operands, window)
+        while self.grow(layer):
+            pass
+        points, matrix = types[2].numel or 0, types[1].shape or ()
+        is_product = not window or matrix[2:] == (1, 1)
+        small = is_product and points * (types[1].numel or 0) // max(int(matrix[0] or 0), 1) < _LARGE
+        return None if small or (not window and not layer.rest) else layer
+
+    def window(self, given: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Padding, stride, dilation and groups of a plain convolution over channels last; None for another one."""
+        known = [self.known(given[name]) for name in ("padding", "stride", "dilation")]
+        groups = self.known(given["groups"])
+        lists = all(isinstance(each, list | tuple) and len(each) == 2 and all(type(one) is int for one in each) for each in known)
+        if not lists or type(groups) is not int or self.known(given.get("transposed", False)) is not False:
+            return None
+        return (*map(tuple, known), groups) if type_suggests_channels_last(self.type(given["input"]) or TensorType()) else None
+
+    def grow(self, layer: _Layer) -> bool:
+        """Let the layer do the only reader of its result too, if it can."""
+        made = layer.last.output
+        node = self.reader(made)
+        schema = schema_of(node) if node is not None else None
+        if node is None or schema is None or layer.epilogue[0] != "none" or node in self.taken:
+            return False
+        if not self.is_alike(made, node):
+            return False
+        given = bind(node, schema)
+        if node.op == "aten::add" and layer.window and layer.other is None and self.known(given.get("alpha", 1)) == 1:
+            a, b = given["self"], given["other"]
+            other = b if a is made else a
+            if self.layout(other) != self.layout(made) or alias_db_of(self.graph).has_writers(other):
+                return False
+            after = self.reader(node.output)
+            if after is not None and after.op in _ACTIVATIONS and not (self.finite and after.op == "aten::relu"):
+                return False  # a kernel does both: after a sum, oneDNN has no other activation
+            layer.other = other
+        elif (epilogue := self.epilogue(node)) is not None:
+            layer.epilogue = epilogue
+        else:
+            return False
+        layer.rest.append(node)
+        self.taken.add(node)
+        return True
+
+    def reader(self, value: Value) -> Node | None:
+        """The only reader of a value."""
+        uses = self.graph.users.get(value, ())
+        user = uses[0].user if len(uses) == 1 else None
+        return user if isinstance(user, Node) else None
+
+    def is_alike(self, made: Value, node: Node) -> bool:
+        """Whether a node has one result, like this value, in the same block."""
+        here = self.graph.block_of[node] is self.graph.block_of[self.graph.producer[made]]
+        return here and len(node.outputs) == 1 and self.layout(node.output) == self.layout(made)
+
+    def layout(self, value: Any) -> object:
+        found = self.type(value)
+        return value if found is None else (found.shape, found.strides)
+
+    def epilogue(self, node: Node) -> tuple[str, tuple[float, ...], str] | None:
+        """What oneDNN calls an activation; None for one that it has not, or that is not safe."""
+        op, schema = node.op, schema_of(node)
+        given = bind(node, schema) if schema is not None else {}
+        if op == "aten::clamp":
+            op, given = "aten::hardtanh", {"min_val": given.get("min"), "max_val": given.get("max")}
+        if op not in EPILOGUES or schema is None:
+            return None
+        attr, names = EPILOGUES[op]
+        numbers = [self.known(given[name]) for name in names]
+        algorithm = self.known(given["approximate"]) if op == "aten::gelu" else ""
+        if not all(isinstance(number, int | float) for number in numbers) or not isinstance(algorithm, str):
+            return None
+        is_safe = attr not in _UNSAFE or algorithm == "tanh"
+        return (attr, tuple(map(float, numbers)), algorithm) if is_safe or self.finite else None
+
+    def replace(self, layer: _Layer) -> None:
+        """Put the layer in the place of the last op that it does."""
+        attr, numbers, algorithm = layer.epilogue
+        x, weight, bias = layer.operands
+        made = partial(self.constant, layer.node)
+        tail = [made(STR, attr), made(ListType(FLOAT), numbers), made(STR, algorithm)]
+        if layer.other is not None:
+            tail = [made(STR, "add"), made(NONE, None), *(tail if numbers or attr != "none" else [made(NONE, None), *tail[1:]])]
+        window = [made(INT if isinstance(each, int) else ListType(INT), each) for each in layer.window]
+        tensors = [x, *([] if layer.other is None else [layer.other]), weight, made(NONE, None) if bias is None else bias]
+        op = "mkldnn::_convolution_pointwise" if layer.window else "mkldnn::_linear_pointwise"
+        last, done = layer.last, [layer.node, *layer.rest]
+        names = " and ".join(node.op.partition("::")[2] for node in done)
+        hides = "; what is NaN or infinite may not stay so" if attr in _UNSAFE and algorithm != "tanh" else ""
+        because = f"oneDNN does {names}{' at once' if layer.rest else ''}; results differ by rounding: rtol ~1e-6{hides}"
+        new = make_node(new_id(), op, (*tensors, *window, *tail), last.outputs, EMPTY, (), last.location, last.scope)
+        for node in done[:-1]:
+            self.rewriter.erase(node, reason=because)
+        self.rewriter.replace_node(last, [new], reason=because)
+        self.remarks.append(Remark("passed", "onednn", last, because, tuple(done)))
+
+    def constant(self, anchor: Node, type: Type, payload: Any) -> Value:
+        """The constant in the block of a node, made before the first node that asks for it."""
+        key = self.graph.block_of[anchor], str(type), repr(payload)
+        if key not in self.constants:
+            value = self.constants[key] = make_value(new_id(), type, "")
+            self.rewriter.insert_before(anchor, constant_node(value, payload, like=anchor), reason="an operand of a layer of oneDNN")
+        return self.constants[key]

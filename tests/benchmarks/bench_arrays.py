@@ -2,12 +2,14 @@
 
     python tests/benchmarks/bench_arrays.py [--rounds 30] [--rows numpy loop resnet ...]
 
-One thread. Medians of rounds in which all take turns, in microseconds, and the ratio of ours on arrays to the peer's time.
+One thread. Medians of rounds in which all take turns (with `--best` the quickest, which a busy machine disturbs least), in
+microseconds, and the ratio of ours on arrays to the peer's time. A model runs as it is fused, and by `PASSES` of `model_suite.py`.
 """
 
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ import irscope as irs
 from irscope.runtime.timer import measure
 from tests.benchmarks import models
 from tests.benchmarks.harness import command, head, row
+from tests.benchmarks.model_suite import PASSES
 
 Work = Callable[[], object]
 
@@ -73,7 +76,7 @@ def jax_cell() -> list[Work]:
 
 
 def onnx_model(make: Callable[[], Any]) -> list[Work]:
-    """A model that torch exports (with onnxscript): onnxruntime, ours on arrays, ours on tensors."""
+    """A model that torch exports (with onnxscript): onnxruntime, ours on arrays and on tensors, and both by the passes."""
     import onnxruntime
     import torch
 
@@ -84,14 +87,16 @@ def onnx_model(make: Callable[[], Any]) -> list[Work]:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        run = irs.compile(irs.fuse(irs.load(path)))
-    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    arrays = [tensor.numpy() for tensor in tensors]
+        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+        arrays = [tensor.numpy() for tensor in tensors]
+        graph = irs.load(path, *arrays)
+    run, frozen = irs.compile(irs.fuse(graph)), irs.compile(irs.Pipeline(PASSES)(graph).graph)
     fed = dict(zip([given.name for given in session.get_inputs()], arrays, strict=True))
-    theirs, ours = session.run(None, fed), run(*arrays)
-    for a, b in zip(theirs, ours if isinstance(ours, tuple) else [ours], strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3)
-    return [lambda: session.run(None, fed), lambda: run(*arrays), lambda: run(*tensors)]
+    theirs = session.run(None, fed)
+    for ours in (run(*arrays), frozen(*arrays)):
+        for a, b in zip(theirs, ours if isinstance(ours, tuple) else [ours], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3)
+    return [lambda: session.run(None, fed), *(partial(each, *given) for each in (run, frozen) for given in (arrays, tensors))]
 
 
 ROWS: Final[dict[str, tuple[str, Callable[[], list[Work]]]]] = {
@@ -101,6 +106,10 @@ ROWS: Final[dict[str, tuple[str, Callable[[], list[Work]]]]] = {
     "resnet": ("onnxruntime", lambda: onnx_model(models.resnet)),
     "unet": ("onnxruntime", lambda: onnx_model(models.unet)),
     "vit": ("onnxruntime", lambda: onnx_model(models.vit)),
+    "mobilenet": ("onnxruntime", lambda: onnx_model(models.mobilenet)),
+    "convnext": ("onnxruntime", lambda: onnx_model(models.convnext)),
+    "gpt2": ("onnxruntime", lambda: onnx_model(models.gpt2)),
+    "whisper": ("onnxruntime", lambda: onnx_model(models.whisper)),
 }
 
 
@@ -109,16 +118,19 @@ def main() -> None:
 
     parser = command(__doc__)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--best", action="store_true")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    head("program", "beside", "theirs µs", "ours", "ours: fused, or on tensors", "ours / theirs")
+    columns = "program", "beside", "theirs µs", "ours", "ours: fused, or on tensors", "by the passes", "on tensors"
+    head(*columns, "ours / theirs", "by the passes")
     for name in options.rows:
         peer, made = ROWS[name]
         with torch.no_grad():
-            taken = measure(dict(zip("abc", made(), strict=True)), turns=options.rounds)
-        theirs, ours, other = (1e6 * found.median for found in taken.values())
-        row(name, peer, theirs, ours, other, min(ours, other) / theirs if name in ("numpy", "loop", "cell") else ours / theirs)
+            taken = measure({str(place): work for place, work in enumerate(made())}, turns=options.rounds)
+        theirs, ours, other, *frozen = (1e6 * (min(found.seconds) if options.best else found.median) for found in taken.values())
+        ratio = (ours if frozen else min(ours, other)) / theirs
+        row(name, peer, theirs, ours, other, *(frozen or [None, None]), ratio, frozen[0] / theirs if frozen else None)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
     python tests/benchmarks/model_suite.py [--threads 1 2] [--models YOLOv3 LSTM-100] [--peers eager torch.compile] [--json FILE]
 
+`frozen` is ours with the passes that take a model as it is: batch norms folded, convolutions channels last and oneDNN's.
+
 The models are those of the examples (YOLOv3 with Darknet-53 at a small image, a hand-written LSTM over 100 steps, a
-BERT encoder of four layers) and a tiny vision transformer of the transformers package; all with random weights.
+BERT encoder of four layers) and small models of the transformers package; all with random weights.
 """
 
 import json
@@ -20,17 +22,37 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.runtime.machine import describe
 from irscope.runtime.measure import compare
+from irscope.runtime.program import compile_graph
 from irscope.session import load
 from irscope.transforms.fusion import fuse
+from irscope.transforms.pipeline import Pipeline
 from tests.benchmarks.harness import command
-from tests.benchmarks.models import Model, bert, lstm, seeded, vit, yolov3
+from tests.benchmarks.models import (
+    Model,
+    bert,
+    convnext,
+    gpt2,
+    llama,
+    lstm,
+    mobilenet,
+    resnet,
+    seeded,
+    vit,
+    whisper,
+    yolov3,
+)
 
 PEERS: Final = ("eager", "torch.compile")
+PASSES: Final = "fold-constants,functionalize,fold-batch-norm,channels-last,group-pools,onednn,fuse"
+"""The passes of a model whose weights are not trained: what Inductor does with `freezing` alone."""
 
 
 MODELS: Final[Mapping[str, Callable[[], Model]]] = {
     "YOLOv3": partial(yolov3, 32, 80, 160), "LSTM-100": partial(lstm, 100, 64, 128), "BERT-4": partial(bert, 4, 256, (2, 64)),
     "ViT-tiny": partial(vit, 12, 192, 3, 768, 224, 16, 1, attn_implementation="eager"),
+    "GPT-2": partial(gpt2, 4, 256, (2, 64), positions=64), "Llama": partial(llama, 4, 256, (2, 64)),
+    "Whisper": partial(whisper, 4, 128, 200, 80), "ResNet": partial(resnet, (32, 64, 128), size=96),
+    "MobileNetV2": partial(mobilenet, size=96), "ConvNeXt": partial(convnext, (32, 64, 128, 256), size=96),
 }  # fmt: skip
 
 
@@ -41,9 +63,11 @@ def model_runs(threads: int, names: Sequence[str], peers: Sequence[str], rounds:
     for name in names or MODELS:
         model, args = seeded(MODELS[name])
         source = torch.jit.script(model) if name == "YOLOv3" else model
-        others = {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
+        graph = load(source, *args, name=name)
+        others: dict[str, Callable[..., Any]] = {"frozen": compile_graph(Pipeline(PASSES)(graph).graph)}
+        others |= {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
         eager = model if "eager" in peers else None
-        found = compare(fuse(load(source, *args, name=name)), *args, eager=eager, peers=others, repeats=rounds)
+        found = compare(fuse(graph), *args, eager=eager, peers=others, repeats=rounds)
         found = replace(found, name=f"{name}, {threads} thread{'s' * (threads > 1)}")
         print(found, end="\n\n", flush=True)
         runs.append({"case": name, "threads": threads, **found.to_json()})

@@ -115,6 +115,46 @@ def vit(
     return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(batch, 3, size, size),)
 
 
+def llama(layers: int = 3, hidden: int = 64, shape: tuple[int, int] = (2, 16), words: int = 100, heads: int = 4) -> Model:
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        vocab_size=words, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=heads // 2,
+    )  # fmt: skip
+    return FirstResult(LlamaModel(config), use_cache=False), (torch.randint(0, words, shape),)
+
+
+def convnext(sizes: Sequence[int] = (16, 32, 64, 128), depths: Sequence[int] = (2, 2, 2, 2), size: int = 64, batch: int = 2) -> Model:
+    from transformers import ConvNextConfig, ConvNextModel
+
+    config = ConvNextConfig(hidden_sizes=list(sizes), depths=list(depths), image_size=size)
+    return FirstResult(ConvNextModel(config)), (torch.rand(batch, 3, size, size),)
+
+
+def mobilenet(factor: float = 0.5, size: int = 64, batch: int = 2) -> Model:
+    """MobileNetV2 whose weights keep numbers large: with those of transformers' config the last layers compute with denormal numbers."""
+    from transformers import MobileNetV2Config, MobileNetV2Model
+
+    model = MobileNetV2Model(MobileNetV2Config(image_size=size, depth_multiplier=factor))
+    for part in model.modules():
+        if isinstance(part, nn.Conv2d):
+            nn.init.kaiming_normal_(part.weight)
+    return FirstResult(model), (torch.rand(batch, 3, size, size),)
+
+
+def whisper(layers: int = 3, hidden: int = 64, frames: int = 100, bands: int = 16, batch: int = 2) -> Model:
+    """The encoder alone."""
+    from transformers import WhisperConfig
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    config = WhisperConfig(
+        d_model=hidden, encoder_layers=layers, encoder_attention_heads=4, encoder_ffn_dim=4 * hidden, max_source_positions=frames // 2,
+        num_mel_bins=bands,
+    )  # fmt: skip
+    return FirstResult(WhisperEncoder(config)), (torch.rand(batch, bands, frames),)
+
+
 class Block(nn.Module):
     """A residual block of a diffusion model: two normalised convolutions, and the time step added in between."""
 

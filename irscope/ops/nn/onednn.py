@@ -31,6 +31,7 @@ _OF_ATTR: Final = {attr: (name, numbers) for name, (attr, numbers) in EPILOGUES.
 
 
 def _activated(made: Array, attr: str | None, scalars: Sequence[Any], algorithm: str | None) -> Array:
+    """Apply the activation that torch calls `attr`, as torch's own op of it does: NaN stays NaN here."""
     if attr in (None, "none"):
         return made
     name, numbers = _OF_ATTR[str(attr)]
@@ -51,7 +52,8 @@ def _convolve_and_add(
     X: Array, other: Array, W: Array, B: Array | None, binary_attr: str, alpha: Any, unary_attr: str | None,
     unary_scalars: Sequence[Any], unary_algorithm: str | None, **window: Any,
 ) -> Array:  # fmt: skip
-    return _activated(convolve(X, W, B, **window) + other, unary_attr, unary_scalars, unary_algorithm)
+    total = convolve(X, W, B, **window) + other
+    return _activated(total, unary_attr, unary_scalars, unary_algorithm)
 
 
 def _linear(X: Array, W: Array, B: Array | None, attr: str, scalars: Sequence[Any], algorithm: str | None) -> Array:

@@ -89,7 +89,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     ),
     Pass(
         "onednn", "gives convolutions and linears to oneDNN with what follows them, and lays out weights once; results differ by rounding",
-        "cleanup.onednn:onednn",
+        "cleanup.onednn:use_onednn",
     ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.cse:pool_constants"),

@@ -41,7 +41,11 @@ _WIDER: Final = {5: 7, 6: 7, 15: 7, 8: 10, 9: 10}
 """The numbers of float64 and complex128, by those of the smaller floating-point types."""
 _WIDE_UNSIGNED: Final = frozenset({"uint16", "uint32", "uint64"})
 """Element types for which torch has few ops."""
-_EXACT: Final = frozenset(f"aten::{name}" for name in "neg abs sqrt relu clamp add sub mul div minimum maximum".split())
+_ALIKE: Final = frozenset(
+    f"aten::{name}"
+    for name in "neg abs sqrt relu clamp add sub mul div minimum maximum leaky_relu sigmoid tanh erf silu gelu hardswish".split()
+)
+"""Ops of floats that torch computes as NumPy does, to the bit where IEEE 754 says the result, and else within a few roundings."""
 _METHODS: Final = {
     ("aten::select", "int"): "select", ("aten::unsqueeze", ""): "unsqueeze", ("aten::squeeze", "dim"): "squeeze",
     ("aten::transpose", "int"): "transpose", ("aten::permute", ""): "permute", ("aten::view", ""): "view",
@@ -57,11 +61,10 @@ def _is_numpys(node: Node, schema: OpSchema | None) -> bool:
     return (category_of(node) == "pointwise" or node.op == "aten::einsum") and (schema is None or not schema.is_mutable)
 
 
-def _is_exact(node: Node, schema: OpSchema | None) -> bool:
-    """Checks for an op of floats of one type whose every result is the one that IEEE 754 says, in torch as in NumPy, if no factor
-    is another than 1."""
+def _is_alike(node: Node, schema: OpSchema | None) -> bool:
+    """Checks for an op of floats of one type that torch computes as NumPy does, if no factor is another than 1."""
     kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
-    named = schema is not None and schema.name in _EXACT and schema.overload in ("", "Tensor", "Scalar")
+    named = schema is not None and schema.name in _ALIKE and schema.overload in ("", "Tensor", "Scalar")
     return named and kinds in ({"float32"}, {"float64"})
 
 
@@ -119,7 +122,7 @@ class TorchLibrary:
             function = product(node, function, self.torch)
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
         if self.lent and has_reference and _is_numpys(node, schema) and kinds.isdisjoint(SMALL_FLOATS):
-            return self._by_numpy(node, function, is_exact=_is_exact(node, schema))
+            return self._by_numpy(node, function, is_alike=_is_alike(node, schema))
         if self.lent and has_reference:
             return self._or_numpy(node, function, "")
         if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
@@ -192,15 +195,15 @@ class TorchLibrary:
             )
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
 
-    def _by_numpy(self, node: Node, function: Function, *, is_exact: bool) -> Function:
-        """Returns NumPy's function, with torch's in its place for operands whose elements NumPy has not, and where both give the same."""
+    def _by_numpy(self, node: Node, function: Function, *, is_alike: bool) -> Function:
+        """Returns NumPy's function, with torch's in its place for operands whose elements NumPy has not, and where both are alike."""
         numpys = on_torch(NumpyLibrary().function(node), self.torch, self.device)
         small = {getattr(self.torch, name) for name in SMALL_FLOATS if hasattr(self.torch, name)}
-        if is_exact and (len(node.inputs) < 3 or node.op == "aten::clamp"):
+        if is_alike and (len(node.inputs) < 3 or node.op == "aten::clamp"):
             return self._or_numpy(node, function, "")
 
         def run(*operands: Any) -> Any:
-            is_same = (is_exact and operands[2] == 1) or any(getattr(operand, "dtype", None) in small for operand in operands)
+            is_same = (is_alike and operands[2] == 1) or any(getattr(operand, "dtype", None) in small for operand in operands)
             return (function if is_same else numpys)(*operands)
 
         return run

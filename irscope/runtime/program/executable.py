@@ -370,7 +370,7 @@ class Executable:
 
     def library(self, *args: Any) -> str:
         """Returns the library that runs the ops outside kernels on such arguments: `"torch"`, on arrays too where it is installed and
-        quicker, `"numpy"` or `"cupy"`. Pointwise ops of arrays are always NumPy's, ops of another language (`remarks`) their own's.
+        quicker, `"numpy"` or `"cupy"`. Many pointwise ops of arrays are always NumPy's, ops of another language (`remarks`) their own's.
 
         >>> import irscope as irs, numpy as np
         >>> run = irs.compile(irs.trace(lambda x: np.tanh(x).T @ x, (4, 4)))

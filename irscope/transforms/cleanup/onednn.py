@@ -54,7 +54,7 @@ _LARGE: Final = 1 << 20
 
 
 @timed
-def onednn(graph: Graph, *, finite: bool = False) -> PassRecord:
+def use_onednn(graph: Graph, *, finite: bool = False) -> PassRecord:
     """Give convolutions and linears of float32 to oneDNN with the sum and the activation that alone read their results, and lay out
     the weights that a program holds once. For programs on a CPU, after `channels-last`.
 
@@ -67,7 +67,7 @@ def onednn(graph: Graph, *, finite: bool = False) -> PassRecord:
     ...   %a : Float(64, 128, strides=[128, 1]) = aten::linear(%x, %w, %b)
     ...   %y : Float(64, 128, strides=[128, 1]) = aten::tanh(%a)
     ...   return (%y)''')
-    >>> record = onednn(g)
+    >>> record = use_onednn(g)
     >>> record.after.node("y").op, record.told(record.remarks[0])
     ('mkldnn::_linear_pointwise', 'passed [onednn] %y: oneDNN does linear and tanh at once; results differ by rounding: rtol ~1e-6')
     """

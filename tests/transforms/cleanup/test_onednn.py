@@ -104,7 +104,7 @@ def test_a_bias_of_any_strides():
         torch.testing.assert_close(run(x, w, bias), functional.conv2d(x, w, bias), rtol=1e-4, atol=1e-5)
 
 
-def test_arrays_that_nobody_can_write_are_laid_out_once(monkeypatch):
+def test_read_only_arrays_are_laid_out_once(monkeypatch):
     onnx = pytest.importorskip("onnx")
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(1, 8, 6, 6)).astype(np.float32), rng.normal(size=(8, 8, 3, 3)).astype(np.float32)

@@ -33,8 +33,7 @@ Stamp = tuple[Callable[[int], object], Callable[[], int]]
 NodeCall = Callable[[Node], Any]
 """Returns the object whose `call` runs a group on its operands; None inlines the group's block. For a loop: the object whose `call`
 runs all of it, with the `owner` that it counts for and what the body has `captured`; None where its instructions alone do."""
-Prepare = Callable[[Node, Function, Callable[[Value], Any]], Function]
-"""Takes a node, the library's function of it, and what returns the constant behind a value, or None."""
+Prepare = Callable[[Node, Function, Callable[[Value], Any]], Function]  # the last returns the constant behind a value, or None
 Visit = Callable[[Node], object]
 After = Callable[[int], object]
 
@@ -398,17 +397,12 @@ def stamp_cost(stamp: Stamp, forget: Callable[[], object], *, lines: int = 500, 
 
 def flatten(
     body: Block, library: Library, *, bound: Mapping[Value, Any] | None = None, call: NodeCall | None = None,
-    instead: Mapping[Node, Node] | None = None, prepare: Prepare | None = None,
+    instead: Mapping[Node, Node] | None = None, prepare: Prepare = lambda node, function, constant: function,
 ) -> Code:  # fmt: skip
     """Returns the code of a block with all nested blocks.
 
-    `call` says what runs a fusion group; a node in `instead` is replaced by the node it maps to; `prepare` may exchange the
-    function of a library's op for one that knows the program's constants."""
-    return _Planner(library, call or (lambda node: None), instead or {}, prepare or _as_it_is).plan(body, bound or {})
-
-
-def _as_it_is(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:
-    return function
+    `call` says what runs a group; a node in `instead` is replaced by the node it maps to; `prepare` may exchange a library's function."""
+    return _Planner(library, call or (lambda node: None), instead or {}, prepare).plan(body, bound or {})
 
 
 class _Planner:

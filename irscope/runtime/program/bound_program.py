@@ -118,10 +118,11 @@ class BoundProgram:
                 payload = graph.bound.get(value)
                 return bound[value] if is_torch_tensor(payload) or _is_fixed(payload) else constant(value)
 
-            return prepared(node, function, held, self.library.torch) if isinstance(self.library, TorchLibrary) else function
+            if not isinstance(self.library, TorchLibrary) or not self.library.quick:
+                return function
+            return prepared(node, function, held, self.library.torch)
 
-        prepares = prepare if quick and self.is_torch and not self.move_to else None
-        self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead, prepare=prepares)
+        self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead, prepare=prepare)
         self.slots = tuple(slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound)
 
     def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None) -> tuple[Any, ...]:

@@ -168,6 +168,7 @@ def _add_survey(commands: Any) -> None:
     survey.add_argument("--seconds", type=int, default=300, help="processor time for each model (default: %(default)s)")
     survey.add_argument("--memory", type=float, metavar="GB", help="memory for each model (default: a process's share)")
     survey.add_argument("--policy", default="greedy", help="how to fuse: greedy, min-bytes or torch-legacy (default: %(default)s)")
+    survey.add_argument("--compiler", choices=("inductor",), help="group the programs as this compiler does")
     survey.add_argument("--trust", action="store_true", help="let files run code of their authors when they are loaded")
     survey.set_defaults(run=_survey)
 
@@ -365,7 +366,7 @@ def _survey(options: argparse.Namespace) -> int:
     try:
         found = corpus.survey(
             options.sources, options.scheduler, options.out, processes=options.processes, seconds=options.seconds, memory=memory,
-            policy=options.policy, trust=options.trust,
+            policy=options.policy, trust=options.trust, compiler=options.compiler,
         )  # fmt: skip
     except KeyboardInterrupt:
         print(f"irscope: interrupted; the results so far are in {options.out}, and the same command resumes from there", file=sys.stderr)

@@ -31,12 +31,14 @@ from irscope.analysis.views import ViewAliases
 from irscope.codegen.lowering import spec_of_group
 from irscope.corpus.sources import Settings, Source
 from irscope.corpus.tables import MANIFEST, failure, has_record, read_record, write_record
-from irscope.errors import CodegenError, IrscopeError, LoadError, MissingExtra
-from irscope.ir import GROUPS, Graph, Module, Node, has_kernel, make_block, new_id
+from irscope.errors import ArgumentError, CodegenError, IrscopeError, LoadError, MissingExtra
+from irscope.ir import GROUPS, Graph, Module, Node, TensorType, Value, has_kernel, make_block, new_id
 from irscope.ir.module import graphs_of, inlined, public_graphs
 from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
+from irscope.ops.type_rules import static_shape
 from irscope.ops.view_steps import typical
+from irscope.runtime.measure.fx_export import torch_function
 from irscope.session import load
 from irscope.transforms.dedup import Dedup, dedup, fingerprint, has_stable_fingerprint, pieces_of
 from irscope.transforms.dedup.piece import Piece, Relation, format_ops
@@ -52,6 +54,8 @@ _HEAVY: Final = frozenset({
     "transformers",
 })  # fmt: skip
 """Packages that are worth importing once for all copies; importing them starts no threads."""
+COMPILERS: Final = ("inductor",)
+"""Compilers whose groups a survey can be about."""
 _NO_MEMORY: Final = "can't allocate memory"
 """The text of torch's RuntimeError when its allocator runs out of memory."""
 
@@ -134,11 +138,32 @@ def analyse(source: Source, settings: Settings) -> Record:
         nodes = sum(1 for _, graph in graphs_of(program) for _ in graph.nodes())
         record |= {"model": {"nodes": nodes}, "remarks": [], "ops": []}
     else:
-        fusion = fuse(program, policy=settings.policy)
+        fusion = fuse_by(program, settings.policy)
         record = _classes(dedup(fusion), source.key, fusion)
-        record |= {"model": _facts(program, fusion), "remarks": _remarks(fusion), "ops": _ops(fusion)}
+        record |= {"model": _facts(fusion.original, fusion), "remarks": _remarks(fusion), "ops": _ops(fusion)}
     record["model"] |= {"groups": len(record["groups"]), "classes": len(record["bodies"])}
     return {**record, "seconds": round(time.process_time() - started, 3)}
+
+
+def fuse_by(graph: Graph, policy: str) -> Fusion:
+    """Returns the groups of a program by a policy of irscope, or those that a compiler forms of it. Raises ArgumentError for a program
+    that it cannot be given: one whose arguments are not all tensors of known sizes, or that holds control flow."""
+    if policy not in COMPILERS:
+        return fuse(graph, policy=policy)
+    from irscope.compilers import decisions
+
+    return decisions(torch_function(graph), *map(_example_of, graph.free_inputs), compiler=policy).program.fusion
+
+
+def _example_of(value: Value) -> Any:
+    if not isinstance(value.type, TensorType) or not value.type.is_static or value.type.dtype is None:
+        what = f"a compiler is given arguments, and the program takes a {value.type}"
+        raise ArgumentError(what, hint="give the survey a function that returns the model and its example arguments")
+    import torch
+
+    shape, strides = static_shape(value.type), value.type.strides
+    made = torch.zeros(shape, dtype=getattr(torch, value.type.dtype))
+    return made if strides is None or None in strides else torch.empty_strided(shape, strides, dtype=made.dtype).zero_()
 
 
 def program_of(source: Source, settings: Settings) -> Graph | Module:

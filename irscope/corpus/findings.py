@@ -124,16 +124,15 @@ class Survey:
 
     def fusion(self, model: str) -> Fusion:
         """Loads and fuses a model again. Raises UnknownName, or any error of loading it."""
-        from irscope.corpus.examine import program_of
+        from irscope.corpus.examine import fuse_by, program_of
         from irscope.errors import IrscopeError
         from irscope.ir import Graph
-        from irscope.transforms.fusion import fuse
 
         source, settings = self._source(model)
         program = program_of(source, settings)
         if not isinstance(program, Graph):
             raise IrscopeError(f"{model!r} is a module of executables: nothing of it is fused", hint="irs.dedup(irs.load(path))")
-        return fuse(program, policy=settings.policy)
+        return fuse_by(program, settings.policy)
 
     def explore(self, model: str | int, group: int | None = None) -> Explorer:
         """Opens the explorer of a model with one of its groups selected; for a class number, of the first model that has it."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from irscope._base.isolated import machine_memory
 from irscope._base.running import progress
-from irscope.corpus.examine import examine
+from irscope.corpus.examine import COMPILERS, examine
 from irscope.corpus.findings import Survey
 from irscope.corpus.sources import Settings, Source, sources_of
 from irscope.corpus.tables import MANIFEST, TABLES, arrow, failure, group, has_record, merge, write_record
@@ -31,7 +31,7 @@ _RETRIES: Final = 3
 
 def survey(
     sources: Any, client: Any = None, out: str | Path = "survey/", *, processes: int | None = None, seconds: int = 300,
-    memory: int | None = None, policy: str = "greedy", trust: bool = False,
+    memory: int | None = None, policy: str = "greedy", trust: bool = False, compiler: str | None = None,
 ) -> Survey:  # fmt: skip
     """Loads, fuses and fingerprints many models, and reports what they have in common.
 
@@ -45,7 +45,8 @@ def survey(
 
     Each model may take `seconds` of processor time (four times that on the clock) and `memory` bytes (by default its share of the
     machine's); one that takes more, crashes or cannot be read is a row of `.failures`, and the others continue. `policy` is that of
-    `irs.fuse`, `trust` that of `irs.load`.
+    `irs.fuse`, `trust` that of `irs.load`. With `compiler="inductor"` the groups are those that Inductor
+    forms, so that the survey says what it never fuses, and why.
 
     Returns a Survey, which shows itself in a cell, as `index.html` in the folder, and in `irs.explore`: `.classes`, `.kernels`, `.near`,
     `.models`, `.groups`, `.remarks`, `.ops`, `.failures` are tables. Ctrl-C ends it and keeps what is done.
@@ -61,6 +62,9 @@ def survey(
     """
     arrow()
     folder = _resolve(Path(out))
+    if compiler is not None and compiler not in COMPILERS:
+        raise ArgumentError(f"a survey cannot ask the compiler {compiler!r}", hint=f"it can ask {', '.join(COMPILERS)}")
+    policy = compiler or policy
     settings = Settings(policy, trust, _check(seconds, "seconds"), _check(memory or _share(processes), "memory"))
     listed = sources_of(sources, settings)
     missing = [source for source in listed if not has_record(folder, source, settings)]

@@ -43,6 +43,16 @@ MODELS = {
     "scaled": chain("relu", "tanh", scale=0.25),
     "other": chain("exp", "sin"),
 }
+SORTS = """graph(%x : Float(64, 8, strides=[8, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %no : bool = prim::Constant[value=0]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::tanh(%a)
+  %s : Tensor, %i : Tensor = aten::sort(%b, %one, %no)
+  %c : Tensor = aten::exp(%s)
+  %d : Tensor = aten::neg(%c)
+  return (%d)
+"""
 TIMED = ["seconds", "peak_bytes"]
 
 
@@ -280,6 +290,16 @@ def test_what_is_never_fused_is_counted_with_the_reason(tmp_path: Path, asked: l
     assert (sort["in_groups"], sort["alone"], sort["models"]) == (0, 2, 2) and "aten::sort" in sort["because"]
     passed = s.remarks[s.remarks["kind"] == "passed"]
     assert passed[["rule", "count", "models"]].values.tolist() == [["pointwise", 2, 2]]
+
+
+def test_what_a_compiler_never_fuses_is_counted(tmp_path: Path, asked: list[str]) -> None:
+    found = irs.corpus.survey({"a": chain("relu", "tanh"), "sorts": SORTS}, None, tmp_path, compiler="inductor")
+    assert found.models.set_index("model")["groups"].to_dict() == {"a": 1, "sorts": 2}, found.failures
+    ops = found.ops.groupby("op")[["in_groups", "alone"]].sum()
+    assert ops.loc["aten::sort"].tolist() == [0, 1] and ops.loc["aten::relu"].tolist() == [2, 0]
+    assert found.fusion("a").policy == "inductor"
+    with pytest.raises(ArgumentError, match="cannot ask the compiler 'gcc'"):
+        irs.corpus.survey({"a": chain("relu", "tanh")}, None, tmp_path, compiler="gcc")
 
 
 def test_groups_that_hold_unknown_objects_are_not_merged_across_models(tmp_path: Path, asked: list[str]) -> None:

@@ -355,7 +355,13 @@ def explore(
     if hasattr(source, "_explored_"):  # defined above this layer
         return source._explored_()  # type: ignore[no-any-return]
     wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
-    return Explorer(exploration(source, example_args, measure=wanted, sources=sources, threads=threads, **load_options))
+    made = exploration(source, example_args, measure=wanted, sources=sources, threads=threads, **load_options)
+    shown = Explorer(made)
+    kernels = () if made.decided is None else made.decided.kernels
+    times = {kernel.group or kernel.nodes[0]: kernel.ms for kernel in kernels if kernel.ms is not None and kernel.nodes}
+    if times:
+        shown.paint(times, "ms")
+    return shown
 
 
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:

@@ -76,6 +76,7 @@ class Explorer(View):
         with without_collector():
             self._page = page = ProgramPage(shown) if isinstance(shown, Exploration) else shown
         step, profile = page.last_step or 0, page.exploration.profile if page.exploration is not None else None
+        self._added: dict[str, Any] = {}
         super().__init__(view=in_script(page.view).encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
         self._is_open = True
         self.hub.checks = {"selection": self._ids_of, "step": self._state_of}
@@ -178,13 +179,35 @@ class Explorer(View):
             return profile
         if not isinstance(profile, Profile):
             raise ArgumentError(f"a profile is what irs.profile gives, not {type(profile).__name__}", hint="e.profile = irs.profile(f, x)")
-        self.measured = in_script(self._page.measure(profile)).encode()
+        self._added.update(self._page.measure(profile))
+        self.measured = in_script(self._added).encode()
         return profile
 
     @traitlets.observe("profile")  # type: ignore[untyped-decorator]
     def _without_profile(self, change: Mapping[str, Any]) -> None:
         if change["new"] is None:
-            self.measured = b""
+            self._added = {name: part for name, part in self._added.items() if name == "paint"}
+            self.measured = in_script({"profile": None, "opens": None, **self._added}).encode() if self._added else b""
+
+    def paint(self, values: Any, name: str = "") -> None:
+        """Colour the graph by a number for each of some nodes: a dictionary or a pandas Series by node, value, printed name or id, such
+        as a column of a table that is indexed by names. `None` takes the colours away; a box around others has their largest number.
+
+        Raises ArgumentError for what is no number, and UnknownName for what the program does not have.
+        """
+        if values is None:
+            self._added.pop("paint", None)
+        else:
+            given = dict(values.items()) if hasattr(values, "items") else None
+            if given is None:
+                what = f"a number for each node is a dictionary or a Series, not {type(values).__name__}"
+                raise ArgumentError(what, hint='e.paint({"relu": 0.5}), or e.paint(table.set_index("name")["bytes"])')
+            found = {self._page.resolve(key): _number(key, value) for key, value in given.items()}
+            found = {id: number for id, number in found.items() if number == number}
+            if not found or not isinstance(self._page, ProgramPage):
+                raise ArgumentError("there is nothing to paint", hint='give numbers of nodes: e.paint({"relu": 0.5})')
+            self._added["paint"] = self._page.painted(found, name or str(getattr(values, "name", None) or "value"))
+        self.measured = in_script({"paint": None, **self._added}).encode()
 
     def pane(self, name: str) -> Pane:
         """One pane for a separate cell, linked with the rest: `e.pane("graph")`. Raises UnknownName for another name than those of
@@ -373,6 +396,13 @@ class Explorer(View):
 
         display({"text/html": self.static().data, "text/plain": self._text()}, raw=True)
         self.display_live()
+
+
+def _number(key: Any, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"the value of {key!r} is no number: {value!r}", hint="a number for each node") from None
 
 
 class Pane(View):

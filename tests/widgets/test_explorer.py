@@ -50,6 +50,30 @@ def test_selection_is_the_hub_s_selection_both_ways_and_observers_hear_it_once()
     assert e.hub.step == 1
 
 
+def test_numbers_of_nodes_are_colours() -> None:
+    pandas = pytest.importorskip("pandas")
+    e = explorer()
+    program = e._page.exploration.graph
+    group, a, c = program.value("c"), program.value("a"), program.node("a")
+
+    def painted() -> Any:
+        return json.loads(bytes(e.measured))["paint"]
+
+    e.paint({"a": 1.0, group: 4.0}, "cost")
+    shown = painted()
+    assert (shown["name"], shown["least"], shown["most"]) == ("cost", 1.0, 4.0)
+    assert shown["values"][str(a.id)] == shown["values"][str(c.id)] == 1.0, "its box, and not more than those inside"
+    e.paint(pandas.Series({"a": 2, "b": float("nan")}, name="error"))
+    assert painted()["name"] == "error" and set(painted()["values"].values()) == {2.0}
+    e.paint(None)
+    assert painted() is None
+    for wrong, words in ((3, "not int"), ({"a": "much"}, "no number"), ({}, "nothing to paint")):
+        with pytest.raises(ArgumentError, match=words):
+            e.paint(wrong)
+    with pytest.raises(UnknownName):
+        e.paint({"nobody": 1})
+
+
 def test_selection_takes_records_and_names_one_or_several_and_an_unknown_name_changes_nothing() -> None:
     e, graph = explorer(), irs.parse(CHAIN)
     shown = e._page.exploration.graph

@@ -394,11 +394,19 @@ def _extent(dim: Any) -> int | str | None:
 
 
 def _scope(node: Any) -> str:
-    """Returns the dotted path of the innermost module, from FX's stack of them."""
+    """Returns the dotted path of the innermost module, from FX's stack of them.
+
+    >>> from types import SimpleNamespace
+    >>> _scope(SimpleNamespace(meta={"nn_module_stack": {"fc": ("L['self'].fc", None)}}))
+    'fc'
+    >>> _scope(SimpleNamespace(meta={"nn_module_stack": {"fc": ("L['model'].fc", None)}}))
+    'model.fc'
+    """
     stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if isinstance(entry, tuple)]
     path = str(stack[-1][0]) if stack and not str(stack[-1][0]).startswith("_empty") else ""
     path = re.sub(r"getattr\((.*?), ['\"](.*?)['\"]\)", r"\1.\2", path)
-    return re.sub(r"^L\[['\"]self['\"]\]\.?|^L__self__\.?", "", path)
+    path = re.sub(r"^L\[['\"]self['\"]\]\.?|^L__self__\.?", "", path)
+    return re.sub(r"^[LG]\[['\"](\w+)['\"]\]", r"\1", path)  # a module that a function was given, or found by its name
 
 
 # The assumptions of `torch.export` about the arguments, as guards that the program checks at each call.

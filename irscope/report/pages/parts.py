@@ -44,6 +44,7 @@ from irscope.report.view_models import (
     ExplorerView,
     KernelDetail,
     KernelText,
+    PaintView,
     PairDetail,
     TextView,
     TimelineView,
@@ -153,6 +154,17 @@ class ProgramPage(Page):
         self.inspection.show(self.exploration)
         vars(self).pop("heat", None)
         return _profile(self)
+
+    def painted(self, values: Mapping[int, float], name: str) -> PaintView:
+        """Numbers of records, by id, as a meaning of colours; boxes around them have the largest."""
+        found = dict(values)
+        for box in reversed(self.view["graph"]["boxes"]):  # children before those around them
+            inside = [found[id] for id in (box["id"], *box["values"]) if id in found]
+            if inside:
+                found[box["id"]] = max(inside)
+                if box["parent"] and box["parent"] not in values:
+                    found[box["parent"]] = max(found.get(box["parent"], inside[0]), *inside)
+        return PaintView(name=name, values=found, least=min(values.values()), most=max(values.values()))
 
     def heat_of(self, ids: Iterable[int]) -> dict[int, list[float]]:
         """The heat of some boxes and nodes, if the program was measured."""

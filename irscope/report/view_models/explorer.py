@@ -160,6 +160,16 @@ class DecidedView(TypedDict):
     kernels: TableView
 
 
+class PaintView(TypedDict):
+    """A number for each of some boxes, as a colour."""
+
+    name: str
+    values: dict[int, float]
+    """By box id; a box around others has the largest of theirs."""
+    least: float
+    most: float
+
+
 class ChangedLine(TypedDict):
     """A line that differs between two programs."""
 
@@ -236,6 +246,8 @@ class ExplorerView(TypedDict):
     """The steps at which classes may merge, in a page without Python."""
     decided: NotRequired[DecidedView]
     """What another compiler decided, if the groups are its."""
+    paint: NotRequired[PaintView]
+    """Numbers that the user gave to nodes, as a meaning of colours."""
     differences: NotRequired[TableView]
     """The pairs of ops that it or irscope computes in one kernel, and the other does not."""
     profile: NotRequired[ProfileView]

@@ -1,9 +1,9 @@
 // The current meaning of colours: the kind of op, the equivalence class of a box, or its cost.
 
-import { MEASURES, type Heat, type Measure } from "../lib/model/heat";
+import { HEAT_COLOURS, MEASURES, type Heat, type Measure } from "../lib/model/heat";
 import type { Box } from "../lib/model/schema";
 
-export type Meaning = "kind" | "equal" | Measure;
+export type Meaning = "kind" | "equal" | "paint" | Measure;
 
 /** The measure that a meaning shows; null for the other meanings. */
 export function measureOf(meaning: Meaning): Measure | null {
@@ -18,6 +18,7 @@ export const CATEGORIES = [
 export function colourOf(box: Box, meaning: Meaning, heat: Heat): string {
   const measure = measureOf(meaning);
   if (measure) return heat.colour(box.id, measure);
+  if (meaning === "paint") return HEAT_COLOURS[heat.paintStep(box.id) ?? -1] ?? "var(--irs-cat-other)";
   if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
   if (box.kind === "group") return "var(--irs-cat-group)";
   if (box.kind === "module" || box.kind === "repeat" || box.kind === "stretch") return "var(--irs-cat-module)";

@@ -70,7 +70,7 @@ export class GraphPane {
     this.picture.setLayout(this.layout, this.open);
     this.picture.setMarks(this.#marks);
     const colour = this.#before?.colour;
-    this.#setMeaning([...this.#meanings.options].some(({ value }) => value === colour) ? (colour as Meaning) : context.view.profile ? "time" : "kind");
+    this.#setMeaning([...this.#meanings.options].some(({ value }) => value === colour) ? (colour as Meaning) : context.view.profile ? "time" : context.heat.paint ? "paint" : "kind");
     if (lacking.length) void this.#openMore(lacking);
     context.signal.addEventListener("abort", () => this.#frame.width && (context.kept.graph = this.#arranged()));
     context.copies.subscribe(oncePerFrame(() => this.#setMeaning(this.picture.meaning)));
@@ -357,6 +357,7 @@ export class GraphPane {
     meanings.addEventListener("change", () => this.#setMeaning(meanings.value as Meaning));
     meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
     if (this.context.heat.profile) meanings.append(...MEASURES.map((measure) => h("option", { value: measure }, `colour: ${MEASURE_NAMES[measure]}`)));
+    if (this.context.heat.paint) meanings.append(h("option", { value: "paint" }, `colour: ${this.context.heat.paint.name}`));
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
       h("span", { class: "irs-title" }, "Graph"),
       button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),

@@ -17,7 +17,7 @@ interface Entry {
 
 export function legend(context: Context, meaning: Meaning): HTMLElement {
   const measure = measureOf(meaning);
-  const entries = measure ? degrees(context, measure) : meaning === "kind" ? kinds(context) : classes(context);
+  const entries = measure ? degrees(context, measure) : meaning === "paint" ? painted(context) : meaning === "kind" ? kinds(context) : classes(context);
   const writes = context.view.graph.boxes.filter((box) => box.writes).map((box) => box.id);
   const asked = context.view.graph.kinds;
   if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
@@ -61,6 +61,16 @@ function degrees({ view, records, heat }: Context, measure: Measure): Entry[] {
     return step ? part : measure === "time" ? "0 % of the time" : measure === "bytes" ? "0 % of the maximum bytes" : "0 % of the maximum alive";
   };
   return HEAT_COLOURS.map((colour, step) => ({ word: word(step), colour, ids: nodes.filter((id) => id && heat.step(id, measure) === step) }));
+}
+
+/** The colours of the numbers that the user gave, with their lower bounds. */
+function painted({ view, heat }: Context): Entry[] {
+  const { paint } = heat;
+  if (!paint) return [];
+  const nodes = view.graph.boxes.filter((box) => box.kind === "op" || box.kind === "group").map(({ id }) => id);
+  const from = (step: number) => (paint.least + ((paint.most - paint.least) * step) / HEAT_COLOURS.length).toPrecision(3);
+  const steps = paint.most > paint.least ? HEAT_COLOURS : HEAT_COLOURS.slice(0, 1);
+  return steps.map((colour, step) => ({ word: step ? from(step) : `${paint.name} from ${from(0)}`, colour, ids: nodes.filter((id) => heat.paintStep(id) === step) }));
 }
 
 function classes({ view, records, heat }: Context): Entry[] {

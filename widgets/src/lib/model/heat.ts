@@ -2,7 +2,7 @@
 // requests them.
 
 import type { Supply } from "./records";
-import type { ProfileView } from "./schema";
+import type { PaintView, ProfileView } from "./schema";
 import { bytes as sizeInWords } from "./sizes";
 
 export const MEASURES = ["time", "bytes", "memory", "roof"] as const;
@@ -23,7 +23,7 @@ export class Heat {
   readonly #listeners = new Set<() => void>();
   readonly #isWhole: boolean;
 
-  constructor(readonly profile: ProfileView | undefined, private readonly supply: Supply | null) {
+  constructor(readonly profile: ProfileView | undefined, private readonly supply: Supply | null, readonly paint?: PaintView | null) {
     for (const [id, values] of Object.entries(profile?.heat ?? {})) this.#known.set(Number(id), values);
     this.#isWhole = this.#known.size > 0;
   }
@@ -51,6 +51,14 @@ export class Heat {
   /** The index of its colour; undefined for none. */
   step(record: number, measure: Measure = this.measure): number | undefined {
     return stepOf(this.of(record, measure));
+  }
+
+  /** The index of the colour of the number that the user gave to a record; undefined for none. */
+  paintStep(record: number): number | undefined {
+    const value = this.paint?.values[record];
+    if (!this.paint || value === undefined) return undefined;
+    const range = this.paint.most - this.paint.least;
+    return Math.min(HEAT_COLOURS.length - 1, Math.floor(range > 0 ? ((value - this.paint.least) / range) * HEAT_COLOURS.length : 0));
   }
 
   colour(record: number, measure: Measure = this.measure): string {

@@ -350,6 +350,15 @@ export interface DecidedView {
   kernels: TableView;
 }
 
+/** A number for each of some boxes, as a colour. */
+export interface PaintView {
+  name: string;
+  /** By box id; a box around others has the largest of theirs. */
+  values: Record<number, number>;
+  least: number;
+  most: number;
+}
+
 /** A line that differs between two programs. */
 export interface ChangedLine {
   kind: "changed" | "new" | "gone";
@@ -421,6 +430,8 @@ export interface ExplorerView {
   coarser?: CoarserStep[];
   /** What another compiler decided, if the groups are its. */
   decided?: DecidedView;
+  /** Numbers that the user gave to nodes, as a meaning of colours. */
+  paint?: PaintView;
   /** The pairs of ops that it or irscope computes in one kernel, and the other does not. */
   differences?: TableView;
   /** Where the time goes, if measured. */

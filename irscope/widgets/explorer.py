@@ -402,7 +402,7 @@ def _number(key: Any, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ArgumentError(f"the value of {key!r} is no number: {value!r}", hint="a number for each node") from None
+        raise ArgumentError(f"the value of {key!r} is not a number: {value!r}", hint="a number for each node") from None
 
 
 class Pane(View):

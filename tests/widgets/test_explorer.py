@@ -67,7 +67,7 @@ def test_numbers_of_nodes_are_colours() -> None:
     assert painted()["name"] == "error" and set(painted()["values"].values()) == {2.0}
     e.paint(None)
     assert painted() is None
-    for wrong, words in ((3, "not int"), ({"a": "much"}, "no number"), ({}, "nothing to paint")):
+    for wrong, words in ((3, "not int"), ({"a": "much"}, "not a number"), ({}, "nothing to paint")):
         with pytest.raises(ArgumentError, match=words):
             e.paint(wrong)
     with pytest.raises(UnknownName):

@@ -108,8 +108,11 @@ def load(
 
 
 def is_compiled(source: object) -> bool:
-    """Check whether a function or model is what `torch.compile` returned."""
-    return callable(source) and any(hasattr(source, name) for name in ("_torchdynamo_orig_callable", "_orig_mod"))
+    """Check whether a function or model is what `torch.compile` returned, or was compiled in place."""
+    held = getattr(source, "__dict__", {})  # a proxy has every attribute that it is asked for
+    if type(source).__name__ == "OptimizedModule" or held.get("_compiled_call_impl") is not None:
+        return True
+    return "_torchdynamo_orig_callable" in held and not held.get("_torchdynamo_disable")
 
 
 def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
@@ -255,9 +258,15 @@ def compare(
     from irscope.compilers.record import Decisions
     from irscope.runtime.arrays import are_torchs
     from irscope.runtime.measure import compare as run
+    from irscope.runtime.measure.fx_export import torch_peer
 
     if isinstance(program, Decisions):
-        peers = {**program.rivals(), **(peers if isinstance(peers, Mapping) else {})}
+        if program.breaks:
+            hint = "irs.compare(d.programs[0], *its_arguments) compares one part"
+            raise ArgumentError(f"{program.compiler} compiled this in parts, and none of them is what the whole call does", hint=hint)
+        names = (peers,) if isinstance(peers, str) else () if isinstance(peers, Mapping) else peers
+        asked = peers if isinstance(peers, Mapping) else {name: torch_peer(name, program.graph, eager or program.eager) for name in names}
+        peers = {**program.rivals(), **asked}
         program, eager, ways = program.graph, eager or program.eager, ways or ("fused",)
     made = _program(program, args, exact)
     if eager is None and made is not program and callable(program) and are_torchs(args):

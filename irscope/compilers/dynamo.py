@@ -97,7 +97,7 @@ def breaks_and_compiles(records: Iterable[TraceRecord]) -> tuple[tuple[Break, ..
 # Breaks
 
 
-_PLACE: Final = re.compile(r'^\s*File "(.*?)", line (\d+)(?:, in (.*))?$', re.M)
+_PLACE: Final = re.compile(r'^[^\S\n]*File "(.*?)", line (\d{1,9})(?:, in (.*))?$', re.M)
 _REASON: Final = re.compile(r"^(?:Graph Break )?Reason: (.*?)(?=^User code traceback:|\Z)", re.S | re.M)
 _SKIPPED: Final = "The graph break occurred in the following user code:"
 
@@ -123,8 +123,8 @@ def read_break(text: str) -> Break:
     message = found[1] if found else told.partition(_SKIPPED)[0]
     _, heading, after = told.partition("User code traceback:")
     where = after if heading else told.partition(_SKIPPED)[2] or told
-    explanation = re.search(r"Explanation: (.*?)(?=\n\s*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
-    hints = re.findall(r"Hint: (.*?)(?=\n\s*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
+    explanation = re.search(r"Explanation: (.*?)(?=\n[^\S\n]*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
+    hints = re.findall(r"Hint: (.*?)(?=\n[^\S\n]*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
     lines = [
         line.strip()
         for line in message.splitlines()
@@ -174,7 +174,7 @@ def _flowing(text: str) -> str:
     return " ".join(text.split())
 
 
-_RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+?)_at_(\d+)")
+_RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+?)_at_(\d{1,9})")
 
 
 def _resumed(function: str) -> tuple[str, int] | None:
@@ -270,7 +270,8 @@ def _users_name(text: str) -> str:
 
 def _read_compile(id: str, fields: dict[str, Any], guards: tuple[Guard, ...], reasons: tuple[str, ...]) -> Compile:
     def number(key: str) -> Any:
-        return fields[key] if isinstance(fields.get(key), int | float) else None
+        found = fields.get(key)
+        return found if isinstance(found, int | float) and -1e15 < found < 1e15 else None  # neither NaN nor infinity
 
     function, line = str(fields["co_name"]), number("co_firstlineno") or 0
     if resumed := _resumed(function):
@@ -302,7 +303,7 @@ def _read_reasons(payload: str) -> tuple[str, ...]:
     return _as_reasons(said if isinstance(said, list) else [said])
 
 
-_USERS_STACK: Final = re.compile(r"^\s*User stack trace:\n(?:(?!\s*-?\s*\d+/\d+: ).*\n?)*", re.M)
+_USERS_STACK: Final = re.compile(r"^[^\S\n]*User stack trace:\n(?:(?!\s*-?\s*\d+/\d+: ).*\n?)*", re.M)
 
 
 def _as_reasons(said: list[Any]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ missing, or has changed so that nothing is seen, an error says so, with torch's 
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Dec
             programs.append(program_seen(graph, original, name, by_id.get(graph.compile_id), times))
         except (AttributeError, KeyError, IndexError) as error:
             raise _changed(version, f"{type(error).__name__}: {error}") from error
+        finally:
+            graph.inputs, graph.leaves, graph.nodes = [], [], []  # Dynamo may keep the graph on code that it shares with the user
     notes = []
     if torch.is_grad_enabled() and _learns(original, args):
         notes.append("compiled for inference: with gradients Inductor compiles another forward program, and a backward one")
@@ -174,11 +177,12 @@ class _Watch:
             old = getattr(owner, attribute, None)
             if old is None:
                 raise _changed(str(require_torch(_PURPOSE).__version__), f"there is no {owner.__name__}.{attribute}")
-            stack.enter_context(mock.patch.object(owner, attribute, made(old)))
+            stack.enter_context(mock.patch.object(owner, attribute, _here(made(old), old)))
         machine_code = _inductor("async_compile").AsyncCompile
         for attribute in ("cpp", "cpp_pybinding", "triton"):
             if hasattr(machine_code, attribute):
-                stack.enter_context(mock.patch.object(machine_code, attribute, _no_machine_code))
+                old = getattr(machine_code, attribute)
+                stack.enter_context(mock.patch.object(machine_code, attribute, _here(_no_machine_code, old)))
 
     def _codegen(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def codegen(scheduler: Any) -> Any:
@@ -273,6 +277,16 @@ class _Watch:
         return run
 
 
+def _here(made: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that was made for this thread, and the old one for all others."""
+    here = threading.get_ident()
+
+    def call(*given: Any, **named: Any) -> Any:
+        return (made if threading.get_ident() == here else old)(*given, **named)
+
+    return call
+
+
 def _no_machine_code(*_: Any, **__: Any) -> Any:
     """In place of a kernel that would be compiled: its text is all that is asked for, and takes milliseconds instead of seconds."""
 
@@ -310,6 +324,7 @@ def observe(original: Any, args: Sequence[Any], options: _Options) -> tuple[list
         raise _changed(str(torch.__version__), watch.problem)
     for seen in watch.graphs:
         seen.leaves, seen.shape = leaves, shape
+        seen.is_whole = len(watch.graphs) == 1 and not any(record.kind == "dynamo_graph_break_reason" for record in records)
     return watch.graphs, records
 
 
@@ -327,13 +342,16 @@ def _times(original: Any, args: Sequence[Any], options: _Options, seen: Sequence
     if len(seen) != 1:
         return {}
     compile_fx = _inductor("compile_fx").compile_fx
-    leaves = torch.utils._pytree.tree_leaves(list(args))
+    leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
+    leaves = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    args = torch.utils._pytree.tree_unflatten(leaves, shape)
+    written = [seen[0].inputs[place] for place in seen[0].written]
     patches = {**options.config, **_NO_CACHE, "cpp.enable_kernel_profile": True}
     profiler = torch.profiler
     with ExitStack() as stack:
         step = stack.enter_context(progress(_RUNS + 1, "measuring Inductor's kernels"))
         kept = stack.enter_context(_traceless(torch, original))
-        kept += [(leaf, leaf.detach().clone()) for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        kept += [(tensor, tensor.detach().clone()) for tensor in written]
         stack.enter_context(listening(torch))
         stack.enter_context(torch.no_grad())
 
@@ -381,6 +399,7 @@ def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
     list that it gives, which has copies beside them."""
     caches = _memory_caches()
     held = list(original.buffers()) if isinstance(original, torch.nn.Module) else []
+    held = [each for each in held if not torch.nn.parameter.is_lazy(each) and not each.is_meta]
     kept = [(tensor, tensor.detach().clone()) for tensor in held]
     folder = user_cache_directory()
     with ExitStack() as stack:
@@ -400,8 +419,9 @@ def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
                     del cache[key]
             with torch.no_grad():
                 for tensor, before in kept:
-                    if not torch.equal(tensor, before):
+                    if tensor.layout != torch.strided or not torch.equal(tensor, before):
                         tensor.copy_(before)
+            kept.clear()
 
 
 def _memory_caches() -> list[tuple[Any, set[Any]]]:

@@ -67,6 +67,8 @@ class SeenGraph:
     """The copies of the user's arguments that the program was called with."""
     shape: Any = None
     """How they are nested, as torch's pytree says it."""
+    is_whole: bool = True
+    """Whether it is all that was compiled of the program, so that no other part makes what it reads."""
     compile_id: str = ""
     """The compile of Dynamo's that it belongs to."""
 
@@ -124,7 +126,7 @@ class _Inputs:
             if id(tensor) in place_of:
                 self.given[place_of[id(tensor)]] = place
                 self.names[name] = self.called[place_of[id(tensor)]]
-            elif isinstance(tensor, torch.Tensor):
+            elif isinstance(tensor, torch.Tensor) and (seen.is_whole or id(tensor) in path_of):
                 self.held[place] = tensor.detach()
                 self.names[name] = path_of.get(id(tensor), name)
             elif may_be_extents and str(nodes[place].meta.get("val")) in extent_of:
@@ -194,6 +196,9 @@ class _Links:
         for node in self.seen.nodes:
             for name, buffers, ir in node.parts:
                 made = self._exact(ir)
+                for target in ir.get_mutation_names() if hasattr(ir, "get_mutation_names") else ():
+                    if target in exact and exact[target] in ir.origins and made in (None, exact[target]):
+                        made = exact.pop(target)  # a scatter's: Inductor names it on the copy that the scatter is written into
                 mine = self._origins(ir)
                 self.op_of[name] = [made] if made is not None else mine
                 for buffer in buffers:

@@ -6,8 +6,9 @@ of its compiler only in `decisions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -58,11 +59,23 @@ def decisions(source: object, *args: object, compiler: str | None = None, **opti
     source = _existing(source)
     for reader in readers:
         if (compiler is None or compiler == reader.compiler) and reader.reads(source, compiler):
+            _check_options(reader, options)
             return reader.decisions(source, args, **options)
     kind = f"{type(source).__module__}.{type(source).__qualname__}"
     what = f"no reader takes {str(source)!r}" if isinstance(source, Path) else f"no reader takes an object of type {kind}"
     takes = "\n".join(f"{reader.compiler}: {reader.name}" for reader in readers if compiler in (None, reader.compiler))
     raise LoadError(what, where=takes, hint="give one of these")
+
+
+def _check_options(reader: Reader, options: Iterable[str]) -> None:
+    parameters = signature(reader.decisions).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return  # it says itself what it does not take
+    known = [key for key, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+    strange = next((key for key in options if key not in known), None)
+    if strange is not None:
+        hint = f"it has {', '.join(known)}" if known else "leave it out"
+        raise ArgumentError(f"{reader.name}: {reader.compiler} is read without an option {strange!r}", hint=hint)
 
 
 def _readers() -> Iterator[Reader]:

@@ -74,7 +74,8 @@ class Kernel:
     @property
     def ops(self) -> str:
         """The first of its ops, or of those that it computes a part of, in words."""
-        return listed([node.op.partition("::")[2] for node in self.nodes or self.part_of if not node.op.startswith("prim::")])
+        shown = (node for node in self.nodes or self.part_of if node.blocks or not node.op.startswith("prim::"))
+        return listed([node.op.partition("::")[2] for node in shown])
 
     def __repr__(self) -> str:
         what = "library call" if self.is_library else "kernel"

@@ -10,6 +10,7 @@ import irscope as irs
 from irscope.compilers import Decisions
 from irscope.errors import ArgumentError, CaptureError
 from irscope.ops.node_check import verify
+from irscope.session import is_compiled
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -159,6 +160,37 @@ def test_a_program_without_a_graph_and_one_with_branches_say_so() -> None:
 
     with pytest.raises(CaptureError, match="%cond runs graphs of its own"):
         irs.decisions(torch.compile(branches), torch.randn(4))
+
+
+def test_an_indexed_write_is_what_the_kernel_of_the_scatter_computes() -> None:
+    place, row = torch.tensor([1, 3]), torch.randn(2, 4)
+
+    def write(x: Any) -> Any:
+        y = x + 1
+        y[place] = row
+        return y * 2
+
+    assert "index_put_" in {node.op.partition("::")[2] for kernel in ask(write, torch.randn(5, 4)).kernels for node in kernel.nodes}
+    d = ask(lambda x: (x * 2).scatter(0, torch.zeros(1, 4, dtype=torch.long), 7.0), torch.randn(5, 4))
+    assert [[node.op for node in kernel.nodes] for kernel in d.kernels] == [["aten::mul"], ["aten::full", "aten::scatter"]]
+
+
+def test_what_another_part_makes_is_an_argument_of_a_program() -> None:
+    apart = torch.compiler.disable(lambda x: x + 5)
+    d = irs.decisions(torch.compile(lambda x: apart(x) * 2), torch.ones(4))
+    torch.testing.assert_close(irs.compile(d)(torch.zeros(4)), torch.zeros(4))
+    with pytest.raises(ArgumentError, match="in parts"):
+        irs.compare(d, torch.ones(4))
+
+
+def test_what_is_kept_apart_from_the_compiler_is_not_compiled() -> None:
+    model = torch.nn.ReLU()
+    model.compile()
+    compiled = [torch.compile(torch.relu), torch.compile(torch.nn.ReLU()), model]
+    others = [torch.compiler.disable(torch.relu), mock.MagicMock(), torch.nn.ReLU(), 3]
+    assert all(map(is_compiled, compiled)) and not any(map(is_compiled, others))
+    with pytest.raises(ArgumentError, match="without an option 'level'"):
+        irs.decisions(torch.compile(torch.relu), torch.ones(2), level="all")
 
 
 def test_another_backend_is_refused_and_a_plain_model_is_compiled_when_asked() -> None:

@@ -72,8 +72,11 @@ def _is_worth_it(rows: int, matrix: int) -> bool:
 def product(node: Node, function: Function, torch: Any) -> Function:
     """Returns oneDNN's function for such a product; `function` computes it where the operands are no plain tensors."""
     multiply = torch._C._get_operation_overload("mkldnn::_linear_pointwise", "")[0]
+    is_wanted = torch._C._get_mkldnn_enabled
 
     def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+        if not is_wanted():
+            return function(x, weight, bias)
         if bias is not None and (bias.stride() != (1,) or bias.shape != weight.shape[:1]):  # it would read beyond the memory
             return function(x, weight, bias)
         return multiply(x, weight, bias, "none", [], "")
@@ -83,12 +86,12 @@ def product(node: Node, function: Function, torch: Any) -> Function:
     if node.op == "aten::addmm":
 
         def added(bias: Any, x: Any, matrix: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-            if beta != 1 or alpha != 1 or bias.shape != matrix.shape[1:] or bias.stride() != (1,):
+            if not is_wanted() or beta != 1 or alpha != 1 or bias.shape != matrix.shape[1:] or bias.stride() != (1,):
                 return function(bias, x, matrix, beta, alpha)
             return multiply(x, matrix.t(), bias, "none", [], "")
 
         return added
-    return lambda x, matrix: multiply(x, matrix.t(), None, "none", [], "")
+    return lambda x, matrix: multiply(x, matrix.t(), None, "none", [], "") if is_wanted() else function(x, matrix)
 
 # Convolutions, which read a weight in an order of oneDNN's own.
 

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from irscope.runtime.cpu.compiler import CpuCompiler
 
-_FIRST_TURNS: Final = 256
+_FIRST_TURNS: Final = 4
 _SHORT: Final = 2e-3
 _LONG: Final = 8e-3
-"""Seconds below and above which the next stretch in machine code takes twice and half as many turns."""
+"""Seconds below and above which the next stretch in machine code takes twice and half as many turns; far below, eight times as many."""
 
 TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count) {
 entry:
@@ -127,5 +127,8 @@ class NativeLoop:
             at += made
             if at >= calls:
                 at = ring + (at - ring) % (calls - ring)
-            stretch = stretch * 2 if took < _SHORT else max(stretch // 2, 1) if took > _LONG else stretch
+            if took < _SHORT:
+                stretch *= 8 if took < _SHORT / 8 else 2
+            elif took > _LONG:
+                stretch = max(stretch // 2, 1)
         return done

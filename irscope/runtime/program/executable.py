@@ -289,8 +289,9 @@ class Executable:
         for node, form in self._loop_forms.items():
             if why := form if isinstance(form, str) else form.declined:
                 told.append(Remark("missed", "native-loop", node, f"Python runs it turn by turn: {why}"))
-            elif form:
-                told.append(Remark("passed", "native-loop", node, "machine code runs its turns, which only call kernels"))
+            elif isinstance(form, LoopForm):
+                what = f"machine code runs its turns, which only call kernels, if there are {form.least} or more"
+                told.append(Remark("passed", "native-loop", node, what))
         return tuple(told)
 
     @cached_property

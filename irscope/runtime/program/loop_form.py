@@ -7,8 +7,6 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
 from irscope.ir import (
     BOOL,
     FLOAT,
@@ -61,6 +59,11 @@ class LoopForm:
     """For each result of an op that writes a row, the parameter whose memory it writes."""
     declined: str = ""
     """Why Python ran it turn by turn, on the operands that it was last prepared for."""
+
+    @property
+    def least(self) -> int:
+        """Turns from which the loop runs in machine code: those in which it settles are looked at twice."""
+        return self.delay + 2 * (self.delay + 1)
 
     @property
     def body(self) -> Block:
@@ -334,7 +337,11 @@ def row_writer(node: Node, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def write(table: Any, row: Any, axis: int = 0, *ends: Any) -> Any:
         place = (slice(None),) * (axis % table.ndim) + ((ends[0] if is_one else slice(*(ends or (None,)))),)
-        if table[place].shape != row.shape:
+        try:
+            is_alike = table[place].shape == row.shape
+        except IndexError:
+            is_alike = False
+        if not is_alike:
             return function(table, row, axis, *ends)
         table[place] = row
         return table
@@ -346,4 +353,4 @@ def copied(table: Any, limit: int, go: bool) -> Any:
     """Returns a copy of a loop's initial value if the loop runs at all."""
     if limit < 1 or not go:
         return table
-    return table.clone() if hasattr(table, "clone") else np.array(table, order="K")
+    return table.clone() if hasattr(table, "clone") else table.copy(order="K")

@@ -41,6 +41,9 @@ _MOST_BYTES: Final = 1 << 20
 _CUTS: Final = {"aten::select": (2,), "aten::slice": (2, 3), "aten::select_scatter": (3,), "aten::slice_scatter": (3, 4)}
 """Ops at a place that may move: the operands that say where, of which those of `slice` keep their distance."""
 _MOST_LAYOUTS: Final = 256
+_FEW_LAYOUTS: Final = 4
+_FEW_TURNS: Final = 128
+"""As many turns take Python as long as preparing the loop takes."""
 _WORD: Final = 1 << 62
 """Numbers from here on might not fit a word."""
 _WHOLE: Final = (int, np.integer, np.bool_)
@@ -82,16 +85,17 @@ class LoopCall:
         self.place_of = {value: place for place, value in enumerate(body.params)}
         self.declined = (False, *(None,) * len(form.node.outputs))
         self.known: dict[Hashable, _Turns | None] = {}
-        self.least = form.delay + 2 * (form.delay + 1)
-        """Turns from which the loop runs in machine code: those in which it settles are looked at twice."""
 
     def call(self, limit: int, go: bool, *given: Any) -> tuple[Any, ...]:
         """Returns true and the loop's results; or false, and nothing has run."""
-        if not go or limit < self.least:
+        if not go or limit < self.form.least:
             return self.declined
         limit = min(limit, _ENDLESS)
-        turns = self._turns_of(given)
-        if turns is None or turns.start is None or limit > turns.most:
+        turns = self._turns_of(given, limit)
+        if turns is None or turns.start is None:
+            return self.declined
+        if limit > turns.most:
+            self.form.declined = "it may have more turns than its tensors have parts, or than a number has room for"
             return self.declined
         try:
             block, buffers, copies = turns.start(*given)
@@ -109,9 +113,11 @@ class LoopCall:
         assert isinstance(device, CpuDevice)
         return device.native_loop
 
-    def _turns_of(self, given: Sequence[Any]) -> _Turns | None:
+    def _turns_of(self, given: Sequence[Any], limit: int) -> _Turns | None:
         key = self.memory.key(given), tuple([value for value in given if isinstance(value, _WHOLE)])  # by which views may be cut
         if key not in self.known:
+            if limit < _FEW_TURNS and len(self.known) >= _FEW_LAYOUTS:
+                return None  # a number that changes from call to call: preparing would take longer than Python does
             if len(self.known) >= _MOST_LAYOUTS:
                 self.known = {}
             try:
@@ -152,7 +158,8 @@ class LoopCall:
                 continue
             ready = self.groups[node].ready(operands, memory)
             if ready is None or ready.in_place or not ready.plan.serial:
-                raise ValueError("a group of its body has no kernels, or several threads run one")
+                name = next((each.op for each in form.body.nodes if each.outputs == node.outputs), node.op)
+                raise ValueError(f"{name} of its body has no kernel that gives the library's bits, or several threads run one")
             turns.launches[node] = ready.plan.serial
             turns.per_turn += len(ready.plan.serial)
             for value, make, type in zip(node.outputs, ready.makers, ready.plan.plan.outputs, strict=True):

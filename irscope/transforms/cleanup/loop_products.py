@@ -146,6 +146,8 @@ class _Sum:
 
     def _factors(self, a: Value, left: Sequence[int], b: Value, right: Sequence[int]) -> tuple[Value, Value, int, tuple[int, ...]] | None:
         """Returns two tensors that are multiplied element by element, the axis that is summed, and the extents of their product."""
+        if len(left) == len(right) == 3 and left[0] != right[0]:
+            return None  # batches that are broadcast stay a product of the library
         match len(left), len(right):
             case (1 | 2 | 3), 2 if self.old.op == "aten::linear":
                 return self._unsqueezed(a, left, len(left) - 1), b, len(left), (*left[:-1], right[0], left[-1])

@@ -327,13 +327,15 @@ def _fuse(graph: Graph, options: FusionOptions, made: Prepared) -> Fusion:
         plans = plans_of(history, options)
         step()
         fusion = form_groups(history, plans, step)
-    return replace(fusion, _again=partial(_fuse_again, graph, made))
+    return replace(fusion, _again=partial(_fuse_again, graph, made, options.exact))
 
 
-def _fuse_again(graph: Graph, made: Prepared, options: FusionOptions, assumed: Graph | None) -> Fusion:
-    """Fuse the same program again with other options, or with other assumptions about its inputs."""
+def _fuse_again(graph: Graph, made: Prepared, was_exact: bool, options: FusionOptions, assumed: Graph | None) -> Fusion:
+    """Fuse the same program again with other options, or with other assumptions about its inputs. What was `made` serves a fusion that
+    is as exact: loops in others have other products."""
+    is_same = (assumed is None or assumed is graph) and options.exact == was_exact
     with without_collector():
-        return _fuse(graph, options, made) if assumed is None or assumed is graph else _fuse(assumed, options, {})
+        return _fuse(graph if assumed is None else assumed, options, made if is_same else {})
 
 
 def form_groups(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:

@@ -81,11 +81,12 @@ class Lab:
     """A kernel that the last notebook of `shown` left: it has imported everything. A notebook takes it, so that no two have it."""
 
     def watch(self, url: str, its_own: str) -> None:
-        """Note requests to elsewhere, and errors of the page but for one that is the program's own, and for anywidget's of two seconds
-        that a model took: on a busy machine it takes them, and a test waits for what it wants to see."""
+        """Note requests to elsewhere, and errors of the page but for one that is the program's own, and for two of a page that is slower
+        than Python: anywidget's of two seconds that a model took, and the widget manager's of a model that is asked for when its
+        widget was closed already. A test waits for what it wants to see."""
         local = (url, url.replace("http", "ws"), "data:", "blob:")
         self.page.on("request", lambda request: None if request.url.startswith(local) else self.outside.append(request.url))
-        known = (its_own, "[anywidget] Failed to initialize model")
+        known = (its_own, "[anywidget] Failed to initialize model", "widget model not found")
         self.page.on(
             "pageerror", lambda error: any(map(error.message.__contains__, known)) or self.errors.append(f"{error.message}\n{error.stack}")
         )

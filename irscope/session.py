@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -109,10 +110,11 @@ def load(
 
 def is_compiled(source: object) -> bool:
     """Check whether a function or model is what `torch.compile` returned, or was compiled in place."""
-    held = getattr(source, "__dict__", {})  # a proxy has every attribute that it is asked for
-    if type(source).__name__ == "OptimizedModule" or held.get("_compiled_call_impl") is not None:
-        return True
-    return "_torchdynamo_orig_callable" in held and not held.get("_torchdynamo_disable")
+    if not callable(source) or "torch" not in sys.modules:
+        return False
+    from irscope.compilers.dynamo import original_of
+
+    return original_of(source) is not None
 
 
 def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:

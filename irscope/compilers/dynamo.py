@@ -383,12 +383,14 @@ def compile_id(fields: dict[str, Any]) -> str:
 
 
 def original_of(compiled: Any) -> Any:
-    """Returns the function or module that was given to `torch.compile`; what was not is returned as it is."""
-    for name in ("_orig_mod", "_torchdynamo_orig_callable"):
-        held = getattr(compiled, name, None)
-        if held is not None:
-            return held
-    return compiled
+    """Returns the function or module that was given to `torch.compile`, or the module that was compiled in place; None for what was not
+    compiled, or is kept apart from the compiler."""
+    held = getattr(compiled, "__dict__", {})  # a proxy has every attribute that it is asked for
+    if type(compiled).__name__ == "OptimizedModule":
+        return compiled._orig_mod
+    if held.get("_compiled_call_impl") is not None:
+        return compiled
+    return None if held.get("_torchdynamo_disable") else held.get("_torchdynamo_orig_callable")
 
 
 def with_own_code(function: Callable[..., Any]) -> Any:

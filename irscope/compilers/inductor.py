@@ -49,7 +49,7 @@ def reads(source: object, compiler: str | None) -> bool:
     """Accepts what torch.compile returned, and for `compiler="inductor"` any module or function."""
     if sys.modules.get("torch") is None:
         return compiler is not None and callable(source)
-    return _original(source) is not None or (compiler is not None and callable(source))
+    return original_of(source) is not None or (compiler is not None and callable(source))
 
 
 def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Decisions:
@@ -60,7 +60,7 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Dec
     cannot be compiled, and where this torch does not have what is watched.
     """
     torch = require_torch(_PURPOSE)
-    original = _original(source) or source
+    original = original_of(source) or source
     options = _options_of(source)
     title = str(getattr(original, "__name__", type(original).__name__))
     check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, title)
@@ -89,12 +89,6 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Dec
 
 
 # The user's program, and the options of its torch.compile.
-
-
-def _original(source: Any) -> Any:
-    """The module or function that was compiled; None for what torch.compile did not return."""
-    found = original_of(source)
-    return found if found is not source or getattr(source, "_compiled_call_impl", None) is not None else None
 
 
 @dataclass(frozen=True)

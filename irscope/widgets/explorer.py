@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, get_args
 from weakref import WeakSet
 
@@ -191,7 +192,8 @@ class Explorer(View):
 
     def paint(self, values: Any, name: str = "") -> None:
         """Colour the graph by a number for each of some nodes: a dictionary or a pandas Series by node, value, printed name or id, such
-        as a column of a table that is indexed by names. `None` takes the colours away; a box around others has their largest number.
+        as a column of a table that is indexed by names. `None` takes the colours away; a box around others has their largest number;
+        NaN and infinity are left out.
 
         Raises ArgumentError for what is no number, and UnknownName for what the program does not have.
         """
@@ -203,7 +205,7 @@ class Explorer(View):
                 what = f"a number for each node is a dictionary or a Series, not {type(values).__name__}"
                 raise ArgumentError(what, hint='e.paint({"relu": 0.5}), or e.paint(table.set_index("name")["bytes"])')
             found = {self._page.resolve(key): _number(key, value) for key, value in given.items()}
-            found = {id: number for id, number in found.items() if number == number}
+            found = {id: number for id, number in found.items() if isfinite(number)}
             if not found or not isinstance(self._page, ProgramPage):
                 raise ArgumentError("there is nothing to paint", hint='give numbers of nodes: e.paint({"relu": 0.5})')
             self._added["paint"] = self._page.painted(found, name or str(getattr(values, "name", None) or "value"))

@@ -8,7 +8,7 @@ import pytest
 
 import irscope as irs
 from irscope.compilers import Decisions
-from irscope.errors import ArgumentError, CaptureError
+from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.ops.node_check import verify
 from irscope.session import is_compiled
 
@@ -189,6 +189,8 @@ def test_what_is_kept_apart_from_the_compiler_is_not_compiled() -> None:
     compiled = [torch.compile(torch.relu), torch.compile(torch.nn.ReLU()), model]
     others = [torch.compiler.disable(torch.relu), mock.MagicMock(), torch.nn.ReLU(), 3]
     assert all(map(is_compiled, compiled)) and not any(map(is_compiled, others))
+    with pytest.raises(LoadError, match="no reader takes"):
+        irs.decisions(others[0], torch.ones(2))
     with pytest.raises(ArgumentError, match="without an option 'level'"):
         irs.decisions(torch.compile(torch.relu), torch.ones(2), level="all")
 

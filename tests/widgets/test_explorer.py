@@ -63,7 +63,7 @@ def test_numbers_of_nodes_are_colours() -> None:
     shown = painted()
     assert (shown["name"], shown["least"], shown["most"]) == ("cost", 1.0, 4.0)
     assert shown["values"][str(a.id)] == shown["values"][str(c.id)] == 1.0, "its box, and not more than those inside"
-    e.paint(pandas.Series({"a": 2, "b": float("nan")}, name="error"))
+    e.paint(pandas.Series({"a": 2, "b": float("nan"), "c": float("inf")}, name="error"))
     assert painted()["name"] == "error" and set(painted()["values"].values()) == {2.0}
     e.paint(None)
     assert painted() is None

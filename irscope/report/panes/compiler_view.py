@@ -16,7 +16,6 @@ _COLUMNS: Final = tuple(
     for label in ("kernel", "what", "ops", "bytes", "computed again", "ms", "certainty")
 )
 _DIFFERENCES: Final = ("ops", "one kernel in", "bytes between them", "why apart in the other")
-_MOST_OPS = 8
 _MOST_DIFFERENCES = 500
 _SURE = {"exact": "", "matched": "matched by name or position", "guessed": "guessed"}
 
@@ -52,14 +51,13 @@ def kernel_table(program: Program) -> TableView:
     rows: list[list[str | float | None]] = []
     selects = []
     for kernel in program.kernels:
-        nodes = kernel.nodes or kernel.part_of
-        ops = listed([node.op.partition("::")[2] for node in nodes], most=_MOST_OPS)
+        ops = kernel.ops
         moved = byte_words(kernel.bytes) if kernel.bytes is not None and not is_unknown(kernel.bytes) else "?"
         if not kernel.nodes:
             ops = f"a part of {ops}" if ops else "no op of the program"
         what, sure = "library call" if kernel.is_library else "kernel", ": ".join(filter(None, (_SURE[kernel.certainty], kernel.because)))
         rows.append([kernel.name, what, ops, moved, _again(kernel), kernel.ms, sure])
-        selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in nodes])
+        selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in kernel.nodes or kernel.part_of])
     return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
 
 

@@ -7,7 +7,8 @@ is: where the program is run, for Dynamo to go on, each graph runs op by op.
 object of its own: Dynamo keeps what it compiled on code objects, and nothing of ours matches the user's entries. Inductor's caches are
 not read, as a hit would skip the scheduler, and what it writes goes to a folder of irscope. Options, counters and the random state are put
 back; the program runs on copies of the arguments, and buffers and parameters that it writes get their contents back. What the user's own
-Python code does while it runs, it does.
+Python code does while it runs, it does. A function or submodule that a graph break makes Dynamo compile on its own has no such copy: an
+entry of ours stays on its code, isolated from the user's.
 
 *What is watched.* `Scheduler.codegen`, when fusion is done: `nodes` are the loop nests and library calls in the order in which they run.
 `define_kernel` of the C++ and Triton back ends: which of them one function holds, and its text. `WhyNoFuse`, each reason as objects,

@@ -23,6 +23,7 @@ INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits i
 SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")
 _COMPLEX: Final = frozenset({"complex64", "complex128"})
 _NUMBERS: Final = FLOATS | INTEGERS | _COMPLEX
+_ADDED: Final = _NUMBERS | {"bool"}
 _BITS: Final = INTEGERS | {"bool"}
 
 _Rule = Callable[[Operation], Value | None]
@@ -130,7 +131,7 @@ _DIRECTIONS: Final = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt"
 def _compare(op: Operation) -> Value | None:
     word = op.text("comparison_direction").rpartition(" ")[2].rstrip(">")
     dtype = dtype_of(op.operands[0])
-    if dtype not in _NUMBERS | {"bool"}:
+    if dtype not in _ADDED:
         return None
     if dtype in _COMPLEX and word not in ("EQ", "NE"):
         return _compare_pairs(op, word, *op.operands)
@@ -211,8 +212,7 @@ def _clamp(op: Operation) -> Value | None:
 
 def _convert(op: Operation) -> Value | None:
     source = dtype_of(op.operands[0])
-    known = _NUMBERS | {"bool"}
-    if source not in known or op.dtype not in known or (source in _COMPLEX and op.dtype not in _COMPLEX):
+    if source not in _ADDED or op.dtype not in _ADDED or (source in _COMPLEX and op.dtype not in _COMPLEX):
         return None
     if source in FLOATS and op.dtype in INTEGERS:
         return _whole(op)
@@ -295,9 +295,9 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.and": simple("bitwise_and", _BITS),
     "stablehlo.or": simple("bitwise_or", _BITS),
     "stablehlo.xor": simple("bitwise_xor", _BITS),
-    "stablehlo.add": lambda op: counted(op) or (op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None),
+    "stablehlo.add": lambda op: counted(op) or (op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _ADDED else None),
     "stablehlo.subtract": lambda op: counted(op) or (op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None),
-    "stablehlo.multiply": simple("mul", _NUMBERS | {"bool"}),
+    "stablehlo.multiply": simple("mul", _ADDED),
     "stablehlo.divide": _divide,
     "stablehlo.remainder": _remainder,
     "stablehlo.power": _power,
@@ -306,7 +306,7 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.compare": lambda op: counted(op) or _compare(op),
     "stablehlo.clamp": _clamp,
     "stablehlo.select": lambda op: (
-        counted(op) or (op.e.op("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None)
+        counted(op) or (op.e.op("where", *op.operands, type=op.type) if op.dtype in _ADDED else None)
     ),
     "stablehlo.convert": lambda op: counted(op) or _convert(op),
     "stablehlo.real": simple("real", _COMPLEX),

@@ -11,7 +11,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final
 
@@ -547,6 +547,8 @@ def read_place(ir: Any, file: str, location: Any) -> Place:
     check_utf8(location)
     name = ""
     for _ in range(_MAX_STEPS):
+        if isinstance(location, ir.FileLineColLoc):  # nearly every op of a text
+            break
         if isinstance(location, ir.NameLoc):
             name = name or str(location.name_str)
             location = location.child_loc
@@ -567,6 +569,7 @@ def read_place(ir: Any, file: str, location: Any) -> Place:
     return Place(found, *split_name(name))
 
 
+@lru_cache(maxsize=4096)  # ops of one place of the source share it, and most have none
 def split_name(name: str) -> tuple[str, str]:
     """Returns the last part of a path of names, and the parts before it.
 

@@ -258,7 +258,11 @@ def test_ops_that_few_programs_have_mean_what_torch_means_in_double_too(function
         return  # the bits of a float have no truth in float64
     (truth,) = run_reference(graph, *(tensor.numpy() for tensor in given), precision="float64")
     np.testing.assert_allclose(truth.astype(wanted.dtype), wanted, rtol=2e-5, atol=1e-6)
-    (theirs,) = float64_results(graph, given)
+    results = float64_results(graph, given)
+    if isinstance(results, str):
+        assert "aten::nextafter" in results  # its steps are those of float32, in which no error can be told
+        return
+    (theirs,) = results
     np.testing.assert_allclose(theirs.astype(wanted.dtype), wanted, rtol=2e-5, atol=1e-6)
 
 

@@ -49,6 +49,9 @@ def float64_results(graph: Graph, args: Sequence[Any]) -> Arrays | str:
     drawing = next((node for node in graph.nodes() if _draws(graph, node)), None)
     if drawing is not None:
         return f"{drawing.op} draws other random numbers in each run"
+    typed = next((node for node in graph.nodes() if _gives_of_its_type(graph, node)), None)
+    if typed is not None:
+        return f"{typed.op} gives numbers that depend on the element type"
     try:
         if library_for([*args, *graph.bound.values()]).name == "torch":
             return _in_torch(graph, args)
@@ -64,6 +67,13 @@ def _draws(graph: Graph, node: Node) -> bool:
     given = {} if schema is None else dict(zip([argument.name for argument in schema.arguments], node.inputs, strict=False))
     known = {name: held for name, value in given.items() if (held := constant_of(graph, value)) is not NOT_CONSTANT}
     return draws_random_numbers(node.op, known)
+
+
+def _gives_of_its_type(graph: Graph, node: Node) -> bool:
+    """Checks whether an op gives the neighbour of a number, or the type's largest number instead of infinity."""
+    if node.op == "aten::nan_to_num":
+        return len(node.inputs) < 4 or any(constant_of(graph, value) is None for value in node.inputs[2:])
+    return node.op == "aten::nextafter"
 
 
 def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:

@@ -299,6 +299,8 @@ def test_a_truth_of_complex_numbers_is_more_exact_than_they_are() -> None:
     [
         (lambda torch: lambda x: torch.nn.functional.dropout(x, 0.5, True), "draws other random numbers"),
         (lambda torch: lambda x: x.view(torch.int32) + 1, "reads the bits of floats"),
+        (lambda torch: lambda x: torch.nan_to_num(x / 0), "depend on the element type"),
+        (lambda torch: lambda x: torch.nextafter(x, x + 1) - x, "depend on the element type"),
     ],
 )
 def test_without_a_truth_the_rest_stands(function, reason: str) -> None:

@@ -17,6 +17,7 @@ from irscope.analysis.alias.points_to import (
     Reachability,
     Write,
 )
+from irscope.analysis.effects import Signatures
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import functional_source
@@ -92,6 +93,7 @@ class Explainer:
         self._graph, self._points_to, self._reach = graph, points_to, reach
         self.words = Words(graph, points_to)
         self._derivation = Derivation(self.words, views)
+        self._signatures = Signatures()
         self._paths = Paths(self._derivation, self.words, reach)
         self._name, self._node = self.words.name, self.words.node_words
 
@@ -181,7 +183,10 @@ class Explainer:
 
     def _unnamed(self, access: Access) -> str:
         """The memory that a node accesses through none of its operands."""
-        class_of = self._points_to.class_of
+        class_of, element_of = self._points_to.class_of, self._points_to.element_of
+        own = next((v for v in access.node.inputs if v in element_of and class_of[element_of[v]] == access.place), None)
+        if own is not None:
+            return f"%{self._name(own)} and other operands"
         same = (w for w in self._writes_of.get(access.node, ()) if class_of[w.element] == access.place)
         return "any input" if any(map(self._is_any_input, same)) else "anything that escaped"
 
@@ -191,10 +196,11 @@ class Explainer:
         return isinstance(label, Place) and label.kind == "input" and label.name == MIXED.bucket
 
     def _does_write(self, access: Access) -> bool:
-        element_class = self._points_to.class_of
-        return any(
-            write.node is access.node and element_class[write.element] == access.place for write in self._writes_of.get(access.node, ())
-        )
+        element_class, node = self._points_to.class_of, access.node
+        if all(element_class[write.element] != access.place for write in self._writes_of.get(node, ())):
+            return False
+        named = [node.inputs[index] for index, _ in self._signatures.of(node).writes if index < len(node.inputs)]
+        return access.value is None or access.value in named or access.value not in node.inputs or not named
 
     @cached_property
     def _writes_of(self) -> Mapping[Node, Sequence[Write]]:

@@ -55,6 +55,47 @@ def test_three_heads_that_write_their_own_columns_are_in_no_order() -> None:
     assert not db.can_move_before(total, c)
 
 
+TWO_PARTS = """graph(%x : Float(8, 4, strides=[4, 1], device=cpu)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %4 : int = prim::Constant[value=4]()
+  %8 : int = prim::Constant[value=8]()
+  %h : float = prim::Constant[value=0.5]()
+  %a : Float(8, 4, strides=[4, 1], device=cpu) = aten::neg(%x)
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::slice(%a, %0, %0, %4, %1)
+  %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::slice(%a, %0, %4, %8, %1)
+  %u : Float(4, 4, strides=[4, 1], device=cpu) = aten::slice(%a, %0, %0, %4, %1)
+  %y : Float(4, 4, strides=[4, 1], device=cpu) = aten::tanh(%s)
+{lines}  return (%r)"""
+BEFORE = """  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%s, %h)
+  %q : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%t, %h)
+  %p : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%t, %u, %1)
+  %r : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%p, %y, %1)
+"""
+AFTER = """  %q : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%t, %h)
+  %p : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%t, %u, %1)
+  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%s, %h)
+  %r : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%p, %m, %1)
+"""
+OUT = """  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%s, %h)
+  %q : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%u, %y, %1, %t)
+  %p : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul(%t, %h)
+  %r : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%p, %y, %1)
+"""
+
+
+@pytest.mark.parametrize("lines", [BEFORE, AFTER, OUT], ids=["before", "after", "out"])
+def test_an_op_that_reads_two_parts_of_a_buffer_reads_both(lines: str) -> None:
+    graph = irs.parse(TWO_PARTS.format(lines=lines))
+    check_orders(graph, AliasDb(graph), lambda: [torch.arange(32.0).reshape(8, 4)], random.Random(0), orders=20)
+    first, last = sorted(map(graph.node, "qp" if lines is OUT else "mp"), key=graph.position.__getitem__)
+    assert dependences(graph, graph.body).reason(first, last)
+    x = torch.randn(8, 4)
+    wanted = irs.compile(graph, device="reference")(x)
+    for policy in ("greedy", "min-bytes"):
+        torch.testing.assert_close(irs.compile(irs.fuse(graph, policy=policy))(x), wanted)
+
+
 def writes_into_slices(seed: int) -> Graph:
     """A program of views of one buffer, of ops that write through them, and of ops that read through them."""
     draw = random.Random(seed)

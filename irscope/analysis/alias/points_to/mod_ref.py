@@ -63,6 +63,8 @@ class ModRef:
 
 _KNOWN: Final = CONTROL_FLOW | GROUPS | {"prim::GradOf", "prim::fork", "prim::FusedConcat"}
 """Ops without a schema whose behaviour is known."""
+_MOST_OPERANDS: Final = 8
+"""The most operands through which accesses to one class are told apart."""
 TASKS: Final = frozenset({"prim::fork"})
 """Ops that start a task whose block is in the graph."""
 
@@ -149,7 +151,8 @@ class Accesses:
         """The accesses and effects of the node itself, without its blocks."""
         if node.op == "prim::Constant":
             return ModRef((), (), None, None, ())
-        writes = tuple(Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ()))
+        written = self._writes.get(node, ())
+        writes = tuple(Access(node, value, place, shape) for place, shape in written for value in self._through(node, place))
         reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
         called = self._points_to.calls.get(node.id)
         if called is not None:
@@ -167,14 +170,18 @@ class Accesses:
             place == self._points_to.class_of[self._points_to.opaque] for place, _ in self._writes.get(node, ())
         )
 
-    def _through(self, node: Node, place: int) -> Value | None:
-        """The operand through which the node accesses a class that it writes."""
+    def _through(self, node: Node, place: int) -> Sequence[Value | None]:
+        """The operands through which the node may access a class that it writes: those that its schema writes, if it says so."""
         element_of, class_of = self._points_to.element_of, self._points_to.class_of
-        for value in node.inputs:
+        found: dict[int, Value] = {}
+        for index, value in enumerate(node.inputs):
             element = element_of.get(value)
             if element is not None and place in self._inside(class_of[element]):
-                return value
-        return None
+                found[index] = value
+        if len(found) > 1:
+            named = {index for index, _ in self._signatures.of(node).writes}
+            found = {index: value for index, value in found.items() if index in named} or found
+        return list(dict.fromkeys(found.values())) or (None,)
 
     def _reads(self, node: Node) -> list[Access]:
         points_to = self._points_to
@@ -258,13 +265,17 @@ def may_draw(graph: Graph, node: Node, is_unseen: bool) -> bool:
 
 
 def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
-    """The first access for each class and each value of `shape`."""
+    """The first access for each class, each value of `shape`, and each operand: two views of one memory are other bytes of it. Many
+    operands are one access to any bytes, so that ifs in ifs do not list all that is inside them."""
     if len(accesses) < 2:
         return tuple(accesses)
-    kept: dict[tuple[int, bool], Access] = {}
+    kept: dict[tuple[int, bool], dict[Value | None, Access]] = {}
     for access in accesses:
-        kept.setdefault((access.place, access.shape), access)
-    return tuple(kept.values())
+        through = kept.setdefault((access.place, access.shape), {})
+        if access.value not in through:
+            value = access.value if len(through) < _MOST_OPERANDS else None
+            through.setdefault(value, access if value is access.value else Access(access.node, None, access.place, access.shape))
+    return tuple(access for through in kept.values() for access in through.values())
 
 
 # The kinds of conflict that keep two nodes in their order.

@@ -352,7 +352,8 @@ def explore(
     """Show a program in linked views, in one notebook cell.
 
     What another compiler decided (`irs.decisions`) is shown with its kernels, their texts, graph breaks and guards, and with irscope's own
-    groups of the same program as branches beside it.
+    groups of the same program as branches beside it. `irs.explore(d1, d2, x)` has what several compilers decided as branches of one strip,
+    with how many of the first one's ops were found in each of the others, and which were not.
 
     Takes anything that `load` takes, a Graph, a Fusion, the result of a Pipeline (`timeline` shows its passes), a Profile, whose colours
     mean time, bytes, memory or the share of the roof (`e.profile = p` adds one later), a Dedup, which opens the Classes table, or a
@@ -456,6 +457,8 @@ def exploration(
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.pipeline import Pipelined
 
+    if isinstance(source, tuple | list) and source and all(isinstance(each, Decisions) for each in source):
+        source, arguments = source[0], (*source[1:], *arguments)
     profiled = source if isinstance(source, Profile) else None
     same = source if isinstance(source, Dedup) else None
     if same is not None and same.constants is not None:
@@ -467,10 +470,9 @@ def exploration(
         source = profiled.measured.fusion or fuse(profiled.measured.original)
     decisions = Decisions(source.compiler, (source,)) if isinstance(source, Program) else source if isinstance(source, Decisions) else None
     chosen = 0
+    beside, arguments = _others(arguments) if decisions is not None else ((), arguments)
     if decisions is not None:
-        if not decisions.programs:
-            raise ArgumentError(f"{decisions.compiler} compiled nothing that could be shown", hint="d.breaks and d.notes say why")
-        chosen = max(range(len(decisions.programs)), key=lambda index: len(decisions.programs[index].graph.position))
+        chosen = decisions.largest
         source = decisions.programs[chosen].fusion
     if isinstance(source, Pipelined):
         fusions = [result for result in source.results.values() if isinstance(result, Fusion)]
@@ -492,5 +494,14 @@ def exploration(
     folder = None if sources is None else Path(sources)
     return Exploration(
         fusion, comparison, sources=folder, profile=profiled, measure=timed, same=same, arguments=tuple(arguments), decisions=decisions,
-        chosen=chosen,
+        chosen=chosen, beside=beside,
     )  # fmt: skip
+
+
+def _others(arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Sequence[Any]]:
+    """Return what other compilers decided, which stands before the example arguments, and these."""
+    from irscope.compilers.record import Decisions, Program
+
+    count = next((k for k, each in enumerate(arguments) if not isinstance(each, Decisions | Program)), len(arguments))
+    found = (Decisions(each.compiler, (each,)) if isinstance(each, Program) else each for each in arguments[:count])
+    return tuple(found), arguments[count:]

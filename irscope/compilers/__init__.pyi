@@ -1,2 +1,1 @@
-from .reading import decisions as decisions
-from .record import Decisions as Decisions
+from .record import Decisions as Decisions, decisions as decisions

@@ -30,7 +30,7 @@ from unittest import mock
 
 from irscope._base.running import progress
 from irscope.compilers.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, with_own_code
-from irscope.compilers.inductor_program import SeenGraph, SeenNode, program_seen
+from irscope.compilers.inductor_program import SeenGraph, SeenNode, SeenOp, ops_of, program_seen
 from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import CAPTURE_LOCK
@@ -157,6 +157,8 @@ class _Watch:
         self.texts: dict[str, tuple[str, str]] = {}
         self.pairs: dict[tuple[str, str], str] = {}
         self.function_of: dict[str, str] = {}
+        self.before: list[SeenOp] = []
+        """The ops of a graph before the first rewrites that it went through."""
 
     def patches(self, stack: ExitStack) -> None:
         """Raises CaptureError if something that is watched is missing."""
@@ -173,11 +175,30 @@ class _Watch:
             if old is None:
                 raise _changed(str(require_torch(_PURPOSE).__version__), f"there is no {owner.__name__}.{attribute}")
             stack.enter_context(mock.patch.object(owner, attribute, _here(made(old), old)))
+        lowering = _inductor("graph").GraphLowering
+        if hasattr(lowering, "save_output_code"):
+            stack.enter_context(mock.patch.object(lowering, "save_output_code", _here(self._output, lambda text: None)))
+        compile_fx = _inductor("compile_fx")
+        if hasattr(compile_fx, "_recursive_joint_graph_passes"):
+            old = compile_fx._recursive_joint_graph_passes
+            stack.enter_context(mock.patch.object(compile_fx, "_recursive_joint_graph_passes", _here(self._rewrites(old), old)))
         machine_code = _inductor("async_compile").AsyncCompile
         for attribute in ("cpp", "cpp_pybinding", "triton"):
             if hasattr(machine_code, attribute):
                 old = getattr(machine_code, attribute)
                 stack.enter_context(mock.patch.object(machine_code, attribute, _here(_no_machine_code, old)))
+
+    def _output(self, text: str) -> None:
+        """Takes the code that Inductor generated around the kernels of the last graph."""
+        if self.graphs:
+            self.graphs[-1].output = text
+
+    def _rewrites(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def rewrites(module: Any, *rest: Any, **named: Any) -> Any:
+            self.before = self.before or ops_of(module)
+            return old(module, *rest, **named)
+
+        return rewrites
 
     def _codegen(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def codegen(scheduler: Any) -> Any:
@@ -244,7 +265,7 @@ class _Watch:
     def inner(self, module: Any, examples: Sequence[Any], **named: Any) -> Any:
         """Inductor's compilation of one graph, called by AOTAutograd."""
         calls = [node for node in module.graph.nodes if node.op == "call_function"]
-        before = [(node.name, str(node.target)) for node in calls]
+        before, self.before = self.before or ops_of(module), []
         count = len(self.graphs)
         _inductor("compile_fx").compile_fx_inner(module, examples, **named)
         self.step()

@@ -13,18 +13,34 @@ has, the buffer is a part of an op (a partial sum, an operand in another layout)
 import inspect
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from irscope._base.frozen import FrozenDict
+from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.dynamo import Compile
-from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, program_of
-from irscope.frontends.torch.export_importer import import_traced
+from irscope.compilers.output_code import read_output_code
+from irscope.compilers.record import Certainty, Change, Kernel, OwnMemory, Program, Region, likely
+from irscope.frontends.torch.export_importer import import_traced, place_of
 from irscope.frontends.torch.types import require_torch, tensor_type
-from irscope.ir import INT, Graph, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
+from irscope.ir import (
+    INT,
+    Graph,
+    Location,
+    Node,
+    Value,
+    make_block,
+    make_node,
+    make_value,
+    nested_paths,
+    new_id,
+    payload_type,
+)
 from irscope.transforms.fusion import Reason
+
+_PURPOSE: Final = "to read what Inductor decided"
 
 
 @dataclass
@@ -48,8 +64,8 @@ class SeenGraph:
 
     module: Any
     """The FX graph that was scheduled, after all rewrites."""
-    before: list[tuple[str, str]] = field(default_factory=list)
-    """Name and target of each call before Inductor's last rewrites."""
+    before: list["SeenOp"] = field(default_factory=list)
+    """Each call before Inductor's rewrites."""
     nodes: list[SeenNode] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     """Buffers that only name a result of a library call, with their IR."""
@@ -59,6 +75,8 @@ class SeenGraph:
     """What was said of each pair that was tried; empty where nothing was."""
     removed: frozenset[str] = frozenset()
     """Buffers that are not stored after all."""
+    output: str = ""
+    """The code that Inductor generated around the kernels; empty if it was not seen."""
     written: list[int] = field(default_factory=list)
     """The positions of the arguments that it writes to."""
     inputs: list[Any] = field(default_factory=list)
@@ -83,13 +101,14 @@ def program_seen(seen: SeenGraph, original: Any, title: str, compiled: Compile |
     bodies = {node.name: links.body_of(node) for node in seen.nodes}
     kernels = [_kernel(node, seen, links, bodies[node.name], nodes_of) for node in seen.nodes]
     kernels, together = _with_times(kernels, times)
-    made = program_of(
+    made = likely(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
-        notes=(*_alone(seen, bodies, nodes_of), *together), changes=tuple(_changes(seen, nodes_of)),
+        notes=(*_alone(seen, bodies, nodes_of), *together),
+        changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names)),
         guards=tuple(guard.words for guard in compiled.guards) if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
     )  # fmt: skip
-    return replace(made, regions=tuple(_regions(seen, links, made.kernels)))
+    return replace(made, regions=tuple(_regions(seen, links, made.kernels)), memory=_memory(seen, links, nodes_of))
 
 
 class _Inputs:
@@ -99,7 +118,7 @@ class _Inputs:
     """
 
     def __init__(self, seen: SeenGraph, original: Any) -> None:
-        torch = require_torch("to read what Inductor decided")
+        torch = require_torch(_PURPOSE)
         self.seen = seen
         self.names: dict[str, str] = {}
         """The name of each placeholder's input."""
@@ -140,7 +159,7 @@ class _Inputs:
         """
         if not self.are_known:
             return replace(graph, distinct_inputs=True)
-        torch = require_torch("to read what Inductor decided")
+        torch = require_torch(_PURPOSE)
         params = []
         for place, (name, leaf) in enumerate(zip(self.called, self.seen.leaves, strict=True)):
             type = tensor_type(leaf) if isinstance(leaf, torch.Tensor) else payload_type(leaf)
@@ -163,7 +182,7 @@ def _size(extent: Value, tensor: Value, dim: int) -> tuple[Node, Node]:
 
 def _names_of_leaves(original: Any, seen: SeenGraph) -> list[str]:
     """A name for each tensor and number in the user's arguments: that of the parameter, with a number where it holds several."""
-    torch = require_torch("to read what Inductor decided")
+    torch = require_torch(_PURPOSE)
     try:
         known = list(inspect.signature(getattr(original, "forward", original)).parameters)
     except (TypeError, ValueError):
@@ -237,7 +256,7 @@ class _Links:
 
     def _operands(self) -> dict[str, Any]:
         """The FX argument that a library call reads each buffer as, where it has as many operands as the FX node."""
-        torch = require_torch("to read what Inductor decided")
+        torch = require_torch(_PURPOSE)
         found: dict[str, Any] = {}
         for node in self.seen.nodes:
             for _, _, ir in node.parts if node.is_library else ():
@@ -426,14 +445,145 @@ def _is_view(node: Any) -> bool:
     return any(argument.alias_info is not None and not argument.alias_info.is_write for argument in arguments)
 
 
-def _changes(seen: SeenGraph, nodes_of: Mapping[Any, tuple[Node, ...]]) -> Iterable[Change]:
-    """What Inductor's last rewrites took out of the graph that AOTAutograd gave it, and what they added."""
-    before = {name for name, _ in seen.before}
-    after = {node.name: node for node in seen.module.graph.nodes if node.op == "call_function"}
-    for name, target in seen.before:
-        if name not in after and "getitem" not in name:
-            yield Change("vanished", target, name)
-    for name, node in after.items():
+def _memory(seen: SeenGraph, links: _Links, nodes_of: Mapping[Any, tuple[Node, ...]]) -> OwnMemory | None:
+    """What the code around the kernels allocates; the sizes of what libraries allocate are those of Inductor's IR."""
+    results = [(buffer, ir) for node in seen.nodes if node.is_library for _, buffers, ir in node.parts for buffer in buffers]
+    sizes = {buffer: size for buffer, ir in (*results, *seen.results.items()) if (size := _held_bytes(ir)) is not None}
+    found = read_output_code(seen.output, sizes).memory if seen.output else None
+    if found is None:
+        return None
+    held = [(each, links.stored.get(each.name)) for each in found.allocations]
+    return replace(found, allocations=tuple([replace(each, nodes=nodes_of.get(made[0], ()) if made else ()) for each, made in held]))
+
+
+def _held_bytes(ir: Any) -> int | None:
+    """The bytes of a buffer; None where its extents are symbols, or it is none."""
+    try:
+        return int(ir.get_layout().storage_size()) * int(ir.get_dtype().itemsize)
+    except Exception:
+        return None
+
+
+# What was taken out before the scheduler saw it.
+
+
+class SeenOp(NamedTuple):
+    """An op of the graph that AOTAutograd gave, before Inductor's rewrites, which change the graph itself."""
+
+    name: str
+    target: str
+    reads: tuple[str, ...]
+    shape: str
+    """Its arguments, without the names of those that it reads."""
+    location: Location | None
+    scope: str
+
+    @classmethod
+    def of(cls, node: Any) -> "SeenOp":
+        reads = list[str]()
+
+        def hole(each: Any) -> str:
+            reads.append(each.name)
+            return "%"
+
+        arguments = require_torch(_PURPOSE).fx.map_arg((node.args, node.kwargs), hole)
+        return cls(node.name, str(node.target), tuple(reads), repr(arguments), *place_of(node))
+
+
+def ops_of(module: Any) -> list[SeenOp]:
+    """The calls of a graph, and its results as the last."""
+    return [SeenOp.of(node) for node in module.graph.nodes if node.op in ("call_function", "output")]
+
+
+_RESHAPES: Final = {"aten.view.default", "aten.reshape.default"}
+"""Inductor makes one of the other everywhere: the same op under the same name."""
+
+
+class _Rewrites:
+    """What each op that vanished became, by what those that read it read now."""
+
+    def __init__(self, seen: SeenGraph, called: Mapping[str, str]) -> None:
+        self.called = called
+        self.before = {op.name: op for op in seen.before}
+        self.after = {node.name: node for node in seen.module.graph.nodes}
+        self.readers: dict[str, list[SeenOp]] = {}
+        for op in seen.before:
+            for read in dict.fromkeys(op.reads):
+                self.readers.setdefault(read, []).append(op)
+        self.twins = self._twins()
+        self.constant: set[str] = set()
+        for op in seen.before:
+            if all(read in self.constant or getattr(self.after.get(read), "op", "") == "get_attr" for read in op.reads):
+                self.constant.add(op.name)
+        self.into: dict[str, tuple[str, ...]] = {}
+        for op in reversed(seen.before):
+            if not self.is_kept(op):
+                self.into[op.name] = self._into(op)
+
+    def is_kept(self, op: SeenOp) -> bool:
+        now = str(self.after[op.name].target) if op.name in self.after else ""
+        return now == op.target or {now, op.target} == _RESHAPES
+
+    def _twins(self) -> dict[str, str]:
+        """For ops that vanished, one of the same arguments that did not."""
+        first: dict[tuple[Any, ...], str] = {}
+        found: dict[str, str] = {}
+        for op in self.before.values():
+            key = op.target, op.shape, tuple(found.get(read, read) for read in op.reads)
+            other = first.setdefault(key, op.name)
+            if other != op.name and not self.is_kept(op):
+                found[op.name] = other
+        return found
+
+    def _into(self, op: SeenOp) -> tuple[str, ...]:
+        """The names that those that read an op read now in its place, or that these have become."""
+        if op.name in self.twins:
+            return (self.twins[op.name],)
+        found: dict[str, None] = {}
+        for reader in self.readers.get(op.name, ()):
+            if not self.is_kept(reader):
+                found.update(dict.fromkeys(name for name in self.into.get(reader.name, ()) if name not in self.before))
+                continue
+            now = SeenOp.of(self.after[reader.name]).reads
+            if len(now) == len(reader.reads):
+                found.update(dict.fromkeys(new for old, new in zip(reader.reads, now, strict=True) if old == op.name))
+            else:
+                found.update(dict.fromkeys(new for new in now if new not in self.before and new not in reader.reads))
+        return tuple(found)
+
+    def because(self, op: SeenOp) -> str:
+        names = listed([f"%{self.called.get(name, name)}" for name in self.into[op.name]])
+        if op.name in self.twins:
+            return f"{names} computes the same, and is computed once"
+        if not self.readers.get(op.name):
+            return "nothing read its result"
+        if op.name in self.constant:
+            return "it depends on no input: its result is a constant"
+        if not names:
+            return ""
+        if {*self.into[op.name]} <= {self.twins.get(read, read) for read in op.reads}:
+            return f"what read it reads {names} instead, which is the same"
+        return f"rewritten: {names} computes it" + ("" if all(map(self.is_kept, self.readers[op.name])) else ", with what read it")
+
+
+def _changes(
+    seen: SeenGraph, nodes_of: Mapping[Any, tuple[Node, ...]], inside: Set[Any], called: Mapping[str, str]
+) -> Iterable[Change]:  # fmt: skip
+    """What Inductor's rewrites took out of the graph that AOTAutograd gave it, the views that no kernel computes, and what was added."""
+    found = _Rewrites(seen, called)
+    for op in seen.before:
+        if not found.is_kept(op) and "getitem" not in op.name:
+            because = found.because(op)
+            names = () if op.name in found.constant and op.name not in found.twins else found.into[op.name]
+            became = _nodes([found.after[name] for name in names if name in found.after], nodes_of)
+            yield Change("vanished", op.target, op.name, became, because=because, location=op.location, scope=op.scope, certainty="matched")
+    for node in seen.module.graph.nodes:
         made = nodes_of.get(node, ())
-        if name not in before and made:
-            yield Change("added", str(node.target), name, made, location=made[-1].location, scope=made[-1].scope)
+        if node.op != "call_function" or not made:
+            continue
+        if node.name not in found.before:
+            yield Change("added", str(node.target), node.name, made, location=made[-1].location, scope=made[-1].scope)
+        elif node not in inside and _is_view(node):
+            because = "a view: no kernel computes it, and those that read it index its memory"
+            last = made[-1]
+            yield Change("vanished", str(node.target), node.name, (), because, last.location, last.scope, at=made)

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.words import listed, plural
-from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, Region, program_of
-from irscope.errors import ArgumentError, LoadError, MissingExtra, PassError
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, Region, likely
+from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorType, Value
 
@@ -216,6 +216,8 @@ class _Side:
     maker: dict[str, int] = field(default_factory=dict)
     given: set[str] = field(default_factory=set)
     inputs: set[str] = field(default_factory=set)
+    alias: dict[str, str] = field(default_factory=dict)
+    """For values that another node of the model makes, too, that node's: ONNX Runtime computes these once."""
 
     @classmethod
     def of(cls, graph: Any) -> "_Side":
@@ -234,7 +236,7 @@ class _Side:
             index = self.maker.get(todo.pop())
             if index is not None and index not in found:
                 found.add(index)
-                todo += [read for read in _reads(self.nodes[index]) if read not in named]
+                todo += [read for name in _reads(self.nodes[index]) if (read := self.alias.get(name, name)) not in named]
         return sorted(found)
 
 
@@ -375,6 +377,7 @@ def _program(
     graph: Graph, model: Any, optimized: Any, made: Sequence[tuple[Node, ...]], times: Mapping[str, float], run: Callable[..., Any]
 ) -> Program:  # fmt: skip
     before, after = _Side.of(model.graph), _Side.of(optimized.graph)
+    before.alias = _twins(before.nodes, after.maker)
     regions = _regions(before, after)
     links = _links(before, after, regions)
 
@@ -402,48 +405,57 @@ def _program(
                 certainty=link.certainty, because=because, ms=times.get(each.name),
             )
         )  # fmt: skip
-    changes = tuple(_changes(before, after, regions, links))
+    changes = tuple(_changes(before, after, regions, links, [tuple(nodes_of([k])) for k in range(len(made))]))
     facts: dict[str, Any] = {"run": run, "changes": changes, "name": graph.name, "compiler": compiler}
-    program = _likely(graph, kernels, facts)
+    program = likely(graph, kernels, **facts)
     joint = [
         Region(tuple(program.kernels[kernel] for kernel in several), nodes_of(nodes)) for several, nodes in regions if len(several) > 1
     ]  # fmt: skip
     return replace(program, regions=tuple(joint))
 
 
-def _likely(graph: Graph, kernels: Sequence[Kernel], facts: Mapping[str, Any]) -> Program:
-    """Returns the program with all links, or where they cannot all be so, with the surer ones."""
-    unsure: tuple[tuple[str, ...], ...] = ((), ("guessed",), ("guessed", "matched"), ("guessed", "matched", "exact"))
-    notes: list[str] = []
-    for left_out in unsure:
-        kept = [replace(each, nodes=(), part_of=each.nodes or each.part_of) if each.certainty in left_out else each for each in kernels]
-        try:
-            return program_of(graph, kept, notes=tuple(notes), **facts)
-        except PassError as error:
-            notes = [f"some kernels are shown without nodes, since what seems to be in them cannot be: {error.what}"]
-    raise AssertionError("kernels without nodes have no order to break")
-
-
 def _changes(
-    before: _Side, after: _Side, regions: Sequence[tuple[list[int], list[int]]], links: Mapping[int, _Link]
+    before: _Side, after: _Side, regions: Sequence[tuple[list[int], list[int]]], links: Mapping[int, _Link],
+    made: Sequence[tuple[Node, ...]],
 ) -> Iterator[Change]:  # fmt: skip
-    """Yields the nodes of the model that no kernel computes, and the kernels that compute no node."""
+    """Yields the nodes of the model that no kernel computes, with the nodes that took their place, and the kernels that compute no node."""
     computed = {node for _, nodes in regions for node in nodes}
     constants = _constants(before)
     for index, node in enumerate(before.nodes):
-        if index not in computed:
-            constant = any(value in after.given or value in constants for value in node.output)
-            why = (
-                "its result was computed once, when the model was loaded"
-                if constant
-                else "nothing reads its result after the rewrites"
-            )
-            yield Change("vanished", node.op_type, listed(list(node.output), most=3), because=why)
+        if index in computed:
+            continue
+        twin = next((before.maker[before.alias[value]] for value in node.output if value in before.alias), None)
+        because, became = "nothing reads its result after the rewrites", tuple[Node, ...]()
+        if any(value in after.given or value in constants for value in node.output):
+            because = "its result was computed once, when the model was loaded"
+        elif twin is not None:
+            because, became = "another node computes the same of the same operands", made[twin]
+        place = made[index][-1:]
+        yield Change(
+            "vanished", node.op_type, listed(list(node.output), most=3), became, because,
+            place[0].location if place else None, place[0].scope if place else "", "matched", made[index],
+        )  # fmt: skip
     for index, kernel in enumerate(after.nodes):
         if index in links and not links[index].nodes:
-            yield Change(
-                "added",
-                kernel.op_type,
-                listed(list(kernel.output), most=3),
-                because="it computes no node of the model by itself",
-            )
+            because = "it computes no node of the model by itself"
+            yield Change("added", kernel.op_type, listed(list(kernel.output), most=3), because=because)
+
+
+def _twins(nodes: Sequence[Any], kept: Container[str]) -> dict[str, str]:
+    """Returns, for results that are not kept, those of a node of the same op, operands and attributes: one whose results are kept."""
+    groups: dict[tuple[object, ...], list[Any]] = {}
+    first: dict[str, str] = {}
+    for node in nodes:
+        if node.op_type.startswith(("Random", "Bernoulli", "Multinomial", "Dropout")):
+            continue
+        attributes = tuple(sorted(each.SerializeToString() for each in node.attribute))
+        same = groups.setdefault((node.domain, node.op_type, tuple(first.get(name, name) for name in node.input), attributes), [])
+        same.append(node)
+        first.update(zip(node.output, same[0].output, strict=False))
+    found: dict[str, str] = {}
+    for same in groups.values():
+        stays = next((node for node in same if any(value in kept for value in node.output)), same[0])
+        for node in same:
+            if node is not stays and not any(value in kept for value in node.output):
+                found.update({old: new for old, new in zip(node.output, stays.output, strict=False) if old and new})
+    return found

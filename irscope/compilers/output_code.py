@@ -8,15 +8,16 @@ the text of a Triton kernel its graph fragment, which names the FX nodes, those 
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from irscope._base.frozen import EMPTY
 from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.record import Certainty, Kernel
+from irscope.compilers.record import Allocation, Certainty, Kernel, OwnMemory
 from irscope.errors import LoadError
 from irscope.frontends.torch.fx_text import FxText
-from irscope.ir import Node
+from irscope.ir import ITEM_SIZE, Node
 from irscope.ops.registry import category_of
 
 _HINT: Final = "the output code may be cut off or changed: write the log again"
@@ -70,10 +71,13 @@ class OutputCode:
 
     kernels: Mapping[str, Generated]
     calls: tuple[Call, ...]
+    memory: OwnMemory | None = None
+    """What it allocates around its calls; None where these are in several functions, or under a condition."""
 
 
-def read_output_code(text: str) -> OutputCode:
-    """Returns the kernels and calls of a module that Inductor generated. Raises LoadError if it is no Python.
+def read_output_code(text: str, sizes: Mapping[str, int] = EMPTY) -> OutputCode:
+    """Returns the kernels and calls of a module that Inductor generated, and its memory: the code does not say the bytes of what libraries
+    allocate, which are `sizes` by name. Raises LoadError if it is no Python.
 
     >>> code = read_output_code('''
     ... cpp_fused_relu_0 = async_compile.cpp_pybinding(['float*'], r"void kernel(float* p) {}")
@@ -86,6 +90,8 @@ def read_output_code(text: str) -> OutputCode:
     ...     return (buf0, )''')
     >>> [(call.name, call.is_library, call.handle) for call in code.calls], code.kernels["cpp_fused_relu_0"].language
     ([('cpp_fused_relu_0', False, 1), ('extern_kernels.mm', True, None)], 'c++')
+    >>> code.memory.peak, [(each.name, each.how, each.first, each.last) for each in code.memory.allocations]
+    (8, [('buf0', 'allocated', 0, 1)])
     """
     try:
         tree = ast.parse(text)
@@ -95,7 +101,9 @@ def read_output_code(text: str) -> OutputCode:
     lines = text.replace("\r", "\n").split("\n")
     kernels = {made.name: made for statement in tree.body if (made := _generated(statement, lines)) is not None}
     calls = [call for function in _running(tree) for call in _calls(function, kernels, lines)]
-    return OutputCode(kernels, tuple(calls))
+    running = list(_running(tree))
+    memory = _memory(running[0], kernels, sizes) if len(running) == 1 else None
+    return OutputCode(kernels, tuple(calls), memory)
 
 
 def _generated(statement: ast.stmt, lines: Sequence[str]) -> Generated | None:
@@ -199,6 +207,64 @@ def _computes(name: str) -> bool:
     return name.startswith(("extern_kernels.", "torch.ops.", "aten.")) and not name.startswith(
         "torch.ops.inductor._alloc"
     )
+
+
+# Memory
+#
+# `buf0 = empty_strided_cpu(size, stride, dtype)` allocates, `del buf0` gives the memory back, unless another name has it: `buf1 = buf0`
+# and `reinterpret_tensor(buf0, …)` are the same memory, which is reused, or written in place. A library's call allocates its result.
+
+
+_ALIASES: Final = frozenset({"reinterpret_tensor", "alloc_from_pool", "_alloc_from_pool", "as_strided"})
+
+
+def _memory(function: ast.FunctionDef, kernels: Mapping[str, Generated], sizes: Mapping[str, int]) -> OwnMemory | None:
+    statements = list(_statements(function.body))
+    if any(isinstance(each, ast.If | ast.For | ast.While) for each in statements):
+        return None
+    calls, found, blocks = list[str](), list[Allocation](), 0
+    held: dict[str, Allocation] = {}
+    for statement in statements:
+        value = getattr(statement, "value", None)
+        called = value if isinstance(value, ast.Call) else None
+        name = _name(called.func).removesuffix(".run") if called is not None else ""
+        if name in kernels or _computes(name):
+            calls.append(name)
+        for target in statement.targets if isinstance(statement, ast.Assign | ast.Delete) else ():
+            if not isinstance(target, ast.Name):
+                continue
+            if isinstance(statement, ast.Delete):
+                gone = held.pop(target.id, None)
+                found += [replace(gone, last=len(calls) - 1)] if gone is not None else []
+            elif value is not None and (made := _held(target.id, value, held, sizes, len(calls))) is not None:
+                held[target.id] = made if made.block else replace(made, block=(blocks := blocks + 1))
+    found += [replace(each, last=len(calls) - 1) for each in held.values()]
+    return OwnMemory("the code that Inductor generated around its kernels", tuple(calls), tuple(sorted(found, key=lambda each: each.first)))
+
+
+def _held(name: str, value: ast.expr, held: Mapping[str, Allocation], sizes: Mapping[str, int], at: int) -> Allocation | None:
+    """Returns the memory that a name gets before call number `at`, or by the call before; None if it is none of the program's."""
+    called = _name(value.func) if isinstance(value, ast.Call) else ""
+    source = value if isinstance(value, ast.Name) else value.args[0] if isinstance(value, ast.Call) and value.args else None
+    if called.startswith("empty_strided"):
+        return Allocation(name, _bytes_of(value), at, at)
+    if isinstance(value, ast.Name) or called in _ALIASES:
+        old = held.get(source.id) if isinstance(source, ast.Name) else None
+        return replace(old, name=name, first=at, how=f"in the memory of {old.name}") if old is not None else None
+    if name in sizes or _computes(called):
+        return Allocation(name, sizes.get(name), max(at - 1, 0), at, "by the library")
+    return None
+
+
+def _bytes_of(value: ast.expr) -> int | None:
+    """Returns the bytes of `empty_strided_cpu(size, stride, dtype)`; None where an extent is a symbol."""
+    try:
+        size, stride, kind = value.args  # type: ignore[attr-defined]
+        extents, strides = ast.literal_eval(size), ast.literal_eval(stride)
+        item = ITEM_SIZE[kind.attr]
+        return item * (1 + sum((n - 1) * step for n, step in zip(extents, strides, strict=True))) if 0 not in extents else 0
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
 
 
 # Kernels

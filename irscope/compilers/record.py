@@ -1,21 +1,30 @@
 """The records of what another compiler decided: its programs, their kernels, its reasons, and how sure each link is.
 
 A reader makes `Kernel`s of the nodes of one graph, the program as that compiler saw it, and hands both to `program_of`, which forms the
-groups, counts bytes, and marks what several kernels compute. `Decisions` holds the programs of one compilation.
+groups, counts bytes, and marks what several kernels compute. `Decisions` holds the programs of one compilation, and `decisions` finds the
+reader.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import partial
+from importlib import import_module
+from inspect import signature
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast, overload
+
+import numpy as np
 
 from irscope._base.frozen import EMPTY
 from irscope._base.results import Drawn, Verdict
 from irscope._base.words import listed, plural
-from irscope.errors import ArgumentError, UnknownName, new_table
+from irscope.errors import ArgumentError, LoadError, PassError, UnknownName, new_table
 from irscope.ir import Graph, Location, Node, TensorType, Value
 from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
 from irscope.transforms.fusion import Cost, GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion
@@ -27,6 +36,10 @@ if TYPE_CHECKING:
 
 Certainty = Literal["exact", "matched", "guessed"]
 """How a link was found: the compiler says so; names or positions on both sides agree; by size, order or kind alone."""
+
+
+NOT_SEEN: Final = "not seen in its program"
+"""What is said of an op that vanished where the compiler does not say into what."""
 
 
 class Recomputed(NamedTuple):
@@ -107,6 +120,8 @@ class Change:
     location: Location | None = None
     scope: str = ""
     certainty: Certainty = "exact"
+    at: tuple[Node, ...] = ()
+    """Of one that vanished and is still in the graph: its nodes, which no kernel computes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +139,59 @@ class Break:
     def __str__(self) -> str:
         where = f" at {self.frames[-1][0]}:{self.frames[-1][1]}" if self.frames else ""
         return f"{self.reason}{where}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocation:
+    """A piece of memory that a compiler's program holds for a while."""
+
+    name: str
+    """The name of what is in it, in that compiler's words."""
+    bytes: int | None
+    """None where the compiler does not say."""
+    first: int
+    """The number of the kernel before which it is there."""
+    last: int
+    """The number of the last kernel during which it is there."""
+    how: str = "allocated"
+    """Where it comes from: allocated, by a library, or the memory of another."""
+    block: int = 0
+    """Allocations of one number are the same memory under several names."""
+    nodes: tuple[Node, ...] = ()
+    """The nodes whose results it holds, if that is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMemory:
+    """What a compiler's program allocates, kernel by kernel; the memory of its arguments is its caller's."""
+
+    where: str
+    """What it was read from."""
+    moments: tuple[str, ...]
+    """What runs, in order."""
+    allocations: tuple[Allocation, ...]
+
+    @property
+    def curve(self) -> list[int]:
+        """The bytes held while each kernel runs; memory under several names counts once, and what has no known size not at all."""
+        blocks: dict[int, tuple[int, int, int]] = {}
+        for each in self.allocations:
+            size, first, last = blocks.get(each.block, (each.bytes or 0, each.first, each.last))
+            blocks[each.block] = max(size, each.bytes or 0), min(first, each.first), max(last, each.last)
+        changes = [0] * (len(self.moments) + 1)
+        for size, first, last in blocks.values():
+            changes[min(first, len(self.moments))] += size
+            changes[min(last + 1, len(self.moments))] -= size
+        return list(accumulate(changes))[:-1]
+
+    @property
+    def peak(self) -> int:
+        return max(self.curve, default=0)
+
+    @property
+    def unknown(self) -> int:
+        """How many allocations have no known size: the peak is at least what is said."""
+        return sum(each.bytes is None for each in self.allocations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +217,8 @@ class Program(Drawn):
     """The time that compiling it took, if that compiler says so."""
     figures: Mapping[str, float] = EMPTY
     """What the compiler says of the whole program: `temp bytes`, `flops`, in its own words; empty if it says nothing."""
+    memory: OwnMemory | None = None
+    """What it allocates as that compiler compiled it, if that can be read."""
     notes: tuple[str, ...] = ()
     """What the reader could not tell, a sentence each."""
     run: Callable[..., Any] | None = field(default=None, repr=False)
@@ -184,6 +254,15 @@ class Program(Drawn):
         ]  # fmt: skip
         return new_table(rows, columns=["kernel", "library", "kind", "nodes", "ops", "bytes", "recomputed", "source", "ms", "certainty"])
 
+    def vanished(self) -> pd.DataFrame:
+        """One row per op of the user's program that the compiler took out before it formed kernels, or computes in none: what it became, as
+        far as the compiler's own programs say, and why."""
+        rows = [
+            (each.op, each.name, listed(list(each.nodes), self._words), each.because or NOT_SEEN, each.certainty, str(each.location or ""))
+            for each in self.changes if each.kind == "vanished"
+        ]  # fmt: skip
+        return new_table(rows, columns=["op", "name", "became", "because", "certainty", "line"])
+
     def differences(self, policy: str = "greedy") -> pd.DataFrame:
         """One row per pair of ops that one of the two, this compiler and irscope, computes in one kernel and the other does not, the most
         bytes first: the ops, who has them together and who apart, the bytes of the value between them, and the reason.
@@ -205,10 +284,13 @@ class Program(Drawn):
     def to_svg(self, path: Any = None) -> str:
         return self.fusion.to_svg(path)
 
+    @property
+    def counts(self) -> str:
+        """How many kernels and library calls it has, in words."""
+        return _counted(self.kernels)
+
     def __repr__(self) -> str:
-        calls = len(self.library_calls)
-        counts = f"{plural(len(self.kernels) - calls, 'kernel')}, {plural(calls, 'library call')}"
-        return f"<Program {self.name!r} by {self.compiler}: {plural(len(self.graph.position), 'node')} in {counts}>"
+        return f"<Program {self.name!r} by {self.compiler}: {plural(len(self.graph.position), 'node')} in {self.counts}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +343,27 @@ class Decisions(Drawn):
         """Where that compiler and irscope decided differently about the only program: see `Program.differences`."""
         return self.program.differences(policy)
 
+    @property
+    def largest(self) -> int:
+        """The number of the program with the most nodes. Raises ArgumentError if there is none."""
+        if not self.programs:
+            raise ArgumentError(f"{self.compiler} compiled nothing that could be shown", hint="d.breaks and d.notes say why")
+        return max(range(len(self.programs)), key=lambda index: len(self.programs[index].graph.position))
+
+    def own_call(self, *args: Any) -> Callable[[], Any] | None:
+        """A call of what was compiled, with these arguments; None if it is not there, or has several parts. Raises ArgumentError where it
+        does not take them."""
+        if self.call is None or len(self.programs) != 1:
+            return None
+        if self.compiler == "xla":  # it takes arrays only
+            args = tuple([np.asarray(arg.detach()) if hasattr(arg, "detach") else arg for arg in args])
+        call = _without_gradients(self.call)
+        try:
+            call(*(arg.detach().clone() if hasattr(arg, "detach") else copy(arg) for arg in args))  # it may write to them
+        except Exception as error:
+            raise ArgumentError(f"{self.compiler} does not take these arguments: {type(error).__name__}: {error}") from None
+        return partial(call, *args)
+
     def rivals(self) -> dict[str, Callable[..., Any]]:
         """What the only program is measured beside: itself as that compiler made it, and its groups with irscope's kernels."""
         from irscope.runtime.program import compile_graph
@@ -284,10 +387,14 @@ class Decisions(Drawn):
 
     def __repr__(self) -> str:
         shown = f"{len(self.programs)} programs, " if len(self.programs) != 1 else ""
-        kernels = [kernel for program in self.programs for kernel in program.kernels]
-        calls = sum(kernel.is_library for kernel in kernels)
+        counts = _counted([kernel for program in self.programs for kernel in program.kernels])
         cut = f", {plural(len(self.breaks), 'break')}" if self.breaks else ""
-        return f"<Decisions of {self.compiler}: {shown}{plural(len(kernels) - calls, 'kernel')}, {plural(calls, 'library call')}{cut}>"
+        return f"<Decisions of {self.compiler}: {shown}{counts}{cut}>"
+
+
+def _counted(kernels: Sequence[Kernel]) -> str:
+    calls = sum(kernel.is_library for kernel in kernels)
+    return f"{plural(len(kernels) - calls, 'kernel')}, {plural(calls, 'library call')}"
 
 
 def _without_gradients(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -336,6 +443,22 @@ def program_of(
     return Program(name or graph.name, compiler, graph, tuple(filled), fusion, **facts)
 
 
+def likely(graph: Graph, kernels: Sequence[Kernel], *, notes: Sequence[str] = (), **facts: Any) -> Program:
+    """The program of these kernels with all their nodes, or, where they cannot all be so, with the surer ones: then a note says why.
+
+    A kernel that is shown without nodes has those as what it computes a part of.
+    """
+    unsure: tuple[tuple[Certainty, ...], ...] = ((), ("guessed",), ("guessed", "matched"), ("guessed", "matched", "exact"))
+    said: tuple[str, ...] = ()
+    for left_out in unsure:
+        kept = [replace(k, nodes=(), part_of=k.nodes or k.part_of, stores=None) if k.certainty in left_out else k for k in kernels]
+        try:
+            return program_of(graph, kept, notes=(*notes, *said), **facts)
+        except PassError as error:
+            said = (f"some kernels are shown without nodes, since what seems to be in them cannot be: {error.what}",)
+    raise AssertionError("kernels without nodes have no order to break")
+
+
 def _points(space: Sequence[Any] | None) -> Num:
     return tensor_bytes(TensorType("uint8", None if space is None else tuple(space)))
 
@@ -348,3 +471,99 @@ def _subject(named: Node | Value | Kernel | str) -> Node | Value | str:
     if found is None:
         raise ArgumentError(f"{named.name} computes no op of the program", hint="ask about an op, or another kernel")
     return found
+
+
+# The registry of readers: selects the one for a compiler or its output, and says what is missing where there is none.
+#
+# A reader is a module with the names of the `Reader` protocol. Adding one takes that file and one line in `READERS`. It imports the
+# package of its compiler only in `decisions`.
+
+READERS: Final[tuple[str, ...]] = (
+    "irscope.compilers.inductor",
+    "irscope.compilers.trace_log",
+    "irscope.compilers.ort",
+    "irscope.compilers.iree",
+    "irscope.compilers.xla",
+)
+"""Modules in the order in which they are asked; the first that reads a source does."""
+
+
+class Reader(Protocol):
+    """What a module provides that reads the decisions of one compiler."""
+
+    compiler: str
+    """The name of the compiler, as in `irs.decisions(…, compiler=…)`."""
+    name: str
+    """What it reads, in a few words; shown in the error for a source that no reader takes."""
+
+    def reads(self, source: object, compiler: str | None) -> bool:
+        """Checks whether the source is output of its compiler, or a program for it to compile, cheaply and without heavy imports.
+        Strings of one line and paths of what exists arrive as a Path. `compiler` is what the user asked for, if anything."""
+
+    def decisions(self, source: Any, args: Sequence[Any], **options: Any) -> Decisions:
+        """Returns what the compiler decided; `args` are example arguments. Raises MissingExtra if its package is not installed."""
+
+
+@overload
+def decisions(source: object, *args: object, compiler: str | None = None, **options: Any) -> Decisions: ...
+@overload
+def decisions(source: object, *args: object, compiler: Sequence[str], **options: Any) -> tuple[Decisions, ...]: ...
+def decisions(source: object, *args: object, compiler: Any = None, **options: Any) -> Any:
+    """What another compiler decided about a program: its kernels, what each computes, its reasons, and what it recomputes or adds.
+
+    `source` is the result of `torch.compile` (with arguments to call it with), or the output of a compiler: see the page on compilers in
+    the documentation. For a program that is not compiled yet, `compiler` names the one to ask. The program is compiled once more, beside
+    yours: what you have compiled stays as it is, and so do your arguments. The result has `.programs`, one for each graph that was
+    compiled, with `.kernels`, `.graph`, `.fusion` and `.why_not`; where there is only one, `d.kernels` and so on are its own. `d.fusion` is
+    taken wherever a Fusion is: `irs.explore`, `irs.compile`, `irs.compare`, `irs.dedup`. Several compilers are asked one after the other,
+    `compiler=("inductor", "onnxruntime")`: the result is a tuple, which `irs.explore` shows as branches beside each other.
+
+    Raises LoadError for what no reader takes, and MissingExtra for a compiler that is not installed.
+    """
+    if not isinstance(compiler, str | None):
+        return tuple([decisions(source, *args, compiler=str(each), **options) for each in compiler])
+    readers = list(_readers())
+    known = list(dict.fromkeys(reader.compiler for reader in readers))
+    if compiler is not None and compiler not in known:
+        raise ArgumentError(f"there is no reader for the compiler {compiler!r}", hint=f"choose one of {', '.join(known)}")
+    source = _existing(source)
+    for reader in readers:
+        if (compiler is None or compiler == reader.compiler) and reader.reads(source, compiler):
+            _check_options(reader, options)
+            return reader.decisions(source, args, **options)
+    kind = f"{type(source).__module__}.{type(source).__qualname__}"
+    what = f"no reader takes {str(source)!r}" if isinstance(source, Path) else f"no reader takes an object of type {kind}"
+    takes = "\n".join(f"{reader.compiler}: {reader.name}" for reader in readers if compiler in (None, reader.compiler))
+    raise LoadError(what, where=takes, hint="give one of these")
+
+
+def _check_options(reader: Reader, options: Iterable[str]) -> None:
+    parameters = signature(reader.decisions).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return  # it says itself what it does not take
+    known = [key for key, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+    strange = next((key for key in options if key not in known), None)
+    if strange is not None:
+        hint = f"it has {', '.join(known)}" if known else "leave it out"
+        raise ArgumentError(f"{reader.name}: {reader.compiler} is read without an option {strange!r}", hint=hint)
+
+
+def _readers() -> Iterator[Reader]:
+    for path in READERS:
+        yield cast(Reader, import_module(path))
+
+
+def _existing(source: object) -> object:
+    """A string of one line, or a path, as a Path. Raises LoadError if there is nothing of that name."""
+    is_name = isinstance(source, str) and "\n" not in source and source.strip() != ""
+    if not isinstance(source, Path) and not is_name:
+        return source
+    path = Path(cast("str | Path", source))
+    try:
+        path = path.expanduser()
+        is_there = path.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise LoadError(f"{str(path)[:200]!r} cannot be opened: {error}") from None
+    if not is_there:
+        raise LoadError(f"there is no file or folder {str(path)[:200]!r}", hint="a compiler's output is a text of several lines, or a file")
+    return path

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 from irscope._base.words import plural, printable
 from irscope.compilers.dynamo import Compile, TraceRecord, breaks_and_compiles, compile_id
 from irscope.compilers.output_code import OutputCode, kernels_of, read_output_code
-from irscope.compilers.record import Break, Decisions, Program, program_of
-from irscope.errors import ArgumentError, IrscopeError, LoadError, PassError
+from irscope.compilers.record import Break, Decisions, Program, likely
+from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.files import read_file
 from irscope.frontends.torch.fx_text import read_fx_text
 
@@ -179,16 +179,11 @@ class _Process:
             read, code, self.mapping(part.get("inductor_provenance_tracking_node_mappings", ""), title)
         )
         notes = [f"{each} has no meaning in irscope" for each in read.unknown] + said
-        facts: dict[str, Any] = {"compiler": compiler, "name": title, "silence": "did not say in its log why not"}
+        facts: dict[str, Any] = {"compiler": compiler, "name": title, "silence": "did not say in its log why not", "memory": code.memory}
         if compile is not None:
             facts["guards"] = tuple(guard.words for guard in compile.guards)
             facts |= {"recompiled_because": "; ".join(compile.recompiled_because), "seconds": compile.seconds}
-        try:
-            return program_of(read.graph, kernels, notes=tuple(notes), **facts)
-        except PassError as error:
-            notes.append(f"what the log says of the nodes of each kernel cannot be so: {error.what}")
-            unsure = [replace(each, nodes=(), part_of=each.nodes, stores=None, certainty="guessed") for each in kernels]
-            return program_of(read.graph, unsure, notes=tuple(notes), **facts)
+        return likely(read.graph, kernels, notes=notes, **facts)
 
     def read(self, text: str, what: str, reader: Callable[[str], T]) -> T | None:
         """Returns what a payload says; None, with a note, if it is not there or cannot be read."""

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from glob import escape
 from importlib import import_module
-from itertools import islice
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +18,9 @@ from typing import Any, Final, Literal
 from irscope._base.words import plural
 from irscope.codegen.kernel import Lines, SourceText
 from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, program_of
+from irscope.compilers.xla_dump import Dump, vanished
 from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra
-from irscope.files import read_file, read_text
+from irscope.files import read_text
 from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, make_block, make_node
@@ -75,8 +75,8 @@ def _of_text(text: str, module: HloText, path: Path | None) -> Program:
         raise LoadError(what, hint="irs.load reads it as a program; XLA's decisions are in *after_optimizations.txt")
     elided = sum(each.is_elided for _, each in module.instructions())
     notes = (f"the text leaves out the elements of {plural(elided, 'constant')}: the program refuses to run",) if elided else ()
-    code = GeneratedCode(path, module.name) if path is not None else None
-    return _program(graph_of_text(text, module), module, text, code, notes=notes)
+    dump = Dump(path, module.name) if path is not None else None
+    return _program(graph_of_text(text, module), module, text, dump, notes=notes)
 
 
 def _of_jax(source: Any, args: Sequence[Any]) -> Decisions:
@@ -124,8 +124,8 @@ def _programs(made: Any, dump: Path) -> Iterator[Program]:
     for text, proto in texts:
         module = parse_hlo(text)
         path = next(dump.glob(f"*.{escape(module.name)}.{_DUMPS}"), None)
-        code = GeneratedCode(path, module.name) if path is not None else None
-        yield _program(graph_of_proto(xla, proto, module), module, text, code, run=run, figures=figures)
+        beside = Dump(path, module.name) if path is not None else None
+        yield _program(graph_of_proto(xla, proto, module), module, text, beside, run=run, figures=figures)
 
 
 def _flat_call(made: Any) -> Any:
@@ -352,59 +352,11 @@ def _stored(inside: Sequence[Instruction], root: Instruction) -> int | None:
     return size_in_bytes(by_name[root.operands[1]].shape if root.opcode == "dynamic-update-slice" else root.shape)
 
 
-# The text of a kernel: what XLA generated for it, if that lies beside the dump, and otherwise its HLO.
-
-
-_GENERATED: Final = (".ir-no-opt.ll", ".ptx", ".ir-with-opt.ll")
-"""The ends of files that hold generated code, those that are read first before others: LLVM before its own passes is the shortest."""
-_MOST_FILES: Final = 20_000
-
-
-class GeneratedCode:
-    """The code that XLA wrote beside a dump: one file for each kernel, or one for all of them."""
-
-    def __init__(self, dump: Path, module: str) -> None:
-        """`dump` is `module_0001.jit_f.cpu_after_optimizations.txt` for the module `jit_f`: what belongs to it begins like that."""
-        before, found, _ = dump.name.partition(f"{module}.")
-        self._prefix = before + found
-        names = sorted(path.name for path in islice(dump.parent.iterdir(), _MOST_FILES)) if found else []
-        self._names = [name for name in names if name.startswith(self._prefix) and name.endswith(_GENERATED)]
-        self._folder = dump.parent
-        self._texts: dict[str, str] = {}
-
-    def of(self, kernel: str) -> tuple[str, str] | None:
-        """Returns the text of a kernel and its language, `llvm` or `ptx`; None if it is not there."""
-        for end in _GENERATED:
-            language = "ptx" if end == ".ptx" else "llvm"
-            own = f"{self._prefix}{kernel}_kernel_module{end}"
-            if own in self._names:
-                return self._text(own), language
-            for name in self._names:
-                found = _function(self._text(name), kernel, language) if name.endswith(end) and "_kernel_module" not in name else ""
-                if found:
-                    return found, language
-        return None
-
-    def _text(self, name: str) -> str:
-        if name not in self._texts:
-            self._texts[name] = read_file(self._folder / name).getvalue().decode("utf-8", "replace")
-        return self._texts[name]
-
-
-def _function(text: str, kernel: str, language: str) -> str:
-    """Returns a function of a module of LLVM or PTX; nothing if it is not there. PTX has no dots and dashes in names."""
-    symbol = re.sub(r"\W", "_", kernel) if language == "ptx" else kernel
-    head = rf"^[^\n]*\.entry {re.escape(symbol)}\(" if language == "ptx" else rf'^define [^\n]*@"?{re.escape(symbol)}"?\('
-    start = re.search(head, text, re.MULTILINE)
-    end = text.find("\n}", start.start()) if start is not None else -1
-    return text[start.start() : end + 2] + "\n" if start is not None and end > 0 else ""
-
-
 # The kernels of a module over the nodes of its program.
 
 
 def _program(
-    grouped: Graph, module: HloText, text: str, code: GeneratedCode | None, *, notes: Sequence[str] = (), **facts: Any
+    grouped: Graph, module: HloText, text: str, dump: Dump | None, *, notes: Sequence[str] = (), **facts: Any
 ) -> Program:  # fmt: skip
     flat = _Flat(grouped)
     known = kernels_of(module)
@@ -415,7 +367,9 @@ def _program(
         )
         for each, nodes, stored in sites
     ]  # fmt: skip
-    changes = tuple(_added(flat, module))
+    before = dump.before() if dump is not None else ""
+    gone = vanished(parse_hlo(before), module, flat.named) if before else ()
+    changes = (*_added(flat, module), *gone)
     unlined = sum(not module.provenance(each.instruction).frames for each in known)
     if unlined:
         notes = (*notes, f"XLA names no line for {plural(unlined, 'kernel')}")
@@ -427,7 +381,7 @@ def _program(
     kernels = []
     for kernel, (hlo, _, _) in zip(program.kernels, sites, strict=True):
         again = tuple([each for each in kernel.recomputed if each.node.outputs[0].name not in moving])
-        kernels.append(replace(kernel, source=_source(kernel, hlo, module, lines, code), recomputed=again))
+        kernels.append(replace(kernel, source=_source(kernel, hlo, module, lines, dump), recomputed=again))
     return replace(program, kernels=tuple(kernels))
 
 
@@ -465,10 +419,10 @@ def _added(flat: "_Flat", module: HloText) -> Iterator[Change]:
 
 
 def _source(
-    kernel: Kernel, hlo: HloKernel, module: HloText, lines: Sequence[str], code: GeneratedCode | None
+    kernel: Kernel, hlo: HloKernel, module: HloText, lines: Sequence[str], dump: Dump | None
 ) -> SourceText:  # fmt: skip
     """Returns the text that XLA generated for a kernel, or else its HLO, whose lines know their nodes."""
-    found = code.of(hlo.name) if code is not None else None
+    found = dump.code(hlo.name) if dump is not None else None
     made = Lines()
     if found is not None:
         for line in found[0].removesuffix("\n").split("\n"):

@@ -6,7 +6,9 @@ from irscope._base.words import in_markup, shortened
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.ir import Graph, Node
 from irscope.report.pages import ProgramIndex
+from irscope.report.pages.side_by_side import side_by_side
 from irscope.report.program_diff import ProgramDiff
+from irscope.transforms.fusion import Fusion
 
 _AROUND = 3
 _MOST_ROWS = 600
@@ -15,7 +17,8 @@ _TINTS = {"changed": "rgba(217,142,4,.17)", "new": "rgba(46,125,50,.17)", "gone"
 
 
 def diff_html(diff: ProgramDiff) -> str:
-    """A table of two columns that only counts equal lines far from a change, and both graphs."""
+    """A table of two columns that only counts equal lines far from a change, and both graphs: these first where the programs are those of
+    two compilers, which have few lines in common."""
     rows = list(diff.lines())
     near = [False] * len(rows)
     for k, (kind, *_) in enumerate(rows):
@@ -36,19 +39,24 @@ def diff_html(diff: ProgramDiff) -> str:
         drawn.append(_row(kind, before, after, how))
     else:
         drawn += _fold(folded)
+    pictures = _pictures(diff)
+    is_other = diff.fusions is not None and diff.fusions[0].original is not diff.fusions[1].original
     counts = " · ".join(f"{count:,} {kind}" for kind, count in diff.counts.items())
-    return (
+    lines = (
         f'<p>{counts} <span style="opacity:.7">(matched by {diff.matched_by})</span></p>'
         '<div style="overflow-x:auto" tabindex="0" role="region" aria-label="both programs">'
         '<table style="border-collapse:collapse;font-family:monospace;font-size:12px;text-align:left;'
         'table-layout:fixed;width:100%;min-width:640px">'
         '<colgroup><col style="width:26px"><col><col><col style="width:20%"></colgroup>'
-        f"{''.join(drawn)}</table></div>{_pictures(diff)}"
+        f"{''.join(drawn)}</table></div>"
     )
+    return f"{pictures}<details><summary>line by line</summary>{lines}</details>" if is_other else lines + pictures
 
 
 def _pictures(diff: ProgramDiff) -> str:
-    """Both programs as graphs, with changed nodes outlined."""
+    """Both programs as graphs, with changed nodes outlined; two groupings with the pairs of ops that only one has in one kernel."""
+    if diff.fusions is not None:
+        return _groupings(*diff.fusions)
     changes = [change for change in diff.changes if change.kind != "kept"]
     if not changes:
         return ""
@@ -61,6 +69,18 @@ def _pictures(diff: ProgramDiff) -> str:
         for words, graph, nodes in sides
     )
     return f'<details><summary>as graphs</summary><div style="display:flex;flex-wrap:wrap;gap:16px">{drawn}</div></details>'
+
+
+def _groupings(one: Fusion, other: Fusion) -> str:
+    compared = side_by_side(one, other), side_by_side(other, one)
+    drawn = []
+    for fusion, found in zip((one, other), compared, strict=True):
+        index = ProgramIndex(fusion.graph)
+        picture = embedded_svg(graph_svg(index.first_graph(), themed=True, compared=found.view(index.tree)), f"kernels of {found.here}")
+        drawn.append(f'<figure style="margin:0;flex:1 1 320px"><figcaption>{in_markup(found.here)}</figcaption>{picture}</figure>')
+    told = f"<p>ops of {in_markup(compared[0].here)} in {in_markup(compared[0].there)}: {in_markup(str(compared[0].match))}</p>"
+    sides = f'<div style="display:flex;flex-wrap:wrap;gap:16px">{"".join(drawn)}</div>'
+    return f"<details open><summary>as graphs</summary>{told}{sides}</details>"
 
 
 def _picture(graph: Graph, marked: Iterable[Node], words: str) -> str:

@@ -1,14 +1,14 @@
 """Pictures as SVG that need no script, font or network: the graph view, and the parts that other pictures are made of."""
 
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import log2
 from typing import Final
 
-from irscope._base.words import in_markup
+from irscope._base.words import in_markup, plural
 from irscope.report.layout import MOST_DETAIL, Layout, Route, lay_out
-from irscope.report.view_models import Box, GraphView
-from irscope.report.words import PALETTE, WRITES
+from irscope.report.view_models import Box, ComparedView, GraphView
+from irscope.report.words import COMPARED, PALETTE, WRITES
 
 
 def embedded_svg(svg: str, alt: str) -> str:
@@ -77,11 +77,17 @@ _PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z"
 """The mark of a box that writes memory in place."""
 
 
-def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False) -> str:
-    """Draw a graph view, as the explorer does; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme."""
+def graph_svg(
+    view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False,
+    compared: ComparedView | None = None,
+) -> str:  # fmt: skip
+    """Draw a graph view, as the explorer does; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme. With
+    another grouping, colours say which pairs of ops it has in one kernel, too, and a legend says so."""
     shut = _closed_until_it_fits(view, closed)
     layout = lay_out(view, shut)
-    width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
+    words = _compared_words(compared) if compared is not None else []
+    width = max(layout.width, *(24.0 + 6.4 * len(word) for _, word in words), 0.0) + 2 * _MARGIN
+    height = layout.height + 2 * _MARGIN + 18 * len(words)
     picture = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.0f} {height:.0f}" role="img">',
@@ -90,11 +96,62 @@ def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selecte
     ]
     drawn = [box for box in view["boxes"] if box["id"] in layout.rects]
     inner = {box["parent"] for box in drawn}
-    picture += [_box(box, layout, is_open=True, is_selected=box["id"] in selected) for box in drawn if box["id"] in inner]
-    picture += [_edge(route, layout) for route in layout.routes]
-    picture += [_box(box, layout, is_open=False, is_selected=box["id"] in selected) for box in drawn if box["id"] not in inner]
+    pairs = _drawn_pairs(view, layout, compared) if compared is not None else {}
+    kinds = compared["kinds"] if compared is not None else None
+
+    def boxes(*, is_open: bool) -> list[str]:
+        those = [box for box in drawn if (box["id"] in inner) == is_open]
+        return [_box(box, layout, is_open=is_open, is_selected=box["id"] in selected, colour=_colour(box, kinds)) for box in those]
+
+    picture += boxes(is_open=True)
+    picture += [_edge(route, layout, pairs.get((route.source, route.target), "")) for route in layout.routes]
+    picture += boxes(is_open=False)
+    for line, (colour, word) in enumerate(words):
+        y = layout.height + _MARGIN + 18 * line
+        picture.append(f'<rect x="0" y="{y - 4:.0f}" width="12" height="12" rx="3" fill="{colour}"/>')
+        picture.append(f'<text x="18" y="{y + 6:.0f}">{in_markup(word)}</text>')
     picture.append("</svg>")
     return "\n".join(picture)
+
+
+def _compared_words(compared: ComparedView) -> list[tuple[str, str]]:
+    """The legend: the colour and the words of each kind of pair that there is."""
+    words = {
+        "same": "as in the other", "here": f"one kernel only in {compared['here']}", "there": f"one kernel only in {compared['there']}",
+        "unmatched": "not matched",
+    }  # fmt: skip
+    counts = compared["counts"]
+    found = [(COMPARED[kind], f"{word}: {plural(counts[kind], 'pair')} of ops") for kind, word in words.items() if counts.get(kind)]
+    return [*found, *([(COMPARED["both"], "some of each")] if "both" in compared["kinds"].values() else [])]
+
+
+def _drawn_pairs(view: GraphView, layout: Layout, compared: ComparedView) -> dict[tuple[int, int], str]:
+    """The colours of edges between boxes that are drawn, where groupings differ."""
+    around = {box["id"]: box["parent"] for box in view["boxes"]}
+
+    def chain(id: int) -> list[int]:
+        """The boxes around one that are drawn, from the outermost to itself."""
+        found = [id]
+        while (around.get(found[-1], 0)) != 0:
+            found.append(around[found[-1]])
+        return [box for box in reversed(found) if box in layout.rects]
+
+    found: dict[tuple[int, int], str] = {}
+    for pair in compared["pairs"]:
+        if pair["kind"] in ("here", "there"):
+            both = zip(chain(pair["producer"]), chain(pair["consumer"]), strict=False)
+            ends, colour = next(((one, other) for one, other in both if one != other), (0, 0)), COMPARED[pair["kind"]]
+            found[ends] = colour if found.get(ends, colour) == colour else COMPARED["both"]
+    return found
+
+
+def _colour(box: Box, kinds: Mapping[int, str] | None) -> str:
+    if kinds is not None:
+        return COMPARED[kinds.get(box["id"], "unmatched")]
+    if box["writes"]:
+        return WRITES
+    category = "pointwise" if box["kind"] == "group" else "module" if box["kind"] in _CLUSTERS else box["category"]
+    return PALETTE.get(category, PALETTE["other"])
 
 
 def _closed_until_it_fits(view: GraphView, closed: Collection[int] | None) -> set[int]:
@@ -112,11 +169,9 @@ def _closed_until_it_fits(view: GraphView, closed: Collection[int] | None) -> se
     return shut
 
 
-def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool) -> str:
+def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: str) -> str:
     """A box with its lines; the children of an open one are drawn over it."""
     rect, copies, kind = layout.rects[box["id"]], layout.copies.get(box["id"], 0), box["kind"]
-    category = "pointwise" if kind == "group" else "module" if kind in _CLUSTERS else box["category"]
-    colour = WRITES if box["writes"] else PALETTE.get(category, PALETTE["other"])
     right, bottom, middle = rect.x + rect.width, rect.y + rect.height, rect.x + rect.width / 2
     corner = rect.height / 2 if kind in ("input", "output") else 7 if kind != "op" else 4
     dashes = ";stroke-dasharray:5 3" if is_open and kind == "group" and not is_selected else ""
@@ -154,9 +209,11 @@ _HEAD: Final = "m-3-5l3 5 3-5"
 """The arrow head of an edge that arrives from above."""
 
 
-def _edge(route: Route, layout: Layout) -> str:
+def _edge(route: Route, layout: Layout, colour: str = "") -> str:
     """The path of an edge, wider for several values; two stubs for an edge without a route."""
-    wide = f' style="stroke-width:{min(3.0, 1.1 + 0.4 * log2(len(route.values))):.1f}"' if len(route.values) > 1 else ""
+    thick = 2.4 if colour else min(3.0, 1.1 + 0.4 * log2(len(route.values))) if len(route.values) > 1 else 0
+    looks = [f"stroke-width:{thick:.1f}"] * (thick > 0) + [f"stroke:{colour}"] * (colour != "")
+    wide = f' style="{";".join(looks)}"' if looks else ""
     ends = f'data-from="{route.source}" data-to="{route.target}"{wide}'
     if route.points is None:
         source, target = layout.rects[route.source], layout.rects[route.target]

@@ -14,6 +14,7 @@ from irscope.ir.text import print_node
 from irscope.ops.registry import effect_of
 from irscope.report.matching import By, Match, is_group
 from irscope.report.words import depth_of
+from irscope.transforms.fusion import Fusion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,8 @@ class ProgramDiff:
     """Programs derived from one program by passes are matched by id; others by what they compute."""
     changes: tuple[Change, ...]
     """In the order of the text; nodes that are gone are where they were."""
+    fusions: tuple[Fusion, Fusion] | None = None
+    """The two groupings, if both are."""
 
     def of(self, kind: Kind) -> tuple[Change, ...]:
         """The changes of one kind."""
@@ -108,13 +111,14 @@ def diff(first: Any, second: Any) -> ProgramDiff:
     −   %c : Float(4) = aten::mul(%a, %b)
     +   %c : Float(4) = aten::mul(%a, %a)    # reads %a instead of %b
     """
-    before, after = (_graph(given) for given in (first, second))
+    one, other = (getattr(given, "fusion", None) or given for given in (first, second))  # other compilers' groups
+    before, after = _graph(one), _graph(other)
     comparison = _Comparison(before, after)
-    return ProgramDiff(before, after, comparison.match.by, tuple(comparison.changes()))
+    fusions = (one, other) if isinstance(one, Fusion) and isinstance(other, Fusion) else None
+    return ProgramDiff(before, after, comparison.match.by, tuple(comparison.changes()), fusions)
 
 
 def _graph(given: Any) -> Graph:
-    given = getattr(given, "fusion", None) or given  # what another compiler decided has the program with its groups
     inside = getattr(given, "graph", given)
     return graph_of(inside if isinstance(inside, Graph) else given, "diff")
 

@@ -64,6 +64,8 @@ PALETTE: Final = {
     "output": "#2f855a",
 }
 """Category to colour; readable as a border on light and dark backgrounds."""
+COMPARED: Final = {"same": "#8b95a3", "here": "#2f7fd8", "there": "#d9721f", "both": "#a04fc0", "unmatched": "#9d9da1"}
+"""The colours of two groupings beside each other: as in the other, only here, only there, some of each."""
 WRITES: Final = "#d62728"
 """The colour of an in-place write."""
 

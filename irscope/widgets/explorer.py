@@ -19,6 +19,7 @@ from irscope.display.text import overview
 from irscope.errors import ArgumentError, IrscopeError, ParseError, UnknownName
 from irscope.report.pages import Branch, Branches, Exploration, Page, ProgramPage, history_page
 from irscope.report.pages.branches import branch_diff, changes_of
+from irscope.report.pages.side_by_side import Correspondence
 from irscope.report.view_models import EditTrouble, PaneName
 from irscope.runtime.profile import Profile
 from irscope.transforms.base import History
@@ -99,14 +100,14 @@ class Explorer(View):
             widget.close()
         super().close()
 
-    def _show(self, exploration: Exploration) -> None:
-        """Replace the program shown; the selection is kept, by id or by name."""
+    def _show(self, exploration: Exploration, match: Correspondence | None = None) -> None:
+        """Replace the program shown; the selection is kept, by id, by what is matched in another compiler's program, or by name."""
         with without_collector():
             page = ProgramPage(exploration)
         before, chosen = self._page.exploration, list(self.selection)
         self._page = page
         if before is not None:
-            self.selection = [id for one in chosen if (id := exploration.known_as(one, before)) is not None]
+            self.selection = list(dict.fromkeys(id for one in chosen for id in exploration.known_as(one, before, match)))
         self.step = page.last_step or 0
         self.view = in_script(page.view).encode()
         if self.profile is not None:
@@ -313,7 +314,8 @@ class Explorer(View):
 
     @traitlets.observe("branch")  # type: ignore[untyped-decorator]
     def _branch_changed(self, change: Mapping[str, Any]) -> None:
-        self._show(self.branches[change["new"]].exploration)
+        new, old = self.branches[change["new"]], change["old"]
+        self._show(new.exploration, self.branches.match(old, change["new"]) if 0 <= old < len(self.branches) else None)
         self._tell()
 
     def _tell(self) -> None:

@@ -10,6 +10,7 @@ import irscope as irs
 from irscope.compilers import Decisions
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.ops.node_check import verify
+from irscope.report.pages.side_by_side import Correspondence
 from irscope.session import is_compiled
 
 torch = pytest.importorskip("torch")
@@ -225,3 +226,40 @@ def test_changed_internals_are_an_error_that_names_the_version(where: str, said:
         with changed, pytest.raises(CaptureError, match=said) as error:
             irs.decisions(function, torch.randn(4))
     assert torch.__version__ in str(error.value) and "2.13" in error.value.hint
+
+
+def test_what_vanished_says_into_what_as_far_as_inductor_s_own_graphs_do() -> None:
+    def rewritten(x: Any, w: Any) -> Any:
+        twice = torch.ones(8, 8) * 2
+        turned = x.to(torch.float64).to(torch.float32)
+        return x @ w + twice, turned, (torch.relu(x) + 0).clone() * 3, x.reshape(4, 16).t() + 1
+
+    d = ask(rewritten, torch.randn(8, 8), torch.randn(8, 8))
+    found = {row.name: (row.became, row.because) for row in d.program.vanished().itertuples()}
+    assert found["mm"] == ("addmm %addmm_default", "rewritten: %addmm_default computes it, with what read it")
+    assert found["mul"] == ("", "it depends on no input: its result is a constant")
+    assert found["convert_element_type_1"][0].startswith("to %convert_element_type")
+    assert found["clone"][1].startswith("what read it reads %")
+    gone = {change.name: change for change in d.program.changes if change.at}
+    assert all("a view" in change.because and not any(d.program.kernels_of(node) for node in change.at) for change in gone.values())
+
+
+def test_memory_is_what_inductor_s_own_code_allocates() -> None:
+    """Judged by torch's own count of the bytes of what the code makes."""
+    d = ask(Block().eval(), torch.randn(4, 8))
+    memory = d.program.memory
+    assert memory is not None and memory.unknown == 0
+    assert list(memory.moments) == [kernel.function or kernel.name for kernel in d.kernels]
+    of = {each.name: each for each in memory.allocations}
+    assert of["buf3"].bytes == 4 * 8 * 4 and [node.op for node in of["buf4"].nodes] == ["aten::addmm"]
+    assert memory.peak == max(memory.curve) == 4 * 16 * 4 + 4 * 8 * 4 and "in the memory of buf4" in {each.how for each in of.values()}
+
+
+def test_two_compilers_over_one_model_are_matched_by_its_lines() -> None:
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    inductor, ort = irs.decisions(Block().eval(), torch.randn(4, 8), compiler=("inductor", "onnxruntime"))
+    match = Correspondence(inductor.graph, ort.graph)
+    assert not match.left_out and not match.left_out_there and "structure" not in str(match)
+    gelu = match.images[inductor.graph.node("erf")]
+    assert [node.op for node in gelu] == ["aten::gelu"]

@@ -95,7 +95,16 @@ def test_what_was_computed_at_load_vanishes() -> None:
     ]
     d = irs.decisions(_model(nodes, {"x": [2, 2]}, ["y"], k=np.ones((2, 2), np.float32)))
     assert [(change.kind, change.op) for change in d.program.changes] == [("vanished", "Add")]
+    assert d.program.vanished()["because"][0] == "its result was computed once, when the model was loaded"
     assert [_names(kernel)[:1] for kernel in d.kernels] == [["mul"], ["relu"]]
+    _check(d, np.ones((2, 2), np.float32))
+
+
+def test_a_node_that_another_makes_needless_vanishes_into_that() -> None:
+    nodes = [_node("Exp", "x", "a"), _node("Exp", "x", "b"), _node("Tanh", "b", "c"), _node("Add", "a c", "y")]
+    d = irs.decisions(_model(nodes, {"x": [2, 2]}, ["y"]))
+    ((op, became, because),) = d.program.vanished()[["op", "became", "because"]].itertuples(index=False, name=None)
+    assert (op, became[:3], because) == ("Exp", "exp", "another node computes the same of the same operands")
     _check(d, np.ones((2, 2), np.float32))
 
 

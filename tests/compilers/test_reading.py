@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import irscope as irs
-from irscope.compilers.record import Decisions, Kernel, program_of
+from irscope.compilers.record import Allocation, Decisions, Kernel, OwnMemory, likely, program_of
 from irscope.errors import ArgumentError, LoadError, UnknownName
 from irscope.transforms.fusion import Cost
 
@@ -42,6 +42,22 @@ def test_a_program_of_kernels_has_their_groups_bytes_and_what_is_recomputed() ->
         d.why_not("a", Kernel("nothing"))
     with pytest.raises(UnknownName, match="made no kernel 'k9'"):
         d.program.kernel("k9")
+
+
+def test_where_all_links_cannot_be_so_the_surer_ones_are_shown_with_a_note() -> None:
+    g = irs.parse(TEXT.replace("%c : Float(1000) = aten::exp(%a)", "%c : Float(1000) = aten::exp(%b)"))
+    a, b, c = g.nodes()
+    circle = [Kernel("around", (a, c), certainty="guessed"), Kernel("between", (b,))]
+    program = likely(g, circle, compiler="other", notes=("seen",))
+    assert [kernel.nodes for kernel in program.kernels] == [(), (b,)] and program.kernels[0].part_of == (a, c)
+    assert program.notes[0] == "seen" and "cannot run one after the other" in program.notes[1]
+    assert likely(g, [Kernel("k0", (a, b, c))], compiler="other").notes == ()
+
+
+def test_memory_under_several_names_counts_once() -> None:
+    held = [Allocation("a", 8, 0, 0, block=1), Allocation("b", 8, 1, 1, "in the memory of a", 1), Allocation("c", None, 1, 2, block=2)]
+    memory = OwnMemory("a log", ("k0", "k1", "k2"), (*held, Allocation("d", 4, 1, 1, block=3)))
+    assert (memory.curve, memory.peak, memory.unknown) == ([8, 12, 0], 12, 1)
 
 
 def test_several_programs_must_be_named() -> None:

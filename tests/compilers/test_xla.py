@@ -246,3 +246,10 @@ def test_damaged_dumps_are_decisions_or_errors_of_irscope(seed: int) -> None:
 def test_sizes_of_shapes() -> None:
     assert size_in_bytes("(f32[2,3]{1,0:T(8,128)}, s4[3], token[])") == 24 + 2
     assert size_in_bytes("opaque[]") is None
+
+
+def test_an_op_whose_name_is_on_nothing_vanished_and_that_is_all_that_xla_says() -> None:
+    d = irs.decisions(lambda x: jnp.tanh(x) + x.reshape(4, 2).T.reshape(8), jnp.ones(8), compiler="xla")
+    found = {row.name: row.because for row in d.program.vanished().itertuples()}
+    assert found["reshape"] == "not seen in its program" and "tanh" not in found and "add" not in found
+    assert not len(irs.decisions(jax.jit(jnp.tanh).lower(jnp.ones(8)).compile()).program.vanished()), "the program before it is not known"

@@ -297,13 +297,7 @@ class _Import:
         return payload_type(val)
 
     def location(self, node: Any) -> Location | None:
-        """Returns the innermost frame of the user's code, else of torch's; code in strings has no lines to show."""
-        frames = re.findall(r'File "(.*?)", line (\d+)', node.meta.get("stack_trace") or "")
-        ours = str(Path(__file__).parent)
-        frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", "<string>", ours))]
-        users = [frame for frame in frames if not frame[0].startswith(self.torch_folder)]
-        file, line = (users or frames or [("", "0")])[-1]
-        return Location(file, int(line), live=self.is_live(file)) if file else None
+        return _location(node, self.torch_folder, self.is_live)
 
     def refused(self, node: Any, why: str, hint: str = "") -> CaptureError:
         where = str(self.location(node) or "")
@@ -391,6 +385,22 @@ def _element(type: Type) -> Type:
 def _extent(dim: Any) -> int | str | None:
     """Returns a size: a number, a symbol, or None for an expression of symbols."""
     return dim if isinstance(dim, int) else str(dim) if str(dim).isidentifier() else None
+
+
+def place_of(node: Any) -> tuple[Location | None, str]:
+    """Returns the line and the module from which an FX node of a program comes that was traced in this process."""
+    torch = require_torch("to read a traced program")
+    return _location(node, str(Path(str(torch.__file__)).parent), lambda _: True), _scope(node)
+
+
+def _location(node: Any, torch_folder: str, is_live: Callable[[str], bool]) -> Location | None:
+    """Returns the innermost frame of the user's code, else of torch's; code in strings has no lines to show."""
+    frames = re.findall(r'File "(.*?)", line (\d+)', node.meta.get("stack_trace") or "")
+    ours = str(Path(__file__).parent)
+    frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", "<string>", ours))]
+    users = [frame for frame in frames if not frame[0].startswith(torch_folder)]
+    file, line = (users or frames or [("", "0")])[-1]
+    return Location(file, int(line), live=is_live(file)) if file else None
 
 
 def _scope(node: Any) -> str:

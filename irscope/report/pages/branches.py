@@ -15,13 +15,17 @@ from irscope.ir.text import parse
 from irscope.ops.node_check import verify
 from irscope.ops.type_rules import is_channels_last, static_shape
 from irscope.ops.view_steps import byte_words
+from irscope.report.box_tree import BoxTree
 from irscope.report.pages.exploration import MOST_BESIDE, Exploration
+from irscope.report.pages.side_by_side import Correspondence, side_by_side
 from irscope.report.program_diff import diff
 from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine
 from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from irscope.compilers.record import Decisions
 
 _MOST_LINES = 400
 _MOST_EDITED = 20_000
@@ -48,8 +52,14 @@ class Branch:
     """The Python expression that creates it, with `ORIGIN` for the parent branch."""
     measured: float | None = None
     """Milliseconds per call, if measured."""
+    own: float | None = None
+    """Milliseconds per call of the program as the compiler whose groups these are compiled it, if measured."""
     text: str | None = field(default=None, repr=False)
     """The edited text, if the branch is one."""
+    match: Correspondence | None = field(default=None, repr=False)
+    """Which ops of the first branch are which of this one, if it is another compiler's program."""
+    problem: str = ""
+    """Why it was not measured, if it could not be."""
 
     @property
     def fusion(self) -> Fusion:
@@ -97,6 +107,8 @@ class Branches(Sequence[Branch]):
         if exploration.decisions is not None and len(exploration.graph.position) <= MOST_BESIDE:
             for policy in _BESIDE:
                 self.what_if(0, policy=policy).name = f"irscope {policy}"
+        for decisions in exploration.beside:
+            self._put_beside(decisions)
 
     @overload
     def __getitem__(self, index: int) -> Branch: ...
@@ -162,6 +174,27 @@ class Branches(Sequence[Branch]):
         self._all.append(made)
         return made
 
+    def _put_beside(self, decisions: "Decisions") -> None:
+        """Add another compiler's program, the largest if it made several."""
+        first = self[0].exploration
+        chosen = decisions.largest
+        fusion = decisions.programs[chosen].fusion
+        taken = [branch.name for branch in self if branch.name.partition(" ")[0] == fusion.policy]
+        name = f"{fusion.policy} {len(taken) + 1}" if taken else fusion.policy
+        shown = Exploration(fusion, sources=first.sources, arguments=first.arguments, decisions=decisions, chosen=chosen)
+        match = Correspondence(first.fusion.original, fusion.original)
+        self._all.append(Branch(name, shown, call="irs.decisions(…).fusion", match=match))
+
+    def match(self, first: int, second: int) -> Correspondence | None:
+        """How the ops of two branches correspond, if one is another compiler's program; None if both come from one program."""
+        roots = [self._root(index) for index in (first, second)]
+        return None if roots[0] == roots[1] else Correspondence(*(self[index].fusion.original for index in (first, second)))
+
+    def _root(self, index: int) -> int:
+        while self[index].parent >= 0:
+            index = self[index].parent
+        return index
+
     @staticmethod
     def _explore(origin: Branch, fusion: Fusion) -> Exploration:
         before = origin.exploration
@@ -178,19 +211,31 @@ class Branches(Sequence[Branch]):
         return "\n".join(lines)
 
     def measure(self, *args: Any, seconds: float = 2.0) -> None:
-        """Time a call of each branch in alternation, on these arguments or the explorer's. Raises ArgumentError."""
+        """Time a call of each branch in alternation, on these arguments or the explorer's, and of what other compilers compiled. A program
+        of another compiler that does not take them has a `problem` instead. Raises ArgumentError."""
         from irscope.runtime.measure import side_by_side
 
         given = args or self[0].exploration.arguments
-        programs, arguments = {}, {}
+        programs, arguments, peers = dict[str, Fusion](), dict[str, Sequence[Any]](), dict[str, Callable[[], Any]]()
         for index, branch in enumerate(self._all):
-            if given or not branch.fusion.original.free_inputs:
-                programs[str(index)] = branch.fusion
+            if not given and branch.fusion.original.free_inputs:
+                continue
+            try:
                 arguments[str(index)] = _laid_out_as(branch.fusion.original, given)
+                programs[str(index)] = branch.fusion
+                decisions = branch.exploration.decisions
+                own = decisions.own_call(*given) if decisions is not None else None
+                if own is not None:
+                    peers[f"own {index}"] = own
+            except IrscopeError as error:
+                if branch.match is None:
+                    raise
+                branch.problem = f"not measured: {error.what}"
         if not programs:
             raise ArgumentError("no arguments are known to run it on", hint="e.compare_branches(x), or irs.explore(model, x)")
-        for name, taken in side_by_side(programs, arguments, seconds=seconds).items():
-            self._all[int(name)].measured = taken.median * 1e3
+        for name, taken in side_by_side(programs, arguments, peers=peers, seconds=seconds).items():
+            own_code, _, number = name.rpartition(" ")
+            setattr(self._all[int(number)], "own" if own_code else "measured", taken.median * 1e3)
 
     def table(self) -> "pd.DataFrame":
         """One row per branch: its estimated cost, and its measured time if there is one."""
@@ -206,7 +251,8 @@ class Branches(Sequence[Branch]):
             rows.append({
                 "name": branch.name, "from": branch.parent if begun else pd.NA, "step": branch.step if begun else pd.NA,
                 "kernels": cost.kernels, "library calls": cost.calls, "bytes": cost.bytes, "µs at 20 GB/s": round(cost.microseconds(), 3),
-                "ms measured": branch.measured, "refused": len(branch.refused),
+                "ms measured": branch.measured, "ms own code": branch.own, "refused": len(branch.refused),
+                "ops matched": "" if branch.match is None else branch.match.words,
             })  # fmt: skip
         return new_table(rows).rename_axis("branch")
 
@@ -230,13 +276,17 @@ class Branches(Sequence[Branch]):
         return BranchView(
             name=branch.name, parent=branch.parent, step=branch.step, steps=branch.fusion.history.count, kernels=cost.kernels,
             calls=cost.calls, moved=byte_words(cost.bytes), micros=micros, measured=-1.0 if branch.measured is None else branch.measured,
-            refused=list(branch.refused), code=self.code(index),
+            own=-1.0 if branch.own is None else branch.own, code=self.code(index),
+            refused=[*branch.refused, *filter(None, [branch.problem])],
+            matched="" if branch.match is None else branch.match.words, matching="" if branch.match is None else str(branch.match),
         )  # fmt: skip
 
 
 def branch_diff(first: Branch, second: Branch) -> BranchDiff:
-    """Compare two branches line by line."""
+    """Compare two branches line by line, and the pairs of ops of the second that the first has in one kernel."""
     found = diff(first, second)
+    match = Correspondence(second.fusion.original, first.fusion.original)
+    compared = side_by_side(second.fusion, first.fusion, (second.name, first.name), match).view(BoxTree(second.graph))
     lines = [
         ChangedLine(
             kind=kind, before=before.strip(), after=after.strip(), how=how,
@@ -245,7 +295,8 @@ def branch_diff(first: Branch, second: Branch) -> BranchDiff:
         for change, (kind, before, after, how) in zip(found.changes, found.lines(), strict=True) if kind != "kept"
     ]  # fmt: skip
     left_out = max(0, len(lines) - _MOST_LINES)
-    return BranchDiff(counts=dict(found.counts), matched_by=found.matched_by, lines=lines[:_MOST_LINES], left_out=left_out)
+    lines = lines[:_MOST_LINES]
+    return BranchDiff(counts=dict(found.counts), matched_by=found.matched_by, lines=lines, left_out=left_out, compared=compared)
 
 
 def _laid_out_as(graph: Graph, args: Sequence[Any]) -> list[Any]:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
+from irscope.report.pages.side_by_side import Correspondence
 from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
 from irscope.report.states import Gone, gone_records
 from irscope.report.words import names_in
 from irscope.transforms.dedup import Dedup, dedup
-from irscope.transforms.fusion import Fusion
+from irscope.transforms.fusion import Fusion, GivenFusion
 
 if TYPE_CHECKING:
     from irscope.compilers.record import Decisions, Program
@@ -53,6 +54,8 @@ class Exploration:
     """What another compiler decided, if the groups are its."""
     chosen: int = 0
     """The number of the program among those that it compiled."""
+    beside: tuple[Decisions, ...] = ()
+    """What other compilers decided about the same program, to be shown beside it."""
 
     def with_profile(self, profile: Profile) -> Exploration:
         """The same program with a profile; cached analyses are kept. Raises ArgumentError for the profile of another
@@ -188,11 +191,17 @@ class Exploration:
                 found.append(self.gone[id].record)
         return found
 
-    def known_as(self, id: int, before: Exploration) -> int | None:
-        """The id here of a record of another exploration: its own, or that of a record of the same name; None if there is none."""
+    def known_as(self, id: int, before: Exploration, match: Correspondence | None = None) -> list[int]:
+        """The ids here of a record of another exploration: its own; those that are matched, if it is another compiler's program; or else
+        that of a record of the same name."""
         if id in self.records or id in self.gone:
-            return id
+            return [id]
         record = next(iter(before.records_of([id])), None)
+        if match is not None:
+            node = before.graph.producer.get(record) if isinstance(record, Value) else record
+            inside = () if node is None else before.fusion._inside(node) or (node,)
+            known = before.fusion
+            return match.ids([(known._source(each) if isinstance(known, GivenFusion) else each).id for each in inside])
         value = record if isinstance(record, Value) else next(iter(record.outputs), None) if isinstance(record, Node) else None
         names = [graph.names[value] for graph in (before.graph, before.fusion.original) if value is not None and value in graph.names]
         for name in names:
@@ -201,8 +210,8 @@ class Exploration:
             except UnknownName:
                 continue
             maker = self.graph.producer.get(found)
-            return maker.id if isinstance(record, Node) and maker is not None else found.id
-        return None
+            return [maker.id if isinstance(record, Node) and maker is not None else found.id]
+        return []
 
 
 def _named(graph: Graph, name: str) -> int:

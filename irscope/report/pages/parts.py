@@ -21,6 +21,7 @@ from irscope.report.pages.details import HistoryInspection, Inspection, stored_d
 from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.pages.headline import headline, history_headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
+from irscope.report.pages.side_by_side import side_by_side
 from irscope.report.panes import (
     Heat,
     SameViews,
@@ -240,8 +241,12 @@ def _decided(page: ProgramPage) -> Fields:
     decisions, program = page.exploration.decisions, page.exploration.decided
     if decisions is None or program is None:
         return {}
-    table = {"differences": differences_table(program.fusion, fuse(program.graph))} if len(program.graph.position) <= MOST_BESIDE else {}
-    return {"decided": decided_view(decisions, page.exploration.chosen), **table, "opens": "Kernels"}
+    beside: dict[str, Any] = {}
+    if len(program.graph.position) <= MOST_BESIDE:
+        ours = fuse(program.graph)
+        compared = side_by_side(program.fusion, ours, (program.compiler, "irscope greedy"))
+        beside = {"differences": differences_table(program.fusion, ours), "compared": compared.view(page.index.tree)}
+    return {"decided": decided_view(decisions, page.exploration.chosen), **beside, "opens": "Kernels"}
 
 
 def _profile(page: ProgramPage) -> Fields:

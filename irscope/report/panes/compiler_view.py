@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from irscope._base.words import listed, plural
+from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE
 from irscope.compilers.record import Break, Decisions, Kernel, Program
 from irscope.ir import Node
@@ -26,18 +26,15 @@ def decided_view(decisions: Decisions, shown: int) -> DecidedView:
     again = [f"compiled again: {program.recompiled_because}"] if program.recompiled_because else []
     return DecidedView(
         compiler=f"{decisions.compiler} {decisions.version}".strip(),
-        programs=[_program_line(each) for each in decisions.programs],
+        programs=[f"{each.name}: {each.counts}" for each in decisions.programs],
         shown=shown,
         breaks=[_break_view(each) for each in decisions.breaks],
         notes=[*decisions.notes, *program.notes, *again],
         guards=list(program.guards),
         kernels=kernel_table(program),
+        vanished=_vanished_table(program),
+        unrun={node.id: each.because for each in program.changes if each.kind == "vanished" for node in each.at if not node.blocks},
     )
-
-
-def _program_line(program: Program) -> str:
-    calls = len(program.library_calls)
-    return f"{program.name}: {plural(len(program.kernels) - calls, 'kernel')}, {plural(calls, 'library call')}"
 
 
 def _break_view(cut: Break) -> BreakView:
@@ -59,6 +56,16 @@ def kernel_table(program: Program) -> TableView:
         rows.append([kernel.name, what, ops, moved, _again(kernel), kernel.ms, sure])
         selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in kernel.nodes or kernel.part_of])
     return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
+
+
+def _vanished_table(program: Program) -> TableView:
+    """One row per op that the compiler took out, or computes in no kernel; a row selects it, or what it became."""
+    gone = [change for change in program.changes if change.kind == "vanished"]
+    table = program.vanished()
+    rows: list[list[str | float | None]] = [[str(cell) for cell in row] for row in table.itertuples(index=False)]
+    selects = [[node.id for node in change.at or change.nodes] for change in gone]
+    columns = [Column(key=key, label=key, kind="text") for key in map(str, table)]
+    return TableView(columns=columns, rows=rows[:_MOST_DIFFERENCES], selects=selects[:_MOST_DIFFERENCES])
 
 
 def differences_table(theirs: GivenFusion, ours: Fusion) -> TableView:

@@ -7,7 +7,8 @@ from .explorer import VIEW_VERSION as VIEW_VERSION, BreakView as BreakView, Deci
 from .explorer import BranchDiff as BranchDiff, BranchesView as BranchesView, BranchView as BranchView
 from .explorer import CardJudgement as CardJudgement, CardOption as CardOption, CardRemark as CardRemark, CardView as CardView
 from .explorer import ChangedLine as ChangedLine, EditTrouble as EditTrouble, ExplorerView as ExplorerView, PaneName as PaneName
-from .explorer import PaintView as PaintView
+from .explorer import ComparedKind as ComparedKind, ComparedView as ComparedView, PaintView as PaintView
+from .explorer import PairKind as PairKind, PairMark as PairMark
 from .explorer import ProgramStop as ProgramStop, StoryStep as StoryStep, StoryView as StoryView
 from .profile import HeatLine as HeatLine, HelpView as HelpView, IcicleBox as IcicleBox, Measured as Measured, ProfileView as ProfileView
 from .profile import RoofMark as RoofMark, TimedGroup as TimedGroup, TimedNode as TimedNode, TimedSpan as TimedSpan, TimedWay as TimedWay

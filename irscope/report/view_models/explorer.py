@@ -109,7 +109,13 @@ class BranchView(TypedDict):
     micros: float
     """Estimated at a memory bandwidth of 20 GB/s; -1 where the traffic is a formula."""
     measured: float
-    """Milliseconds per call; -1 if not measured."""
+    """Milliseconds per call with irscope's kernels; -1 if not measured."""
+    own: float
+    """Milliseconds per call of the program as another compiler compiled it; -1 if not measured, or if the groups are no compiler's."""
+    matched: str
+    """How many ops of the first branch are ops of this one, if it is another program; empty if it is the same."""
+    matching: str
+    """How they were matched, and which were not."""
     refused: list[str]
     """Requested merges that would be wrong, each with its reason."""
     code: str
@@ -158,6 +164,10 @@ class DecidedView(TypedDict):
     guards: list[str]
     """What must hold for the program to be used again."""
     kernels: TableView
+    vanished: TableView
+    """The ops that it took out, and into what."""
+    unrun: dict[int, str]
+    """For nodes that no kernel computes: why."""
 
 
 class PaintView(TypedDict):
@@ -168,6 +178,32 @@ class PaintView(TypedDict):
     """By box id; a box around others has the largest of theirs."""
     least: float
     most: float
+
+
+PairKind = Literal["same", "here", "there", "unmatched"]
+ComparedKind = Literal["same", "here", "there", "both", "unmatched"]
+
+
+class PairMark(TypedDict):
+    """An op, one that reads its result, and which of two groupings has them in one kernel."""
+
+    producer: int
+    consumer: int
+    kind: PairKind
+
+
+class ComparedView(TypedDict):
+    """Two groupings of one program as colours: what is the same in both, only here, only there."""
+
+    here: str
+    there: str
+    matched: str
+    """How many ops of the two are matched, how, and which are not."""
+    kinds: dict[int, ComparedKind]
+    """By box id."""
+    pairs: list[PairMark]
+    counts: dict[str, int]
+    """The numbers of pairs of each kind."""
 
 
 class ChangedLine(TypedDict):
@@ -191,6 +227,7 @@ class BranchDiff(TypedDict):
     matched_by: str
     lines: list[ChangedLine]
     left_out: int
+    compared: ComparedView
 
 
 class EditTrouble(TypedDict):
@@ -250,6 +287,8 @@ class ExplorerView(TypedDict):
     """Numbers that the user gave to nodes, as a meaning of colours."""
     differences: NotRequired[TableView]
     """The pairs of ops that it or irscope computes in one kernel, and the other does not."""
+    compared: NotRequired[ComparedView]
+    """Which of its pairs irscope's own grouping has, too."""
     profile: NotRequired[ProfileView]
     """Where the time goes, if measured."""
     opens: NotRequired[str]

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.frozen import EMPTY
 from irscope._base.nested import leaves
 from irscope._base.running import progress
 from irscope._base.words import plural
@@ -412,8 +413,10 @@ def _waiter(devices: Collection[str]) -> Callable[[], object]:
 _TURNS = 15
 
 
-def side_by_side(programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, seconds: float = 2.0) -> dict[str, Measurement]:
-    """Returns the times of one call of each program on its arguments, where they lie; all take turns, for about `seconds`.
+def side_by_side(
+    programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, peers: Mapping[str, Callable[[], Any]] = EMPTY, seconds: float = 2.0
+) -> dict[str, Measurement]:  # fmt: skip
+    """Returns the times of one call of each program on its arguments, where they lie, and of peers; all take turns, for about `seconds`.
 
     What a program writes is restored before each turn, and at the end.
 
@@ -429,10 +432,11 @@ def side_by_side(programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]],
     given = [(graph, flatten_arguments(args[name], graph)) for name, graph in graphs.items()]
 
     def timed() -> dict[str, Measurement]:
-        runs = {
+        runs: dict[str, Callable[[], Any]] = {
             name: partial(compile_graph(program, devices[name], threads=threads.count), *flat)
             for (name, program), (_, flat) in zip(programs.items(), given, strict=True)
         }
+        runs |= peers
         for run in runs.values():
             state.watch(run)
         return measure(

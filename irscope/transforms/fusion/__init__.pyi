@@ -1,4 +1,4 @@
-from .differences import differences as differences
+from .differences import differences as differences, kernels_of as kernels_of, pairs_of as pairs_of
 from .explain import Cost as Cost
 from .fuse_pass import fuse as fuse, fuse_groups as fuse_groups, fuse_rebuilding as fuse_rebuilding, prepare_fusion as prepare_fusion
 from .fusion_result import GROUPING as GROUPING, Fusion as Fusion

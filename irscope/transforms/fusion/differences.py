@@ -5,7 +5,7 @@ in one kernel of one side and apart on the other is a difference; its price is t
 that keeps them apart.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from irscope._base.results import Verdict
@@ -52,9 +52,8 @@ def differences(theirs: GivenFusion, ours: Fusion) -> list[Difference]:
 
 
 def _found(theirs: GivenFusion, ours: Fusion) -> Iterator[Difference]:
-    for producer, value, consumer in _pairs(theirs):
-        there = _share(theirs.groups_of(producer), theirs.groups_of(consumer))
-        here = _share(*(_group(ours, node) for node in (producer, consumer)))
+    for producer, value, consumer in pairs_of(theirs):
+        there, here = (_share(*(kernels_of(side, node) for node in (producer, consumer))) for side in (theirs, ours))
         if there is None or here is None or there == here:
             continue
         names = theirs.policy, "irscope"
@@ -63,36 +62,35 @@ def _found(theirs: GivenFusion, ours: Fusion) -> Iterator[Difference]:
         yield Difference(producer, consumer, together_in, apart_in, theirs.rules.size_in_bytes(value), apart.why_not(producer, consumer))
 
 
-def _pairs(fusion: GivenFusion) -> Iterator[tuple[Node, Value, Node]]:
-    """Each op, a tensor that it makes, and each op that reads it, itself or through views, which make nothing."""
+def pairs_of(fusion: Fusion) -> Iterator[tuple[Node, Value, Node]]:
+    """Each op of the program as written, a tensor that it makes, and each op that reads it, itself or through views, which make nothing."""
     for node in filter(lambda node: _computes(fusion, node), fusion.original.nodes()):
         for value in node.outputs:
             if isinstance(value.type, TensorType):
                 yield from ((node, value, reader) for reader in _readers(fusion, value))
 
 
-def _readers(fusion: GivenFusion, value: Value) -> dict[Node, None]:
-    users, waiting, found = fusion.original.users, [value], dict[Node, None]()
+def _readers(fusion: Fusion, value: Value) -> dict[Node, None]:
+    users, rules, waiting, found = fusion.original.users, fusion._plans.rules, [value], dict[Node, None]()
     while waiting:
         for use in users.get(waiting.pop(), ()):
-            if isinstance(use.user, Node) and fusion.rules.is_view(use.user):
+            if isinstance(use.user, Node) and rules.is_view(use.user):
                 waiting += use.user.outputs
             elif isinstance(use.user, Node) and _computes(fusion, use.user):
                 found[use.user] = None
     return found
 
 
-def _computes(fusion: GivenFusion, node: Node) -> bool:
-    return not node.blocks and not node.op.startswith("prim::") and not fusion.rules.is_view(node)
+def _computes(fusion: Fusion, node: Node) -> bool:
+    return not node.blocks and not node.op.startswith("prim::") and not fusion._plans.rules.is_view(node)
 
 
-def _group(fusion: Fusion, node: Node) -> Collection[Node] | None:
-    """The group of a node of the program as written; None if the passes before grouping replaced it."""
-    if isinstance(fusion._find(node), Verdict):
-        return None
-    group = fusion.group_of(node)
-    return () if group is None else (group,)
+def kernels_of(fusion: Fusion, node: Node) -> Set[Node] | None:
+    """The groups that compute a node of the program as written, or the node itself; None if a pass before grouping replaced it."""
+    if isinstance(fusion, GivenFusion):
+        return {*fusion.groups_of(node)} or {node}
+    return None if isinstance(fusion._find(node), Verdict) else {fusion.group_of(node) or node}
 
 
-def _share(first: Collection[Node] | None, second: Collection[Node] | None) -> bool | None:
-    return None if first is None or second is None else not set(first).isdisjoint(second)
+def _share(first: Set[Node] | None, second: Set[Node] | None) -> bool | None:
+    return None if first is None or second is None else not first.isdisjoint(second)

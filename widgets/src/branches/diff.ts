@@ -21,5 +21,6 @@ export function diffTable({ selection, records }: Context, diff: BranchDiff, clo
       here.length ? h("button", { class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed nodes`) : null,
       h("button", { class: "irs-switch", onclick: close }, "close")),
     diff.lines.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows)) : h("p", { class: "irs-quiet" }, "no differences"),
+    h("p", { class: "irs-quiet" }, `kernels: ${diff.compared.matched}`),
     diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) lists all`) : null);
 }

@@ -17,7 +17,10 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
   const element = h("section", { class: "irs-branches", "aria-label": "what-if branches" }, bar, rows, below, beside);
   const compare = (other: number, shown: number) => {
     beside.replaceChildren(h("span", { class: "irs-quiet" }, "comparing…"));
-    branching.diff(other, shown).then((diff) => beside.replaceChildren(diffTable(context, diff, () => beside.replaceChildren())), (error: unknown) => beside.replaceChildren(problem(error)));
+    branching.diff(other, shown).then((diff) => {
+      beside.replaceChildren(diffTable(context, diff, () => beside.replaceChildren()));
+      context.heat.compare(diff.compared);
+    }, (error: unknown) => beside.replaceChildren(problem(error)));
   };
   const draw = () => {
     const now = branching.now();
@@ -68,9 +71,11 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
     cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the array library runs"),
     cell(branch.moved, "bytes that kernels and calls move"), cell(branch.micros >= 0 ? `${micros(branch.micros)} est.` : "", "estimated time to move the bytes at 20 GB/s", "irs-branch-estimate"),
-    cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "measured median of one call of the program"),
+    cell(branch.measured >= 0 ? micros(1000 * branch.measured) : "", "measured median of one call, with irscope's kernels"),
+    cell(branch.own >= 0 ? `${micros(1000 * branch.own)} own` : "", "measured median of one call of what that compiler compiled"),
+    cell(branch.matched, branch.matching && `of branch 0: ${branch.matching}`, "irs-branch-matched"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
-    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "how the branch shown differs from it", "aria-label": `compare branch ${index} with the branch shown`, onclick: () => compare(index, shown) }, "diff"), copy);
+    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "how the branch shown differs from it, line by line, and as colours of the graph", "aria-label": `compare branch ${index} with the branch shown`, onclick: () => compare(index, shown) }, "diff"), copy);
 }
 
 function many(count: number, noun: string): string {

@@ -67,7 +67,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile ?? undefined, host.supply ?? null, view.paint), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: life.signal, supply: host.supply ?? null, kept: (host.kept ??= {}),
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile ?? undefined, host.supply ?? null, view.paint, view.compared), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: life.signal, supply: host.supply ?? null, kept: (host.kept ??= {}),
     branching: host.asked || host.telling || !host.branching?.now() ? null : host.branching,
     goTo: (state) => {
       if (steps) return steps.go(state);

@@ -1,9 +1,9 @@
-// The current meaning of colours: the kind of op, the equivalence class of a box, or its cost.
+// The current meaning of colours: the kind of op, the equivalence class of a box, its cost, or which of two groupings has its pairs.
 
 import { HEAT_COLOURS, MEASURES, type Heat, type Measure } from "../lib/model/heat";
-import type { Box } from "../lib/model/schema";
+import type { Box, ComparedKind } from "../lib/model/schema";
 
-export type Meaning = "kind" | "equal" | "paint" | Measure;
+export type Meaning = "kind" | "equal" | "paint" | "compared" | Measure;
 
 /** The measure that a meaning shows; null for the other meanings. */
 export function measureOf(meaning: Meaning): Measure | null {
@@ -14,11 +14,17 @@ export const CATEGORIES = [
   "convolution", "matmul", "normalization", "reduction", "pointwise", "view", "memory", "random", "container", "scalar", "control", "other",
 ];
 
+/** Of pairs of ops: in one kernel of both groupings or of neither, of one, of the other, some of each, not to be compared. */
+export const COMPARED: Record<ComparedKind, string> = {
+  same: "var(--irs-same)", here: "var(--irs-here)", there: "var(--irs-there)", both: "var(--irs-each)", unmatched: "var(--irs-cat-other)",
+};
+
 /** A CSS value for a box. */
 export function colourOf(box: Box, meaning: Meaning, heat: Heat): string {
   const measure = measureOf(meaning);
   if (measure) return heat.colour(box.id, measure);
   if (meaning === "paint") return HEAT_COLOURS[heat.paintStep(box.id) ?? -1] ?? "var(--irs-cat-other)";
+  if (meaning === "compared") return COMPARED[heat.compared?.kinds[box.id] ?? "unmatched"];
   if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
   if (box.kind === "group") return "var(--irs-cat-group)";
   if (box.kind === "module" || box.kind === "repeat" || box.kind === "stretch") return "var(--irs-cat-module)";

@@ -71,6 +71,10 @@ export class GraphPane {
     this.picture.setMarks(this.#marks);
     const colour = this.#before?.colour;
     this.#setMeaning([...this.#meanings.options].some(({ value }) => value === colour) ? (colour as Meaning) : context.view.profile ? "time" : context.heat.paint ? "paint" : "kind");
+    context.heat.onCompared(() => {
+      this.#offerComparison();
+      this.#setMeaning("compared");
+    });
     if (lacking.length) void this.#openMore(lacking);
     context.signal.addEventListener("abort", () => this.#frame.width && (context.kept.graph = this.#arranged()));
     context.copies.subscribe(oncePerFrame(() => this.#setMeaning(this.picture.meaning)));
@@ -317,6 +321,13 @@ export class GraphPane {
     this.#redraw();
   }
 
+  #offerComparison(): void {
+    const { compared } = this.context.heat;
+    const option = this.#meanings.querySelector<HTMLOptionElement>("option[value=compared]") ?? h("option", { value: "compared" });
+    option.textContent = `colour: beside ${compared?.there}`;
+    if (compared) this.#meanings.append(option);
+  }
+
   #draw(): void {
     this.picture.draw(this.viewport, this.#frame);
     this.#map.draw(this.viewport, this.#frame, {
@@ -358,6 +369,7 @@ export class GraphPane {
     meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
     if (this.context.heat.profile) meanings.append(...MEASURES.map((measure) => h("option", { value: measure }, `colour: ${MEASURE_NAMES[measure]}`)));
     if (this.context.heat.paint) meanings.append(h("option", { value: "paint" }, `colour: ${this.context.heat.paint.name}`));
+    this.#offerComparison();
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
       h("span", { class: "irs-title" }, "Graph"),
       button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),

@@ -3,7 +3,7 @@
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { HEAT_COLOURS, type Measure } from "../lib/model/heat";
-import { CATEGORIES, colourOf, measureOf, type Meaning } from "./colours";
+import { CATEGORIES, COMPARED, colourOf, measureOf, type Meaning } from "./colours";
 
 const MOST = 12;
 
@@ -17,12 +17,17 @@ interface Entry {
 
 export function legend(context: Context, meaning: Meaning): HTMLElement {
   const measure = measureOf(meaning);
+  if (meaning === "compared") return compared(context);
   const entries = measure ? degrees(context, measure) : meaning === "paint" ? painted(context) : meaning === "kind" ? kinds(context) : classes(context);
   const writes = context.view.graph.boxes.filter((box) => box.writes).map((box) => box.id);
   const asked = context.view.graph.kinds;
   if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
   if (context.copies.list.length) entries.push({ word: "copies", colour: "var(--irs-lit)", ids: context.copies.list.map((copy) => copy.id) });
-  const chips = entries.map(({ word, colour, ids, query }) => {
+  return chips(context, entries);
+}
+
+function chips(context: Context, entries: readonly Entry[], after: HTMLElement | null = null): HTMLElement {
+  const made = entries.map(({ word, colour, ids, query }) => {
     const swatch = h("i", { class: "irs-swatch" });
     swatch.style.setProperty("--c", colour);
     const title = `select all ${ids.length.toLocaleString("en")}`;
@@ -32,7 +37,21 @@ export function legend(context: Context, meaning: Meaning): HTMLElement {
     }
     return h("button", { title, onclick: () => context.selection.set(ids) }, swatch, word);
   });
-  return h("div", { class: "irs-legend", role: "group", "aria-label": "legend" }, ...chips);
+  return h("div", { class: "irs-legend", role: "group", "aria-label": "legend" }, ...made, after);
+}
+
+/** Whose pairs of ops are whose; a click selects the ops of these pairs. */
+function compared(context: Context): HTMLElement {
+  const found = context.heat.compared;
+  if (!found) return chips(context, []);
+  const words = { same: "as in the other", here: `one kernel only in ${found.here}`, there: `one kernel only in ${found.there}`, unmatched: "not matched" } as const;
+  const entries = (["same", "here", "there", "unmatched"] as const).filter((kind) => found.counts[kind]).map((kind) => ({
+    word: `${words[kind]}: ${found.counts[kind]} ${found.counts[kind] === 1 ? "pair" : "pairs"}`, colour: COMPARED[kind],
+    ids: [...new Set(found.pairs.filter((pair) => pair.kind === kind).flatMap(({ producer, consumer }) => [producer, consumer]))],
+  }));
+  const each = Object.entries(found.kinds).filter(([, kind]) => kind === "both").map(([id]) => Number(id)).filter((id) => id > 0);
+  if (each.length) entries.push({ word: "some of each", colour: COMPARED.both, ids: each });
+  return chips(context, entries, h("span", { class: "irs-quiet irs-matched", title: found.matched }, found.matched));
 }
 
 function kinds({ view }: Context): Entry[] {

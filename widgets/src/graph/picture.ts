@@ -7,7 +7,8 @@ import { freshId, h, keep, s } from "../lib/dom/dom";
 import type { Layout } from "../lib/layout/layout";
 import { crossingsOf, type Crossings } from "../lib/layout/levels";
 import { LEGIBLE, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
-import { colourOf, type Meaning } from "./colours";
+import type { ComparedKind } from "../lib/model/schema";
+import { COMPARED, colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
 import { paint } from "./paint";
 import { boxElement, edgePath, place } from "./shapes";
@@ -37,6 +38,8 @@ export class Picture {
   #boxBands!: Bands;
   #edgeBands!: Bands;
   meaning: Meaning = "kind";
+  /** The pairs of ops that only one of two groupings has in one kernel, by the boxes in sight. */
+  #pairs: Map<string, ComparedKind> | null = null;
   /** Whether boxes are too small for text. */
   #far = false;
   #crossings: Crossings;
@@ -68,6 +71,7 @@ export class Picture {
       else this.#drop(this.#mountedBoxes, index);
     }
     for (const edge of [...this.#mountedEdges.keys()]) this.#drop(this.#mountedEdges, edge);
+    this.#pairs = null;
   }
 
   /** Sets the marks of a selection; the next drawing shows them on the mounted boxes. */
@@ -83,6 +87,7 @@ export class Picture {
   clear(): void {
     for (const index of [...this.#mountedBoxes.keys()]) this.#drop(this.#mountedBoxes, index);
     for (const edge of [...this.#mountedEdges.keys()]) this.#drop(this.#mountedEdges, edge);
+    this.#pairs = null;
   }
 
   #drop(mounted: Map<number, Element>, index: number): void {
@@ -163,7 +168,7 @@ export class Picture {
     const element = boxElement(box, this.#layout, index, {
       open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box),
       colour: colourOf(box, this.meaning, this.context.heat), depth: records.hierarchy.depth[index], id: this.#idOf(index), words: !this.#far,
-      reads: this.#crossings.reads[index] === 1, feeds: this.#crossings.feeds[index] === 1, moves: this.context.copies.has(box.id),
+      reads: this.#crossings.reads[index] === 1, feeds: this.#crossings.feeds[index] === 1, moves: this.context.copies.has(box.id), unrun: this.context.view.decided?.unrun[box.id] ?? "",
       share: this.#share(box.id),
     });
     this.#shapes.set(element, this.#shape(index));
@@ -184,9 +189,29 @@ export class Picture {
     const { boxes } = this.context.records.hierarchy;
     const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub", "data-from": boxes[edge.from].id, "data-to": boxes[edge.to].id });
     if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(3, 1.1 + 0.4 * Math.log2(edge.values.length)));
+    const compared = this.meaning === "compared" ? this.#pairKind(edge.from, edge.to) : null;
+    if (compared) {
+      path.classList.add("irs-compared");
+      path.style.setProperty("--p", COMPARED[compared]);
+    }
     this.#dressEdge(index, path);
     this.#lines.append(path);
     return path;
+  }
+
+  /** What an edge between two boxes in sight stands for, if groupings differ in it. */
+  #pairKind(from: number, to: number): ComparedKind | null {
+    if (!this.#pairs) {
+      this.#pairs = new Map();
+      const { hierarchy } = this.context.records;
+      for (const { producer, consumer, kind } of this.context.heat.compared?.pairs ?? []) {
+        const ends = [producer, consumer].map((id) => hierarchy.find(id));
+        if (Math.min(...ends) < 0 || (kind !== "here" && kind !== "there")) continue;
+        const key = hierarchy.apart(...(ends.map((box) => hierarchy.shown(box, this.#open)) as [number, number])).join(" ");
+        this.#pairs.set(key, (this.#pairs.get(key) ?? kind) === kind ? kind : "both");
+      }
+    }
+    return this.#pairs.get(`${from} ${to}`) ?? null;
   }
 
   /** Gives an edge inside one part the part's colour: its value needs no memory. */

@@ -44,6 +44,8 @@ export interface Look {
   feeds: boolean;
   /** Whether it copies a tensor and does nothing else. */
   moves: boolean;
+  /** Why no kernel of another compiler computes it; else empty. */
+  unrun: string;
   /** Its share of the time, if colours mean time; else empty. */
   share: string;
 }
@@ -51,11 +53,11 @@ export interface Look {
 export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
   const [w, height] = [layout.w[index], layout.h[index]];
   const element = s("g", {
-    id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""} ${look.moves ? "moves" : ""}`,
+    id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""} ${look.moves ? "moves" : ""} ${look.unrun ? "unrun" : ""}`,
     "data-box": index, "data-id": box.id, style: `--c: ${look.colour}`,
     role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look),
     "aria-selected": "false", "aria-expanded": look.cluster ? (look.open ? "true" : "false") : null,
-  }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}${look.moves ? "\ncopies a tensor and does nothing else: its Layout says why" : ""}`));
+  }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}${look.moves ? "\ncopies a tensor and does nothing else: its Layout says why" : ""}${look.unrun ? `\nin no kernel: ${look.unrun}` : ""}`));
   const round = box.kind === "input" || box.kind === "output" ? height / 2 : look.cluster ? 7 : 4;
   if (look.cluster && !look.open) element.append(s("rect", { class: "irs-behind", x: 3, y: 3, width: w, height, rx: round }));
   element.append(s("rect", { class: "irs-face", width: w, height, rx: round }));

@@ -27,6 +27,7 @@ export function dock(context: Context, roomy = false): HTMLElement {
   if (decided) pages.unshift({ name: "Kernels", count: decided.kernels.rows.length.toLocaleString("en"), make: () => recordTable(context, decided.kernels, "kernels") });
   const { differences } = view;
   if (differences) pages.splice(1, 0, { name: "Differences", count: differences.rows.length.toLocaleString("en"), make: () => recordTable(context, differences, "differences") });
+  if (decided?.vanished.rows.length) pages.push({ name: "Vanished", count: decided.vanished.rows.length.toLocaleString("en"), make: () => recordTable(context, decided.vanished, "ops that vanished") });
   const { steps } = context;
   if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });
   if (view.memory || context.supply) pages.push({ name: "Memory", count: "", make: () => memoryPane(context) });

@@ -152,7 +152,7 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
     return h("span", { class: `irs-t-value ${lines.nameMark(record)}${kept ? " t-kept" : ""}`, "data-record": record }, `%${name}`);
   });
   const element = h("div", {
-    class: `irs-line ${mark} ${look.classes} ${lines.moves(index) ? "moves" : ""} ${waits}`, role: "option", id: `${listId}-${index}`, "data-line": index,
+    class: `irs-line ${mark} ${look.classes} ${lines.fate(index)} ${waits}`, role: "option", id: `${listId}-${index}`, "data-line": index,
     "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
   }, numberOf(lines, index), h("code", {}, ...pieces));
   element.style.setProperty("--g", look.colour || null);
@@ -185,7 +185,7 @@ function redress(element: HTMLElement, lines: Lines, index: number, listId: stri
   }
   const look = lines.look(index);
   const mark = lines.markOf(index);
-  const classes = `irs-line ${mark} ${look.classes} ${lines.moves(index) ? "moves" : ""} ${words === "waits" ? words : ""}`;
+  const classes = `irs-line ${mark} ${look.classes} ${lines.fate(index)} ${words === "waits" ? words : ""}`;
   if (element.className !== classes) element.className = classes;
   const selected = String(mark === "selected");
   if (element.ariaSelected !== selected) element.ariaSelected = selected;

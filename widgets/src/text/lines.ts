@@ -27,8 +27,8 @@ export interface Lines {
   number(line: number): string;
   /** The look of a line at the current step. */
   look(line: number): LineLook;
-  /** Whether a line copies a tensor and does nothing else. */
-  moves(line: number): boolean;
+  /** The class of a line that copies a tensor and does nothing else, or that no kernel of another compiler computes. */
+  fate(line: number): string;
   /** The cost of a line, as a colour and in words; null for none. */
   heat(line: number): { colour: string; told: string } | null;
   /** A key of what a line prints: it changes when the line has to be printed again. */
@@ -134,7 +134,10 @@ export function irLines(context: Context): Lines {
     pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
     number: (row) => (shown[row] < 0 ? "" : String(shown[row] + 1)),
     look: (row) => (shown[row] < 0 ? states.lookGone(gone[-1 - shown[row]]) : states.look(shown[row])),
-    moves: (row) => shown[row] >= 0 && context.copies.has(view.text.nodes[shown[row]]),
+    fate: (row) => {
+      const node = shown[row] >= 0 ? view.text.nodes[shown[row]] : 0;
+      return context.copies.has(node) ? "moves" : view.decided?.unrun[node] ? "unrun" : "";
+    },
     heat: (row) => (shown[row] < 0 || !view.text.nodes[shown[row]] ? null : heatOf(context, context.heat.of(view.text.nodes[shown[row]]), context.heat.values(view.text.nodes[shown[row]]))),
     words: (row) => `${earlier(shown[row])?.until ?? ""} ${shown[row] < 0 ? "" : states.words(shown[row])}`,
     meant(row, name, nth) {
@@ -217,7 +220,7 @@ export function sourceLines(context: Context, file: string): Lines {
     hint: () => "",
     number: (line) => String(line + 1),
     look: (line) => ({ classes: context.steps?.active && nodesAt(line).some((node) => context.steps?.now.has(node)) ? "t-now" : "", colour: "" }),
-    moves: () => false,
+    fate: () => "",
     heat: (line) => heatOf(context, context.heat.ofLine(file, line + 1), context.heat.profile?.source_heat?.[file]?.[line + 1]),
     words: () => "",
     meant: (_line, name) => ({ record: undefined, name, kept: false }),

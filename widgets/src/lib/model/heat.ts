@@ -2,7 +2,7 @@
 // requests them.
 
 import type { Supply } from "./records";
-import type { PaintView, ProfileView } from "./schema";
+import type { ComparedView, PaintView, ProfileView } from "./schema";
 import { bytes as sizeInWords } from "./sizes";
 
 export const MEASURES = ["time", "bytes", "memory", "roof"] as const;
@@ -21,9 +21,10 @@ export class Heat {
   readonly #asked = new Set<number>();
   #waiting: number[] = [];
   readonly #listeners = new Set<() => void>();
+  readonly #comparing = new Set<() => void>();
   readonly #isWhole: boolean;
 
-  constructor(readonly profile: ProfileView | undefined, private readonly supply: Supply | null, readonly paint?: PaintView | null) {
+  constructor(readonly profile: ProfileView | undefined, private readonly supply: Supply | null, readonly paint?: PaintView | null, public compared: ComparedView | null = null) {
     for (const [id, values] of Object.entries(profile?.heat ?? {})) this.#known.set(Number(id), values);
     this.#isWhole = this.#known.size > 0;
   }
@@ -31,6 +32,17 @@ export class Heat {
   /** Calls the listener when requested heat has arrived, and when another measure is shown. */
   subscribe(listener: () => void): void {
     this.#listeners.add(listener);
+  }
+
+  /** Calls the listener when the groups shown are compared with others. */
+  onCompared(listener: () => void): void {
+    this.#comparing.add(listener);
+  }
+
+  /** Shows which pairs of ops another grouping has, too. */
+  compare(compared: ComparedView): void {
+    this.compared = compared;
+    for (const listener of this.#comparing) listener();
   }
 
   show(measure: Measure): void {

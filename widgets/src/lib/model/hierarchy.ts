@@ -101,6 +101,16 @@ export class Hierarchy {
     return found;
   }
 
+  /** The boxes around two that lie beside each other in one box: an edge between the two is drawn between these. */
+  apart(one: number, other: number): [number, number] {
+    while (this.parent[one] !== this.parent[other] && one !== other) {
+      if (this.depth[one] > this.depth[other]) one = this.parent[one];
+      else if (this.depth[one] < this.depth[other]) other = this.parent[other];
+      else [one, other] = [this.parent[one], this.parent[other]];
+    }
+    return [one, other];
+  }
+
   /** This box, or the innermost box around it, that is visible with these boxes open. */
   shown(box: number, open: ReadonlySet<number>): number {
     let seen = box;

@@ -301,8 +301,14 @@ export interface BranchView {
   moved: string;
   /** Estimated at a memory bandwidth of 20 GB/s; -1 where the traffic is a formula. */
   micros: number;
-  /** Milliseconds per call; -1 if not measured. */
+  /** Milliseconds per call with irscope's kernels; -1 if not measured. */
   measured: number;
+  /** Milliseconds per call of the program as another compiler compiled it; -1 if not measured, or if the groups are no compiler's. */
+  own: number;
+  /** How many ops of the first branch are ops of this one, if it is another program; empty if it is the same. */
+  matched: string;
+  /** How they were matched, and which were not. */
+  matching: string;
   /** Requested merges that would be wrong, each with its reason. */
   refused: string[];
   /** Python code that creates it. */
@@ -348,6 +354,10 @@ export interface DecidedView {
   /** What must hold for the program to be used again. */
   guards: string[];
   kernels: TableView;
+  /** The ops that it took out, and into what. */
+  vanished: TableView;
+  /** For nodes that no kernel computes: why. */
+  unrun: Record<number, string>;
 }
 
 /** A number for each of some boxes, as a colour. */
@@ -357,6 +367,30 @@ export interface PaintView {
   values: Record<number, number>;
   least: number;
   most: number;
+}
+
+export type PairKind = "same" | "here" | "there" | "unmatched";
+
+export type ComparedKind = "same" | "here" | "there" | "both" | "unmatched";
+
+/** An op, one that reads its result, and which of two groupings has them in one kernel. */
+export interface PairMark {
+  producer: number;
+  consumer: number;
+  kind: PairKind;
+}
+
+/** Two groupings of one program as colours: what is the same in both, only here, only there. */
+export interface ComparedView {
+  here: string;
+  there: string;
+  /** How many ops of the two are matched, how, and which are not. */
+  matched: string;
+  /** By box id. */
+  kinds: Record<number, ComparedKind>;
+  pairs: PairMark[];
+  /** The numbers of pairs of each kind. */
+  counts: Record<string, number>;
 }
 
 /** A line that differs between two programs. */
@@ -378,6 +412,7 @@ export interface BranchDiff {
   matched_by: string;
   lines: ChangedLine[];
   left_out: number;
+  compared: ComparedView;
 }
 
 /** Why a text is not a valid program. */
@@ -434,6 +469,8 @@ export interface ExplorerView {
   paint?: PaintView;
   /** The pairs of ops that it or irscope computes in one kernel, and the other does not. */
   differences?: TableView;
+  /** Which of its pairs irscope's own grouping has, too. */
+  compared?: ComparedView;
   /** Where the time goes, if measured. */
   profile?: ProfileView;
   /** The table shown initially. */

@@ -1,0 +1,137 @@
+"""What XLA says beside its optimized program: the code that it generated, the program before its rewrites, where its buffers lie.
+
+A dump has a file for each, with the same beginning of the name. What is not there is said to be not known, and never guessed.
+
+*What vanished.* XLA keeps the `op_name` of JAX on what it makes of an op. An op whose name is on nothing of the optimized program was
+removed, or merged into another; an op of the same kind and operands whose name is there is that other one. A name says no more than that:
+where one has several instructions before and one of their kinds after, none of them is called vanished.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from irscope._base.words import listed
+from irscope.compilers.record import Change
+from irscope.files import read_file
+from irscope.frontends.hlo_text import HloText, Instruction
+from irscope.ir import Location, Node
+
+_GENERATED: Final = (".ir-no-opt.ll", ".ptx", ".ir-with-opt.ll")
+"""The ends of files that hold generated code, those that are read first before others: LLVM before its own passes is the shortest."""
+_BEFORE: Final = "before_optimizations.txt"
+_BUFFERS: Final = "-buffer-assignment.txt"
+_MOST_FILES: Final = 20_000
+
+
+class Dump:
+    """The files that XLA wrote for one module."""
+
+    def __init__(self, dump: Path, module: str) -> None:
+        """`dump` is `module_0001.jit_f.cpu_after_optimizations.txt` for the module `jit_f`: what belongs to it begins like that."""
+        before, found, _ = dump.name.partition(f"{module}.")
+        self._prefix = before + found
+        names = sorted(path.name for path in islice(dump.parent.iterdir(), _MOST_FILES)) if found else []
+        self._names = [name for name in names if name.startswith(self._prefix) and name.endswith((*_GENERATED, _BEFORE, _BUFFERS))]
+        self._folder = dump.parent
+        self._texts: dict[str, str] = {}
+
+    def code(self, kernel: str) -> tuple[str, str] | None:
+        """Returns the text of a kernel and its language, `llvm` or `ptx`; None if it is not there."""
+        for end in _GENERATED:
+            language = "ptx" if end == ".ptx" else "llvm"
+            own = f"{self._prefix}{kernel}_kernel_module{end}"
+            if own in self._names:
+                return self._text(own), language
+            for name in self._names:
+                found = _function(self._text(name), kernel, language) if name.endswith(end) and "_kernel_module" not in name else ""
+                if found:
+                    return found, language
+        return None
+
+    def before(self) -> str:
+        """Returns the text of the program before XLA's rewrites; nothing if it is not there."""
+        return self._ending(_BEFORE)
+
+    def buffers(self) -> str:
+        """Returns the text of the buffer assignment; nothing if it is not there."""
+        return self._ending(_BUFFERS)
+
+    def _ending(self, end: str) -> str:
+        return next((self._text(name) for name in self._names if name.endswith(end)), "")
+
+    def _text(self, name: str) -> str:
+        if name not in self._texts:
+            self._texts[name] = read_file(self._folder / name).getvalue().decode("utf-8", "replace")
+        return self._texts[name]
+
+
+def _function(text: str, kernel: str, language: str) -> str:
+    """Returns a function of a module of LLVM or PTX; nothing if it is not there. PTX has no dots and dashes in names."""
+    symbol = re.sub(r"\W", "_", kernel) if language == "ptx" else kernel
+    head = rf"^[^\n]*\.entry {re.escape(symbol)}\(" if language == "ptx" else rf'^define [^\n]*@"?{re.escape(symbol)}"?\('
+    start = re.search(head, text, re.MULTILINE)
+    end = text.find("\n}", start.start()) if start is not None else -1
+    return text[start.start() : end + 2] + "\n" if start is not None and end > 0 else ""
+
+
+# What vanished.
+
+
+_NO_OPS: Final = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "call", "while", "conditional", "after-all", "opt-barrier", "domain", "iota",
+    "broadcast",
+})  # fmt: skip
+"""Instructions that are no op of the user's: names of values, control flow, and numbers spread to a shape."""
+
+
+def vanished(before: HloText, after: HloText, named: Mapping[str, Sequence[Node]]) -> Iterator[Change]:
+    """Yields the ops of the program before XLA's rewrites whose kind has none of their name after them; `named` has the nodes that each
+    instruction of the optimized program became."""
+    now: dict[str, list[Instruction]] = {}
+    for _, each in after.instructions():
+        if each.opcode not in ("parameter", "fusion"):
+            now.setdefault(after.provenance(each).op_name, []).append(each)
+    now.pop("", None)
+    was: dict[str, set[str]] = {}
+    for _, each in before.instructions():
+        was.setdefault(before.provenance(each).op_name, set()).add(each.opcode)
+    combining = {name for _, each in before.instructions() if each.opcode not in ("call", "while", "conditional") for name in each.called}
+    kept: dict[tuple[object, ...], str] = {}
+    ops = [(where, each) for where, each in before.instructions() if where not in combining and each.opcode not in _NO_OPS]
+    for where, each in ops:
+        if before.provenance(each).op_name in now:
+            kept.setdefault(_computation(where, each), before.provenance(each).op_name)
+    for where, each in ops:
+        made_from = before.provenance(each)
+        those = now.get(made_from.op_name, [])
+        if not made_from.op_name or any(other.opcode in was[made_from.op_name] - _NO_OPS for other in those):
+            continue
+        twin = kept.get(_computation(where, each)) if not those else None
+        those = now.get(twin, []) if twin is not None else those
+        because = f"the same as {twin}, which is computed once" if twin is not None else _became(those)
+        nodes = tuple(dict.fromkeys(node for other in those for node in named.get(other.name, ()) if node.op != "prim::Constant"))
+        frame = next(iter(made_from.frames), None)
+        place = Location(frame.file, frame.line) if frame is not None and frame.line > 0 else None
+        yield Change("vanished", each.opcode, made_from.op_name.rpartition("/")[2] or each.name, nodes, because, place, certainty="matched")
+
+
+def _computation(where: str, each: Instruction) -> tuple[object, ...]:
+    attrs = tuple(sorted((key, text) for key, text in each.attrs.items() if key not in ("metadata", "frontend_attributes", "sharding")))
+    own = each.name if each.opcode.startswith(("rng", "custom-call")) else ""
+    return where, each.opcode, each.operands, attrs, each.shape, own
+
+
+def _became(those: Sequence[Instruction]) -> str:
+    """Returns what instructions of an op's name make of it; nothing if there are none."""
+    opcodes = dict.fromkeys(each.opcode for each in those)
+    if not opcodes:
+        return ""
+    if opcodes.keys() <= {"bitcast"}:
+        return "a view: XLA has a bitcast, which runs nothing"
+    if opcodes.keys() <= {"constant"}:
+        return "its result is a constant"
+    called = [each.attrs.get("custom_call_target", "").strip('"') for each in those if each.opcode == "custom-call"]
+    return f"a part of the library call {listed(called)}" if any(called) else f"rewritten into {listed(list(opcodes))}"

@@ -175,7 +175,7 @@ def _may_be(given: Type, declared: Type) -> bool:
 
 def compile(
     program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True, exact: Literal["torch"] | None = None,
-    memory: Literal["planned"] | None = None,
+    memory: Literal["planned"] | None = None, freeze: bool = True,
 ) -> Executable:  # fmt: skip
     """Make a program runnable: fusion groups become kernels, everything else runs through torch or NumPy.
 
@@ -183,6 +183,13 @@ def compile(
     `irs.compile(model, x)`.
     `device` is `"cpu"`, `"cuda"` or `"reference"` (the NumPy interpreter). With `share_kernels`, groups with the same
     kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated.
+
+    What depends on weights alone is worked on once: of a Fusion for the processor, where torch is installed, batch norms that do not
+    train become other weights, convolutions are channels last, and they and large products oneDNN's with what follows them, where that
+    pays. Results then differ by rounding (in float32 about 1e-6 of the terms that are added up). `x.history` has a step for each,
+    `x.remarks` the reasons, `x.graph` what runs; `freeze=False` runs the fusion as it is, `irs.fuse(g, freeze=True)` shows the other.
+    Weights that are written are worked on again at the next call, if torch counts the write, which it does not in place through
+    `.data`.
 
     Precision: each step of an op is as exact as `irs.error_bound` says, and a kernel rounds between ops no more often than op-by-op
     execution does. Inside a group, halves compute in float32 and are rounded where they leave it; a product and a sum are rounded once
@@ -212,7 +219,7 @@ def compile(
     if example_args and isinstance(program, Graph):
         program = load(program, *example_args)
     made = _program(program, example_args, exact)
-    return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact, memory=memory)
+    return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact, memory=memory, freeze=freeze)
 
 
 def _decided(source: Any) -> Any:
@@ -252,10 +259,11 @@ def compare(
     `.roofline()` another.
 
     `eager` is a model to be timed too, `peers` are other functions of the same arguments: `{"jax": lambda *_: jitted(a, b)}`, or
-    `["torch", "torch.compile"]`, built from the graph. `ways` are some of `["op by op", "fused", "fused + dedup"]`, all by default;
-    `steps=True`, or some steps of dedup's ladder, adds a row for each. `threads` is by default torch's number, and one where other
-    programs keep the processors busy. With `keep_memory=False` all pay the page faults of memory that is returned to the system, with
-    `rotate=True` no operand is found in a cache. `exact` is that of `compile`.
+    `["torch", "torch.compile"]`, built from the graph. `ways` are some of `["op by op", "fused", "fused + dedup", "frozen"]`, all by
+    default; `"frozen"` is what `compile` runs where that is another program than the fusion shows. `steps=True`, or some steps of
+    dedup's ladder, adds a row for each. `threads` is by default torch's number, and one where other programs keep the processors busy.
+    With `keep_memory=False` all pay the page faults of memory that is returned to the system, with `rotate=True` no operand is found in
+    a cache. `exact` is that of `compile`.
     """
     from irscope.compilers.record import Decisions
     from irscope.runtime.arrays import are_torchs

@@ -101,6 +101,21 @@ _UNKNOWN = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueE
 """Exceptions of tensors without memory of their own (fake, sparse, wrapped ones) when their address is requested."""
 
 
+def is_fixed(array: Any) -> bool:
+    """Whether this is an array of NumPy whose memory nobody can write.
+
+    >>> array = np.zeros(4)
+    >>> array.flags.writeable = False
+    >>> is_fixed(array[1:]), is_fixed(np.zeros(4)), is_fixed(4)
+    (True, False, False)
+    """
+    while isinstance(array, np.ndarray) and not array.flags.writeable:
+        if not isinstance(array.base, np.ndarray):
+            return True
+        array = array.base
+    return False
+
+
 def address_range(tensor: Any) -> tuple[int, int] | None:
     """The first and the end address of the block behind a tensor, in bytes; None if unknown, as for meta tensors.
 

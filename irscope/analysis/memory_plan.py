@@ -16,8 +16,9 @@ from irscope.analysis.live_ranges import Buffer, Lifetimes, Offers, lifetimes, w
 from irscope.analysis.memory_placement import Block, Place, live_sums, placed
 from irscope.analysis.per_graph import shapes_of
 from irscope.errors import new_table
-from irscope.ir import Graph, Node, TensorType, Value, graph_of, has_kernel
-from irscope.ops.registry import category_of
+from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of, graph_of, has_kernel
+from irscope.ops.registry import bind, category_of, schema_of
+from irscope.ops.traits import LAYS_OUT
 from irscope.ops.view_steps import Num, byte_words, tensor_bytes
 
 # The lower bound of a program's peak if results were written in place of operands.
@@ -146,6 +147,25 @@ class MemoryPlan:
         types = [value.type for value in self.graph.free_inputs if isinstance(value.type, TensorType)]
         depends_on_data = all(type.is_static for type in types)
         return f"not counted: {what}{'' if depends_on_data else '; load the program with example arguments'}"
+
+    @cached_property
+    def laid_out(self) -> Mapping[Value, int]:
+        """The bytes of each weight of which the program holds a copy in the library's own order, made once before the first run.
+
+        They are no part of the peak, as weights are not: they stay from one run to the next."""
+        shapes, graph = shapes_of(self.graph), self.graph
+        layers = (node for node in graph.nodes() if node.op in LAYS_OUT)
+        weights = [bind(node, schema)["W"] for node in layers if (schema := schema_of(node)) is not None]
+        held = [weight for weight in weights if weight in graph.bound or constant_of(graph, weight) is not NOT_CONSTANT]
+        types = {weight: shapes.type(weight) for weight in held}
+        return {weight: type.nbytes or 0 for weight, type in types.items() if isinstance(type, TensorType)}
+
+    def laid_out_words(self) -> str:
+        """Which weights the program holds twice; empty if none."""
+        if not self.laid_out:
+            return ""
+        names = listed([f"%{self.graph.names[value]}" for value in self.laid_out], most=4)
+        return f"beside the peak: {byte_words(sum(self.laid_out.values()))} for weights laid out once in oneDNN's order ({names})"
 
     # One value
 
@@ -278,7 +298,8 @@ class MemoryPlan:
 
     def __repr__(self) -> str:
         arenas = [block.bytes for block in self.blocks if block.result is None]
-        least, missing = ("at least ", f"; {self.uncounted_words()}") if self.unknown else ("", "")
+        least = "at least " if self.unknown else ""
+        missing = "".join(f"; {words}" for words in (self.uncounted_words(), self.laid_out_words()) if words)
         return (
             f"<MemoryPlan of {self.graph.name!r}: peak {least}{self.peak:,} bytes, {self.gap:,} above the lower bound; "
             f"{plural(len(self.lifetimes.buffers), 'memory', 'memories')}, {plural(len(arenas), 'arena')}{missing}>"

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/model_suite.py [--threads 1 2] [--models YOLOv3 LSTM-100] [--peers eager torch.compile] [--json FILE]
 
-`frozen` is ours with the passes that take a model as it is: batch norms folded, convolutions channels last and oneDNN's.
+`frozen` is what `irs.compile` makes: batch norms folded, convolutions channels last and oneDNN's.
 
 The models are those of the examples (YOLOv3 with Darknet-53 at a small image, a hand-written LSTM over 100 steps, a
 BERT encoder of four layers) and small models of the transformers package; all with random weights.
@@ -22,10 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.runtime.machine import describe
 from irscope.runtime.measure import compare
-from irscope.runtime.program import compile_graph
 from irscope.session import load
 from irscope.transforms.fusion import fuse
-from irscope.transforms.pipeline import Pipeline
 from tests.benchmarks.harness import command
 from tests.benchmarks.models import (
     Model,
@@ -43,9 +41,6 @@ from tests.benchmarks.models import (
 )
 
 PEERS: Final = ("eager", "torch.compile")
-PASSES: Final = "fold-constants,functionalize,fold-batch-norm,channels-last,group-pools,onednn,fuse"
-"""The passes of a model whose weights are not trained: what Inductor does with `freezing` alone."""
-
 
 MODELS: Final[Mapping[str, Callable[[], Model]]] = {
     "YOLOv3": partial(yolov3, 32, 80, 160), "LSTM-100": partial(lstm, 100, 64, 128), "BERT-4": partial(bert, 4, 256, (2, 64)),
@@ -64,8 +59,7 @@ def model_runs(threads: int, names: Sequence[str], peers: Sequence[str], rounds:
         model, args = seeded(MODELS[name])
         source = torch.jit.script(model) if name == "YOLOv3" else model
         graph = load(source, *args, name=name)
-        others: dict[str, Callable[..., Any]] = {"frozen": compile_graph(Pipeline(PASSES)(graph).graph)}
-        others |= {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
+        others = {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
         eager = model if "eager" in peers else None
         found = compare(fuse(graph), *args, eager=eager, peers=others, repeats=rounds)
         found = replace(found, name=f"{name}, {threads} thread{'s' * (threads > 1)}")

@@ -291,7 +291,7 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
     saved = plan.lower_bound - plan.in_place_peak
     caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
     caption += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
-    return caption + (f" {uncounted[0].upper()}{uncounted[1:]}." if (uncounted := plan.uncounted_words()) else "")
+    return caption + "".join(f" {words[0].upper()}{words[1:]}." for words in (plan.uncounted_words(), plan.laid_out_words()) if words)
 
 
 def _place(location: Location) -> str:

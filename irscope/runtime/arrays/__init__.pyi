@@ -10,7 +10,7 @@ from .library import Allocate as Allocate, Function as Function, Library as Libr
 from .library import extents as extents
 from .library import is_torch_tensor as is_torch_tensor, python_function as python_function
 from .numpy import NumpyLibrary as NumpyLibrary, NumpyMemory as NumpyMemory
-from .onednn import is_product as is_product, prepared as prepared
+from .onednn import has_onednn as has_onednn, is_product as is_product, prepared as prepared
 from .pool import BufferPool as BufferPool
 from .surroundings import Surroundings as Surroundings
 from .torch import LentArrays as LentArrays, TorchLibrary as TorchLibrary, TorchMemory as TorchMemory, as_torch_on_gpu as as_torch_on_gpu

@@ -23,6 +23,7 @@ from typing import Any, Final
 from irscope.ir import Node, TensorType, Type, Value
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import channels_last_strides, static_shape
+from irscope.runtime.arrays.dlpack import torch_is_there
 from irscope.runtime.arrays.library import Function
 
 _WORTH_IT: Final = 1 << 20
@@ -44,6 +45,15 @@ def _is_quicker() -> bool:
     except OSError:  # not Linux
         makers = set()
     return makers == {"AuthenticAMD"} and torch.backends.mkldnn.is_available() and torch.backends.mkl.is_available()
+
+
+def has_onednn() -> bool:
+    """Checks whether torch is installed, with oneDNN for this processor."""
+    if not torch_is_there():
+        return False
+    import torch
+
+    return bool(torch.backends.mkldnn.is_available())
 
 
 def is_product(node: Node) -> bool:

@@ -36,6 +36,7 @@ from irscope.ops.accuracy import Exact
 from irscope.runtime.arrays import (
     LIBRARY_NAMES,
     device_with,
+    has_onednn,
     imported_cupy,
     is_cupys,
     is_torch_tensor,
@@ -65,7 +66,7 @@ from irscope.runtime.program import Executable, PeakMemory, as_torch, compile_gr
 from irscope.runtime.timer import LEAST_SECONDS, LEAST_TURNS, Measurement, measure
 from irscope.transforms.dedup import RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
-from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion import Fusion, frozen, fuse
 
 _COPY = "a copy of as many bytes"
 """The label of the limit, which runs in turn with the competitors."""
@@ -82,11 +83,11 @@ def compare(
     """Runs a program in several ways and compares their times and errors; a program without groups is fused first.
 
     `devices` are names of devices (`"cpu"`, `"cuda"`), by default where the arguments lie; `eager` is the model itself, timed too, and
-    `peers` are other functions of the same arguments; one that fails is listed with the reason. `"torch"` and
-    `"torch.compile"` are built from the graph, or from the model if it is passed: `peers=["torch.compile"]`. `ways` chooses
-    among `"op by op"`, `"fused"` and `"fused + dedup"`; `steps` adds a row for each of these steps of dedup's ladder (True: for
-    all), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the program writes are
-    restored before each run, and at the end.
+    `peers` are other functions of the same arguments; one that fails is listed with the reason. `"torch"` and `"torch.compile"` are
+    built from the graph, or from the model if it is passed: `peers=["torch.compile"]`. `ways` chooses among `"op by op"`, `"fused"`,
+    `"fused + dedup"` and `"frozen"`, what `irs.compile` runs where that is another program; `steps` adds a row for each of these steps
+    of dedup's ladder (True: for all), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the
+    program writes are restored before each run, and at the end.
 
     A program that was read from a function or a model has a row for that: `NumPy`, `jax.jit` or `eager`. `threads` is by default
     as many as torch has, or one where other programs keep the processors busy, and where the times on more vary too much.
@@ -111,12 +112,15 @@ def compare(
     flat = flatten_arguments(args, graph)
     check_count(graph, flat)
     chosen = threads_for(threads)
+    compiled = _frozen(program) if isinstance(program, Fusion) and exact is None and "cpu" in devices else program
+    own_ways = ways or [way for way in _WAYS if way != "frozen" or compiled is not program]
     # first, while freed memory goes back: it converts one parameter after the other
     truth = with_threads(chosen.count, float64_results, graph, flat)
 
     def contest(kept: bool, chosen: Threads) -> Comparison:
         entries = [
-            _our_entry(program, way, device, len(devices) > 1, exact, threads=chosen.count) for device in devices for way in ways or _WAYS
+            _our_entry(compiled if way == "frozen" else program, way, device, len(devices) > 1, exact, threads=chosen.count)
+            for device in devices for way in own_ways if ways or way != "frozen" or device == "cpu"
         ]
         for device in devices:
             for step in _steps(steps):  # one body for each class
@@ -147,7 +151,14 @@ _WAYS: dict[str, dict[str, Any]] = {
     "op by op": {"use_kernels": False},
     "fused": {"share_kernels": False},
     "fused + dedup": {"share_kernels": True},
+    "frozen": {"share_kernels": True},
 }
+
+
+def _frozen(fusion: Fusion) -> Fusion:
+    """Returns what `irs.compile` runs on the processor instead of a fusion; the fusion itself where that is the same program."""
+    made = frozen(fusion)
+    return made if made.graph is not fusion.graph and has_onednn() else fusion
 
 
 @dataclass(frozen=True, eq=False)

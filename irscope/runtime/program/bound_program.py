@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.nested import leaves, map_leaves
+from irscope._base.nested import is_fixed, leaves, map_leaves
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, RunError
 from irscope.ir import Graph, Node, TensorType, Value
@@ -116,7 +116,7 @@ class BoundProgram:
         def prepare(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:
             def held(value: Value) -> Any:  # what is the same in each run, or whose writes torch counts
                 payload = graph.bound.get(value)
-                return bound[value] if is_torch_tensor(payload) or _is_fixed(payload) else constant(value)
+                return bound[value] if is_torch_tensor(payload) or is_fixed(payload) else constant(value)
 
             if not isinstance(self.library, TorchLibrary) or not self.library.quick:
                 return function
@@ -274,15 +274,6 @@ def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     if any(node.op in SHAPE_WRITERS or node.op in _OF_THE_TENSOR for node in nodes):
         return False
     return any(node not in groups and (category_of(node) in _GAINING or "pool" in node.op) for node in nodes)
-
-
-def _is_fixed(array: Any) -> bool:
-    """Checks for an array whose memory nobody can write."""
-    while isinstance(array, np.ndarray) and not array.flags.writeable:
-        if not isinstance(array.base, np.ndarray):
-            return True
-        array = array.base
-    return False
 
 
 class _Unlocked:

@@ -36,6 +36,7 @@ from irscope.runtime.arrays import (
     are_torchs,
     borrow,
     can_share,
+    has_onednn,
     has_small_floats,
     imported_cupy,
     in_native_order,
@@ -65,7 +66,8 @@ from irscope.runtime.program.guard import (
 )
 from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.runtime.program.peak_memory import PeakMemory
-from irscope.transforms.base import Remark
+from irscope.transforms.base import History, Remark
+from irscope.transforms.fusion import FREEZING, Fusion, frozen, is_frozen
 
 if TYPE_CHECKING:
     from irscope.analysis.memory_plan import MemoryPlan
@@ -98,7 +100,7 @@ def _leave_alone(function: Callable[..., Any]) -> None:
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
     pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
-    threads: int | None = None,
+    threads: int | None = None, freeze: bool = False,
 ) -> Executable:  # fmt: skip
     """Compiles a graph, or the graph of a fusion, to run on `"cpu"`, `"cuda"` or `"reference"`.
 
@@ -111,7 +113,8 @@ def compile_graph(
     `exact="torch"` gives torch's bits (`irscope.ops.accuracy`): groups with other ops run op by op, with a remark; if
     the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
     results where `irs.memory_plan` says (`irscope.runtime.program.arena`), and library ops that would allocate workspace are
-    rewritten where possible (`irscope.runtime.program.arena`).
+    rewritten where possible (`irscope.runtime.program.arena`). `freeze` is that of `irs.compile`: a fusion for the processor runs as
+    `irscope.transforms.fusion.frozen` makes it, if torch is there, whose library gains by it.
 
     Raises DeviceUnavailable for an unknown device.
     """
@@ -124,14 +127,21 @@ def compile_graph(
         raise ArgumentError(f"memory is None or 'planned', not {memory!r}")
     if memory == "planned" and device != "cpu":
         raise ArgumentError(f"memory is planned for the device 'cpu', not for {device!r}", hint="leave memory out")
-    graph = graph_of(program, "compile")
     start = time.perf_counter()
+    written = graph_of(program.original if isinstance(program, Fusion) and is_frozen(program) else program, "compile")
+    if freeze and isinstance(program, Fusion) and device == "cpu" and use_kernels and not is_torchs:
+        made_once = frozen(program)
+        program = made_once if made_once.graph is written or has_onednn() else program
+    graph = graph_of(program, "compile")
+    history: History | None = getattr(program, "history", None)
+    told = [remark for record in history.records if record.name in FREEZING for remark in record.remarks] if history is not None else []
     lean: tuple[Remark, ...] = ()
     if memory == "planned" and use_kernels:
         graph, lean = without_workspaces(graph, exact=is_torchs)
     devices = devices_for_groups(device, share_kernels, disk_cache, store, threads) if use_kernels else None
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
-    made = Executable(graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *lean), memory=memory)
+    made = Executable(graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written)
+    made.history = history
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -151,9 +161,14 @@ class Executable:
     def __init__(
         self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None,
         *, pooled: bool = True, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
+        written: Graph | None = None,
     ) -> None:  # fmt: skip
-        """`device_of` returns the device that compiles a group's kernels; None runs groups through the library."""
+        """`device_of` returns the device that compiles a group's kernels; None runs groups through the library. `written`: the
+        program before its constants were worked on once, which runs where torch must see its ops."""
         self.graph = graph
+        self.written = written or graph
+        self.history: History | None = None
+        """The passes that led to `graph`, for a program compiled from a fusion."""
         self.device = device
         self._is_pooled = pooled
         self.compile_seconds = 0.0
@@ -161,7 +176,7 @@ class Executable:
         self.exact = exact
         """Whether results have the same bits as torch's."""
         self.told = told
-        """Why `exact` kept ops out of groups, and how library ops were rewritten to take less memory."""
+        """Why `exact` kept ops out of groups, how constants were worked on once, and how library ops were rewritten to take less memory."""
         self._kernels = Kernels(graph, device_of or _no_device, exact=exact)
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
@@ -197,7 +212,7 @@ class Executable:
 
     @cached_property
     def _surroundings(self) -> Surroundings:
-        return Surroundings(self.graph, self.device)
+        return Surroundings(self.written, self.device)
 
     @cached_property
     def _is_torchs(self) -> bool:
@@ -258,12 +273,14 @@ class Executable:
         of their time; None where it cannot be measured. `irs.dedup(f).recommend(executable=x, measure=True)` calls it."""
         if self.device == "reference":
             return None
-        return merge_slowdown(self.graph, after, groups, partial(compile_graph, device=self.device))
+        before = self.graph if set(groups) <= self._groups.keys() else self.written
+        return merge_slowdown(before, after, groups, partial(compile_graph, device=self.device))
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
-        the reason, for each op of another language the library that runs it, the products that oneDNN computes, and how loops run."""
+        the reason, what was worked on once (`fold-batch-norm`, `channels-last`, `onednn`) and why other ops were not, for each op of
+        another language the library that runs it, the products that oneDNN computes, and how loops run."""
         return (*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops)
 
     @cached_property
@@ -524,7 +541,7 @@ class Executable:
         self._program(library)  # reports what is missing
         with self._lock:
             if library not in self._node_by_node:
-                self._node_by_node[library] = BoundProgram(self.graph, {}, library, self.device, None, self._surroundings)
+                self._node_by_node[library] = BoundProgram(self.written, {}, library, self.device, None, self._surroundings)
             return self._node_by_node[library]
 
     def _interpret(self, args: Sequence[Any]) -> Any:

@@ -1,12 +1,14 @@
 """Folds batch norms that do not train into the convolution or linear before them: scaled weights, and a shifted bias."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
 
 from irscope._base.frozen import FrozenDict
+from irscope._base.nested import is_fixed
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.errors import RunError
@@ -40,7 +42,8 @@ from irscope.transforms.cleanup.fold import remove_dead_nodes
 # **When.** The result of the convolution has no other reader, so nobody misses it; it stays at its place, and so reads what it read.
 # All weights and statistics are bound or constant, and the alias db knows of no write to them: each run computes the
 # same new weights. Between runs, the owner of a model may write its weights. Torch counts writes, so each call of the program
-# compares the counts, and raises RunError. Writes through `.data`, and to a caller's own NumPy arrays, nobody counts.
+# compares the counts, and computes the new weights again. Writes in place through `.data` torch does not count; a caller's own
+# NumPy arrays, which nobody counts, are not folded.
 #
 # **Gradients.** A joint graph of forward and backward is left as it is. Any other program differentiates nothing: its results refuse
 # `backward` if a weight requires a gradient. A new weight requires one if a part of it does, so that they still refuse.
@@ -73,7 +76,8 @@ def fold_batch_norm(graph: Graph) -> PassRecord:
     """Fold batch norms in inference mode into the convolution, transposed convolution, `linear` or `addmm` that alone feeds them, where
     weights and statistics are bound or constant. Results differ by rounding: one multiplication and one addition less for each element.
 
-    Calls of the program raise RunError once such a tensor of torch's has been written: the program has the weights of before.
+    Once such a tensor of torch's has been written, the next call computes the new weights again; it does not see a write in place
+    through `.data`, which torch does not count.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(1, 1, strides=[1, 1])):
@@ -109,11 +113,21 @@ class _Known:
     """The bound input, or the result of the constant."""
     payload: Any
     """A tensor of torch, an array, or the constant's TensorData."""
-    numbers: Array
-    """Its elements in float64."""
     type: TensorType
     view: Node | None = None
     """The transpose of two axes through which it is read."""
+
+    @property
+    def numbers(self) -> Array:
+        """Its elements in float64, as they are now."""
+        found = _numbers(self.payload)
+        assert found is not None  # as when it was chosen
+        return found if self.view is None else found.T
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        shape = self.type.shape or ()
+        return shape if self.view is None else shape[::-1]
 
     @property
     def tensor(self) -> Any:
@@ -127,23 +141,42 @@ class _Known:
         return self.payload.array if isinstance(self.payload, TensorData) else self.payload
 
 
+@dataclass(frozen=True, slots=True)
+class _Norm:
+    """A batch norm with statistics that stay."""
+
+    node: Node
+    weight: _Known | None
+    bias: _Known | None
+    mean: _Known
+    variance: _Known
+    eps: float
+
+    @property
+    def parts(self) -> list[_Known]:
+        return [part for part in (self.weight, self.bias, self.mean, self.variance) if part is not None]
+
+    def numbers(self) -> tuple[Array, Array]:
+        """What it multiplies each channel by, and what it adds."""
+        scale = 1 / np.sqrt(self.variance.numbers + self.eps) * (1 if self.weight is None else self.weight.numbers)
+        return scale, (0 if self.bias is None else self.bias.numbers) - self.mean.numbers * scale
+
+
 @dataclass(slots=True)
 class _Layer:
-    """A convolution or linear, the batch norms that follow it, and what these do to each channel."""
+    """A convolution or linear, and the batch norms that follow it."""
 
     node: Node
     weight: _Known
     bias: _Known | None
     groups: int
     """The groups of a transposed convolution; 0 for all other layers."""
-    norms: list[Node]
-    scale: Array
-    shift: Array
-    statistics: list[_Known]
+    norms: list[_Norm]
 
     @property
     def parts(self) -> list[_Known]:
-        return [self.weight, *([self.bias] if self.bias is not None else []), *self.statistics]
+        own = [self.weight, *([self.bias] if self.bias is not None else [])]
+        return own + [part for norm in self.norms for part in norm.parts]
 
     def numbers(self) -> tuple[Array, Array]:
         """The new weight and bias, rounded to their element type. Raises _Declined if its range is too small."""
@@ -151,7 +184,11 @@ class _Layer:
             return self._numbers(self.weight.type.dtype or "")
 
     def _numbers(self, dtype: str) -> tuple[Array, Array]:
-        wide, scale = self.weight.numbers, self.scale
+        scale, shift = np.ones(1), np.zeros(1) if self.bias is None else self.bias.numbers
+        for norm in self.norms:
+            by, plus = norm.numbers()
+            scale, shift = scale * by, shift * by + plus
+        wide = self.weight.numbers
         if self.groups:  # each group of inputs has its own outputs
             apart = wide.reshape(self.groups, -1, *wide.shape[1:])
             ones = [1] * (wide.ndim - 2)
@@ -161,7 +198,7 @@ class _Layer:
             axis = self.axis
             scaled = wide * scale.reshape([-1 if here == axis else 1 for here in range(wide.ndim)])
             axes = tuple(here for here in range(wide.ndim) if here != axis)
-        weight, bias = _rounded(scaled, dtype), _rounded(self.shift, dtype)
+        weight, bias = _rounded(scaled, dtype), _rounded(shift, dtype)
         largest = np.abs(scaled).max(axis=axes)
         if not np.isfinite(weight).all() or not np.isfinite(bias).all() or ((largest > 0) & (largest < _SMALLEST[dtype])).any():
             raise _Declined("range", f"the new weights would be too large or too small for {dtype}", self.weight.value)
@@ -233,17 +270,13 @@ class _Fold:
         is_known = isinstance(before, TensorType) and before.dtype in _ROUNDING and len(before.shape or ()) > 1
         if not isinstance(before, TensorType) or not is_known or replace(before, requires_grad=None) != _without_gradient(after):
             raise _Declined("unknown-sizes", f"{name} is {before}, and its result {after}: they must be of one known type", source)
-        scale, shift, statistics = self._statistics(operands, before)
+        statistics = self._statistics(norm, operands, before)
         if layer is None:
-            layer = self._layer(maker, before, len(scale))
-        with np.errstate(all="ignore"):  # what is not finite is declined when its weights are computed
-            layer.scale, layer.shift = layer.scale * scale, layer.shift * scale + shift
-        layer.norms.append(norm)
-        layer.statistics += statistics
+            layer = self._layer(maker, before, statistics.mean.shape[0])
+        layer.norms.append(statistics)
         self.layers[norm.outputs[0]] = layer
 
-    def _statistics(self, operands: dict[str, Any], type: TensorType) -> tuple[Array, Array, list[_Known]]:
-        """What a batch norm multiplies each channel by, what it adds, and the tensors that say so."""
+    def _statistics(self, node: Node, operands: dict[str, Any], type: TensorType) -> _Norm:
         shapes, found = shapes_of(self.graph), dict[str, _Known | None]()
         for name in ("weight", "bias", "running_mean", "running_var"):
             operand: Any = operands.get(name)
@@ -253,11 +286,7 @@ class _Fold:
         eps = shapes.known(eps) if isinstance(eps, Value) else eps
         if mean is None or variance is None or not isinstance(eps, int | float):
             raise _Declined("training", "it keeps no statistics, or their eps is not known")
-        weight, bias = found["weight"], found["bias"]
-        with np.errstate(all="ignore"):
-            scale = 1 / np.sqrt(variance.numbers + eps) * (1 if weight is None else weight.numbers)
-            shift = (0 if bias is None else bias.numbers) - mean.numbers * scale
-        return scale, shift, [one for one in found.values() if one is not None]
+        return _Norm(node, found["weight"], found["bias"], mean, variance, eps)
 
     def _layer(self, node: Node, made: TensorType, channels: int) -> _Layer:
         """A convolution or linear with known weights; `made` is the type of its result."""
@@ -276,14 +305,12 @@ class _Fold:
         weight = self._known(node.inputs[at_weight], made)
         bias = node.inputs[at_bias] if at_bias < len(node.inputs) else None
         held = None if bias is None or bias.type == NONE or shapes.known(bias) is None else self._known(bias, made, (channels,))
-        layer = _Layer(node, weight, held, groups if turned else 0, [], np.ones(channels), np.zeros(channels), [])
+        layer = _Layer(node, weight, held, groups if turned else 0, [])
         given = shapes.type(node.inputs[1 if node.op == "aten::addmm" else 0])
         rank = len(made.shape or ())
-        if isinstance(given, TensorType) and given.dtype == made.dtype and weight.numbers.ndim == rank and weight.numbers.size:
-            outputs = weight.numbers.shape[layer.axis] * (groups if turned else 1)
-            if outputs == channels and groups > 0 and (not turned or weight.numbers.shape[0] % groups == 0):
-                if held is not None:
-                    layer.shift = held.numbers
+        if isinstance(given, TensorType) and given.dtype == made.dtype and len(weight.shape) == rank and 0 not in weight.shape:
+            outputs = weight.shape[layer.axis] * (groups if turned else 1)
+            if outputs == channels and groups > 0 and (not turned or weight.shape[0] % groups == 0):
                 return layer
         what = f"%{graph.names[node.output]} has another element type or rank than its weight, or channels that nothing computes"
         raise _Declined("unknown-sizes", what, node)
@@ -305,34 +332,34 @@ class _Fold:
             raise _Declined("unknown-sizes", f"{name} is {type}, not one number for each channel", value)
         if type.dtype != like.dtype:
             raise _Declined("element-types", f"{name} is of {type.dtype}, and what is normalised of {like.dtype}", value)
+        if isinstance(payload, np.ndarray) and not is_fixed(payload):
+            raise _Declined("written", f"{name} is an array that its owner may write, and no count of writes is kept", value)
         if alias_db_of(self.graph).is_written(value) or not shapes.reshaped.isdisjoint((value, read)):
             raise _Declined("written", f"the program may write {name}", value)
         if any(alias_db_of(self.graph).may_contain_alias(output, value) for output in self.graph.outputs):
             raise _Declined("seen", f"the caller gets {name}, and may write it", value)
-        return _Known(value, payload, numbers if view is None else numbers.T, type, view)
+        return _Known(value, payload, type, view)
 
     def record(self) -> PassRecord:
-        rewriter, made, watched = Rewriter(self.graph), dict[Value, list[tuple[Value, Any]]](), list[_Known]()
+        rewriter, made, done = Rewriter(self.graph), dict[Value, list[tuple[Value, Any]]](), list[tuple[_Layer, _New]]()
         for layer in {id(layer): layer for layer in self.layers.values()}.values():
             try:
-                self._replace(layer, rewriter, made)
+                done.append((layer, self._replace(layer, rewriter, made)))
             except _Declined as why:
-                self.remarks += [Remark("missed", why.rule, norm, why.because, why.evidence) for norm in layer.norms]
-            else:
-                watched += layer.parts
+                self.remarks += [Remark("missed", why.rule, norm.node, why.because, why.evidence) for norm in layer.norms]
         folded = rewriter.finish()
         if folded is self.graph:
             return PassRecord("fold-batch-norm", self.graph, folded, (), tuple(self.remarks))
         cleaned = remove_dead_nodes(folded)
-        after = _with_inputs(cleaned.after, made, {part.value for part in watched})
-        counted = [(self.graph.names[part.value], part.tensor) for part in watched if _writes(part.tensor) is not None]
-        if counted:
-            after = replace(after, modes=FoldedWeights(dict(counted), self.graph.modes))
+        after = _with_inputs(cleaned.after, made, {part.value for layer, _ in done for part in layer.parts})
+        weights = FoldedWeights(done, self.graph.modes, self.graph.names)
+        if weights.watched:
+            after = replace(after, modes=weights)
         return PassRecord("fold-batch-norm", self.graph, after, (*rewriter.edits, *cleaned.edits), tuple(self.remarks))
 
-    def _replace(self, layer: _Layer, rewriter: Rewriter, made: dict[Value, list[tuple[Value, Any]]]) -> None:
-        """Put a layer of new weights in the place of the old one, with the result of the last batch norm."""
-        names, old, last, weight = self.graph.names, layer.node, layer.norms[-1], layer.weight
+    def _replace(self, layer: _Layer, rewriter: Rewriter, made: dict[Value, list[tuple[Value, Any]]]) -> "_New":
+        """Put a layer of new weights in the place of the old one, with the result of the last batch norm; return the new weights."""
+        names, old, last, weight = self.graph.names, layer.node, layer.norms[-1].node, layer.weight
         trained = weight.tensor is not None and any(getattr(part.tensor, "requires_grad", False) for part in layer.parts)
         new_weight, new_bias = layer.numbers()
         news = _as_weight(weight, new_weight, trained=trained), _as_bias(weight, new_bias, trained=trained)
@@ -354,9 +381,10 @@ class _Fold:
         rewriter.replace_node(old, [*nodes, new], reason=because)
         evidence: tuple[Value | Node, ...] = (old, *[part.value for part in layer.parts])
         for norm in layer.norms:
-            rewriter.erase(norm, reason=because)
+            rewriter.erase(norm.node, reason=because)
             told = f"{old.op} of %{names[old.output]} does it with scaled weights and a shifted bias: {because}"
-            self.remarks.append(Remark("passed", "batch-norm", norm, told, evidence))
+            self.remarks.append(Remark("passed", "batch-norm", norm.node, told, evidence))
+        return news
 
 
 def _with_inputs(graph: Graph, made: dict[Value, list[tuple[Value, Any]]], folded: set[Value]) -> Graph:
@@ -460,22 +488,50 @@ def _writes(tensor: Any) -> tuple[int, int] | None:
         return None
 
 
-class FoldedWeights:
-    """Says whether a model is in another mode, as `Graph.modes` does; raises RunError once a weight of it has been written that
-    another was computed from."""
+_New = tuple[Any, Any]
+"""The new weight and bias of a layer."""
 
-    def __init__(self, held: dict[str, Any], then: Callable[[], str] | None) -> None:
-        self.watched = [(name, tensor, _writes(tensor)) for name, tensor in held.items()]
+
+class FoldedWeights:
+    """Says whether a model is in another mode, as `Graph.modes` does; before, it computes new weights again if one that they come from
+    has been written. Raises RunError where that is not possible."""
+
+    def __init__(self, done: list[tuple[_Layer, _New]], then: Callable[[], str] | None, names: Mapping[Value, str]) -> None:
+        parts = {id(part.tensor): part for layer, _ in done for part in layer.parts if _writes(part.tensor) is not None}
+        self.watched = [part.tensor for part in parts.values()]
+        self.names = [names[part.value] for part in parts.values()]
+        self.writes = self._now()
+        self.done = done
         self.then = then
+        self.lock = Lock()
+
+    def _now(self) -> list[tuple[int, int] | None]:
+        return [(tensor._version, tensor.data_ptr()) for tensor in self.watched]
 
     def __call__(self) -> str:
-        for name, tensor, writes in self.watched:
-            if _writes(tensor) != writes:
-                raise RunError(
-                    f"%{name} has been written since fold-batch-norm computed other weights from it", rule="folded-weights",
-                    hint="run the pass again on the graph before it, or load the model again",
-                )  # fmt: skip
+        if self._now() != self.writes:
+            with self.lock:
+                self._again()
         return self.then() if self.then is not None else ""
+
+    def _again(self) -> None:
+        now = self._now()
+        changed = {id(tensor): name for tensor, name, a, b in zip(self.watched, self.names, now, self.writes, strict=True) if a != b}
+        for layer, news in self.done:
+            name = next((changed[id(part.tensor)] for part in layer.parts if id(part.tensor) in changed), None)
+            if name is None:
+                continue
+            try:
+                if isinstance(layer.weight.payload, TensorData):
+                    raise _Declined("constant", "they are constants of the program")
+                for tensor, numbers in zip(news, layer.numbers(), strict=True):
+                    _filled(tensor, numbers)
+            except _Declined as why:
+                raise RunError(
+                    f"%{name} has been written since fold-batch-norm computed other weights from it: {why.because}", rule="folded-weights",
+                    hint="run the pass again on the graph before it, or load the model again",
+                ) from None  # fmt: skip
+        self.writes = now
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a copy has weights of its own, which nobody else can write

@@ -226,7 +226,7 @@ def _tried(graph: Graph) -> _Tried:
     exits = _exits(graph, found, shapes) if found else []
     planar = [node for node in found if node not in exits]
     if not planar:
-        return graph, (), ()
+        return graph, (), unknown_sizes(graph, _RULE, _CONVOLUTIONS)
 
     def declined(because: str, *evidence: Value | Node) -> _Tried:
         return graph, (), (Remark("missed", _RULE, planar[0], because, evidence or (planar[0],)),)
@@ -274,6 +274,17 @@ def _tried(graph: Graph) -> _Tried:
     summary = f"{saved:,} bytes are not copied by {names}, and {added:,} are by the program"
     subject = planar[0]
     return after, edits, (Remark("passed", _RULE, subject, summary, tuple(planar)),)
+
+
+def unknown_sizes(graph: Graph, rule: str, ops: Collection[str]) -> tuple[Remark, ...]:
+    """A remark about the first node of these ops whose operand has extents or strides that only a run decides; none if there is none."""
+    shapes = shapes_of(graph)
+    for node in graph.nodes():
+        type = shapes.type(node.inputs[0]) if node.op in ops else None
+        if isinstance(type, TensorType) and (static_shape(type) is None or type.strides is None):
+            what = f"%{graph.names[node.inputs[0]]} has extents or strides that are not known before a run"
+            return (Remark("missed", rule, node, f"{what}: irs.load(program, *example arguments) makes them known", (node.inputs[0],)),)
+    return ()
 
 
 def _is_planar(node: Node, shapes: Shapes) -> bool:

@@ -1,6 +1,7 @@
 from .differences import differences as differences, kernels_of as kernels_of, pairs_of as pairs_of
 from .explain import Cost as Cost
-from .fuse_pass import fuse as fuse, fuse_groups as fuse_groups, fuse_rebuilding as fuse_rebuilding, prepare_fusion as prepare_fusion
+from .fuse_pass import FREEZING as FREEZING, frozen as frozen, fuse as fuse, fuse_groups as fuse_groups
+from .fuse_pass import fuse_rebuilding as fuse_rebuilding, is_frozen as is_frozen, prepare_fusion as prepare_fusion
 from .fusion_result import GROUPING as GROUPING, Fusion as Fusion
 from .outline import group_pools as group_pools, group_views as group_views
 from .planning import POLICIES as POLICIES, Named as Named, Score as Score

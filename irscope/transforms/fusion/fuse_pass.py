@@ -16,14 +16,22 @@ from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
 from irscope.transforms.base import History, PassRecord
-from irscope.transforms.cleanup import expand_loop_products, fold_constants, fold_tensors, remove_dead_nodes
+from irscope.transforms.cleanup import (
+    expand_loop_products,
+    fold_batch_norm,
+    fold_constants,
+    fold_tensors,
+    remove_dead_nodes,
+    use_onednn,
+)
+from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.block_plan import MAX_ARGUMENTS, MAX_NODES, NOWHERE, BlockPlan, Limits
 from irscope.transforms.fusion.domains import MAX_PATCHES, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, patched_range
 from irscope.transforms.fusion.explain import remarks_of
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
-from irscope.transforms.fusion.outline import Groups, group_views
+from irscope.transforms.fusion.outline import Groups, group_pools, group_views
 from irscope.transforms.fusion.planning import (
     FusionOptions,
     Named,
@@ -245,7 +253,7 @@ def _then(history: History, record: PassRecord) -> History:
 def fuse(
     graph: Graph | Module, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
-    force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (),
+    force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), freeze: bool = False,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels, after folding what is known before the program runs and functionalizing in-place ops.
 
@@ -271,6 +279,9 @@ def fuse(
     remark that says why. `f.what_if` changes such wishes of an existing fusion.
 
     With `exact="torch"` kernels contain only ops whose results then have torch's bits; `irs.compile` has the same option.
+
+    With `freeze` the program is the one that `irs.compile` makes of a fusion for the processor: batch norms are folded into weights,
+    convolutions channels last and the library's with what follows them, where that pays; the history has a step for each.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -300,8 +311,11 @@ def fuse(
     program = graph_of(graph, "fuse")
     wishes = read_wishes(meant_in(program), [program], forbid, force, opaque)
     options = FusionOptions(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
+    if freeze and options.exact:
+        raise ArgumentError('freeze changes how results are rounded, which exact="torch" forbids', hint="leave one of them out")
     with without_collector():
         fusion = _fuse(program, options, {})
+    fusion = frozen(fusion) if freeze else fusion
     return _with_view_groups(fusion) if view_groups else fusion
 
 
@@ -364,6 +378,43 @@ def form_groups(history: History, plans: Plans, step: Callable[[], object] = lam
         done.graph, history.initial, options.policy.name, nodes, history.then(record), plans, done.group_of,
         groups.outside_of, again,
     )  # fmt: skip
+
+
+# Constants worked on once: a program whose weights stay as they are, for inference on a processor.
+#
+# What a compiled program computes from weights alone need not be computed at each call. Batch norms become other weights, convolutions
+# read and make channels last, as the library computes them, and the library takes an activation or a sum into its epilogue. Each pass
+# has its own rule for where that pays, and a remark for where it does not. Results differ by rounding, so `exact` has none of this.
+
+FREEZING: Final = ("fold-batch-norm", "channels-last", "group-pools", "onednn")
+"""The names of these passes in a history."""
+
+
+def is_frozen(fusion: Fusion) -> bool:
+    """Returns whether these passes ran before the groups of a fusion were formed, and found something to do or to say."""
+    return any(record.name in FREEZING for record in fusion.history.records)
+
+
+def frozen(fusion: Fusion) -> Fusion:
+    """Returns the same program with its constants worked on once (`fold-batch-norm`, `channels-last`, `group-pools` and `onednn` before
+    the groups are formed), fused by the same policy. Where these passes find nothing to do, its graph is the one that there was.
+
+    A fusion stays as it is if it is exact, if it computes gradients, if its groups are another compiler's, or if the caller wished for
+    some of them.
+    """
+    options, records, at = fusion._plans.options, fusion.history.records, fusion._fused_at
+    if options.exact or options.wishes or fusion.original.gradients or type(fusion) is not Fusion or is_frozen(fusion):
+        return fusion
+    with without_collector():
+        history = History(fusion.original, records[:at])
+        for run in (fold_batch_norm, channels_last, group_pools, use_onednn):
+            record = run(history.final)
+            leads(record)
+            history = history.then(record) if record.edits or record.remarks else history
+        if history.final is records[at].before:
+            return replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))
+        made = form_groups(history, plans_of(history, options))
+    return replace(made, _again=lambda options, assumed: frozen(fusion._again(options, assumed)))
 
 
 def _with_view_groups(fusion: Fusion) -> Fusion:

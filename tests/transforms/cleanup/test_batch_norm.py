@@ -1,6 +1,7 @@
 """Folded batch norms compute what they did up to rounding, and stay where a caller could tell; judged by torch and float64."""
 
 import copy
+import dataclasses
 import pickle
 import random
 from typing import Any
@@ -226,16 +227,46 @@ def test_what_a_caller_could_tell_stays(model: Any, rule: str) -> None:
     assert record.after is record.before
 
 
-def test_a_weight_written_after_the_pass_is_refused() -> None:
+WRITES = {
+    "statistics": lambda model: model[1].running_mean.add_(1), "weight": lambda model: model[0].weight.mul_(2),
+    "exchanged": lambda model: setattr(model[1].weight, "data", torch.rand(4)),
+    "state": lambda model: model.load_state_dict(with_random_numbers(copy.deepcopy(model), 5).state_dict()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@torch.no_grad()
+def test_new_weights_follow_a_weight_that_is_written(write: Any) -> None:
     model = small()
     graph = irs.Pipeline("fold-batch-norm")(irs.load(model, X)).graph
     run, again = irs.compile(irs.fuse(graph).graph), pickle.loads(pickle.dumps(graph))
     first = run(X)
-    with torch.no_grad():
-        model[1].running_mean.add_(1)
-    with pytest.raises(RunError, match=r"running_mean has been written since fold-batch-norm"):
-        run(X)
+    write(model)
+    expected = model(X)
+    assert not torch.allclose(first, expected, atol=1e-2)
+    for _ in range(2):
+        assert torch.allclose(run(X), expected, atol=1e-5)
     assert torch.equal(irs.compile(again)(X), first), "a copy has weights of its own"
+
+
+def test_new_weights_that_cannot_follow_are_refused() -> None:
+    model = small()
+    run = irs.compile(irs.Pipeline("fold-batch-norm")(irs.load(model, X)).graph)
+    run(X)
+    model[1].running_var.fill_(float("nan"))
+    with pytest.raises(RunError, match=r"running_var has been written since fold-batch-norm .* too large or too small"):
+        run(X)
+
+
+def test_arrays_of_the_caller_stay() -> None:
+    graph = irs.load(small(), X)
+    arrays = {value: tensor.detach().numpy() for value, tensor in graph.bound.items()}
+    record = fold_batch_norm(dataclasses.replace(graph, bound=arrays))
+    assert [remark.rule for remark in record.remarks] == ["written"]
+    for array in arrays.values():
+        array.flags.writeable = False
+    assert not any(isinstance(held.base, np.ndarray) for held in arrays.values())
+    assert [remark.kind for remark in fold_batch_norm(dataclasses.replace(graph, bound=arrays)).remarks] == ["passed"]
 
 
 def test_a_result_still_refuses_a_backward_pass() -> None:

@@ -1,0 +1,183 @@
+"""What a compiled fusion works on once: which programs, what a caller sees of it, and that weights which are written are followed."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError
+from irscope.transforms.fusion import FREEZING, frozen
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+nn = torch.nn
+
+
+class Net(nn.Module):
+    """Convolutions with batch norms, a residual sum, a pooling, a linear; a result that is a view of another."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 3, 2, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.body = nn.Sequential(
+            nn.Conv2d(width, width, 3, padding=1, groups=4), nn.BatchNorm2d(width), nn.SiLU(), nn.Conv2d(width, width, 3, padding=1)
+        )
+        self.head = nn.Linear(width, 5)
+
+    def forward(self, x):
+        h = self.pool(self.stem(x))
+        h = torch.relu(h + self.body(h))
+        y = self.head(h.mean((2, 3)))
+        return y, h, y[:, :1]
+
+
+def net():
+    torch.manual_seed(0)
+    model = Net()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    return model.eval(), torch.randn(2, 3, 32, 32)
+
+
+def ops(graph):
+    return [node.op for node in graph.nodes()]
+
+
+def assert_alike(found, expected, atol=1e-4):
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.as_tensor(a), b, rtol=1e-4, atol=atol)
+        assert torch.as_tensor(a).stride() == b.stride()
+    assert found[0].data_ptr() == found[2].data_ptr()
+
+
+@torch.no_grad()
+def test_a_model_is_worked_on_once_and_says_so():
+    model, x = net()
+    fusion = irs.fuse(irs.load(model, x))
+    run, plain = irs.compile(fusion), irs.compile(fusion, freeze=False)
+    assert "aten::batch_norm" in ops(fusion.original)
+    assert not [op for op in ops(run.graph) if "norm" in op]
+    assert "mkldnn::_convolution_pointwise" in ops(run.graph)
+    assert plain.graph is fusion.graph
+    for each in (run, plain, irs.compile(model, x)):
+        assert_alike(each(x), model(x))
+        assert_alike(each(x), model(x))
+    assert [record.name for record in run.history.records if record.edits][-5:] == [*FREEZING, "fuse-groups"]
+    assert {"batch-norm", "channels-last", "pool-kernel", "onednn"} <= {remark.rule for remark in run.remarks if remark.kind == "passed"}
+    assert not {"batch-norm", "onednn"} & {remark.rule for remark in plain.remarks if remark.kind == "passed"}
+    plan = irs.memory_plan(run.graph)
+    assert plan.peak <= irs.memory_plan(fusion.graph).peak
+    weights = [tensor for name, tensor in model.named_parameters() if tensor.dim() == 4]
+    assert sorted(plan.laid_out.values()) == sorted(4 * weight.numel() for weight in weights)
+    assert "weights laid out once in oneDNN's order (%" in repr(plan)
+    assert not irs.memory_plan(fusion.graph).laid_out
+
+
+@torch.no_grad()
+def test_it_is_shown_and_compared():
+    model, x = net()
+    fusion = irs.fuse(irs.load(model, x), freeze=True)
+    assert frozen(fusion) is fusion
+    assert irs.compile(fusion).graph is fusion.graph
+    assert ops(fusion.graph) == ops(irs.compile(model, x).graph)
+    assert fusion.history.initial is fusion.original
+    assert fusion.what_if(policy="min-bytes").policy == "min-bytes"
+    assert "mkldnn::_convolution_pointwise" in ops(fusion.what_if(policy="min-bytes").graph)
+    rows = irs.compare(model, x, repeats=1).rows
+    assert [row.label for row in rows] == ["op by op", "fused", "fused + dedup", "frozen", "eager"]
+    assert rows[3].error < 1e-5
+    assert rows[3].launched < rows[1].launched
+    assert [row.label for row in irs.compare(model, x, repeats=1, exact="torch").rows] == ["op by op", "fused", "fused + dedup", "eager"]
+
+
+WRITES = {
+    "a step of training": lambda model: torch.optim.SGD(model.parameters(), 0.1).step(),
+    "another state": lambda model: model.load_state_dict({name: tensor * 1.5 for name, tensor in model.state_dict().items()}),
+    "statistics": lambda model: model.stem[1].running_mean.add_(1),
+    "an exchange": lambda model: setattr(model.body[0].weight, "data", torch.randn_like(model.body[0].weight)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_weights_that_are_written_are_worked_on_again(write):
+    model, x = net()
+    run = irs.compile(model, x)
+    with torch.no_grad():
+        before = run(x)
+    model(x)[0].square().sum().backward()
+    with torch.no_grad():
+        write(model)
+        assert not torch.allclose(before[0], model(x)[0], atol=1e-2)
+        for _ in range(2):
+            assert_alike(run(x), model(x))
+
+
+FUSIONS = {
+    "exact": lambda model, x: irs.fuse(irs.load(model, x), exact="torch"),
+    "a wish": lambda model, x: irs.fuse(irs.load(model, x), opaque=["aten::relu"]),
+    "gradients": lambda model, x: irs.fuse(irs.load(model, x, backward=True, loss=lambda y: y[0].sum())),
+    "no convolution": lambda model, x: irs.fuse(irs.load(lambda x: torch.tanh(x) + 1, x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_what_stays_as_it_is(name):
+    fusion = FUSIONS[name](*net())
+    assert frozen(fusion).graph is fusion.graph
+    assert irs.compile(fusion).graph is fusion.graph
+
+
+def test_what_is_not_asked_for_stays_as_it_is():
+    model, x = net()
+    graph = irs.load(model, x)
+    fusion = irs.fuse(graph)
+    assert irs.compile(graph).graph is graph
+    assert irs.compile(fusion, device="reference").graph is fusion.graph
+    assert irs.compile(fusion, exact="torch").exact
+    assert "aten::batch_norm" in str(irs.compile(fusion, exact="torch").graph)
+    with pytest.raises(ArgumentError, match="freeze changes how results are rounded"):
+        irs.fuse(graph, freeze=True, exact="torch")
+    trains = irs.fuse(irs.load(copy.deepcopy(model).train(), x))
+    assert "aten::batch_norm" in ops(irs.compile(trains).graph)
+
+
+def test_sizes_that_are_not_known_are_reported():
+    model, x = net()
+    graph = irs.load(torch.jit.script(model))
+    run = irs.compile(irs.fuse(graph))
+    missed = {remark.rule: remark.because for remark in run.remarks if remark.kind == "missed"}
+    assert "example arguments" in missed["channels-last"]
+    with torch.no_grad():
+        assert_alike(run(x), model(x))
+
+
+@torch.no_grad()
+def test_torch_sees_the_ops_of_the_model():
+    model, x = net()
+    run = irs.compile(model, x)
+    run(x)
+    seen = torch.fx.experimental.proxy_tensor.make_fx(lambda x: run(x))(x)
+    assert "mkldnn" not in str(seen.graph)
+    torch.testing.assert_close(seen(x)[0], model(x)[0], rtol=1e-4, atol=1e-4)
+    with torch.autocast("cpu"), pytest.raises(irs.errors.RunError, match="autocast"):
+        run(x)
+
+
+@torch.no_grad()
+def test_arrays_and_planned_memory():
+    model, x = net()
+    graph = irs.load(model, x)
+    for run in (irs.compile(irs.fuse(graph)), irs.compile(irs.fuse(graph), memory="planned")):
+        assert_alike(run(x), model(x))
+    fixed = {value: tensor.detach().numpy() for value, tensor in graph.bound.items()}
+    for array in fixed.values():
+        array.flags.writeable = False
+    run = irs.compile(irs.fuse(replace(graph, bound=fixed)))
+    found = run(x.numpy())
+    assert not [op for op in ops(run.graph) if "norm" in op]
+    for a, b in zip(found, model(x), strict=True):
+        torch.testing.assert_close(torch.as_tensor(a), b, rtol=1e-4, atol=1e-4)

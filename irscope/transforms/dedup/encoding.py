@@ -39,59 +39,41 @@ class Slot(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 16)
-def spell_type(type: Type, relation: Relation) -> str:
-    """Returns the skeleton of a type: the parts of it that the relation keeps.
+def split_type(type: Type, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
+    """Returns the skeleton of a type, which has the parts that the relation keeps, and the slots that it takes out.
 
-    >>> spell_type(TensorType("float32", (2, 1)), "extents") == spell_type(TensorType("float32", (9, 1)), "extents")
-    True
+    >>> split_type(TensorType("float32", (2, 1), (1, 1)), "extents")
+    ('float32(n,1)[0]1TrueNoneNoneFalse', (Slot(kind='extent', index=0, value=2),))
     """
     rank = RANK[relation]
-    if rank < _EXTENTS and isinstance(type, TensorType):
-        return f"{type.dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
-    if rank < _EXTENTS:
-        return repr(type)
-    if isinstance(type, ClassType):
-        return f"ClassType(name={split_text(type.name, relation)[0]!r})"
+    if rank >= _EXTENTS and isinstance(type, ClassType):
+        name, taken = split_text(type.name, relation)
+        return f"ClassType(name={name!r})", taken
     if not isinstance(type, TensorType):
-        return repr(type)  # extents inside containers are kept: repr has all fields of all parts
+        return repr(type), ()  # extents inside containers are kept: repr has all fields of all parts
     dtype = type.dtype if rank < _DTYPE else ""
-    if type.shape is None:
-        return f"{dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
-    pattern = ["*" if rank >= _FREE or not isinstance(dim, int) else str(dim) if dim in (0, 1) else "n" for dim in type.shape]
-    steps = "" if rank >= _LAYOUT else _stride_order(type)
-    if rank == _FREE and _is_row_major(type):
-        steps = "C"
-    return f"{dtype}({','.join(pattern)}){steps}{type.device}{type.requires_grad}{type.undefined}"
+    end = f"{type.device}{type.requires_grad}{type.undefined}"
+    slots = [Slot("dtype", 0, type.dtype)] if rank >= _DTYPE else []
+    if rank < _EXTENTS or type.shape is None:
+        return f"{dtype}{type.shape}{type.strides}{end}", tuple(slots)
+    free = [rank >= _FREE or (isinstance(dim, int) and dim not in (0, 1)) for dim in type.shape]
+    axes = list(zip(type.shape, free, strict=True))
+    pattern = ["*" if rank >= _FREE or not isinstance(dim, int) else "n" if own else str(dim) for dim, own in axes]
+    skeleton = f"{dtype}({','.join(pattern)}){_kept_layout(type, rank)}{end}"
+    extents = [Slot("extent", axis, dim) for axis, (dim, own) in enumerate(axes) if own]
+    return skeleton, (*extents, *_layout_slots(type, rank), *slots)
 
 
-@lru_cache(maxsize=1 << 16)
-def type_slots(type: Type, relation: Relation) -> tuple[Slot, ...]:
-    """Returns the slots that the relation takes out of a type.
+def _kept_layout(type: TensorType, rank: int) -> str:
+    return "" if rank >= _LAYOUT else "C" if rank == _FREE and _is_row_major(type) else _stride_order(type)
 
-    >>> type_slots(TensorType("float32", (2, 1), (1, 1)), "extents")
-    (Slot(kind='extent', index=0, value=2),)
-    """
-    rank = RANK[relation]
-    if rank < _EXTENTS:
-        return ()
-    if isinstance(type, ClassType):
-        return tuple(split_text(type.name, relation)[1])
-    if not isinstance(type, TensorType):
-        return ()
-    found: list[Slot] = []
-    for axis, dim in enumerate(type.shape or ()):
-        if rank >= _FREE or (isinstance(dim, int) and dim not in (0, 1)):
-            found.append(Slot("extent", axis, dim))
-    if type.shape is not None and type.strides is not None and not _is_row_major(type):
+
+def _layout_slots(type: TensorType, rank: int) -> list[Slot]:
+    if type.strides is not None and not _is_row_major(type):
         if rank >= _LAYOUT:
-            found.append(Slot("layout", 0, type.strides))
-        elif not _is_dense(type):
-            found.extend(Slot("stride", axis, step) for axis, step in enumerate(type.strides) if step not in (0, 1))
-    elif rank >= _LAYOUT and type.shape is not None:
-        found.append(Slot("layout", 0, None if type.strides is None else "row-major"))
-    if rank >= _DTYPE:
-        found.append(Slot("dtype", 0, type.dtype))
-    return tuple(found)
+            return [Slot("layout", 0, type.strides)]
+        return [] if _is_dense(type) else [Slot("stride", axis, step) for axis, step in enumerate(type.strides) if step not in (0, 1)]
+    return [Slot("layout", 0, None if type.strides is None else "row-major")] if rank >= _LAYOUT else []
 
 
 def _is_row_major(type: TensorType) -> bool:
@@ -195,7 +177,7 @@ def _spell_nested(key: str, payload: Any, relation: Relation, symbols: Callable[
         case str() if RANK[relation] >= _CONSTANTS:
             return b"s" + prefixed(split_text(payload, relation)[0])
         case _ if role_of_attr(key, payload) != "structure":
-            return spell_leaf(payload, role_of_attr(key, payload), relation)
+            return split_leaf(payload, role_of_attr(key, payload), relation)[0]
     return spell_payload(payload)
 
 
@@ -212,37 +194,22 @@ def role_of_attr(key: str, payload: Any) -> Role:
 # --- constants ----------------------------------------------------------------------------------------------------------
 
 
-def spell_leaf(payload: Any, role: Role, relation: Relation) -> bytes:
-    """Returns the skeleton of a constant, by its role for its user.
+def split_leaf(payload: Any, role: Role, relation: Relation) -> tuple[bytes, tuple[Slot, ...]]:
+    """Returns the skeleton of a constant, by its role for its user, and the slots that the relation takes out of it.
 
-    >>> spell_leaf(0.5, "data", "constants") == spell_leaf(0.25, "data", "constants")
-    True
-    >>> spell_leaf(2, "structure", "constants") == spell_leaf(3, "structure", "constants")
-    False
+    >>> split_leaf(0.5, "data", "constants"), split_leaf(2, "structure", "constants")
+    ((b'#float', (Slot(kind='constant', index=0, value=0.5),)), (b'i2;', ()))
     """
     if not _is_taken(payload, role, relation):
-        return spell_payload(payload)
+        return spell_payload(payload), ()
     if isinstance(payload, TensorData):
-        shaped = TensorType(payload.dtype, tuple(payload.shape), device=payload.device)
-        return b"T" + prefixed(spell_type(shaped, relation))
-    if isinstance(payload, tuple | list):
-        return b"L%d:" % len(payload)
-    if role == "dtype" or RANK[relation] >= _DTYPE:
-        return b"N#"
-    return b"#" + type(payload).__name__.encode()
-
-
-def leaf_slots(payload: Any, role: Role, relation: Relation) -> list[Slot]:
-    """Returns the slots that the relation takes out of a constant."""
-    if not _is_taken(payload, role, relation):
-        return []
-    if isinstance(payload, TensorData):
-        shaped = TensorType(payload.dtype, tuple(payload.shape), device=payload.device)
-        return [Slot("constant", 0, payload), *type_slots(shaped, relation)]
+        skeleton, slots = split_type(TensorType(payload.dtype, tuple(payload.shape), device=payload.device), relation)
+        return b"T" + prefixed(skeleton), (Slot("constant", 0, payload), *slots)
     kind: Any = "constant" if role == "data" else role
     if isinstance(payload, tuple | list):
-        return [Slot(kind, place, item) for place, item in enumerate(payload)]
-    return [Slot(kind, 0, payload)]
+        return b"L%d:" % len(payload), tuple([Slot(kind, place, item) for place, item in enumerate(payload)])
+    name = b"N#" if role == "dtype" or RANK[relation] >= _DTYPE else b"#" + type(payload).__name__.encode()
+    return name, (Slot(kind, 0, payload),)
 
 
 def _is_taken(payload: Any, role: Role, relation: Relation) -> bool:

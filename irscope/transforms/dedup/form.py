@@ -30,10 +30,9 @@ from irscope.transforms.dedup.encoding import (
     is_spelled,
     prefixed,
     spell_attrs,
-    spell_leaf,
     spell_payload,
-    spell_type,
-    type_slots,
+    split_leaf,
+    split_type,
 )
 from irscope.transforms.dedup.piece import (
     HOLED,
@@ -251,7 +250,7 @@ class _InFull:
         self.types: dict[int, Token] = {}
 
     def type(self, type: Type) -> Token:
-        spelled = self.types[id(type)] = prefixed(spell_type(type, self._relation))
+        spelled = self.types[id(type)] = prefixed(split_type(type, self._relation)[0])
         return spelled
 
     def attrs(self, attrs: Mapping[str, Any]) -> bytes:
@@ -302,7 +301,7 @@ class Keys:
 
     def type(self, type: Type) -> Token:
         self._alive.append(type)  # so that no other type gets its identity
-        number = self.types[id(type)] = self._number(("type", spell_type(type, "alpha")))
+        number = self.types[id(type)] = self._number(("type", split_type(type, "alpha")[0]))
         return number
 
     def attrs(self, attrs: Mapping[str, Any]) -> Token:
@@ -368,7 +367,7 @@ class Colors:
 
     def operand(self, operand: Operand) -> bytes:
         if isinstance(operand, Leaf):
-            return b"c" + spell_leaf(operand.payload, operand.role, self.relation) + self._type(operand.type)
+            return b"c" + split_leaf(operand.payload, operand.role, self.relation)[0] + self._type(operand.type)
         return self.of[operand.term] + b"%d;" % operand.output
 
     @property
@@ -405,7 +404,7 @@ class Colors:
     def _type(self, type: Type) -> bytes:
         spelled = self._types.get(type)
         if spelled is None:
-            spelled = self._types[type] = prefixed(spell_type(type, self.relation))
+            spelled = self._types[type] = prefixed(split_type(type, self.relation)[0])
         return spelled
 
     def _fill(self, own: Mapping[int, bytes]) -> None:
@@ -462,7 +461,7 @@ class Colors:
             term = self.flow.terms[number]
             values = term.node.outputs if term.node is not None else () if term.value is None else (term.value,)
             for output, value in enumerate(values):
-                for slot in type_slots(value.type, self.relation):
+                for slot in split_type(value.type, self.relation)[1]:
                     if slot.kind == "extent":
                         places.setdefault(slot.value, []).append(color + b"%d.%d" % (output, slot.index))
         return digest(*sorted(digest(*sorted(found)) for found in places.values()))

@@ -13,15 +13,7 @@ from typing import Any, Final
 from irscope._base.words import plural
 from irscope.ir import Block, Graph, Node, Opaque, Type, Value
 from irscope.ir.structural import SideBySide, Structural, first_unlike
-from irscope.transforms.dedup.encoding import (
-    Slot,
-    leaf_slots,
-    role_of_attr,
-    spell_leaf,
-    spell_type,
-    split_text,
-    type_slots,
-)
+from irscope.transforms.dedup.encoding import Slot, role_of_attr, split_leaf, split_text, split_type
 from irscope.transforms.dedup.piece import (
     NO_BLOCK,
     RANK,
@@ -94,25 +86,19 @@ class SymbolMap:
 
 def pair_types(x: Type, y: Type, relation: Relation) -> Pairs | None:
     """Returns the slots of two types; None if the types differ in a part that the relation keeps."""
-    if x is y:
-        slots = type_slots(x, relation)
-        return list(zip(slots, slots, strict=True))
-    if spell_type(x, relation) != spell_type(y, relation):
-        return None
-    return list(zip(type_slots(x, relation), type_slots(y, relation), strict=True))
+    (ours, slots), (theirs, others) = split_type(x, relation), split_type(y, relation)
+    return list(zip(slots, others, strict=True)) if ours == theirs else None
 
 
 def pair_leaves(x: Leaf, y: Leaf, relation: Relation) -> Pairs | None:
     """Returns the slots of two constants; None if they differ in a part that the relation keeps."""
     types = pair_types(x.type, y.type, relation)
-    if types is None or x.role != y.role:
+    (ours, slots), (theirs, others) = (split_leaf(leaf.payload, leaf.role, relation) for leaf in (x, y))
+    if types is None or ours != theirs or (x.role != y.role and (slots or others)):
         return None
-    if spell_leaf(x.payload, x.role, relation) != spell_leaf(y.payload, y.role, relation):
-        return None
-    ours, theirs = leaf_slots(x.payload, x.role, relation), leaf_slots(y.payload, y.role, relation)
-    if not ours and not theirs and not same_bits(x.payload, y.payload):
+    if not slots and not others and not same_bits(x.payload, y.payload):
         return None  # digests of different tensors may be equal, so the tensors themselves are compared
-    return list(zip(ours, theirs, strict=True))
+    return list(zip(slots, others, strict=True))
 
 
 def pair_attributes(
@@ -163,9 +149,9 @@ def _pair_plain(name: str, x: Any, y: Any, relation: Relation, symbols: SymbolMa
             return None
         return list(zip(slots, others, strict=True))
     role = role_of_attr(name, x)
-    if role != "structure" and role == role_of_attr(name, y) and spell_leaf(x, role, relation) == spell_leaf(y, role, relation):
-        slots, others = tuple(leaf_slots(x, role, relation)), tuple(leaf_slots(y, role, relation))
-        if slots or others:
+    if role != "structure" and role == role_of_attr(name, y):
+        (ours_kept, slots), (theirs_kept, others) = (split_leaf(each, role, relation) for each in (x, y))
+        if ours_kept == theirs_kept and (slots or others):
             return list(zip(slots, others, strict=True))
     return [] if same_bits(x, y) else None
 

@@ -80,19 +80,28 @@ class Body:
 
     @cached_property
     def is_free(self) -> bool:
-        """Whether values are determined by their terms, so that the order of nodes does not matter."""
-        values = [*self.block.params, *(value for node in self.block.nodes for value in node.outputs)]
-        if not all(_is_plain(value.type) for value in values):
+        """Whether values are determined by their terms, so that the order of nodes does not matter; nodes that nothing needs are not
+        asked."""
+        if not all(_is_plain(value.type) for value in self.block.params):
             return False
-        return all(self._is_pure(node) for node in self.block.nodes)
+        needed = set(self.block.returns)
+        for node in reversed(self.block.nodes):
+            known = known_arguments(node, self.constants)
+            effect = "opaque" if inner_blocks(node) or draws_random_numbers(node.op, known) else effect_of(node, known)
+            if (node.op == "prim::Constant" or effect in ("pure", "view")) and needed.isdisjoint(node.outputs):
+                continue
+            if not self._is_determined(node, effect):
+                return False
+            needed.update(node.inputs)
+        return True
 
-    def _is_pure(self, node: Node) -> bool:
+    def _is_determined(self, node: Node, effect: str) -> bool:
+        """Whether the results of a node are tensors or numbers that its op and operands determine, in memory of their own."""
+        if not all(_is_plain(value.type) for value in node.outputs):
+            return False
         if node.op == "prim::Constant":
             return isinstance(constant_value(node), int | float | complex | str | None)
-        if inner_blocks(node) or (schema_of(node) is None and not functional_source(node.op)):
-            return False
-        known = known_arguments(node, self.constants)
-        return effect_of(node, known) == "pure" and not draws_random_numbers(node.op, known)
+        return effect == "pure" and (schema_of(node) is not None or bool(functional_source(node.op)))
 
     @cached_property
     def constants(self) -> Mapping[Any, Any]:

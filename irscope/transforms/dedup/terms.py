@@ -47,7 +47,7 @@ from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import effect_of, functional_source, has_value_tensors, schema_of
 from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
 from irscope.ops.type_rules import iterator_strides, static_shape
-from irscope.transforms.dedup.encoding import Role, spell_attrs, spell_payload, spell_type
+from irscope.transforms.dedup.encoding import Role, spell_attrs, spell_payload, split_type
 from irscope.transforms.dedup.piece import Body, all_nodes, kept_in, known_arguments
 
 STATE: Final = -1
@@ -191,7 +191,7 @@ class _Builder:
         ]
         if term.exchanges:
             operands[:2] = sorted(operands[:2], key=repr)
-        types = tuple([spell_type(value.type, "order") for value in node.outputs])
+        types = tuple([split_type(value.type, "order")[0] for value in node.outputs])
         key = (node.op, spell_attrs(node.attrs), types, tuple(operands))
         if key not in self.known:
             self.known[key] = self.add(term)

@@ -48,6 +48,26 @@ def test_one_program_has_one_normal_form(seed: int) -> None:
         assert mark(shuffled) == mark(plain) == mark(first)
 
 
+_DEAD = """
+  %d0 : Float(5, 1) = aten::unsqueeze(%n0, %one)
+  %d1 : int[] = prim::Constant[value=[1, 2]]()
+  %d2 : Tensor[] = prim::ListConstruct(%n1, %d0)
+  %d3 : Float(5) = aten::exp(%n2)"""
+
+
+@pytest.mark.parametrize("relation", ["order", "arguments", "constants", "dtype"])
+def test_nodes_that_nothing_needs_make_no_difference(relation: str) -> None:
+    """Neither to the form, by which pieces are compared at all, nor to the match that proves it."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        program = Program(rng)
+        plain = written(program, [len(program.lines) - 1])
+        first, _, rest = str(plain).partition("prim::Constant[value=1]()")
+        more = irs.parse(f"{first}prim::Constant[value=1](){_DEAD}{rest}")
+        found = irs.dedup(irs.Module({"plain": plain, "more": more}), relation=relation)
+        assert len(found.classes) == 1, str(more)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_programs_that_differ_have_different_normal_forms(seed: int) -> None:
     rng = random.Random(1000 + seed)

@@ -40,7 +40,7 @@ from irscope.ir import (
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.dedup.classes import Ladder, Members, pieces_of
-from irscope.transforms.dedup.encoding import leaf_slots
+from irscope.transforms.dedup.encoding import split_leaf
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.piece import RANK, RELATIONS, HoleKind, Piece, Relation, Site
 from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow, class_holes
@@ -139,7 +139,7 @@ class _Copy:
 
     def payload(self, node: Node, place: int, leaf: Leaf) -> Any:
         """The member's payload for a constant of the leader."""
-        slots = leaf_slots(leaf.payload, leaf.role, self.match.step)
+        _, slots = split_leaf(leaf.payload, leaf.role, self.match.step)
         if not slots:
             return leaf.payload
         parts = [self.slots.get((slot.kind, Site(node, "operand", place, slot.index)), slot.value) for slot in slots]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope.errors import CodegenError
+from irscope.ir import ITEM_SIZE
 from irscope.ops.type_rules import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
 
 # The table of primitives: one row per op of an expression, used by the NumPy evaluator, the error bounds, the cost models and the
@@ -91,6 +92,10 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = {
 
 NO_OPERATION: Final = frozenset({"input", "scalar", "const", "cast", "count"})
 """The other parts of an expression besides reductions, which compute nothing worth counting."""
+
+_LANES: Final = 16
+"""The float32 numbers of the register for which cycles are counted."""
+_OTHER_CYCLES: Final = {"input": 1.0, "const": 0.0}
 
 COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 COMMUTATIVE: Final = frozenset(op for op, row in PRIMITIVES.items() if row.commutes)
@@ -318,6 +323,26 @@ def count_operations(results: Sequence[Expr]) -> int:
     2
     """
     return sum(expr.op not in NO_OPERATION for expr in subexpressions(results))
+
+
+def cycles_of(op: str, dtype: str) -> float:
+    """Return the cycles of an op of expressions or kernels, for as many elements as a vector register has in float32.
+
+    >>> cycles_of("exp", "float32"), cycles_of("exp", "float64"), cycles_of("const", "float32")
+    (12.0, 24.0, 0.0)
+    """
+    each = PRIMITIVES[op].cycles if op in PRIMITIVES else _OTHER_CYCLES.get(op, 0.5)
+    return each * max(ITEM_SIZE[dtype], 4) / 4
+
+
+def cycles_at_a_point(results: Sequence[Expr]) -> float:
+    """Return the cycles of one core for the operations of the expressions at one point, where whole registers are computed.
+
+    >>> from irscope.ops.expr.expression import call, input_element
+    >>> cycles_at_a_point([call("tanh", input_element(0, "float32"))])
+    1.625
+    """
+    return sum(cycles_of(expr.op, expr.dtype) for expr in subexpressions(results) if expr.op not in NO_OPERATION) / _LANES
 
 
 def flops_at_a_point(results: Sequence[Expr]) -> int:

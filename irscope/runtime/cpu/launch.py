@@ -21,12 +21,9 @@ from typing import Any, Final
 
 from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, KernelSpec, Launch, Operand, SplitReduction, is_float
 from irscope.codegen.kernel.loops import loop_nest
-from irscope.ops.expr import PRIMITIVES
+from irscope.ops.expr import cycles_of
 from irscope.runtime.cpu.openmp import OpenMP, StallBackoff
 from irscope.runtime.device import NO_MEMORY
-
-_CYCLES: Final = {"input": 1.0, "const": 0.0}
-"""Cycles per vector register of float32, for ops that are not primitives; others of that kind take half a cycle."""
 
 _HERTZ: Final = 3.0e9
 _BYTES_PER_SECOND: Final = {"cache": 50.0e9, "memory": 8.0e9}
@@ -277,9 +274,4 @@ def _compute_seconds(launch: Launch, vector_bytes: int) -> float:
 
 def _cycles(spec: KernelSpec, stage: tuple[int, ...]) -> float:
     """Returns the cycles for as many elements as one register holds in float32."""
-    total = 1.0
-    for index in stage:
-        code = spec.instructions[index]
-        each = PRIMITIVES[code.op].cycles if code.op in PRIMITIVES else _CYCLES.get(code.op, 0.5)
-        total += each * max(ITEM_SIZE[code.dtype], 4) / 4
-    return total
+    return 1.0 + sum(cycles_of(code.op, code.dtype) for code in map(spec.instructions.__getitem__, stage))

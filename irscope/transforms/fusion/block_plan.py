@@ -18,8 +18,18 @@ from typing import Final, NamedTuple, TypeAlias
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
 from irscope.ops.traits import RESHAPES
-from irscope.ops.view_steps import Num, typical
-from irscope.transforms.fusion.domains import MAX_PATCHES, Domain, NodeProfiles, gathered_shapes, misaligned_use
+from irscope.ops.view_steps import Num, byte_words, is_unknown, typical
+from irscope.transforms.fusion.domains import (
+    BYTES_IN_A_CYCLE,
+    BYTES_OF_A_LAUNCH,
+    CYCLES_OF_TRAFFIC,
+    MAX_PATCHES,
+    Domain,
+    NodeProfiles,
+    gathered_shapes,
+    misaligned_use,
+    times_computed,
+)
 from irscope.transforms.fusion.eligibility import same_space
 from irscope.transforms.grouping import Partition, Refusal, explain_path, leaving_values
 
@@ -51,6 +61,8 @@ class Group:
     """The number of its nodes."""
     views: int = 0
     """The number of views among them, which alone do not make a kernel."""
+    cycles: float = 0.0
+    """The cycles of one core that its operations take, those included that are done again."""
     marks: Marks | None = None
 
 
@@ -190,6 +202,39 @@ class Candidate:
     def transfers_saved(self) -> int:
         """The number of reads and writes of tensors that the merge avoids, of known size or not."""
         return len(self.common) + len(self.shared) + self._inside()
+
+    def times(self) -> int:
+        """How often the kernel would compute the first group's values; 1 where that takes less than a launch, however often."""
+        first, second, cycles = self.ours.domain, self.theirs.domain, self.ours.cycles
+        if not cycles or first.space == second.space or first.space is None or second.space is None or not self.shared:
+            return 1
+        most = second.points // max(first.points, 1)
+        if cycles * most * BYTES_IN_A_CYCLE <= BYTES_OF_A_LAUNCH or "cuda" in (second.device or first.device or ""):
+            return 1
+        return min(most, times_computed(self.shared, self.second, second.space, self._plan.rules))
+
+    @property
+    def bytes_recomputed(self) -> int:
+        """The memory traffic that takes as long as what the kernel would compute again, beyond what hides behind its own traffic and
+        what the call of another kernel takes; a merge that saves fewer bytes makes the program slower."""
+        times = self.times()
+        if times == 1:
+            return 0
+        hidden = max(self.theirs.domain.points * CYCLES_OF_TRAFFIC - self.theirs.cycles, 0)
+        return max(int((self.ours.cycles * (times - 1) - hidden) * BYTES_IN_A_CYCLE) - BYTES_OF_A_LAUNCH, 0)
+
+    def waste(self) -> Refusal | None:
+        """Returns what the kernel would compute again at a higher price than the merge saves; None if it pays."""
+        if self.bytes_recomputed <= self.bytes_saved:
+            return None
+        first, second, name = self.ours.domain, self.theirs.domain, self._plan.rules.name
+        what = name(self.shared[0]) if self.ours.size == 1 else f"the group that makes {name(self.shared[0])}"
+        times = f"{self.times()} times" if first.is_static and second.is_static else "again"
+        because = f"{what} would be computed {times}, at all points of {second}, instead of once at those of {first}"
+        saving = self.saving()
+        known = saving != 0 and not is_unknown(saving)
+        more = f", which takes longer than the {byte_words(saving)} of memory traffic that one kernel saves" if known else ""
+        return Refusal("recomputed", because + more, (self.shared[0], *self.nodes))
 
     @property
     def arguments(self) -> int:
@@ -355,6 +400,8 @@ class Merge(NamedTuple):
     """A value that the second group read from the first, or that both read; None if there was none."""
     is_sibling: bool
     """Whether neither group read from the other."""
+    recomputed: int = 0
+    """The memory traffic that takes as long as what it computes again (`Candidate.bytes_recomputed`)."""
 
 
 _NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
@@ -416,7 +463,7 @@ class BlockPlan:
                 else:
                     reading.append(index)
             views = int(profile.domain.kind == "view")
-            group = self.groups[index] = Group(profile.domain, inputs, list(node.outputs), outputs, views=views)
+            group = self.groups[index] = Group(profile.domain, inputs, list(node.outputs), outputs, views=views, cycles=profile.cycles)
             if node in apart:
                 group.marks = {mark: (side, node) for mark, side in apart[node].items()}
 
@@ -548,15 +595,16 @@ class BlockPlan:
     def _commit(self, candidate: Candidate, domain: Domain) -> None:
         """Combine the counts of the two groups, and record the saving."""
         ours, theirs, shared = candidate.ours, candidate.theirs, candidate.shared
-        saved, witness = candidate.saving(), next(iter(shared or candidate.common), None)
+        saved, witness, times = candidate.saving(), next(iter(shared or candidate.common), None), candidate.times()
+        again = candidate.bytes_recomputed if times > 1 else 0
         outside, inputs, fewer = self.outside, theirs.inputs, ours.inputs
         for value in shared:
             left = outside[value] = outside[value] - inputs.pop(value)
             ours.outputs -= not left
         if len(fewer) > len(inputs):
             inputs, fewer = fewer, inputs
-        for value, times in fewer.items():
-            inputs[value] = inputs.get(value, 0) + times
+        for value, count in fewer.items():
+            inputs[value] = inputs.get(value, 0) + count
         values, others = theirs.values, ours.values
         if len(others) > len(values):
             values, others = others, values
@@ -565,11 +613,12 @@ class BlockPlan:
         theirs.outputs += ours.outputs
         theirs.size += ours.size
         theirs.views += ours.views
+        theirs.cycles += ours.cycles * times
         if ours.marks:
             theirs.marks = {**ours.marks, **(theirs.marks or {})}
         self.groups[self.partition.find(candidate.consumer_index)] = theirs
         producer, consumer = candidate.producer_index, candidate.consumer_index
-        self.merges.append(Merge(producer, consumer, domain, saved, witness, not shared))
+        self.merges.append(Merge(producer, consumer, domain, saved, witness, not shared, again))
 
 
 def _row(domain: Domain) -> int | None:

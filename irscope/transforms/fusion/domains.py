@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from irscope.analysis.per_graph import once, shapes_of
 from irscope.analysis.shapes import NodeSignature
-from irscope.ir import NOT_CONSTANT, Dim, Graph, Node, Value, count_uses
+from irscope.ir import NOT_CONSTANT, Dim, Graph, Node, TensorType, Value, count_uses
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import JOINS, KEEPS_ORDER, PATCHES
-from irscope.ops.view_steps import Num
+from irscope.ops.view_steps import Num, tensor_bytes, typical
 from irscope.transforms.fusion.eligibility import Eligibility, Space, format_space, same_space
 
 # Whether the reduced values of a group broadcast to the right positions in their users.
@@ -122,6 +122,90 @@ def _reads_other_axis(reader: Node, value: Value) -> bool:
     return any(arguments.get(name) is value for name in op.operand_axes)
 
 
+# How often a kernel computes the values of a group that joins a user of more points.
+#
+# They are computed, broadcast, at the points of the user. A kernel computes a value outside the loops along which it stays the same
+# (`irscope.codegen.kernel.loops`), but once for each turn of a loop around one along which it varies: a vector along the last axis,
+# read by each row of a matrix, is computed again for each row. Through views a value is followed by its strides.
+#
+# On a CPU that is charged as the memory traffic that takes as long, beyond what hides behind the user's own reads and writes in a
+# cache. A launch counts as traffic, too: two kernels cost one more than one. On a GPU arithmetic is so much faster than memory, and
+# a launch so much dearer, that nothing is charged.
+
+CYCLES_OF_TRAFFIC: Final = 0.25
+"""The cycles for an element of float32 to be read from a cache and written to it, behind which as much arithmetic hides."""
+BYTES_IN_A_CYCLE: Final = 4
+"""The memory traffic of a core in the time of a cycle."""
+BYTES_OF_A_LAUNCH: Final = 1 << 14
+"""The memory traffic in the time that a call of a kernel takes by itself, a microsecond."""
+
+
+def times_computed(shared: Iterable[Value], users: Iterable[Node], space: Space, rules: Eligibility) -> int:
+    """Returns how often a kernel of these users over a space computes each element of the shared values, at most; an unknown extent
+    counts as 64, and a value of which it is not known along which axes it varies as computed once. Linear in the users."""
+    inside, times = set(users), 1
+    stack = [(value, tuple(size != 1 for size in _shape_of(rules, value))) for value in shared]
+    seen = {value for value, _ in stack}
+    while stack:
+        value, varies = stack.pop()
+        for use in rules.graph.users.get(value, ()):
+            reader = use.user
+            if not isinstance(reader, Node) or reader not in inside:
+                continue
+            if rules.is_view(reader):
+                onward = _seen_through(rules, value, varies, reader)
+            else:
+                onward = _broadcast(rules, value, varies, reader)
+                times = max(times, _times_around(rules, reader, onward))
+                if rules.space(reader) == space:
+                    continue
+            if not rules.axes(reader):
+                stack += [(result, onward) for result in reader.outputs if result not in seen]
+                seen.update(reader.outputs)
+    return times
+
+
+def _shape_of(rules: Eligibility, value: Value) -> tuple[Dim, ...]:
+    found = rules.tensor_type(value)
+    return () if found is None or found.shape is None else found.shape
+
+
+def _broadcast(rules: Eligibility, value: Value, varies: tuple[bool, ...], reader: Node) -> tuple[bool, ...]:
+    """The axes of a node's space along which an operand of it varies; all where it is not aligned with the last ones."""
+    rank = len(rules.space(reader) or ())
+    if _reads_other_axis(reader, value) or reader.op in PATCHES or len(varies) > rank:
+        return (True,) * rank
+    return (False,) * (rank - len(varies)) + varies
+
+
+def _seen_through(rules: Eligibility, value: Value, varies: tuple[bool, ...], view: Node) -> tuple[bool, ...]:
+    """The axes of a view along which a value varies: those that step within its own axes; all where the strides are not known."""
+    before, after = rules.tensor_type(value), rules.tensor_type(view.outputs[0])
+    own, steps = _spans(before), _spans(after)
+    if own is None or steps is None:
+        return (True,) * len(_shape_of(rules, view.outputs[0]))
+    inside = [span for span, is_own in zip(own, varies, strict=True) if is_own]
+    return tuple(end > first and any(low < end and first < high for low, high in inside) for first, end in steps)
+
+
+def _spans(type: TensorType | None) -> list[tuple[int, int]] | None:
+    """For each axis its stride, and the first element after the span that it steps through; None if unknown."""
+    if type is None or type.shape is None or type.strides is None:
+        return None
+    axes = zip(type.strides, type.shape, strict=True)
+    found = [(step, step * size if size != 1 else step) for step, size in axes if isinstance(size, int)]
+    return found if len(found) == len(type.shape) else None
+
+
+def _times_around(rules: Eligibility, reader: Node, varies: Sequence[bool]) -> int:
+    """The turns of the loops around those along which a value varies and along which it does not."""
+    space, result = rules.space(reader) or (), rules.tensor_type(reader.outputs[0])
+    steps = _spans(result) if result is None or result.shape == space else None
+    order = sorted(range(len(space)), key=lambda axis: -steps[axis][0] if steps else 0)
+    inner = max((place for place, axis in enumerate(order) if varies[axis]), default=0)
+    return typical(tensor_bytes(TensorType("uint8", tuple(space[axis] for axis in order[:inner] if not varies[axis]))))
+
+
 MAX_PATCHES: Final = 16
 """The most ranges that a group replaces: each adds up to two parts, and a part costs code."""
 
@@ -149,6 +233,16 @@ class Domain:
         """Whether the number of points is known, so that two domains can be proved the same."""
         return self.space is not None and None not in self.space
 
+    @property
+    def is_static(self) -> bool:
+        """Whether all its extents are numbers."""
+        return self.space is not None and all(isinstance(size, int) for size in self.space)
+
+    @property
+    def points(self) -> int:
+        """The number of points; an unknown extent counts as 64."""
+        return typical(tensor_bytes(TensorType("uint8", self.space)))
+
     def __str__(self) -> str:
         if not self.axes:
             return format_space(self.space)
@@ -165,6 +259,8 @@ class NodeProfile(NamedTuple):
     """The positions of the operands that are kernel arguments; known numbers are built into the kernel instead."""
     size: Num
     """The bytes of its first result."""
+    cycles: float
+    """The cycles of one core that it takes, over all points; an unknown extent counts as 64."""
 
 
 class NodeProfiles:
@@ -190,7 +286,9 @@ class NodeProfiles:
             return None
         is_known = self.rules.known
         arguments = tuple(i for i, value in enumerate(node.inputs) if is_known(value) is NOT_CONSTANT)
-        profile = NodeProfile(self.domain_of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
+        domain = self.domain_of(node)
+        cycles = self.rules.cycles(node) * domain.points
+        profile = NodeProfile(domain, arguments, self.rules.size_in_bytes(node.outputs[0]), cycles)
         if form is not None and effect_of(node) == "pure" and node.op not in JOINS:
             self._by_form[form] = profile
         return profile

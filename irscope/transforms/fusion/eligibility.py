@@ -32,7 +32,7 @@ from irscope.ir import (
     constant_of,
 )
 from irscope.ops.accuracy import why_inexact
-from irscope.ops.expr import NoExpression, count_operations, input_element, number, reduced_axes
+from irscope.ops.expr import NoExpression, count_operations, cycles_at_a_point, input_element, number, reduced_axes
 from irscope.ops.op import Op, draws_random_numbers, statistics_flag
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import CUTS, JOINS, MAY_COPY, PATCHES, RESHAPES, SEEN_THROUGH
@@ -55,6 +55,8 @@ class _Trial:
     """The axes along which it reduces."""
     operations: int = 0
     """The number of operations at each point."""
+    cycles: float = 0.0
+    """The cycles that these take."""
     inexact: str = ""
     """Why a kernel's result may not have torch's bits; empty if it has them."""
 
@@ -76,7 +78,7 @@ def _try_expression(op: Op, arguments: dict[str, Any], types: dict[str, tuple[st
             results = made if isinstance(made, tuple) else (made,)
             axes = {axis for expr in results for axis in reduced_axes(expr)}
             inexact = why_inexact(op.name, results)
-            return _Trial("", len(results), tuple(sorted(axes)), count_operations(results), inexact)
+            return _Trial("", len(results), tuple(sorted(axes)), count_operations(results), cycles_at_a_point(results), inexact)
     return _Trial(complaint)
 
 
@@ -197,8 +199,8 @@ _OTHER_WORDS: Final = {
 }  # fmt: skip
 
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
-_GROUP_NORM_OPERATIONS: Final = 8
-"""The operations of a group norm at each point, as of a layer norm: it has no expression to count them in."""
+_GROUP_NORM_WORK: Final = 8, 0.5
+"""The operations and cycles of a group norm at each point, as of a layer norm: it has no expression to count them in."""
 
 
 class Eligibility:
@@ -213,7 +215,7 @@ class Eligibility:
         self._refusals: dict[Node, Refusal | None] = {}
         self._trials: dict[object, _Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}
-        self._operations: dict[Node, int] = {}
+        self._work: dict[Node, tuple[int, float]] = {}
         self._parts: dict[Node, int] = {}
         self._types: dict[Value, TensorType | None] = {}
 
@@ -250,9 +252,16 @@ class Eligibility:
 
     def operations(self, node: Node) -> int:
         """The number of operations that a node that qualifies does at each point of its space."""
+        return self._work_of(node)[0]
+
+    def cycles(self, node: Node) -> float:
+        """The cycles of one core that these take."""
+        return self._work_of(node)[1]
+
+    def _work_of(self, node: Node) -> tuple[int, float]:
         if self.refusal(node) or self.is_view(node) or node.op in JOINS | PATCHES:
-            return 0
-        return self._operations.get(node, _GROUP_NORM_OPERATIONS)
+            return 0, 0.0
+        return self._work.get(node, _GROUP_NORM_WORK)
 
     def space(self, node: Node) -> tuple[Dim, ...] | None:
         """The iteration space of a node that qualifies: the shape of the tensor that it reduces, or else of its result."""
@@ -361,7 +370,7 @@ class Eligibility:
         if trial.results != len(node.outputs):
             return Refusal("not-pointwise", f"{node.op} here does not return {trial.results} tensors", (node,))
         self._axes[node] = trial.axes
-        self._operations[node] = trial.operations
+        self._work[node] = trial.operations, trial.cycles
         return None
 
     def _judge_parts(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:
@@ -384,7 +393,7 @@ class Eligibility:
         except NoExpression as error:
             return Refusal("no-expression", f"{node.op}: {error.what}", (node,))
         self._axes[node] = tuple(range(1, len(found.shape)))
-        self._operations[node] = count_operations((expression,))
+        self._work[node] = count_operations((expression,)), cycles_at_a_point((expression,))
         return None
 
     def _device(self, node: Node) -> str | None:

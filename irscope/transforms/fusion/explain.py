@@ -66,9 +66,10 @@ def _remedy(plan: BlockPlan, policy: Policy, x: int, y: int, min_size: int) -> s
 
 
 def _own_limit(plan: BlockPlan, x: int, y: int) -> Refusal | None:
-    """The refusal between the two groups by a limit that the policy counts in its own way; None if there is none."""
+    """The refusal of a legal merge of the two groups by what the policy counts: arguments, or what is computed again; None if
+    there is none."""
     refusal = _last_refusal(plan, x, y)
-    return refusal if refusal is not None and refusal.rule == "argument-limit" else None
+    return refusal if refusal is not None and refusal.rule in ("argument-limit", "recomputed") else None
 
 
 def _last_refusal(plan: BlockPlan, x: int, y: int) -> Refusal | None:
@@ -163,14 +164,17 @@ def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ..
 
 def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
     saved: dict[Node, Num] = {}
+    again: dict[Node, int] = {}
     for merge in plan.merges:
         group = grouped.group_of.get(plan.block.nodes[merge.consumer])
         if group is not None:
             saved[group] = saved.get(group, 0) + merge.bytes_saved
+            again[group] = again.get(group, 0) + merge.recomputed
     for group, bytes_saved in saved.items():
         count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
         amount = f", which saves {byte_words(bytes_saved)} of memory traffic" if bytes_saved != 0 and not is_unknown(bytes_saved) else ""
-        yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}", group.outputs)
+        price = f"; what it computes again takes as long as moving some {byte_words(again[group])}" if again[group] else ""
+        yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}{price}", group.outputs)
 
 
 def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:

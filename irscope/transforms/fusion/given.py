@@ -147,7 +147,10 @@ class GivenFusion(Fusion):
         if found is not None:
             return Refusal(found.rule, f"{self.policy} {self.silence}; by irscope's rules, {found.because}", found.evidence)
         plan = self._plans.by_block[self._plans.rules.graph.block_of[a]]
-        saving = plan.candidate(*sorted((plan.index[a], plan.index[b]))).saving()
+        candidate = plan.candidate(*sorted((plan.index[a], plan.index[b])))
+        waste, saving = candidate.waste(), candidate.saving()
+        if waste is not None:
+            return Refusal(waste.rule, f"{self.policy} {self.silence}; {waste.because}", waste.evidence)
         saves = f"would save {byte_words(saving)}" if saving != 0 else "would save nothing"
         saves = "saves what is not known" if is_unknown(saving) else saves
         return Refusal("not-tried", f"it is legal by irscope's rules, and {self.policy} {self.silence}; one kernel {saves}", (a, b))

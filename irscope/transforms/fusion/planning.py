@@ -70,7 +70,8 @@ def _joined(plan: BlockPlan, first: int, second: int) -> bool:
 # that was refused because of a path through a third group stays refused while its group grows: nodes that join later come
 # before it in the program, and the nodes on the path were tried before it. So a group tries each candidate once. Pairs
 # refused for another reason are tried again after other merges; siblings join when nothing else can, and then the
-# refused pairs are tried once more.
+# refused pairs are tried once more. A producer that its consumer would compute again (`Candidate.waste`) waits for the second try,
+# so that it is judged with the producers that joined it, and they do not stay behind.
 
 _ROUNDS: Final = 8
 
@@ -85,7 +86,7 @@ def grow_greedily(plan: BlockPlan) -> None:
     together = {index for root in roots for index in plan.partition.members(root)}  # merged before the policy began
     for consumer in reversed(range(len(plan.block.nodes))):
         if groups[find(consumer)].size == 1 or consumer in together:
-            pull_producers(plan.partition, consumer, plan.producers, partial(_is_merged, plan))
+            pull_producers(plan.partition, consumer, plan.producers, partial(_is_merged, plan, waits=True))
     for _ in range(_ROUNDS):
         before = len(plan.merges)
         _retry(plan)
@@ -106,8 +107,12 @@ def _retry(plan: BlockPlan) -> None:
                 pull_producers(plan.partition, producer, plan.producers, partial(_is_merged, plan))
 
 
-def _is_merged(plan: BlockPlan, producer: int, reader: int) -> bool:
-    refusal = plan.try_merge(Candidate(plan, producer, reader))
+def _is_merged(plan: BlockPlan, producer: int, reader: int, *, waits: bool = False) -> bool:
+    candidate = Candidate(plan, producer, reader)
+    if waits and candidate.times() > 1:
+        refusal: Refusal | None = Refusal("recomputed", "", candidate.nodes)
+    else:
+        refusal = candidate.waste() or plan.try_merge(candidate)
     if refusal is not None:
         plan.refusals[producer, reader] = refusal
     return refusal is None
@@ -189,8 +194,10 @@ _NEXT_READERS = 8
 
 
 def score_by_bytes(candidate: Candidate) -> float:
-    """Score a merge by the bytes saved, and by the number of transfers saved, each of which counts for less than a byte."""
-    return candidate.bytes_saved + candidate.transfers_saved / (1 << 20)
+    """Score a merge by the bytes saved, and by the number of transfers saved, each of which counts for less than a byte; what is computed
+    again costs bytes, and of two equal merges the one that computes nothing again is better."""
+    saved = candidate.bytes_saved + candidate.transfers_saved / (1 << 20)
+    return saved if candidate.times() == 1 else saved - candidate.bytes_recomputed - 0.5 / (1 << 20)
 
 
 def why_not_neighbours(candidate: Candidate) -> str:
@@ -227,8 +234,8 @@ class _Queue:
         """Queue a candidate, if its score is positive."""
         candidate = self._candidate(producer, consumer)
         if candidate is not None:
-            score = self._score(candidate)
-            if score is not None and score > 0:
+            score = self._scored(candidate)
+            if score > 0:
                 heappush(self._heap, (-score, -producer, -consumer))
 
     def run(self) -> None:
@@ -239,8 +246,8 @@ class _Queue:
             candidate = self._candidate(-producer, -consumer)
             if candidate is None:
                 continue
-            score = self._score(candidate)
-            if score is None or score <= 0:
+            score = self._scored(candidate)
+            if score <= 0:
                 continue
             if -score > waiting:
                 heappush(heap, (-score, producer, consumer))
@@ -252,6 +259,13 @@ class _Queue:
                 self._requeue(smaller)
             elif not candidate.is_sibling:
                 plan.refusals[-producer, -consumer] = refusal
+
+    def _scored(self, candidate: Candidate) -> float:
+        """The score of a candidate, 0 if it is declined; one that would be computed again for more than it saves is a refusal."""
+        score = self._score(candidate) or 0.0
+        if score <= 0 and self._score is score_by_bytes and (waste := candidate.waste()):
+            self._plan.refusals[candidate.producer_index, candidate.consumer_index] = waste
+        return score
 
     def _candidate(self, producer: int, consumer: int) -> Candidate | None:
         """The candidate of two nodes' current groups; None when they are one already, or siblings too early."""

@@ -2,13 +2,17 @@
 
 import random
 from itertools import combinations
+from math import prod
+from typing import Any
 
 import pytest
 
 import irscope as irs
+from irscope.codegen.kernel.loops import loop_nest
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.invariants import verify
-from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion import Fusion, block_plan, fuse
 from irscope.transforms.fusion.block_plan import Candidate
 from irscope.transforms.fusion.domains import Domain
 from irscope.transforms.fusion.planning import POLICIES
@@ -296,3 +300,46 @@ def test_random_wishes_change_no_result(seed: int) -> None:
         assert_same_runs(graph, fusion.graph, program, rtol=1e-5, atol=1e-6)
         for remark in fusion.refused:
             assert "as you wanted" in remark.because
+
+
+def _read(torch: Any, name: str, c: Any, y: Any) -> Any:
+    """A value of fewer points in a kernel of more."""
+    s = torch.sigmoid(c)
+    return {
+        "rows": lambda: s + y,
+        "columns": lambda: s[:, None] + y,
+        "middle": lambda: s[:, None, :] + y,
+        "outer": lambda: s[None] + y,
+        "inner": lambda: s[:, :, None] + y,
+        "turned": lambda: s.t()[:, None, :] + y,
+        "expanded": lambda: s.expand(y.shape).neg() + y,
+        "cut": lambda: s[1:, None] * y,
+        "summed": lambda: (s + y).sum(-1),
+        "maximum": lambda: (s[:, None] * y).amax(1),
+        "twice": lambda: ((s + y[0]) * 2) + y,
+    }[name]()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "c", "y"), [
+    ("rows", (64,), (32, 64)), ("columns", (32,), (32, 64)), ("middle", (16, 8), (16, 32, 8)), ("outer", (8, 32), (16, 8, 32)),
+    ("inner", (16, 8), (16, 8, 32)), ("turned", (8, 16), (16, 32, 8)), ("expanded", (1, 64), (32, 64)), ("cut", (33,), (32, 64)),
+    ("summed", (64,), (32, 64)), ("maximum", (32,), (32, 64)), ("twice", (1, 64), (16, 32, 64)),
+])  # fmt: skip
+def test_what_a_kernel_computes_again_is_counted_as_in_its_loops(name: str, c: tuple[int, ...], y: tuple[int, ...]) -> None:
+    """The judge is the kernel itself: the loops around its sigmoid."""
+    torch = pytest.importorskip("torch")
+    times = []
+
+    def counted(candidate: Candidate) -> float:
+        times.append(candidate.times())
+        return 1.0 + (candidate.producer.op != "aten::sigmoid")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block_plan, "BYTES_OF_A_LAUNCH", 0)
+        fusion = irs.fuse(irs.load(lambda c, y: _read(torch, name, c, y), torch.rand(c), torch.rand(y)), policy=counted)
+    (group,) = fusion.groups
+    (launch,) = spec_of_group(group, [value.type for value in group.inputs]).launches
+    (place,) = (i for i, code in enumerate(launch.spec.instructions) if code.op == "sigmoid")
+    computed = prod(launch.sizes[: loop_nest(launch.spec).depths[place]])
+    assert max(times) == max(computed // prod(c), 1)

@@ -57,7 +57,8 @@ def load(
     `distinct_inputs` is your promise that no two inputs share memory. (Parameters share memory if they are tied, and with no argument:
     `graph.storages`; a compiled program for whose writes this matters checks the addresses at each call.) `trust` lets a file run code
     of its author when it is loaded, as pickles, compiled libraries and some TorchScript do; without it such files are refused. With
-    `missing_weights="inputs"` the weights of an ONNX model whose files are not there are inputs of the types that it declares.
+    `missing_weights="inputs"` the weights of an ONNX model whose files are not there are inputs of the types that it declares, and so are
+    constants whose elements a text of HLO leaves out.
 
     With `backward` the result is the joint graph of a torch model or function and its gradients as autograd computes them. Its results
     are the outputs, or the `loss` of the outputs and `targets` (inputs after the arguments), then a gradient for each parameter and

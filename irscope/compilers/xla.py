@@ -21,7 +21,7 @@ from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Progr
 from irscope.compilers.xla_dump import Dump, vanished
 from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra
 from irscope.files import read_text
-from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text
+from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text, is_serialised, read_proto
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, make_block, make_node
 from irscope.ops.registry import category_of, effect_of
@@ -30,6 +30,7 @@ compiler: Final = "xla"
 name: Final = "what jax.jit(f).lower(*args).compile() gives, a function of JAX with arguments, and optimized HLO as text or dump"
 
 _DUMPS: Final = "*after_optimizations.txt"
+_SERIALISED: Final = "*after_optimizations.hlo.pb"
 _MOST_DUMPS: Final = 50
 
 
@@ -38,10 +39,15 @@ def reads(source: object, compiler: str | None) -> bool:
     if isinstance(source, str):
         return is_hlo_text(source)
     if isinstance(source, Path):
-        return any(source.glob(_DUMPS)) if source.is_dir() else _begins_as_hlo(source)
+        return bool(_dumps(source)) if source.is_dir() else is_serialised(source) or _begins_as_hlo(source)
     home = type(source).__module__
     is_jax = home.startswith(("jax.", "jaxlib.")) and (hasattr(source, "lower") or hasattr(source, "compile") or hasattr(source, "as_text"))
     return is_jax or (compiler == "xla" and callable(source))
+
+
+def _dumps(folder: Path) -> list[Path]:
+    """The dumps of optimized modules in a folder, as text where there are both."""
+    return sorted(folder.glob(_DUMPS)) or sorted(folder.glob(_SERIALISED))
 
 
 def _begins_as_hlo(path: Path) -> bool:
@@ -60,19 +66,32 @@ def decisions(source: Any, args: Sequence[Any], **options: Any) -> Decisions:
     if isinstance(source, str):
         return Decisions(compiler, (_of_text(source, parse_hlo(source), None),))
     if isinstance(source, Path):
-        paths = sorted(source.glob(_DUMPS)) if source.is_dir() else [source]
+        paths = _dumps(source) if source.is_dir() else [source]
         if len(paths) > _MOST_DUMPS:
             what = f"{str(source)!r} has {len(paths)} dumps of optimized modules"
             raise LoadError(what, hint=f"give one of them, such as {paths[-1].name}")
-        texts = [(path, read_text(path, kind="HLO text")) for path in paths]
-        return Decisions(compiler, tuple([_of_text(text, parse_hlo(text, file=str(path)), path) for path, text in texts]))
+        return Decisions(compiler, tuple(map(_of_file, paths)))
     return _of_jax(source, args)
 
 
-def _of_text(text: str, module: HloText, path: Path | None) -> Program:
+def _of_file(path: Path) -> Program:
+    if not is_serialised(path):
+        text = read_text(path, kind="HLO text")
+        return _of_text(text, parse_hlo(text, file=str(path)), path)
+    proto, text, module = read_proto(path)
+    _refuse_undecided(module)
+    return _program(graph_of_proto(Converter(), proto, module), module, text, Dump(path, module.name))
+
+
+def _refuse_undecided(module: HloText) -> None:
+    """Raises LoadError for a module that XLA has not optimized."""
     if not module.is_scheduled and not any(each.opcode == "fusion" for _, each in module.instructions()):
         what = f"{module.file or 'this text'} is HLO that XLA has not optimized: nothing is decided in it"
         raise LoadError(what, hint="irs.load reads it as a program; XLA's decisions are in *after_optimizations.txt")
+
+
+def _of_text(text: str, module: HloText, path: Path | None) -> Program:
+    _refuse_undecided(module)
     elided = sum(each.is_elided for _, each in module.instructions())
     notes = (f"the text leaves out the elements of {plural(elided, 'constant')}: the program refuses to run",) if elided else ()
     dump = Dump(path, module.name) if path is not None else None

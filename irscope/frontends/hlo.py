@@ -1,28 +1,29 @@
-"""Programs in HLO, XLA's own IR: the text of a dump, optimized or not, with each of XLA's fusions as a group.
+"""Programs in HLO, XLA's own IR: the text of a dump, or its `.hlo.pb`, optimized or not, with each of XLA's fusions as a group.
 
 XLA's converter, which jaxlib has, says what the ops mean in StableHLO, and keeps a fusion as an `mhlo.fusion` with a region, in loops,
 too. It forgets the names of instructions. So each instruction's name is put first in place of the name of what it was made from,
 which is what the converter takes for the location of its ops; values then have the names that XLA's dumps, logs and profiles have.
 
 A text leaves out the elements of large constants. They are replaced by calls of a function that nobody has, which become constants of
-which only the size is known: such a program can be looked at, and refuses to run.
+which only the size is known: such a program can be looked at, and refuses to run, unless they are made inputs (`missing_weights`). A
+serialised module has them all.
 """
 
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.nested import Call
 from irscope.errors import IrscopeError, LoadError, MissingExtra, ParseError
-from irscope.files import read_text
+from irscope.files import read_file, read_text
 from irscope.frontends.emit import Place, Refused
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
 from irscope.frontends.mlir.control import read_branches
@@ -33,11 +34,27 @@ from irscope.frontends.mlir.ops_shaping import permuted, reshaped, sliced
 from irscope.frontends.mlir.source import Bindings, new_context, required, rules
 from irscope.frontends.mlir.types import attribute_of, split_name
 from irscope.frontends.refusals import refuse_wrong_count
-from irscope.ir import Graph, Location, Module, TensorData, TensorType, Type, Value
+from irscope.ir import (
+    CONTROL_FLOW,
+    Block,
+    Graph,
+    Location,
+    Module,
+    Node,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    make_block,
+    make_node,
+    make_value,
+    new_id,
+)
 from irscope.ir.module import inlined
 
-name: Final = "HLO, as text"
-suffixes: Final = (".hlo",)
+name: Final = "HLO, as text or .hlo.pb"
+suffixes: Final = (".hlo", ".hlo.pb")
+has_weights_elsewhere: Final = True
 
 NEEDS: Final = "jax>=0.10"
 """The version whose converter this was written for; an older one is refused if it lacks what is asked of it."""
@@ -46,22 +63,37 @@ NEEDS: Final = "jax>=0.10"
 def reads(source: object, args: Sequence[object]) -> bool:
     """Accepts files by suffix, and text that begins a module."""
     if isinstance(source, Path):
-        return source.suffix.lower() in suffixes
+        return source.name.lower().endswith(suffixes)
     return isinstance(source, str) and is_hlo_text(source)
 
 
 def recognizes(path: Path, start: bytes) -> bool:
-    """Checks whether a file begins as the text of a module does."""
+    """Checks whether a file begins as the text of a module does, or is named as a serialised one."""
+    if is_serialised(path):
+        return True
     return b"\0" not in start and is_hlo_text(start.decode("utf-8", "replace"))
 
 
-def load(source: str | Path, args: Sequence[Any], *, name: str | None = None) -> Graph:
-    """Returns the module's entry as a graph, with calls inlined and each fusion as a `prim::FusionGroup`.
+def is_serialised(path: Path) -> bool:
+    """Checks by its name whether a file is a module as XLA serialises it."""
+    return path.name.lower().endswith(".hlo.pb")
+
+
+def load(
+    source: str | Path, args: Sequence[Any], *, name: str | None = None, missing_weights: Literal["inputs"] | None = None
+) -> Graph:  # fmt: skip
+    """Returns the module's entry as a graph, with calls inlined and each fusion as a `prim::FusionGroup`. With
+    `missing_weights="inputs"` constants whose elements a text leaves out are inputs after the program's own.
 
     Raises ParseError with the line, LoadError if XLA's own parser refuses the text, MissingExtra without jaxlib.
     """
-    text, file = (read_text(source, kind="HLO text"), str(source)) if isinstance(source, Path) else (source, "")
-    graph = graph_of_text(text, parse_hlo(text, file=file), name=name)
+    if isinstance(source, Path) and is_serialised(source):
+        proto, _, module = read_proto(source)
+        graph = graph_of_proto(Converter(), proto, module, name=name)
+    else:
+        text, file = (read_text(source, kind="HLO text"), str(source)) if isinstance(source, Path) else (source, "")
+        graph = graph_of_text(text, parse_hlo(text, file=file), name=name)
+    graph = graph if missing_weights is None else with_constants_as_inputs(graph)
     refuse_wrong_count(args, graph)
     return graph
 
@@ -70,14 +102,37 @@ def graph_of_text(text: str, module: HloText, *, name: str | None = None) -> Gra
     """Returns the graph of a text that has been read."""
     xla = Converter()
     text = _without_elided(text, module)
-    try:
-        answer = isolated(lambda: _tried(xla, text), seconds=20 + (len(text) >> 18), memory=_MEMORY + (len(text) << 6))
-    except IsolatedError as error:
-        what = f"{module.file or 'this text'} makes XLA's own parser fail: it {error}"
-        raise LoadError(what, hint="the text is damaged, or of a newer XLA than that of the installed jaxlib") from None
+    answer = _isolated(lambda: _tried(xla, lambda: xla.proto_of(text)), len(text), module.file or "this text")
     if answer:
         raise _refused(answer, module)
     return graph_of_proto(xla, xla.proto_of(text), module, name=name)
+
+
+def read_proto(path: Path) -> tuple[bytes, str, HloText]:
+    """Returns the serialised module in a file, a HloProto or a HloModuleProto, with its text. Raises LoadError if it is neither."""
+    xla, content = Converter(), read_file(path, hint="XLA writes one with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto").getvalue()
+    hint = "the file is damaged, or of a newer XLA than that of the installed jaxlib"
+    try:
+        fields = list(_fields(content))
+        inside = next((field for number, _, field in fields if number == 1), b"")
+        is_module = any(number == _ENTRY for number, _, _ in fields)  # a HloProto has a module first, and then its buffers
+        proto = content if is_module else inside
+        list(_fields(proto))
+    except (AssertionError, IndexError):
+        raise LoadError(f"{str(path)!r} is no serialised HLO", hint=hint) from None
+    said = _isolated(lambda: {"text": xla.text_of(proto), "answer": _tried(xla, lambda: proto)}, len(proto) << 2, str(path))
+    if said["answer"]:
+        raise _refused(said["answer"], HloText("", "", "", {}, str(path)))
+    return proto, said["text"], parse_hlo(said["text"], file=str(path))
+
+
+def _isolated(work: Callable[[], Any], size: int, what: str) -> Any:
+    """Returns the result of work on a text of a size, of which XLA's own parser may make a crash. Raises LoadError."""
+    try:
+        return isolated(work, seconds=20 + (size >> 18), memory=_MEMORY + (size << 6))
+    except IsolatedError as error:
+        hint = "it is damaged, or of a newer XLA than that of the installed jaxlib"
+        raise LoadError(f"{what} makes XLA's own parser fail: it {error}", hint=hint) from None
 
 
 def graph_of_proto(xla: "Converter", proto: bytes, module: HloText, *, name: str | None = None) -> Graph:
@@ -107,7 +162,8 @@ class Converter:
         except ImportError:
             raise MissingExtra("jaxlib", extra="jax", purpose="to know what HLO's ops mean") from None
         try:
-            self._parse = import_module("jaxlib._hlo").hlo_module_from_text
+            own = import_module("jaxlib._hlo")
+            self._parse, self._module = own.hlo_module_from_text, own.HloModule.from_serialized_hlo_module_proto
             self.stablehlo = import_module("jaxlib._jax").mlir.hlo_to_stablehlo
         except (ImportError, AttributeError) as error:
             what = f"jaxlib {version} has no way from HLO to StableHLO that irscope knows: {error}"
@@ -118,20 +174,24 @@ class Converter:
         made: bytes = self._parse(text).as_serialized_hlo_module_proto()
         return made
 
+    def text_of(self, proto: bytes) -> str:
+        """Returns the text of a serialised module; raises what jaxlib raises."""
+        return str(self._module(proto).to_string())
+
 
 _MEMORY: Final = 2 << 30
 _STACK: Final = 4 << 20
 """Bytes of stack of the thread that parses first, less than any thread here has."""
 
 
-def _tried(xla: Converter, text: str) -> str:
-    """Converts a text on a thread with a small stack; returns the complaint, or nothing."""
+def _tried(xla: Converter, proto: Callable[[], bytes]) -> str:
+    """Converts a module on a thread with a small stack; returns the complaint, or nothing."""
     found = ["it did not start"]
 
     def convert() -> None:
         try:
             bindings = required("jaxlib")
-            bindings.ir.Module.parse(xla.stablehlo(with_own_names(xla.proto_of(text))), new_context(bindings))
+            bindings.ir.Module.parse(xla.stablehlo(with_own_names(proto())), new_context(bindings))
             found[0] = ""
         except BaseException as error:
             found[0] = str(error) or type(error).__name__
@@ -190,10 +250,44 @@ def _custom_call(otherwise: Rule) -> Rule:
     return rule
 
 
+def with_constants_as_inputs(graph: Graph) -> Graph:
+    """Returns the graph with an input, after its own, for each constant of which only the size is known.
+
+    A group does not see the values around it: it is handed what it needs.
+    """
+    inputs: list[Value] = []
+
+    def is_missing(node: Node) -> bool:
+        value = node.attrs.get("value") if node.op == "prim::Constant" else None
+        return isinstance(value, TensorData) and value.array is None
+
+    def block_of(block: Block, taken: list[Value]) -> Block:
+        nodes = []
+        for node in block.nodes:
+            if is_missing(node):
+                taken.append(node.output)
+                continue
+            mine = list[Value]() if node.op == "prim::FusionGroup" else taken
+            is_read = node.op == "prim::FusionGroup" or node.op in CONTROL_FLOW
+            blocks = tuple([block_of(inner, mine) for inner in node.blocks]) if is_read else node.blocks
+            given = node.inputs
+            if mine is not taken and mine:
+                outside = [make_value(new_id(), value.type, value.name) for value in mine]
+                taken += outside
+                inner = blocks[0]
+                given, blocks = (*given, *outside), (make_block(inner.id, (*inner.params, *mine), inner.nodes, inner.returns),)
+            nodes.append(make_node(node.id, node.op, given, node.outputs, node.attrs, blocks, node.location, node.scope))
+        return make_block(block.id, block.params, tuple(nodes), block.returns)
+
+    body = block_of(graph.body, inputs)
+    return replace(graph, body=make_block(body.id, (*body.params, *inputs), body.nodes, body.returns))
+
+
 # Instructions keep their names: each gets, as the name of what it was made from, its own and that of its computation.
 #
 # A serialised message is a sequence of fields: a number that says which field and how it is written, and its content.
 
+_ENTRY: Final = 2
 _COMPUTATIONS: Final = 3
 _INSTRUCTIONS: Final = 2
 _NAME: Final = 1

@@ -80,7 +80,7 @@ def load(
     if getattr(frontend, "has_weights_elsewhere", False):
         options["missing_weights"] = missing_weights
     elif missing_weights is not None:
-        raise ArgumentError(f"missing_weights is for ONNX models, and this is read as {frontend.name}", hint="leave it out")
+        raise ArgumentError(f"missing_weights is for ONNX models and HLO, and this is read as {frontend.name}", hint="leave it out")
     made = frontend.load(source, args, name=name, **options)
     return replace(made, origin=Origin(source)) if callable(source) and isinstance(made, Graph) else made
 

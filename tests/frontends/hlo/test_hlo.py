@@ -178,3 +178,38 @@ def test_what_jax_compiled_gives_what_jax_computes(name: str) -> None:
     wanted = jax.tree_util.tree_leaves(made(*arguments))
     for one, want in zip(found if isinstance(found, list | tuple) else (found,), wanted, strict=True):
         np.testing.assert_allclose(np.asarray(one), np.asarray(want), rtol=3e-5, atol=3e-5)
+
+
+def test_a_serialised_module_is_the_program_of_its_text_with_all_constants(tmp_path: Path) -> None:
+    """XLA's own dump holds the module and its buffers; a module alone is read as well."""
+    w, x = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)
+    lowered = jax.jit(lambda x: jnp.tanh(x @ w) * 2).lower(x)
+    options = {"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_proto": True}
+    want = lowered.compile(compiler_options=options)(x)
+    (dump,) = tmp_path.glob("*after_optimizations.hlo.pb")
+    (tmp_path / "alone.hlo.pb").write_bytes(next(content for number, _, content in hlo._fields(dump.read_bytes()) if number == 1))
+    for path in (dump, tmp_path / "alone.hlo.pb"):
+        np.testing.assert_allclose(irs.compile(irs.load(path), device="reference")(x), want, rtol=1e-5)
+    d = irs.decisions(dump)
+    assert [kernel.name for kernel in d.kernels] == [kernel.name for kernel in irs.decisions(lowered.compile()).kernels]
+    np.testing.assert_allclose(irs.compile(d.fusion, device="reference")(x), want, rtol=1e-5)
+    content = dump.read_bytes()
+    for damaged in (b"", b"graph", content[: len(content) // 2], b"\x0a\xff" * 9, content[:40] + content[50:]):
+        (tmp_path / "damaged.hlo.pb").write_bytes(damaged)
+        with pytest.raises(LoadError, match="damaged"):
+            irs.load(tmp_path / "damaged.hlo.pb")
+
+
+def test_constants_that_a_text_leaves_out_are_inputs_if_asked_for() -> None:
+    w, x = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)
+
+    def function(x: Any) -> Any:
+        return jax.lax.fori_loop(0, 2, lambda _, y: jnp.tanh(y @ w), x) + w
+
+    made = compiled(function, x)
+    graph = irs.load(made.as_text(), missing_weights="inputs")
+    assert len(graph.free_inputs) > 1 and "<Tensor>" not in str(graph)
+    given = [x, *[w] * (len(graph.free_inputs) - 1)]
+    np.testing.assert_allclose(irs.compile(graph, device="reference")(*given), made(x), rtol=1e-4)
+    with pytest.raises(RunError, match="elements"):
+        irs.compile(irs.load(made.as_text()), device="reference")(x)

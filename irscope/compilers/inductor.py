@@ -25,12 +25,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any, Final
 from unittest import mock
 
 from irscope._base.running import progress
 from irscope.compilers.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, with_own_code
 from irscope.compilers.inductor_program import SeenGraph, SeenNode, SeenOp, ops_of, program_seen
+from irscope.compilers.output_code import bare_line
 from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import CAPTURE_LOCK
@@ -53,12 +55,13 @@ def reads(source: object, compiler: str | None) -> bool:
     return original_of(source) is not None or (compiler is not None and callable(source))
 
 
-def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Decisions:
+def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backward: bool = False) -> Decisions:
     """Compiles the program once more, for inference, and returns what Inductor decided.
 
-    With `measure` it is compiled another time, with a C++ compiler, and run: `k.ms` is then the median of some runs, as torch's profiler
-    sees them. A function that holds several kernels has one time, which is in the program's notes. Raises CaptureError where the program
-    cannot be compiled, and where this torch does not have what is watched.
+    With `backward` it is compiled for training, as it is where gradients are asked for: into a program that also returns what is saved for
+    the backward pass, and one that computes the gradients. With `measure` it is compiled another time, with a C++ compiler, and run:
+    `k.ms` is then the median of some runs, as torch's profiler sees them. A function that holds several kernels has one time, which is in
+    the program's notes. Raises CaptureError where the program cannot be compiled, and where this torch does not have what is watched.
     """
     torch = require_torch(_PURPOSE)
     original = original_of(source) or source
@@ -66,23 +69,27 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False) -> Dec
     title = str(getattr(original, "__name__", type(original).__name__))
     check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, title)
     with CAPTURE_LOCK:
-        seen, records = observe(original, args, options)
+        seen, records = observe(original, args, options, backward=backward)
         times = _times(original, args, options, seen) if measure else {}
     version = str(torch.__version__)
     programs = []
     breaks, compiles = breaks_and_compiles(records)
     by_id = {each.id: each for each in compiles}
-    for index, graph in enumerate(seen):
-        try:
-            name = title if len(seen) == 1 else f"{title}_{index}"
-            programs.append(program_seen(graph, original, name, by_id.get(graph.compile_id), times))
-        except (AttributeError, KeyError, IndexError) as error:
-            raise _changed(version, f"{type(error).__name__}: {error}") from error
-        finally:
-            graph.inputs, graph.leaves, graph.nodes = [], [], []  # Dynamo may keep the graph on code that it shares with the user
+    forward = {graph.compile_id: graph for graph in seen if not graph.is_backward}
+    try:
+        for index, graph in enumerate(seen):
+            name = title if len({each.compile_id for each in seen}) == 1 else f"{title}_{index}"
+            name += (" backward" if graph.is_backward else " forward") if backward else ""
+            before = forward.get(graph.compile_id, graph)
+            programs.append(program_seen(graph, before, original, name, by_id.get(graph.compile_id), times))
+    except (AttributeError, KeyError, IndexError) as error:
+        raise _changed(version, f"{type(error).__name__}: {error}") from error
+    finally:
+        for graph in seen:  # Dynamo may keep them on code that it shares with the user
+            graph.inputs, graph.leaves, graph.nodes = [], [], []
     notes = []
-    if torch.is_grad_enabled() and _learns(original, args):
-        notes.append("compiled for inference: with gradients Inductor compiles another forward program, and a backward one")
+    if torch.is_grad_enabled() and not backward and _learns(original, args):
+        notes.append("compiled for inference: backward=True shows the two programs of a training step, forward and backward")
     if not programs:
         notes.append("Dynamo gave Inductor no graph: nothing was compiled")
     call = source if source is not original else None
@@ -143,8 +150,10 @@ def _learns(original: Any, args: Sequence[Any]) -> bool:
 class _Watch:
     """Patches Inductor for the time of one compilation, and collects what it sees."""
 
-    def __init__(self, step: Callable[[], object], kept: list[tuple[Any, Any]], copies: set[int]) -> None:
+    def __init__(self, step: Callable[[], object], kept: list[tuple[Any, Any]], copies: set[int], learns: bool) -> None:
         self.step = step
+        self.learns = learns
+        """Whether gradients are asked for: then the first rewrites are those of a graph that is cut into two later."""
         self.kept = kept
         """Tensors that are to get their contents back, each with a copy."""
         self.copies = copies
@@ -156,7 +165,9 @@ class _Watch:
         """What was not as it is in the versions that irscope knows."""
         self.texts: dict[str, tuple[str, str]] = {}
         self.pairs: dict[tuple[str, str], str] = {}
-        self.function_of: dict[str, str] = {}
+        self.defined: dict[str, tuple[str, frozenset[str]]] = {}
+        """For each computation, the function that holds it, and the computations that were defined with it."""
+        self.written = LineWatch()
         self.before: list[SeenOp] = []
         """The ops of a graph before the first rewrites that it went through."""
 
@@ -179,14 +190,20 @@ class _Watch:
         if hasattr(lowering, "save_output_code"):
             stack.enter_context(mock.patch.object(lowering, "save_output_code", _here(self._output, lambda text: None)))
         compile_fx = _inductor("compile_fx")
-        if hasattr(compile_fx, "_recursive_joint_graph_passes"):
+        if hasattr(compile_fx, "_recursive_joint_graph_passes") and not self.learns:
             old = compile_fx._recursive_joint_graph_passes
             stack.enter_context(mock.patch.object(compile_fx, "_recursive_joint_graph_passes", _here(self._rewrites(old), old)))
-        machine_code = _inductor("async_compile").AsyncCompile
-        for attribute in ("cpp", "cpp_pybinding", "triton"):
-            if hasattr(machine_code, attribute):
-                old = getattr(machine_code, attribute)
-                stack.enter_context(mock.patch.object(machine_code, attribute, _here(_no_machine_code, old)))
+        for owner, attribute, made in self.written.patches():
+            if (old := getattr(owner, attribute, None)) is not None:  # without it, lines of texts have no nodes
+                stack.enter_context(mock.patch.object(owner, attribute, _here(made(old), old)))
+        machine_code, cache = _inductor("async_compile").AsyncCompile, _inductor("codecache").PyCodeCache
+        hashes = require_torch(_PURPOSE).utils._triton
+        for owner, attribute, instead in (
+            (machine_code, "cpp", _no_machine_code), (machine_code, "cpp_pybinding", _no_machine_code),
+            (machine_code, "triton", _no_machine_code), (cache, "load_by_key_path", _no_module), (hashes, "triton_hash_with_backend", str),
+        ):  # fmt: skip
+            if hasattr(owner, attribute):
+                stack.enter_context(mock.patch.object(owner, attribute, _here(instead, getattr(owner, attribute))))
 
     def _output(self, text: str) -> None:
         """Takes the code that Inductor generated around the kernels of the last graph."""
@@ -210,13 +227,15 @@ class _Watch:
                 self.problem = self.problem or f"{type(error).__name__}: {error}"
             seen.pairs, self.pairs = self.pairs, {}
             self.step()
+            self.written.lines = seen.lines
             made = old(scheduler)
             seen.removed = frozenset(graph.removed_buffers)
             seen.written = [index for index, each in enumerate(graph.graph_inputs) if each in graph.mutated_inputs]
             for node in seen.nodes:
-                node.function = next((self.function_of[part] for part, *_ in node.parts if part in self.function_of), "")
+                found = (self.defined[part] for part, *_ in node.parts if part in self.defined)
+                node.function, node.together = next(found, ("", frozenset()))
             seen.texts, self.texts = self.texts, {}
-            self.function_of.clear()
+            self.defined.clear()
             self.graphs.append(seen)
             self.step()
             return made
@@ -227,11 +246,10 @@ class _Watch:
         def patched(old: Callable[..., Any]) -> Callable[..., Any]:
             def define(backend: Any, text: str, nodes: Sequence[Any], *rest: Any, **named: Any) -> Any:
                 made = old(backend, text, nodes, *rest, **named)
-                shown = text.replace("KERNEL_NAME", made).replace("DESCRIPTIVE_NAME", made)
+                shown = re.sub(r"(?:Placeholder\.)?(?:KERNEL|DESCRIPTIVE)_NAME", made, text)
                 self.texts[made] = language, shown.replace("#pragma CMT", "//")
-                for node in nodes:
-                    for part in node.get_nodes() if hasattr(node, "get_nodes") else ():
-                        self.function_of[part.get_name()] = made
+                parts = [part.get_name() for node in nodes if hasattr(node, "get_nodes") for part in node.get_nodes()]
+                self.defined.update(dict.fromkeys(parts, (made, frozenset(parts))))
                 self.step()
                 return made
 
@@ -276,6 +294,7 @@ class _Watch:
         elif len(new) != 1 and calls:
             self.problem = self.problem or f"the scheduler made code for {len(new)} graphs where one was compiled"
         seen = new[0] if new else SeenGraph(module)
+        seen.is_backward = bool(named.get("is_backward"))
         seen.compile_id = str(require_torch(_PURPOSE)._guards.CompileContext.current_compile_id())
         if new:
             seen.before = before
@@ -293,6 +312,72 @@ class _Watch:
         return run
 
 
+class LineWatch:
+    """Which op of the program each line of generated text is written for, where that can be followed.
+
+    The body of a loop is made by closures, one for each op in it, which call those of their operands, and Inductor forgets whose they were.
+    So the op whose closure runs is on a stack while a body is traced; an op of the body remembers the top, and so does a line that is
+    written while code is made for that. Nothing that Inductor decides or writes becomes another by it.
+    """
+
+    def __init__(self) -> None:
+        self.lines: dict[str, set[tuple[str, tuple[Any, ...]]]] = {}
+        """For each line, as `bare_line` has it, the buffers and origins that it was written for."""
+        self._virtual = _inductor("virtualized").V
+        self._buffer: Any = None
+        self._stack: list[tuple[Any, ...]] = []
+        self._of: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
+        """The buffer, and the origins of the op, of each op in a loop's body."""
+
+    def patches(self) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+        ir = _inductor("ir")
+        yield ir.Pointwise, "make_loader", self._make_loader
+        yield ir.ComputedBuffer, "get_store_function", self._get_store_function
+        yield getattr(_inductor("loop_body"), "LightTracer", None), "create_node", self._create_node
+        yield _inductor("utils").IndentedBuffer, "writeline", self._writeline
+
+    def _make_loader(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda loops: self._within(old(loops), tuple(loops.origins))
+
+    def _get_store_function(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda buffer: self._within(old(buffer), tuple(buffer.origins), buffer)
+
+    def _within(self, function: Callable[..., Any], origins: tuple[Any, ...], buffer: Any = None) -> Callable[..., Any]:
+        def run(*given: Any, **named: Any) -> Any:
+            self._buffer = self._buffer if buffer is None else buffer
+            self._stack.append(origins)
+            try:
+                return function(*given, **named)
+            finally:
+                self._stack.pop()
+
+        return run
+
+    def _create_node(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def create(tracer: Any, *given: Any, **named: Any) -> Any:
+            made = old(tracer, *given, **named)
+            known = self._current()
+            if known is not None or (self._stack and self._buffer is not None):
+                self._of[made] = known or (self._buffer, self._stack[-1])
+            return made
+
+        return create
+
+    def _writeline(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def writeline(text: Any, line: Any) -> Any:
+            known = self._current()
+            if known is not None:
+                buffer, origins = known  # it may have had no name when its body was traced
+                self.lines.setdefault(bare_line(str(getattr(line, "line", line))), set()).add((str(buffer.name), origins))
+            return old(text, line)
+
+        return writeline
+
+    def _current(self) -> tuple[Any, tuple[Any, ...]] | None:
+        """What is known of the op of a body that Inductor goes through now."""
+        return self._of.get(getattr(self._virtual.interpreter, "current_node", None))
+
+
 def _here(made: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
     """The function that was made for this thread, and the old one for all others."""
     here = threading.get_ident()
@@ -307,18 +392,29 @@ def _no_machine_code(*_: Any, **__: Any) -> Any:
     """In place of a kernel that would be compiled: its text is all that is asked for, and takes milliseconds instead of seconds."""
 
 
-def observe(original: Any, args: Sequence[Any], options: _Options) -> tuple[list[SeenGraph], list[TraceRecord]]:
+def _no_module(_: str, path: str, *__: Any, **___: Any) -> Any:
+    """In place of the module of output code, which is not run. So its imports need not be there: Triton's texts need no Triton."""
+    made = ModuleType("output_code")
+    made.__file__, made.call = path, _no_machine_code  # type: ignore[attr-defined]
+    return made
+
+
+def observe(
+    original: Any, args: Sequence[Any], options: _Options, *, backward: bool = False
+) -> tuple[list[SeenGraph], list[TraceRecord]]:  # fmt: skip
     """Compiles a function or module anew, calls it once, and returns what was seen of each of its graphs, and what Dynamo said."""
     torch = require_torch(_PURPOSE)
     compile_fx = _inductor("compile_fx").compile_fx
     leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
-    leaves = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    leaves = [_copied(leaf, backward) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     with ExitStack() as stack:
         step = stack.enter_context(progress(8, "compiling with Inductor"))
-        watch = _Watch(step, stack.enter_context(_traceless(torch, original)), {id(leaf) for leaf in leaves})
+        watch = _Watch(step, stack.enter_context(_traceless(torch, original)), {id(leaf) for leaf in leaves}, backward)
         watch.patches(stack)
         records = stack.enter_context(listening(torch))
-        stack.enter_context(torch.no_grad())
+        stack.enter_context(torch.set_grad_enabled(backward))
+        if backward:  # else the backward program may be compiled later, on a thread of autograd's
+            stack.enter_context(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
 
         def backend(module: Any, examples: Sequence[Any]) -> Any:
             step()
@@ -329,7 +425,9 @@ def observe(original: Any, args: Sequence[Any], options: _Options) -> tuple[list
         copied = with_own_code(_calling(original)) if copied is original else copied  # what has no code in Python
         compiled = torch.compile(copied, backend=backend, dynamic=options.dynamic, fullgraph=options.fullgraph, **_isolated(torch))
         try:
-            compiled(*torch.utils._pytree.tree_unflatten(leaves, shape))
+            results = compiled(*torch.utils._pytree.tree_unflatten(leaves, shape))
+            if backward:
+                _ask_for_gradients(torch, original, leaves, results)
         except IrscopeError:
             raise
         except Exception as error:
@@ -340,8 +438,27 @@ def observe(original: Any, args: Sequence[Any], options: _Options) -> tuple[list
         raise _changed(str(torch.__version__), watch.problem)
     for seen in watch.graphs:
         seen.leaves, seen.shape = leaves, shape
-        seen.is_whole = len(watch.graphs) == 1 and not any(record.kind == "dynamo_graph_break_reason" for record in records)
+        seen.is_whole = sum(not each.is_backward for each in watch.graphs) == 1
+        seen.is_whole &= not any(record.kind == "dynamo_graph_break_reason" for record in records)
     return watch.graphs, records
+
+
+def _copied(tensor: Any, backward: bool) -> Any:
+    """A copy of an argument, with what Dynamo was told of its sizes (`mark_dynamic`)."""
+    made = tensor.detach().clone().requires_grad_(backward and tensor.requires_grad)
+    made.__dict__.update({key: told for key, told in tensor.__dict__.items() if "_dynamo_" in key})
+    return made
+
+
+def _ask_for_gradients(torch: Any, original: Any, leaves: Sequence[Any], results: Any) -> None:
+    """Runs the backward pass, which fills no `.grad`. Raises ArgumentError if nothing learns."""
+    held = list(original.parameters()) if isinstance(original, torch.nn.Module) else []
+    asked = [each for each in (*leaves, *held) if isinstance(each, torch.Tensor) and each.requires_grad]
+    made = [each for each in torch.utils._pytree.tree_leaves(results) if isinstance(each, torch.Tensor) and each.requires_grad]
+    if not asked or not made:
+        what = "no argument or parameter requires a gradient" if not asked else "no result depends on what requires a gradient"
+        raise ArgumentError(f"{what}, so that there is no backward program", hint="x.requires_grad_(), or leave out backward=True")
+    torch.autograd.grad(made, asked, [torch.ones_like(each) for each in made], allow_unused=True)
 
 
 # Times.
@@ -461,6 +578,8 @@ def _inductor(module: str) -> Any:
 def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
     """Records the scheduler's nodes: a Nop runs nothing, and a MultiOutput names one result of the library call before it."""
     scheduler = _inductor("scheduler")
+    shapes = (getattr(node.meta.get("val"), "shape", ()) for node in seen.module.graph.nodes)
+    is_static = all(type(size) is int for shape in shapes for size in shape)  # what is a symbol, Inductor counts as it is in the example
     for node in nodes:
         parts = [(part.get_name(), sorted(part.get_buffer_names()), part.node) for part in node.get_nodes()]
         kind = type(parts[0][2]).__name__
@@ -471,8 +590,8 @@ def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
             continue
         reads = {dep.name for part in node.get_nodes() for dep in part.read_writes.reads}
         try:
-            moved = int(node.get_read_write_buffers_sizes())
-        except Exception:  # sizes that are symbols, and buffers that it has no size for
+            moved = int(node.get_read_write_buffers_sizes()) if is_static else None
+        except Exception:  # buffers that it has no size for
             moved = None
         seen.nodes.append(SeenNode(node.get_name(), bool(node.is_extern()), parts, reads, moved))
 

@@ -21,7 +21,7 @@ from irscope._base.frozen import FrozenDict
 from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.dynamo import Compile
-from irscope.compilers.output_code import read_output_code
+from irscope.compilers.output_code import ops_of_lines, read_output_code
 from irscope.compilers.record import Certainty, Change, Kernel, OwnMemory, Program, Region, likely
 from irscope.frontends.torch.export_importer import import_traced, place_of
 from irscope.frontends.torch.types import require_torch, tensor_type
@@ -56,6 +56,8 @@ class SeenNode:
     bytes: int | None
     """The bytes that it moves, as Inductor counts them; None where it cannot."""
     function: str = ""
+    together: frozenset[str] = frozenset()
+    """The computations that the function was defined for; another with an equal text is the same function."""
 
 
 @dataclass
@@ -71,6 +73,8 @@ class SeenGraph:
     """Buffers that only name a result of a library call, with their IR."""
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Language and text of each generated function."""
+    lines: dict[str, set[tuple[str, tuple[Any, ...]]]] = field(default_factory=dict)
+    """For lines of these texts, the buffers that they were written for, and the FX nodes that went into the op behind each."""
     pairs: dict[tuple[str, str], str] = field(default_factory=dict)
     """What was said of each pair that was tried; empty where nothing was."""
     removed: frozenset[str] = frozenset()
@@ -87,27 +91,38 @@ class SeenGraph:
     """How they are nested, as torch's pytree says it."""
     is_whole: bool = True
     """Whether it is all that was compiled of the program, so that no other part makes what it reads."""
+    is_backward: bool = False
+    """Whether it is the second of the two programs of a training step."""
+    nodes_of: Mapping[Any, tuple[Node, ...]] = field(default_factory=dict)
+    """The nodes of the program that each FX node became, once it was read."""
     compile_id: str = ""
     """The compile of Dynamo's that it belongs to."""
 
 
-def program_seen(seen: SeenGraph, original: Any, title: str, compiled: Compile | None, times: Mapping[str, list[float]]) -> Program:
-    """The program of one graph, whose inputs are the user's arguments and the bound parameters. Raises CaptureError for an op that the IR
-    cannot hold, and what Python raises where Inductor's objects are not what they were."""
-    inputs = _Inputs(seen, original)
-    graph, nodes_of = import_traced(seen.module, title if title.isidentifier() else "compiled", inputs.names)
-    graph = inputs.put_into(graph)
-    links = _Links(seen)
+def program_seen(
+    seen: SeenGraph, forward: SeenGraph, original: Any, title: str, compiled: Compile | None, times: Mapping[str, list[float]]
+) -> Program:  # fmt: skip
+    """The program of one graph, whose inputs are the user's arguments and the bound parameters. The inputs of a backward program are what
+    `forward` saved, and the gradients of its results.
+
+    Raises CaptureError for an op that the IR cannot hold, and what Python raises where Inductor's objects are not what they were."""
+    called, inputs = title.replace(" ", "_"), _Inputs(forward, original)
+    graph, nodes_of = import_traced(seen.module, called if called.isidentifier() else "compiled", inputs.names)
+    graph = inputs.put_into(graph) if seen is forward else replace(graph, distinct_inputs=True)
+    links, seen.nodes_of = _Links(seen), nodes_of
     bodies = {node.name: links.body_of(node) for node in seen.nodes}
     kernels = [_kernel(node, seen, links, bodies[node.name], nodes_of) for node in seen.nodes]
     kernels, together = _with_times(kernels, times)
     made = likely(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
-        notes=(*_alone(seen, bodies, nodes_of), *together),
+        notes=(*_alone(seen, bodies, nodes_of), *together, *_training_notes(seen, forward, inputs)),
         changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names)),
         guards=tuple(guard.words for guard in compiled.guards) if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
+        gradient_of=FrozenDict(_forward_ops(seen, forward)),
     )  # fmt: skip
+    kernels = [_with_lines(kernel, node, seen, links, nodes_of) for kernel, node in zip(made.kernels, seen.nodes, strict=True)]
+    made = replace(made, kernels=tuple(kernels))
     return replace(made, regions=tuple(_regions(seen, links, made.kernels)), memory=_memory(seen, links, nodes_of))
 
 
@@ -250,6 +265,10 @@ class _Links:
             found = ir.get_origin_node()
         return found if found in self.order else None
 
+    def last(self, origins: Iterable[Any]) -> Any:
+        """The last of some FX nodes: where these went into an op, that which it was made for. None if none is of this graph."""
+        return max((each for each in origins if each in self.order), key=self.order.__getitem__, default=None)
+
     def _origins(self, ir: Any) -> list[Any]:
         mine = {node for node in ir.origins if node in self.order and node.op == "call_function"}
         return sorted(mine, key=self.order.__getitem__)
@@ -373,6 +392,19 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
 
 
+def _with_lines(kernel: Kernel, node: SeenNode, seen: SeenGraph, links: _Links, nodes_of: Mapping[Any, tuple[Node, ...]]) -> Kernel:
+    """The kernel, whose lines of text know the nodes in its group that they were written for."""
+    if kernel.source is None or kernel.group is None or not kernel.group.blocks:
+        return kernel
+    inside = kernel.group.blocks[0].nodes
+    place = {value.name: index for index, each in enumerate(inside) for value in each.outputs if value.name}
+    together = {buffer for other in seen.nodes if other.together == node.together for _, buffers, _ in other.parts for buffer in buffers}
+    ops = ops_of_lines(kernel.source.text, seen.lines, together, links.last)
+    made = [nodes_of[fx][-1] if fx is not None and nodes_of.get(fx) else None for fx in ops]
+    found = tuple(place.get(each.outputs[0].name or "", NO_NODE) if each is not None and each.outputs else NO_NODE for each in made)
+    return replace(kernel, source=replace(kernel.source, line_nodes=found))
+
+
 def _with_times(kernels: Sequence[Kernel], times: Mapping[str, list[float]]) -> tuple[list[Kernel], list[str]]:
     """The kernels with their milliseconds, and a sentence for each function that holds several: these have one time."""
     places: dict[str, list[int]] = {}
@@ -443,6 +475,32 @@ def _alone(seen: SeenGraph, bodies: Mapping[str, Sequence[Any]], nodes_of: Mappi
 def _is_view(node: Any) -> bool:
     arguments = getattr(getattr(node.target, "_schema", None), "arguments", ())
     return any(argument.alias_info is not None and not argument.alias_info.is_write for argument in arguments)
+
+
+def _forward_ops(seen: SeenGraph, forward: SeenGraph) -> Iterable[tuple[Node, tuple[Node, ...]]]:
+    """For each node of a backward program, those of the forward program that autograd has the same number for."""
+    of: dict[int, list[Node]] = {}
+    for node in forward.module.graph.nodes if seen.is_backward else ():
+        of.setdefault(node.meta.get("seq_nr"), []).extend(forward.nodes_of.get(node, ()))
+    for node in seen.module.graph.nodes if seen.is_backward else ():
+        found = tuple(dict.fromkeys(of.get(node.meta.get("seq_nr"), ())))
+        if found and node.meta.get("seq_nr") is not None and node.meta.get("partitioner_tag") == "is_backward":
+            yield from ((made, found) for made in seen.nodes_of.get(node, ()) if not node.meta.get("is_gradient_acc"))
+
+
+def _training_notes(seen: SeenGraph, forward: SeenGraph, inputs: _Inputs) -> Iterable[str]:
+    """What a backward program computes, and what it has to compute again, since it was not saved."""
+    if not seen.is_backward:
+        return
+    given = [node.name for node in forward.module.graph.nodes if node.op == "placeholder"]
+    returned = next(node for node in seen.module.graph.nodes if node.op == "output").args[0]
+    names = [inputs.names.get(name, name) for name, made in zip(given, returned, strict=False) if made is not None]
+    if names:
+        yield f"the results are the gradients of {', '.join(names)}"
+    again = [node for node in seen.module.graph.nodes if node.op == "call_function" and node.meta.get("partitioner_tag") == "is_forward"]
+    names = [f"%{node.name}" for node in again if not _is_view(node) and not _is_getitem(node)]
+    if names:
+        yield f"computed again here instead of being saved by the forward program: {', '.join(names)}"
 
 
 def _memory(seen: SeenGraph, links: _Links, nodes_of: Mapping[Any, tuple[Node, ...]]) -> OwnMemory | None:

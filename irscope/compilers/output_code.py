@@ -7,8 +7,9 @@ the text of a Triton kernel its graph fragment, which names the FX nodes, those 
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
@@ -463,3 +464,32 @@ def _kernel(call: Call, generated: Generated | None, link: _Link) -> Kernel:
         call.name, link.nodes, call.is_library, source, part_of=link.part_of, stores=link.stores, certainty=link.certainty,
         because=link.because if link.certainty != "exact" else "",
     )  # fmt: skip
+
+
+# Lines of kernels, and the ops that they were written for.
+
+
+def bare_line(line: str) -> str:
+    """Returns a line without indentation, and without what Triton's caches are told, which is written last."""
+    return re.sub(r", eviction_policy='[^']*'", "", line).strip()
+
+
+def ops_of_lines(
+    text: str, written: Mapping[str, Set[tuple[str, tuple[Any, ...]]]], together: Set[str], last: Callable[[Iterable[Any]], Any]
+) -> list[Any]:  # fmt: skip
+    """Returns the op that each line was written for; None where this is not certain, and for a line that is of no op.
+
+    `written` has the buffers, and what went into the op, of each line as `bare_line` has it; `last` gives the op. `together` are the
+    buffers of the text. Several loops of a function may have a line with the same text. Of these, a line between two braces is written for
+    what the other lines there are written for, among which each result of the loop has one that stores it.
+    """
+    found: list[Any] = []
+    for _, lines in groupby(text.splitlines(), lambda line: re.search(r"\w", line) is not None):
+        said = [written.get(bare_line(line), ()) if re.search("tmp|ptr", line) else () for line in lines]  # not an index
+        rows = [{(buffer, last(origins)) for buffer, origins in row if buffer in together} for row in said]
+        here = {buffer for row in rows if len({buffer for buffer, _ in row}) == 1 for buffer, _ in row}
+        for row in rows:
+            ops = {op for _, op in row}
+            ops = ops if len(ops) == 1 else {op for buffer, op in row if buffer in here}
+            found.append(next(iter(ops)) if len(ops) == 1 else None)
+    return found

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -21,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cas
 
 import numpy as np
 
-from irscope._base.frozen import EMPTY
-from irscope._base.results import Drawn, Verdict
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.results import Drawn, Verdict, no
 from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, LoadError, PassError, UnknownName, new_table
 from irscope.ir import Graph, Location, Node, TensorType, Value
@@ -215,6 +216,8 @@ class Program(Drawn):
     """Why it was compiled although there was one already; empty for the first."""
     seconds: float | None = None
     """The time that compiling it took, if that compiler says so."""
+    gradient_of: Mapping[Node, tuple[Node, ...]] = field(default_factory=FrozenDict)
+    """Of a backward program: for a node, those of the forward program of whose gradient it is a part, if that compiler says so."""
     figures: Mapping[str, float] = EMPTY
     """What the compiler says of the whole program: `temp bytes`, `flops`, in its own words; empty if it says nothing."""
     memory: OwnMemory | None = None
@@ -225,8 +228,55 @@ class Program(Drawn):
     """Calls the compiled program with the arguments of `graph`, if it is there."""
 
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
-        """Whether two ops are in one kernel; if not, that compiler's reason, or else what irscope's rules say. Says whose answer it is."""
-        return self.fusion.why_not(*(_subject(each) for each in (a, b)))
+        """Whether two ops are in one kernel; if not, that compiler's reason, or else what irscope's rules say. Says whose answer it is.
+
+        Each is a value or node, the name of a result (`"relu_1"`), an op (`"gelu"`, `"aten::gelu"`), a kernel or its name, or a line of the
+        user's source (`"model.py:12"`). Of several ops that a name means, those that are in one kernel, or else the nearest, are told of.
+        Raises UnknownName.
+        """
+        one, other = self.named(a), self.named(b)
+        if len(one) == len(other) == 1:
+            return self.fusion.why_not(one[0], other[0])
+        held = {group: node for node in other for group in self.fusion.groups_of(node)}
+        shared = ((node, held[group]) for node in one for group in self.fusion.groups_of(node) if group in held)
+        place = {subject: index for index, subject in enumerate(self.graph.position)}
+        nearest = min(((x, y) for x in one for y in other), key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)))
+        pair = next(shared, nearest)
+        found = self.fusion.why_not(*pair)
+        names = [self._words(each) if isinstance(each, Node) else f"%{self.graph.names[each]}" for each in pair]
+        return replace(found, because=f"{found.because} (asked of {listed(names)})")
+
+    def named(self, subject: Node | Value | Kernel | str) -> tuple[Any, ...]:
+        """What a subject of `why_not` means: itself, or the ops, in program order. Raises UnknownName and ArgumentError."""
+        if isinstance(subject, Kernel):
+            subject = subject.group or (subject.nodes or subject.part_of or (subject,))[0]
+            if isinstance(subject, Kernel):
+                raise ArgumentError(f"{subject.name} computes no op of the program", hint="ask about an op, or another kernel")
+        if not isinstance(subject, str):
+            return (subject,)
+        name = subject.strip().removeprefix("%")
+        file, colon, line = name.rpartition(":")
+        values = {shown: value for value, shown in self.graph.names.items()}
+        if name in values or "#" in name:
+            return (values[name] if name in values else self.graph.node(name),)
+        places = [node for node in self.graph.position if node.op != "prim::Constant"]
+        if colon and line.isdecimal() and not file.endswith(":"):
+            found = [node for node in places if _is_at(node, file, int(line))]
+        else:
+            kernels = [kernel for kernel in self.kernels if name in (kernel.name, kernel.function)]
+            inside = {node for kernel in kernels for node in (kernel.nodes or kernel.part_of)}
+            found = [node for node in places if node in inside]
+            found = found or [node for node in places if name in (node.op, node.op.partition("::")[2])]
+        if not found:
+            raise self._unknown(name)
+        return tuple(found)
+
+    def _unknown(self, name: str) -> UnknownName:
+        known = {kernel.name for kernel in self.kernels} | {node.op.partition("::")[2] for node in self.graph.position}
+        near = get_close_matches(name, sorted(known | {*self.graph.names.values()}), n=4, cutoff=0.5)
+        hint = f"did you mean {listed(near)}? " if near else ""
+        hint += 'a name is that of a result ("relu_1"), an op ("gelu"), a kernel, or a line ("model.py:12"); print(d.graph) shows them'
+        return UnknownName(f"{self.compiler} compiled nothing called {name!r} in {self.name!r}", hint=hint)
 
     def kernel(self, name: str | int) -> Kernel:
         """The kernel of this name or number. Raises UnknownName."""
@@ -336,8 +386,21 @@ class Decisions(Drawn):
         return self.program.fusion
 
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
-        """Whether two ops of the only program are in one kernel, and if not, why: see `Program.why_not`."""
-        return self.program.why_not(a, b)
+        """Whether two ops are in one kernel, and if not, why: see `Program.why_not`. Of several programs the one that has both is asked."""
+        if len(self.programs) == 1:
+            return self.program.why_not(a, b)
+        have = [[each for each in self.programs if _has(each, subject)] for subject in (a, b)]
+        both = [each for each in have[0] if each in have[1]]
+        if len(both) > 1 or not all(have):
+            names = listed([f"d.programs[{self.programs.index(each)}] is {each.name!r}" for each in both or self.programs])
+            lost = next((subject for subject, found in zip((a, b), have, strict=True) if not found), None)
+            what = f"several programs have ops of these names: {a}, {b}" if lost is None else f"no program has {lost}"
+            raise UnknownName(what, hint=f"ask one of them: {names}")
+        if both:
+            return both[0].why_not(a, b)
+        one, other = (each[0].name for each in have)
+        cut = f"; {self.compiler} stopped between them: {listed([str(each) for each in self.breaks])}" if self.breaks else ""
+        return no(f"{self.compiler} compiled them apart, in {one!r} and in {other!r}{cut}")
 
     def differences(self, policy: str = "greedy") -> pd.DataFrame:
         """Where that compiler and irscope decided differently about the only program: see `Program.differences`."""
@@ -463,14 +526,19 @@ def _points(space: Sequence[Any] | None) -> Num:
     return tensor_bytes(TensorType("uint8", None if space is None else tuple(space)))
 
 
-def _subject(named: Node | Value | Kernel | str) -> Node | Value | str:
-    """The node that a question is about; a kernel means its group, or the op of which it is a part. Raises ArgumentError."""
-    if not isinstance(named, Kernel):
-        return named
-    found = named.group or next(iter(named.nodes or named.part_of), None)
-    if found is None:
-        raise ArgumentError(f"{named.name} computes no op of the program", hint="ask about an op, or another kernel")
-    return found
+def _is_at(node: Node, file: str, line: int) -> bool:
+    place = node.location
+    return place is not None and place.line == line and f"/{place.file}".endswith(f"/{file.removeprefix('./')}")
+
+
+def _has(program: Program, subject: Node | Value | Kernel | str) -> bool:
+    if not isinstance(subject, str):
+        graph = program.graph
+        return any(subject in held for held in (program.kernels, graph.names, graph.position, program.fusion.graph.position))
+    try:
+        return bool(program.named(subject))
+    except UnknownName:
+        return False
 
 
 # The registry of readers: selects the one for a compiler or its output, and says what is missing where there is none.

@@ -1,5 +1,6 @@
 """What Inductor decided, observed without a trace: eager torch says whether the program with its groups is right."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -7,9 +8,11 @@ from unittest import mock
 import pytest
 
 import irscope as irs
+from irscope.codegen.kernel import NO_NODE
 from irscope.compilers import Decisions
-from irscope.errors import ArgumentError, CaptureError, LoadError
+from irscope.errors import ArgumentError, CaptureError, LoadError, UnknownName
 from irscope.ops.node_check import verify
+from irscope.ops.view_steps import Extent
 from irscope.report.pages.side_by_side import Correspondence
 from irscope.session import is_compiled
 
@@ -194,6 +197,111 @@ def test_what_is_kept_apart_from_the_compiler_is_not_compiled() -> None:
         irs.decisions(others[0], torch.ones(2))
     with pytest.raises(ArgumentError, match="without an option 'level'"):
         irs.decisions(torch.compile(torch.relu), torch.ones(2), level="all")
+
+
+WORDS = {"erf": r"erf\(", "exp": r"exp\(", "rsqrt": r"sqrt\(", "add": r"\+", "mul": r"\*", "sub": "-", "div": "/", "amax": "max"}
+"""How a line of C++ or Triton that makes a value of one of these ops is known."""
+
+
+@pytest.mark.parametrize("back_end", ["cpp", "triton"])
+def test_lines_of_a_kernels_text_know_their_ops(back_end: str) -> None:
+    """Triton's text is made here without Triton, and without a GPU."""
+    d = irs.decisions(torch.compile(Block().eval(), options={"cpu_backend": back_end}), torch.randn(4, 8))
+    seen = set()
+    for kernel in d.kernels:
+        if kernel.source is None:
+            continue
+        assert kernel.group is not None and "Placeholder" not in kernel.source.text
+        inside = kernel.group.blocks[0].nodes
+        lines = [line.strip() for line in kernel.source.text.splitlines()]
+        of = [None if node == NO_NODE else inside[node].op.partition("::")[2] for node in kernel.source.line_nodes]
+        computing = [op for line, op in zip(lines, of, strict=True) if re.match(r"(auto )?tmp\d+ = |tmp\d+.store|tl.store", line)]
+        assert computing and None not in computing
+        for op in {*of} & {*WORDS}:
+            assert any(re.search(WORDS[op], line) for line, made_for in zip(lines, of, strict=True) if made_for == op), op
+        seen |= {*of}
+    assert {"erf", "add", "mul", "var_mean", "rsqrt"} <= seen
+
+
+def test_equal_lines_of_two_loops_are_of_their_own_ops() -> None:
+    def two(x: Any) -> Any:
+        return x.sin().sum(0), x.cos().sum(1), (x.t() * 2).contiguous()
+
+    d = irs.decisions(torch.compile(two), torch.randn(40, 24))
+    for kernel in d.kernels:
+        assert kernel.source is not None and kernel.group is not None
+        inside = kernel.group.blocks[0].nodes
+        lines = zip(kernel.source.text.splitlines(), kernel.source.line_nodes, strict=True)
+        linked = [(line, inside[node].op) for line, node in lines if node != NO_NODE]
+        assert linked and all(op == f"aten::{word}" for line, op in linked for word in ("sin", "cos") if f"{word}(" in line)
+
+
+def test_a_training_step_is_two_programs_whose_gradients_are_eagers() -> None:
+    torch.manual_seed(0)
+    model, x = Block(), torch.randn(4, 8, requires_grad=True)
+    d = irs.decisions(torch.compile(model), x, backward=True)
+    forward, backward = d.programs
+    assert [each.name for each in d.programs] == ["Block forward", "Block backward"] and x.grad is None
+    assert backward.notes[0] == "the results are the gradients of norm.weight, norm.bias, x, up.weight, up.bias, down.weight, down.bias"
+    made = irs.compile(forward.fusion)(x.detach())
+    want = model(x)
+    torch.testing.assert_close(made[0], want.detach())
+    weight = torch.randn(4, 8)
+    by_name = {forward.graph.names[value]: tensor for value, tensor in forward.graph.bound.items()}
+    by_name |= {"x": x.detach(), "tangents_1": weight}
+    saved = dict(zip((forward.graph.names[value] for value in forward.graph.outputs), made, strict=True))
+    saved["getitem_1"] = saved.get("var_mean.1")
+    given = [(by_name | saved)[backward.graph.names[value]] for value in backward.graph.free_inputs]
+    parameters = dict(model.named_parameters())
+    named = backward.notes[0].partition("of ")[2].split(", ")
+    gradients = torch.autograd.grad(want, [x if name == "x" else parameters[name] for name in named], weight)
+    for one, other in zip(irs.compile(backward.fusion)(*given), gradients, strict=True):
+        torch.testing.assert_close(one, other)
+    of_erf = {node.op for node, made_for in backward.gradient_of.items() for each in made_for if each.op == "aten::erf"}
+    assert "aten::exp" in of_erf and all(node.location is not None for node in backward.gradient_of)
+    assert any(note.startswith("computed again here") and "%erf" in note for note in backward.notes)
+    assert d.why_not("tangents_1", "erf") is not None
+    with pytest.raises(ArgumentError, match="requires a gradient"):
+        irs.decisions(torch.compile(torch.sin), torch.randn(3), backward=True)
+
+
+def test_bytes_of_sizes_that_are_marked_as_dynamic_are_formulas() -> None:
+    def chain(x: Any) -> Any:
+        return torch.softmax(x * 2, -1)
+
+    x = torch.randn(40, 24)
+    torch._dynamo.mark_dynamic(x, 0)
+    d = irs.decisions(torch.compile(chain), x)
+    assert d.graph.inputs[0].type.shape != (40, 24) and all(isinstance(kernel.bytes, Extent) for kernel in d.kernels)
+    assert isinstance(d.fusion.cost().bytes, Extent)
+    torch.testing.assert_close(irs.compile(d.fusion)(torch.ones(3, 24)), chain(torch.ones(3, 24)))
+
+
+def test_a_question_takes_results_ops_kernels_and_lines() -> None:
+    d = irs.decisions(torch.compile(Block().eval()), torch.randn(4, 8))
+    gelu, last = (kernel for kernel in d.kernels[2:] if not kernel.is_library)
+    line = gelu.nodes[0].location
+    assert line is not None
+    told = d.why_not(gelu.name, last.name)
+    assert not told and "(asked of " in told.because and "inductor" in told.because
+    assert d.why_not("erf", gelu.name) and d.why_not("aten::erf", "%mul_4")
+    assert d.why_not(f"{line.file}:{line.line}", "erf") and d.why_not(f"{line.file.rpartition('/')[2]}:{line.line}", last)
+    assert not d.why_not("addmm", "x") and "input" in d.why_not("addmm", "x").because
+    with pytest.raises(UnknownName, match="nothing called 'gleu'") as error:
+        d.why_not("gleu", "erf")
+    assert "gelu" in error.value.hint and "model.py:12" in error.value.hint
+
+    def broken(x: Any) -> Any:
+        y = torch.relu(x) * 2
+        torch._dynamo.graph_break()
+        return y.sin() + 1
+
+    d = irs.decisions(torch.compile(broken), torch.randn(8))
+    told = d.why_not("relu", "sin")
+    assert not told and "compiled them apart" in told.because and f"{__file__}:" in told.because
+    assert d.why_not("sin", "add")
+    with pytest.raises(UnknownName, match="no program has cos"):
+        d.why_not("cos", "sin")
 
 
 def test_another_backend_is_refused_and_a_plain_model_is_compiled_when_asked() -> None:

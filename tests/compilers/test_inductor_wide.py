@@ -116,16 +116,21 @@ def test_kernels_are_those_that_torch_writes_down(name: str, tmp_path: Path) -> 
     made, shapes = MODELS[name]
     model = made().eval() if isinstance(made, type) else made
     args = [torch.randint(10, (16,)) if shape is None else torch.randn(*shape) for shape in shapes]
+    check(model, args, tmp_path, near=1e-2 if name == "halves" else 1e-4)  # where eager rounds each step to a half, kernels round the last
+
+
+def check(model: Any, args: list[Any], folder: Path, near: float = 1e-4) -> Decisions:
+    """Kernels are those that Inductor writes down, what they compute is within what it says went in, and results are eager's."""
     d = irs.decisions(torch.compile(model), *args)
-    dump, mapping = _as_torch_writes_it(model, args, tmp_path)
+    dump, mapping = _as_torch_writes_it(model, args, folder)
     _same_nodes(d, dump)
     _within_the_origins(d, mapping)
     with torch.no_grad():
         given = [arg.clone() for arg in args]
         got, want = irs.compile(d.fusion)(*given), model(*[arg.clone() for arg in args])
     for one, other in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True):
-        near = 1e-2 if name == "halves" else 1e-4  # where eager rounds each step to a half, kernels round the last
         torch.testing.assert_close(one, other, rtol=near, atol=near)
+    return d
 
 
 def _as_torch_writes_it(model: Any, args: list[Any], folder: Path) -> tuple[str, dict[str, list[str]]]:

@@ -412,7 +412,8 @@ def _scope(node: Any) -> str:
     >>> _scope(SimpleNamespace(meta={"nn_module_stack": {"fc": ("L['model'].fc", None)}}))
     'model.fc'
     """
-    stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if isinstance(entry, tuple)]
+    said = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    stack = [entry for entry in said.values() if isinstance(entry, tuple)]
     path = str(stack[-1][0]) if stack and not str(stack[-1][0]).startswith("_empty") else ""
     path = re.sub(r"getattr\((.*?), ['\"](.*?)['\"]\)", r"\1.\2", path)
     path = re.sub(r"^L\[['\"]self['\"]\]\.?|^L__self__\.?", "", path)

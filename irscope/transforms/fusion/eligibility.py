@@ -19,6 +19,7 @@ from irscope.ir import (
     ITEM_SIZE,
     NOT_CONSTANT,
     NUMBER,
+    ClassType,
     Dim,
     Graph,
     Node,
@@ -274,11 +275,15 @@ class Eligibility:
         return f"%{self.graph.names[value]}"
 
     def size_in_bytes(self, value: Value) -> Num:
-        """The bytes of a tensor, a formula where extents are unknown; 0 for other values, and for views that kernels see through."""
+        """The bytes of a tensor, a formula where extents are unknown; 0 for other values, and for views that kernels see through. Nothing
+        is known of a foreign type, such as `!stablehlo.future`."""
         found, producer = self.tensor_type(value), self.graph.producer.get(value)
         if producer is not None and self.is_view(producer) and self.refusal(producer) is None:
             return 0
-        return 0 if found is None else tensor_bytes(found)
+        if found is None:
+            is_foreign = isinstance(value.type, ClassType) and value.type.name.startswith("!") and not value.type.name.endswith("token")
+            return tensor_bytes(TensorType("uint8", None)) if is_foreign else 0
+        return tensor_bytes(found)
 
     def known(self, value: Value) -> Any:
         """Returns the constant value of a number, string, or None; NOT_CONSTANT for tensors and for computed values."""

@@ -119,7 +119,7 @@ def read_proto(path: Path) -> tuple[bytes, str, HloText]:
         proto = content if is_module else inside
         list(_fields(proto))
     except (AssertionError, IndexError):
-        raise LoadError(f"{str(path)!r} is no serialised HLO", hint=hint) from None
+        raise LoadError(f"{str(path)!r} is not serialised HLO", hint=hint) from None
     said = _isolated(lambda: {"text": xla.text_of(proto), "answer": _tried(xla, lambda: proto)}, len(proto) << 2, str(path))
     if said["answer"]:
         raise _refused(said["answer"], HloText("", "", "", {}, str(path)))

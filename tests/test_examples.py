@@ -12,7 +12,7 @@ EXAMPLES = {
     "yolov3": (64, "kernels", "torch"), "lstm": (100, "kernels", "torch"), "bert": (2, "kernels", HUGGING),
     "training_step": (50, "kernels", "torch"), "gpt2": (2, "are the same by relation 'alpha'", HUGGING),
     "resnet": (32, "stays with the library", HUGGING), "vit": (1, "bytes are moved by ops that only regroup", HUGGING),
-    "unet": (32, "live at once in this order", "torch"), "gru": (20, "would create a cycle", "torch"),
+    "unet": (32, "live at once in this order", "torch"), "gru": (20, "lies between them", "torch"),
     "jax_function": (None, "StableHLO", "jax"), "mlir_module": (None, "StableHLO", "jax"), "momentum": (70, "largest", ""),
     "softmax": (70, "largest", ""), "quiz_for_a_class": (2, "points", ""),
 }  # fmt: skip

@@ -67,7 +67,7 @@ def test_what_a_prompt_shows_of_each_object() -> None:
         f.history: "<History of 'graph': fold-constants, fuse-groups>",
         irs.dedup(f): "<Dedup by 'alpha': 1 piece, 1 class>",
         irs.AliasDb(g): "<AliasDb of 'graph': 1 element, 0 writes>",
-        f.why_not("a", "b"): "<Verdict: yes, because both are in the fusion group that makes %b>",
+        f.why_not("a", "b"): "<Verdict: fused: both are in the fusion group that makes %b>",
     }
     for thing, text in shown.items():
         assert repr(thing) == text

@@ -29,8 +29,32 @@ def loaded_files() -> frozenset[str]:
     return frozenset([file for file in files if isinstance(file, str)] + cells)
 
 
+_CELLS: Final[dict[str, str]] = {}
+"""The files of notebook cells, by the names that `cell_name` gave them."""
+
+
+def cell_name(file: str) -> str:
+    """The name of a file for its user: `In[3]` for a cell of this notebook, whose file has a name of ten digits.
+
+    >>> cell_name("model.py")
+    'model.py'
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    told = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    if not told:
+        return file
+    _CELLS[told[1]] = file
+    return str(told[1])
+
+
+def file_of(name: str) -> str:
+    """The file whose name `cell_name` returned."""
+    return _CELLS.get(name, name)
+
+
 def loaded_lines(file: str) -> list[str]:
     """The lines of a file that Python reported, or of a notebook cell; empty if it cannot be read."""
+    file = file_of(file)
     entry: Any = linecache.cache.get(file)
     if entry is not None and _is_cell(entry):
         return [line.rstrip("\n") for line in entry[2]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -22,12 +22,14 @@ class Verdict:
     """The reason, one sentence without a full stop."""
     witness: tuple[Any, ...] = ()
     """Values, nodes or edges that prove the answer, in the order in which the reason names them."""
+    answer: str = ""
+    """The answer in the words of the question, `not fused`; empty where it is yes or no."""
 
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
-        return f"{'yes' if self.holds else 'no'}, because {self.because}"
+        return f"{self.answer}: {self.because}" if self.answer else f"{'yes' if self.holds else 'no'}, because {self.because}"
 
     def __repr__(self) -> str:
         return f"<Verdict: {self}>"
@@ -41,6 +43,27 @@ def yes(because: str, *witness: Any) -> Verdict:
 def no(because: str, *witness: Any) -> Verdict:
     """A verdict that does not hold."""
     return Verdict(False, because, witness)
+
+
+T = TypeVar("T")
+
+
+class Rows(tuple[T, ...]):
+    """A tuple that shows itself at the end of a cell: as a table, and as lines in a terminal."""
+
+    def table(self) -> Any:
+        """The rows as a DataFrame."""
+        raise NotImplementedError
+
+    def lines(self) -> list[str]:
+        """The rows as sentences, which a terminal wraps."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines()) if self else "()"
+
+    def _repr_html_(self) -> str | None:
+        return self.table()._repr_html_() if self else None
 
 
 # Programs and analyses do not depend on SVG: the root of the package sets `Drawn.drawing`, a function that loads the drawing module

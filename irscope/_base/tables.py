@@ -1,4 +1,5 @@
-"""Tables that print whole: a terminal that is too narrow for all columns gets them in several bands, none behind `…`."""
+"""Tables that print whole: a terminal that is too narrow for all columns gets them in several bands, none behind `…`; numbers are
+as long as one reads them."""
 
 from __future__ import annotations
 
@@ -9,14 +10,16 @@ import pandas as pd
 
 _MOST_ROWS = 60
 _LEAST_CELL = 20
+_LONGEST_CELL = 300
+"""The most letters of a cell in a notebook, where it wraps."""
 
 
 class Table(pd.DataFrame):
     """A DataFrame; what is computed from one is one, too.
 
-    >>> print(Table({"value": ["%a"], "made by": ["aten::relu"]}))
-      value     made by
-    0    %a  aten::relu
+    >>> print(Table({"value": ["%a"], "made by": ["aten::relu"], "ms": [393.363766]}))
+      value     made by  ms
+    0    %a  aten::relu 393
     """
 
     @property
@@ -27,5 +30,19 @@ class Table(pd.DataFrame):
         rows = {"max_rows": _MOST_ROWS} if len(self) > _MOST_ROWS else {}
         width = shutil.get_terminal_size().columns
         options: dict[str, Any] = {"line_width": width, "max_colwidth": max(_LEAST_CELL, width - _LEAST_CELL), **rows}
-        text: str = self.to_string(show_dimensions=bool(rows), **options)
+        text: str = self.to_string(show_dimensions=bool(rows), float_format=short, **options)
         return text
+
+    def _repr_html_(self) -> str | None:
+        with pd.option_context("display.max_colwidth", _LONGEST_CELL, "display.float_format", short, "display.max_columns", None):
+            made: str | None = super()._repr_html_()  # type: ignore[misc]
+            return made
+
+
+def short(number: float) -> str:
+    """A number of a table in three digits, or more where it is that large.
+
+    >>> short(393.363766), short(0.30000000000000004), short(28711.2), short(2.5e-7), short(0.0)
+    ('393', '0.3', '28,711', '2.5e-07', '0')
+    """
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"

@@ -78,15 +78,14 @@ def _fusion(fusion: Any) -> str:
 
 
 def _table(thing: Any) -> str:
-    frame = thing.table()
-    return f"<pre>{in_markup(repr(thing))}</pre>{frame.to_html(max_rows=40, border=0)}"
+    return f"<pre>{in_markup(repr(thing))}</pre>{thing.table()._repr_html_()}"
 
 
 def _alias_db(db: Any) -> str:
     shown = [value for value, _ in zip(db.graph.values(), range(_MOST_TABLE_ROWS), strict=False)]
     more = len(db.graph.names) - len(shown)
     note = f"<p>and {more} more values; db.table() has all</p>" if more else ""
-    return f"<pre>{in_markup(repr(db))}</pre>{db.table(shown).to_html(border=0)}{note}"
+    return f"<pre>{in_markup(repr(db))}</pre>{db.table(shown)._repr_html_()}{note}"
 
 
 def _memory_plan(plan: Any) -> str:
@@ -95,7 +94,7 @@ def _memory_plan(plan: Any) -> str:
     from irscope.report.panes import memory_view
 
     view = memory_view(plan)
-    rows = plan.peak_table().to_html(border=0, max_rows=12, index=False)
+    rows = plan.peak_table().head(12)._repr_html_()
     told = f"<details><summary>what makes the peak</summary>{rows}</details>"
     return f"{embedded_svg(memory_svg(view), view['title'])}<p>{in_markup(view['caption'])}</p>{told}"
 
@@ -109,14 +108,23 @@ def _view_aliases(views: Any) -> str:
     shown = [value for value, _ in zip(views.tensors(), range(_MOST_TABLE_ROWS), strict=False)]
     more = sum(1 for _ in views.tensors()) - len(shown)
     note = f"<p>and {more} more values; va.table() has all</p>" if more else ""
-    table = f"<details><summary>all values</summary>{views.table(shown).to_html(border=0)}{note}</details>"
+    table = f"<details><summary>all values</summary>{views.table(shown)._repr_html_()}{note}</details>"
     return f"<pre>{in_markup(repr(views))}</pre>{''.join(pictures)}{table}"
 
 
 def _comparison(comparison: Any) -> str:
-    shown = comparison.table().dropna(axis="columns", how="all").rename(index=_unbroken)
-    shown["note"] = shown["note"].map(_unbroken)
-    rows = shown.to_html(border=0, na_rep="", float_format=lambda number: _unbroken(f"{number:.3g}"))
+    cells = comparison.cells()
+    name, *titles = cells
+    titles.insert(2, titles.pop())  # which is faster stands beside the times, in sight of a narrow window
+    heads = "".join(f'<th scope="col">{in_markup(title)}</th>' for title in (name, *titles))
+    rows = "".join(
+        f'<tr><th scope="row">{_unbroken(in_markup(label))}</th>'
+        + "".join(f'<td style="text-align:{"right" if title else "left"}">{_unbroken(in_markup(cells[title][k]))}</td>' for title in titles)
+        + "</tr>"
+        for k, label in enumerate(cells[name])
+    )
+    missing = "".join(f"<p>{in_markup(label)} did not run: {in_markup(why)}</p>" for label, why in comparison.missing)
+    rows = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{missing}"
     table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}</div>'
     first = "".join(f'<p style="max-width:60em"><b>{in_markup(warning)}</b></p>' for warning in comparison.warnings)
     table = f"{first}{table}"
@@ -153,8 +161,11 @@ def _png(figure: Any) -> bytes:
 
 # Tab completion of value names inside strings: `f.why_not("co` offers values of the program of `f`.
 
-_ASKED = re.compile(r"""([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.\w+\((?:[^()]*,\s*)?(["'])(%?)([\w.]*)$""")
-"""An object, a method of it, and an unfinished string."""
+_OBJECT = r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
+_ASKED = re.compile(_OBJECT + r"""\.(?:\w+\((?:[^()]*,\s*)?|selection\s*=\s*\[?(?:[^\]]*,\s*)?)(["'])(%?)([\w.]*)$""")
+"""An object, a method of it or its selection, and an unfinished string."""
+_CHOSEN = re.compile(_OBJECT + r"""\((?:[^()]|\([^()]*\))*\bpolicy\s*=\s*(["'])()([\w-]*)$""")
+"""A function or method, and an unfinished string for its `policy`."""
 _MOST = 200
 
 
@@ -168,7 +179,7 @@ def register_completion(shell: Any) -> None:
     def matcher(text: str) -> list[str]:
         line = completer.line_buffer if completer is not None else ""
         found = names_for(line, shell.user_ns)
-        typed = _ASKED.search(line)
+        typed = _CHOSEN.search(line) or _ASKED.search(line)
         if typed is None:
             return []
         # the word that the completer passes may begin anywhere in the string
@@ -187,7 +198,17 @@ def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
     >>> g = irs.parse("graph(%x : Tensor):\\n  %cost : Tensor = aten::relu(%x)\\n  return (%cost)")
     >>> names_for('f.why_not("x", "%c', {"f": irs.fuse(g)}), names_for('open("c', {"open": open})
     (['%cost'], [])
+    >>> names_for('irs.fuse(g, policy="m', {"irs": irs}), names_for('e.selection = ["%x", "c', {"e": g})
+    (['min-bytes'], ['cost'])
     """
+    chosen = _CHOSEN.search(line)
+    if chosen is not None:
+        from irscope.transforms.fusion import POLICIES
+
+        asked = namespace.get(chosen[1].partition(".")[0])
+        homes = (getattr(asked, "__name__", ""), getattr(asked, "__module__", ""), type(asked).__module__)
+        is_ours = any(str(home).partition(".")[0] == "irscope" for home in homes)
+        return [name for name in POLICIES if is_ours and name.startswith(chosen[4])]
     typed = _ASKED.search(line)
     if typed is None:
         return []
@@ -200,16 +221,20 @@ def _looked_up(path: str, namespace: dict[str, Any]) -> Any:
     first, *rest = path.split(".")
     found = namespace.get(first)
     for name in rest:
-        if not type(found).__module__.startswith("irscope."):
+        if not _is_ours(found):
             return None
         found = getattr(found, name, None)
     return found
 
 
+def _is_ours(thing: Any) -> bool:
+    return type(thing).__module__.startswith("irscope.")
+
+
 def _names(thing: Any) -> Iterable[str]:
-    if not type(thing).__module__.startswith("irscope."):
+    if not _is_ours(thing):
         return ()
-    for holder in (thing, getattr(thing, "graph", None), getattr(thing, "source", None)):
+    for holder in (thing, getattr(thing, "graph", None), getattr(thing, "source", None), getattr(thing, "_graph", None)):
         names = getattr(holder, "names", None)
         if names is not None and type(holder).__name__ == "Graph":
             return [str(name) for name in names.values()]

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.isolated import IsolatedError, isolated
+from irscope._base.loaded_code import cell_name
 from irscope._base.nested import Call
 from irscope.errors import IrscopeError, LoadError, MissingExtra, ParseError
 from irscope.files import read_file, read_text
@@ -542,7 +543,7 @@ class _Places:
     def _place(self, path: str, instruction: Instruction) -> Place:
         said = self._module.provenance(instruction)
         frame = next((frame for frame in said.frames if frame.file), None)
-        location = None if frame is None else Location(frame.file, frame.line, frame.column)
+        location = None if frame is None else Location(cell_name(frame.file), frame.line, frame.column)
         title = instruction.name if self._is_unique else path.replace("/", ".")
         return Place(location, title, split_name(said.op_name)[1])
 

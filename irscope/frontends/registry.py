@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Final, Literal, Protocol, cast
 
+from irscope._base.words import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.refusals import refuse_foreign, start_of, way_in
 from irscope.ir import Graph, Module, Origin
@@ -82,7 +83,15 @@ def load(
     elif missing_weights is not None:
         raise ArgumentError(f"missing_weights is for ONNX models and HLO, and this is read as {frontend.name}", hint="leave it out")
     made = frontend.load(source, args, name=name, **options)
+    _tell_of_prints(source, made)
     return replace(made, origin=Origin(source)) if callable(source) and isinstance(made, Graph) else made
+
+
+def _tell_of_prints(source: object, made: Graph | Module) -> None:
+    """Warn of a function that prints: unless it was scripted, the program does not."""
+    names = getattr(getattr(getattr(source, "forward", source), "__code__", None), "co_names", ())
+    if "print" in names and isinstance(made, Graph) and not any(node.op == "prim::Print" for node in made.nodes()):
+        warn_caller(f"{_kind(source)} prints while it is read, and its program does not")
 
 
 def _frontend_of(source: object, args: Sequence[object]) -> Frontend:
@@ -161,8 +170,11 @@ def _existing(path: Path) -> Path:
     if not path.suffix and path.name == str(path):
         raise LoadError(f"there is no file {str(path)!r}", hint=_TEXT)
     near = get_close_matches(path.name, beside)
+    known = {suffix for frontend in _frontends() for suffix in frontend.suffixes}
+    if path.suffix and path.suffix not in known:
+        what = f"there is no file {str(path)!r}, and no frontend reads {path.suffix!r} files"
+        raise LoadError(what, hint=f"the endings that are read are {', '.join(sorted(known))}")
     if not near:
-        known = {suffix for frontend in _frontends() for suffix in frontend.suffixes}
         near = [item for item in beside if Path(item).suffix in known][:5]
     hint = f"in that folder: {', '.join(near)}" if near else "no file in that folder looks like a program"
     raise LoadError(f"there is no file {str(path)!r}", hint=hint)

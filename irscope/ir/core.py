@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import count
+from pathlib import PurePath
 from typing import Any, Final, Literal, NamedTuple
 from weakref import ref
 
@@ -43,6 +44,11 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+    @property
+    def short(self) -> str:
+        """The line without the folders of its file, `model.py:12`."""
+        return f"{PurePath(self.file).name}:{self.line}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

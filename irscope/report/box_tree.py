@@ -471,7 +471,7 @@ class _Draft:
         return holder.path
 
     def _fold(self, around: int, members: list[int], holes: int, inside: dict[int, list[int]]) -> None:
-        differ = f"{plural(holes, 'constant or type', 'constants or types')} differ" if holes > 1 else "one constant or type differs"
+        differ = f"alike but for {plural(holes, 'constant or type', 'constants or types')}"
         label = shortened(told_range([self._path(box) for box in members]), _LONGEST_LABEL)
         told = _Holder("repeat", label, differ if holes else "alike", len(members))
         if around >= 0 and len(members) == len(inside[around]):  # a list of layers: its box becomes the box of the run

@@ -7,10 +7,12 @@ may share memory with `%a`. Results are in program order.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -168,6 +170,42 @@ class Queries:
         if error is not None and not found:
             raise error
         return found
+
+    def examples(self, most: int = 6) -> list[tuple[str, str]]:
+        """Queries that find something in this program, each with what it finds.
+
+        >>> import irscope as irs
+        >>> g = irs.parse("graph(%x : Float(8)):\\n  %a : Float(8) = aten::relu_(%x)\\n  return (%a)")
+        >>> [query for query, _ in Queries(g).examples(3)]
+        ['op:relu_ & bytes>=32B', 'is:write', 'alias %x']
+        """
+        nodes = [node for node in self.index.nodes if node.op != "prim::Constant" and node.op not in GROUPS]
+        op = Counter(node.op for node in nodes if node.outputs and isinstance(node.outputs[0].type, TensorType)).most_common(1)
+        sizes = [size for node in nodes if op and node.op == op[0][0] and (size := getattr(node.outputs[0].type, "nbytes", None))]
+        word, large = op[0][0].partition("::")[2] if op else "", max(sizes, default=0)
+        value = f"%{self.graph.names[self.graph.free_inputs[0]]}" if self.graph.free_inputs else ""
+        scope = next((node.scope for node in nodes if node.scope), "")
+        line = next((f"{node.location.short}:" for node in nodes if node.location is not None), "")
+        asked = [
+            (f"op:{word}{f' & bytes>={_floor(large)}' if large else ''}", f"the largest results of {word}" if large else f"all {word}"),
+            ("is:write", "what writes memory that others may see"),
+            (f"alias {value}", f"values that may share memory with {value}"),
+            (f"reads {value} | writes {value}", f"users of {value}, and what writes its memory"),
+            ("remark:missed", "what was not fused, though it might have been"),
+            (f"scope:{scope} & kind:pointwise", f"pointwise ops of the module {scope}"),
+            (f"source:{line}", "what one line of the source became"),
+            ("class:0", "the groups of the largest equivalence class"),
+            ("is:group", "all fusion groups"),
+            ("kind:matmul | kind:convolution", "products and convolutions"),
+            ("is:unused", "what nobody reads"),
+            ("is:parameter", "weights of the model"),
+        ]  # fmt: skip
+        return list(islice((pair for pair in asked if self._finds(pair[0])), most))
+
+    def _finds(self, query: str) -> bool:
+        with suppress(IrscopeError):
+            return bool(self(query))
+        return False
 
     @cached_property
     def as_written(self) -> Queries | None:
@@ -398,6 +436,16 @@ def _range(text: str) -> tuple[float, float]:
         return int(first), (int(last) if last else float("inf")) if dash else int(first)
     except ValueError:
         raise ArgumentError(f"{text!r} is neither a number nor a range", hint="line:78 or line:78-90") from None
+
+
+def _floor(count: int) -> str:
+    """A number of bytes, rounded down to whole units, as a query takes it.
+
+    >>> _floor(32), _floor(16_777_216)
+    ('32B', '16MB')
+    """
+    unit = next((unit for unit in "GMk" if count >= _UNITS[unit]), "")
+    return f"{int(count / _UNITS.get(unit, 1))}{unit}B"
 
 
 def _number(text: str) -> float:

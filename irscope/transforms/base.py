@@ -18,20 +18,22 @@ share what did not change, so a history costs as much as its edits, and going ba
 pass can stop after each merge, and otherwise a whole pass that changed something; the graphs between merges are built on request.
 """
 
+import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import accumulate
 from time import perf_counter
-from typing import ClassVar, Literal, ParamSpec, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, ParamSpec, Self
 from weakref import WeakValueDictionary
 
+from irscope._base.results import Rows
 from irscope._base.words import plural
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import infer
-from irscope.errors import ArgumentError, PassError
+from irscope.errors import ArgumentError, PassError, new_table
 from irscope.ir import (
     Created,
     Edit,
@@ -46,6 +48,9 @@ from irscope.ir import (
     contradiction,
 )
 from irscope.ir.text.printer import excerpt
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RemarkKind = Literal["passed", "missed", "analysis"]
 """LLVM's words: something was done, declined, or found by analysis."""
@@ -85,6 +90,54 @@ class Remark:
         return f"{self.kind} [{self.rule}] {subject}: {self.because}"
 
 
+_NAMES: Final = re.compile(r"%[\w.]*\w| \(×\d+\)")
+
+
+class Remarks(Rows[Remark]):
+    """Remarks in order. Shown, they are a table: those of one reason, whatever the names in it, are one row with their number.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(8), %y : Float(4)):
+    ...   %a : Float(8) = aten::sigmoid_(%x)
+    ...   %b : Float(4) = aten::sigmoid_(%y)
+    ...   return (%a, %b)''')
+    >>> irs.functionalize(g).remarks.table()["×"].tolist()
+    [2]
+    """
+
+    graphs: tuple[Graph, ...]
+    """The graphs that know the printed names of the subjects."""
+
+    def __new__(cls, remarks: Iterable[Remark] = (), graphs: tuple[Graph, ...] = ()) -> Self:
+        made = super().__new__(cls, remarks)
+        made.graphs = graphs
+        return made
+
+    def table(self) -> "pd.DataFrame":
+        """One row for each reason: how often it was given, and where first."""
+        alike: dict[tuple[str, str, str], list[Remark]] = {}
+        for remark in self:
+            alike.setdefault((remark.kind, remark.rule, _NAMES.sub("%", remark.because)), []).append(remark)
+        rows = [(len(several), kind, rule, self._where(several[0]), several[0].because) for (kind, rule, _), several in alike.items()]
+        return new_table(rows, columns=["×", "remark", "rule", "where", "why"])
+
+    def lines(self) -> list[str]:
+        """A line for each row of the table."""
+        rows = self.table().itertuples(index=False, name=None)
+        return [f"{f'{times}× ' if times > 1 else ''}{kind} [{rule}] {where}: {why}" for times, kind, rule, where, why in rows]
+
+    def _where(self, remark: Remark) -> str:
+        """The subject of a remark with its op and line."""
+        subject = remark.subject
+        known = {value: next((graph.names[value] for graph in self.graphs if value in graph.names), value.name) for value in remark._values}
+        names = ", ".join(f"%{name}" if name else repr(value) for value, name in known.items())
+        node = subject if isinstance(subject, Node) else next((g.producer[subject] for g in self.graphs if subject in g.producer), None)
+        if node is None:
+            return names
+        line = f", {node.location.short}" if node.location is not None else ""
+        return f"{names} = {node.op}{line}" if names else f"{node.op}{line}"
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class PassRecord:
     """One run of one pass."""
@@ -99,6 +152,9 @@ class PassRecord:
     """Returns the graph after the first n `Merged` edits only; set by a pass that can stop after each."""
     keeps_facts: bool = False
     """Whether all facts known before about types and numbers still hold for the remaining values."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "remarks", Remarks(self.remarks, (self.before, self.after)))
 
     def told(self, remark: Remark) -> str:
         """One of this record's remarks in one line: kind, rule, subject and reason.
@@ -249,9 +305,10 @@ class History:
         return self.ends[-1]
 
     @property
-    def remarks(self) -> tuple[Remark, ...]:
+    def remarks(self) -> Remarks:
         """The remarks of all passes in order."""
-        return tuple(remark for record in self.records for remark in record.remarks)
+        graphs = (*(record.before for record in self.records), self.final)
+        return Remarks((remark for record in self.records for remark in record.remarks), graphs)
 
     def then(self, record: PassRecord) -> "History":
         """This history with one more pass, which must start from the last graph."""

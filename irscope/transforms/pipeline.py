@@ -19,7 +19,8 @@ from irscope.analysis.per_graph import leads
 from irscope.errors import ArgumentError, IrscopeError, PassError, new_table
 from irscope.ir import Graph, graph_of
 from irscope.ops.node_check import verify
-from irscope.transforms.base import History, PassRecord, Remark, Unpicklable, check_types
+from irscope.transforms.base import History, PassRecord, Remarks, Unpicklable, check_types
+from irscope.transforms.fusion import POLICIES
 
 # The passes that a pipeline knows by name: for each, a line of help and the function, whose keywords are its options.
 #
@@ -162,6 +163,8 @@ def _option(reader: "_Reader", name: str, kinds: Mapping[str, type]) -> tuple[st
         raise reader.error(what, _near(key, kinds) if kinds else "it has no options")
     reader.expect("=", f"= and a value for {key!r}")
     text = reader.any(f"a value for {key!r}")
+    if key == "policy" and text not in POLICIES:
+        raise reader.error(f"there is no fusion policy {text!r}", f"the policies are {', '.join(POLICIES)}")
     try:
         return key, _WORDS[text.lower()] if wanted is bool else wanted(text)
     except (KeyError, ValueError):
@@ -263,7 +266,7 @@ class Pipelined(Unpicklable):
         return self.history.records
 
     @property
-    def remarks(self) -> tuple[Remark, ...]:
+    def remarks(self) -> Remarks:
         """The remarks of all passes in order."""
         return self.history.remarks
 

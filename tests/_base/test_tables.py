@@ -26,3 +26,20 @@ def test_no_column_is_hidden_and_no_line_is_longer_than_the_terminal(width: int,
 def test_a_long_table_shows_its_ends_and_counts_its_rows() -> None:
     text = repr(Table({"n": range(1000)}))
     assert len(text.splitlines()) < 70 and "[1000 rows x 1 columns]" in text and "999" in text
+
+
+def test_a_notebook_s_table_cuts_no_sentence_and_has_short_numbers() -> None:
+    made = Table({"ms": [393.363766], "gives up": ["a sentence that is longer than the fifty letters that pandas leaves of it"]})
+    html = made._repr_html_()
+    assert html is not None and "leaves of it" in html and ">393<" in html
+
+
+def test_remarks_are_a_table_of_reasons_with_their_number() -> None:
+    lines = [f"  %b{k} : Float(4) = aten::relu_(%x{k})" for k in range(3)]
+    g = irs.parse("\n".join([f"graph({', '.join(f'%x{k} : Float(4)' for k in range(3))}):", *lines, "  return (%b0, %b1, %b2)"]))
+    remarks = irs.functionalize(g).remarks
+    assert len(remarks) == 3 and remarks[1].subject is g.value("b1")
+    table = remarks.table()
+    assert table["×"].tolist() == [3] and table["where"].tolist() == ["%b0 = aten::relu_"] and "is an input" in table["why"][0]
+    assert repr(remarks).startswith("3× missed [input] %b0 = aten::relu_: ") and repr(type(remarks)()) == "()"
+    assert "<table" in str(remarks._repr_html_())

@@ -108,7 +108,7 @@ def test_a_box_of_equal_parts_says_what_differs_between_them_and_opens_each(brow
         page.locator(".irs-graph").get_by_text("×3").click()
         table = page.locator(".irs-inspector .irs-holes")
         table.wait_for()
-        assert "each reads what the one before makes" in page.locator(".irs-repeat .irs-sentence").inner_text()
+        assert "each reads the result of the one before" in page.locator(".irs-repeat .irs-sentence").inner_text()
         assert table.locator("thead th").all_inner_texts() == ["", "'other' of aten::mul", "from the previous one"]
         assert [table.locator(f"tbody tr:nth-child({k}) td").first.inner_text() for k in (1, 2, 3)] == ["0.1", "0.2", "0.3"]
         table.get_by_role("button", name="1", exact=True).click()

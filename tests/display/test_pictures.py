@@ -132,7 +132,10 @@ def test_the_tab_key_offers_names_of_values_where_a_method_is_asked(shell: Any) 
         ('f.why_not("x", "cos', ['f.why_not("x", "cost']),
         ("db.may_alias('co", ["db.may_alias('conv", "db.may_alias('cost"]),
         ('f.graph.value("con', ['f.graph.value("conv']),
+        ('f.selection = ["x", "co', ['f.selection = ["x", "conv', 'f.selection = ["x", "cost']),
+        ('f.what_if(policy="min', ['f.what_if(policy="min-bytes']),
     ):
         assert set(wanted) <= set(applied(line)), line
+    assert not [found for found in applied('other.f(policy="min') if "min-bytes" in found]
     for line in ('other.count("co', 'nobody.f("co', 'irs.parse("co'):
         assert not [found for found in applied(line) if "conv" in found or "cost" in found], line

@@ -116,3 +116,18 @@ def test_files_without_an_end_are_not_read(tmp_path: Path) -> None:
     for name in ("pipe.py", "zeros.py", "huge.py", "binary.py", "nul\0.py", "/dev/zero"):
         assert lines_below(tmp_path, name) == []
         assert loaded_lines(str(tmp_path / name)) == []
+
+
+def test_a_cell_has_the_number_that_its_reader_sees() -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    shell = interactive.InteractiveShell.instance()
+    try:
+        done = shell.run_cell("def of_a_cell(x):\n    return abs(x) + x\n", store_history=True)
+        made = irs.trace(shell.user_ns["of_a_cell"], (4,))
+        number = done.execution_count
+    finally:
+        shell.clear_instance()
+    place = next(node.location for node in made.nodes() if node.location is not None)
+    assert (place.file, place.short) == (f"In[{number}]", f"In[{number}]:2")
+    assert sources(made)[place.file] == ["def of_a_cell(x):", "    return abs(x) + x"]
+    assert irs.parse(str(made)).node(made.names[made.outputs[0]]).location == place

@@ -42,6 +42,10 @@ class LazyVerdict(Verdict):
         return found
 
     @property
+    def answer(self) -> str:
+        return ""  # yes or no
+
+    @property
     def because(self) -> str:
         return self._full().because
 

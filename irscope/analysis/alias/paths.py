@@ -26,9 +26,10 @@ class Words:
         return self.graph.names.get(value, value.name or f"#{value.id}")
 
     def node_words(self, node: Node) -> str:
-        """The op, and its results: `aten::mul (%c)`."""
+        """The op, its results and its line: `aten::mul (%c, model.py:12)`."""
         made = listed(node.outputs, lambda value: f"%{self.name(value)}")
-        return f"{node.op} ({made})" if made else node.op
+        told = ", ".join(filter(None, (made, node.location.short if node.location is not None else "")))
+        return f"{node.op} ({told})" if told else node.op
 
     def label_of(self, place: int) -> Label:
         """The label of a class: that of its first element that belongs to a value, or else of its first element."""

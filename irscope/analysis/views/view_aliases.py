@@ -15,6 +15,7 @@ Placements are computed by torch's own stride rules (`irscope.ops.type_rules`), 
 open, and answers "maybe". A view is claimed only if each step is one for all sizes that the program can have.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from html import escape
@@ -23,6 +24,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.results import Verdict, no, yes
+from irscope._base.words import plural
 from irscope.analysis.shapes import Shapes, infer
 from irscope.analysis.views.assumed import Demand, Layouts, demands_of, with_strides_of
 from irscope.analysis.views.facts import Kind, Placement, is_tensor
@@ -427,7 +429,8 @@ class ViewAliases:
         return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False)}"
 
     def __repr__(self) -> str:
-        kinds: list[str] = [placement.kind for placement in self._placements.of.values()]
-        many = {"input": "inputs", "view": "views", "copy": "copies"}
-        counts = ", ".join(f"{(count := kinds.count(kind)):,} {kind if count == 1 else several}" for kind, several in many.items())
-        return f"<ViewAliases of {self.graph.name!r}: {counts}>"
+        placed = self._placements.of.values()
+        kinds = Counter("result" if each.kind == "copy" and each.source is None else each.kind for each in placed)
+        counts = [plural(kinds["input"], "input"), plural(kinds["view"], "view"), plural(kinds["copy"], "copy", "copies")]
+        counts.append(plural(kinds["result"], "computed tensor"))
+        return f"<ViewAliases of {self.graph.name!r}: {', '.join(counts)}>"

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.loaded_code import cell_name
 from irscope.errors import LoadError
 from irscope.frontends.emit import Place
 from irscope.ir import (
@@ -565,7 +566,7 @@ def read_place(ir: Any, file: str, location: Any) -> Place:
     if isinstance(location, ir.FileLineColLoc):
         named = location.filename
         named = str(getattr(named, "value", named))
-        found = Location((file or "<mlir>") if named in ("-", "") else named, location.start_line, location.start_col)
+        found = Location((file or "<mlir>") if named in ("-", "") else cell_name(named), location.start_line, location.start_col)
     return Place(found, *split_name(name))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
+from irscope._base.loaded_code import cell_name
 from irscope.errors import CaptureError
 from irscope.frontends.emit import CODES, Emitter
 from irscope.frontends.torch.types import dtype_name, payload_of, require_torch, tensor_data, tensor_type, tied_names
@@ -400,7 +401,7 @@ def _location(node: Any, torch_folder: str, is_live: Callable[[str], bool]) -> L
     frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", "<string>", ours))]
     users = [frame for frame in frames if not frame[0].startswith(torch_folder)]
     file, line = (users or frames or [("", "0")])[-1]
-    return Location(file, int(line), live=is_live(file)) if file else None
+    return Location(cell_name(file), int(line), live=is_live(file)) if file else None
 
 
 def _scope(node: Any) -> str:

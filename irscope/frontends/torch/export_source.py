@@ -19,7 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from irscope._base.loaded_code import loaded_files
+from irscope._base.loaded_code import cell_name, loaded_files
 from irscope._base.words import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.files import read_file
@@ -163,7 +163,7 @@ def _failed_at(error: Exception) -> tuple[str, str] | None:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         is_python = frame.filename.startswith(library) and "site-packages" not in frame.filename
         if not is_python and not frame.filename.startswith(skipped):
-            return f"{frame.filename}:{frame.lineno}", frame.line or ""
+            return f"{cell_name(frame.filename)}:{frame.lineno}", frame.line or ""
     return None
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from irscope._base.loaded_code import cell_name
 from irscope.errors import LoadError
 from irscope.frontends.emit import CODES, Emitter, Place, Refused
 from irscope.frontends.torch.export_importer import LAYOUTS, MEMORY_FORMATS, SYMBOLIC_OPS
@@ -141,7 +142,7 @@ class _Reader:
         for line in self.lines:
             if line.lstrip().startswith("#"):
                 found = _FILE.match(line)
-                place = Location(found["file"], int(found["line"])) if found else None
+                place = Location(cell_name(found["file"]), int(found["line"])) if found else None
             places.append(place)
         return places
 

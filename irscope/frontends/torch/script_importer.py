@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.loaded_code import cell_name
 from irscope.frontends.torch.types import payload_of, require_torch, tensor_data, tensor_type
 from irscope.ir import NONE, Block, Graph, Location, Node, Type, Value, erase_refinements, make_node, make_value, new_id
 from irscope.ir.text import parse_type
@@ -271,14 +272,14 @@ def _location(text: str, is_live: Callable[[str], bool]) -> Location | None:
     head, _, rest = text.strip("\n").partition("\n")
     if not head.startswith("  File "):
         file, _, line = head.partition("): ")[0].rpartition("(")
-        return Location(file, int(line), live=is_live(file)) if line.isdigit() else None
+        return Location(cell_name(file), int(line), live=is_live(file)) if line.isdigit() else None
     file, _, line = head.removeprefix("  File ").rpartition(", line ")
     file = file.strip('"')
     for text_line in rest.splitlines():
         marks = text_line.replace("<--- HERE", "").rstrip()
         if marks and set(marks) <= {" ", "~"}:
-            return Location(file, int(line), marks.index("~"), live=is_live(file))
-    return Location(file, int(line), live=is_live(file))
+            return Location(cell_name(file), int(line), marks.index("~"), live=is_live(file))
+    return Location(cell_name(file), int(line), live=is_live(file))
 
 
 # The copy of these steps, along the real submodules.

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.loaded_code import cell_name
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.emit import CODES, Emitter, Place, Refused
 from irscope.ir import (
@@ -170,7 +171,7 @@ class Recorder:
         if frame is None:
             return Place()
         self._name_locals(frame)
-        location = Location(frame.f_code.co_filename, frame.f_lineno, live=True)
+        location = Location(cell_name(frame.f_code.co_filename), frame.f_lineno, live=True)
         scope: list[str] = []
         here: FrameType | None = frame
         while here is not None and here.f_code is not self._entry:
@@ -244,6 +245,6 @@ def refused(what: str, hint: str = "", *, wrong_arguments: bool = False) -> Capt
     where = ""
     if frame is not None:
         file, line = frame.f_code.co_filename, frame.f_lineno
-        where = f"{file}:{line}\n    {linecache.getline(file, line).strip()}".rstrip()
+        where = f"{cell_name(file)}:{line}\n    {linecache.getline(file, line).strip()}".rstrip()
     kind = ArgumentError if wrong_arguments else CaptureError
     return kind(what, where=where, hint=hint)

@@ -13,6 +13,7 @@ casts. NumPy arrays from outside the function become inputs that are bound to th
 import inspect
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.loaded_code import cell_name
 from irscope._base.nested import leaves
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.importer import Recorder, Traced
@@ -42,6 +44,7 @@ from irscope.ops.node_check import verify
 name: Final = "Python function over arrays"
 suffixes: Final = ()
 _SPEC: Final = re.compile(r"\s*(\w+)\s*(?:\[([\d\s,]*)\])?\s*")
+_METHODS: Final = "arrays have NumPy's methods and operators, and NumPy's functions take them; other code has to stay outside"
 _HOW: Final = "describe an array by its shape (4, 8), by 'float32[4, 8]', or by an array like it"
 
 
@@ -87,7 +90,14 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
     title = str(getattr(function, "__name__", type(function).__name__))
     record = Recorder(Array, getattr(function, "__code__", None))
     given = [_made(record, argument, name) for argument, name in zip(arguments, _names(function, arguments, options, title), strict=True)]
-    result = function(*given, **options)
+    try:
+        result = function(*given, **options)
+    except AttributeError as error:
+        if not isinstance(error.obj, Traced):
+            raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"an array has no {error.name!r} that can be traced"
+        raise CaptureError(what, where=f"{cell_name(frame.filename)}:{frame.lineno}\n    {frame.line}", hint=_METHODS) from None
     parts = result if isinstance(result, tuple) and len(result) > 1 else (result,)
     outputs = [_returned(record, part, title) for part in parts]
     graph = record.finish(title if title.isidentifier() else "traced", outputs)

@@ -266,5 +266,6 @@ class ProgramIndex:
             "repeat": lambda ask: {"repeat": self.repeat(int(ask["box"]))},
             "levels": lambda ask: {"levels": self.levels([int(id) for id in ask["boxes"]])},
             "find": lambda ask: {"found": self.find(str(ask["query"]), all=bool(ask.get("all")))},
+            "examples": lambda _: {"examples": self._queries.examples()},
             "places": lambda ask: {"places": self.places([int(id) for id in ask["ids"]])},
         }

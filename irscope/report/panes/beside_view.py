@@ -212,10 +212,10 @@ def _is_chain(values: Sequence[Value], own: Sequence[dict[Value, Any]]) -> bool:
 
 def _sentence(count: int, kinds: Sequence[str]) -> str:
     counts = Counter(kinds)
-    nouns = {"constant": ("constant", "constants"), "type": ("type", "types"), "value": ("value that they use", "values that they use")}
+    nouns = {"constant": ("constant", "constants"), "type": ("type", "types"), "value": ("operand", "operands")}
     parts = [f"one {one}" if counts[kind] == 1 else f"{counts[kind]} {many}" for kind, (one, many) in nouns.items() if counts[kind]]
     differ = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-    chain = "; each reads what the one before makes" if counts["chain"] else ""
+    chain = "; each reads the result of the one before" if counts["chain"] else ""
     return f"{plural(count, 'place')} are the same" + (f" but for {differ}" if differ else "") + chain
 
 

@@ -281,13 +281,14 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> Memory
 
 def _caption(plan: MemoryPlan, left_out: int) -> str:
     node = plan.peak_node
-    when = node.op if node is not None else "the end"
-    line = f", {_place(node.location)}" if node is not None and node.location is not None else ""
-    caption = (
-        f"The plan peaks at {'at least ' if plan.unknown else ''}{byte_count(plan.peak)}, "
-        f"{f'{byte_count(plan.gap)} more than' if plan.gap else 'no more than'} the program needs "
-        f"at its widest moment: {when}{line}, with {plural(len(plan.at_peak), 'value')} alive."
-    )
+    when = "at the end"
+    if node is not None:
+        made = ", ".join(f"%{plan.graph.names[value]}" for value in node.outputs)
+        when = f"while {f'the kernel of {made}' if has_kernel(node) else f'{made} = {node.op}' if made else node.op} runs"
+        when += f" ({_place(node.location)})" if node.location is not None else ""
+    least = f"{'at least ' if plan.unknown else ''}{byte_count(plan.lower_bound)} {when}, with {plural(len(plan.at_peak), 'value')} alive"
+    takes = f"takes {byte_count(plan.peak)}: {byte_count(plan.gap)} are alignment and gaps" if plan.gap else "takes no more"
+    caption = f"The program needs {least}; the plan {takes}."
     saved = plan.lower_bound - plan.in_place_peak
     caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
     caption += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""

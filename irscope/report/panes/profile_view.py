@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from irscope._base.loaded_code import loaded_lines
@@ -183,7 +182,7 @@ def _path(share: Share) -> Iterator[str]:
     yield from scope.split(".") if scope else ()
     where = share.node.location or place(share.row.node)
     if where is not None:
-        yield f"{Path(where.file).name}:{where.line}"
+        yield where.short
     yield share.node.op.partition("::")[2]
 
 

@@ -188,21 +188,29 @@ class Comparison:
             return "unknown" if self.no_errors else "–"
         return "0" if row.error == 0 else f"{row.error:.1e}"
 
-    def __repr__(self) -> str:
-        titles = f"{'median':>11}{'quartiles':>24}{'of copy':>9}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
-        lines = [*self.warnings, f"{self.name:<24}{titles}"]
-        for row in self.rows:
-            spread = f"{_ms(row.low)} – {_ms(row.high)}"
-            made = _ms(row.compile) if row.compile else "–"
-            launched = "" if row.launched is None else str(row.launched)
-            error = self.error_words(row)
-            note = "; ".join(filter(None, (row.note, row.wrong)))
-            copy = "" if row.copy_fraction is None else f"{row.copy_fraction:.2f}"
-            lines.append(
-                f"{row.label:<24}{_ms(row.median):>11}{spread:>24}{copy:>9}{made:>11}{row.kernels:>9}"
-                f"{launched:>10}{error:>10}  {note}".rstrip()
+    def cells(self) -> dict[str, list[str]]:
+        """What is shown of each row, by the titles of the columns; the last says which is faster, and what is wrong."""
+        titles = ("median", "middle half", "of copy", "compile", "kernels", "launched", "error", "")
+        rows = [
+            (
+                _ms(row.median), _span(row.low, row.high), "" if row.copy_fraction is None else f"{row.copy_fraction:.2f}",
+                _ms(row.compile) if row.compile else "–", str(row.kernels), "" if row.launched is None else str(row.launched),
+                self.error_words(row), "; ".join(filter(None, (row.note, row.wrong))),
             )
-        lines += [f"{label:<24} did not run: {why}" for label, why in self.missing]
+            for row in self.rows
+        ]  # fmt: skip
+        return {self.name: [row.label for row in self.rows], **{title: [row[k] for row in rows] for k, title in enumerate(titles)}}
+
+    def __repr__(self) -> str:
+        cells = self.cells()
+        wide = {title: max(map(len, (title, *column))) for title, column in cells.items()}
+        rows = [list(cells), *map(list, zip(*cells.values(), strict=True))]
+        lines = list(self.warnings)
+        for (label, *numbers, note) in rows:
+            first, *others = wide.values()
+            told = (f"{number:>{width}}" for number, width in zip(numbers, others, strict=False))
+            lines.append("  ".join([f"{label:<{first}}", *told, note]).rstrip())
+        lines += [f"{label:<{next(iter(wide.values()))}}  did not run: {why}" for label, why in self.missing]
         return "\n".join([*lines, self.caption])
 
 
@@ -240,3 +248,13 @@ def _figure(size: tuple[float, float], colors: dict[str, Any]) -> tuple[Figure, 
 
 def _ms(value: float) -> str:
     return time_words(value * 1e6)
+
+
+def _span(low: float, high: float) -> str:
+    """Two times, with one unit if it is the same.
+
+    >>> _span(0.0108, 0.0151), _span(0.9, 1.2)
+    ('10.8 – 15.1 µs', '900 µs – 1.2 ms')
+    """
+    first, last = _ms(low).split(), _ms(high).split()
+    return f"{first[0] if first[1] == last[1] else ' '.join(first)} – {' '.join(last)}"

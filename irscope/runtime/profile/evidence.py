@@ -3,17 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from irscope._base.results import Rows
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
+from irscope.errors import new_table
 from irscope.ir import NOT_CONSTANT, Graph, Location, Node, Value, constant_of
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import category_of, effect_of
 from irscope.runtime.profile.costs import NodeCost, TensorFacts
 from irscope.runtime.profile.readings import NodeRow, Readings
 from irscope.runtime.timer import time_words
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Change = Callable[[Graph], Graph]
 """Returns the program that follows a remark."""
@@ -77,6 +81,25 @@ class Remark:
         return f"{takes}; {self.advice} ({saved})"
 
 
+class Remarks(Rows[Remark]):
+    """The remarks of a profile by their numbers, which `try_` takes. Shown, they are a table."""
+
+    def table(self) -> "pd.DataFrame":
+        """One row for each remark: its lines, the time of its nodes, the possible saving, the reason and the advice."""
+        rows = [
+            (
+                _places(each.lines) or repr(each.node), f"{each.share:.0%}", time_words(each.now_ns),
+                time_words(each.gain_ns) if each.advice else "", each.because, each.advice,
+            )
+            for each in self
+        ]  # fmt: skip
+        return new_table(rows, columns=["where", "share", "time", "saves", "why", "what to do"])
+
+    def lines(self) -> list[str]:
+        """The remarks as sentences, each with its number."""
+        return [f"{number}. {remark}" for number, remark in enumerate(self)]
+
+
 def _places(lines: tuple[Location, ...]) -> str:
     """Returns the first lines in short form: `model.py:12, 14`."""
     if not lines:
@@ -84,7 +107,7 @@ def _places(lines: tuple[Location, ...]) -> str:
     first, *others = lines
     more = [str(line.line) for line in others[:3] if line.file == first.file]
     rest = len(others) - len(more)
-    text = ", ".join([f"{Path(first.file).name}:{first.line}", *more])
+    text = ", ".join([first.short, *more])
     return f"{text} and {rest} more" if rest > 0 else text
 
 

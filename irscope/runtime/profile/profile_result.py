@@ -16,7 +16,7 @@ from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, new_table
 from irscope.files import write_file
 from irscope.ir import Node
-from irscope.runtime.profile.evidence import Evidence, Remark
+from irscope.runtime.profile.evidence import Evidence, Remark, Remarks
 from irscope.runtime.profile.measuring import unsure
 from irscope.runtime.profile.readings import By, Readings, check, group_table, node_table, place, summed_table
 from irscope.runtime.profile.slow_ops import group_remarks, layout_remarks, roof_remarks, waiting_remarks
@@ -88,9 +88,9 @@ class Profile(Readings):
     # -- what would help ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def remarks(self) -> tuple[Remark, ...]:
+    def remarks(self) -> Remarks:
         """Possible improvements, the largest gain first: each with a number, the evidence and its line."""
-        return _remarks_of(self)
+        return Remarks(_remarks_of(self))
 
     def try_(self, remark: Remark | int, *, seconds: float = 1.0) -> Trial:
         """Applies a remark (or the one of this number) to the program and measures both in turn. Raises ArgumentError for one
@@ -156,7 +156,7 @@ class Profile(Readings):
             copy = f"{row.copy_ns / took.median:.0%}" if took.median and row.copy_ns else ""
             peak = f"{row.flops_ns / took.median:.0%}" if took.median and row.flops_ns else ""
             where = place(row.node)
-            text = f"{row.name} = {row.node.op}" + (f"  {Path(where.file).name}:{where.line}" if where else "")
+            text = f"{row.name} = {row.node.op}" + (f"  {where.short}" if where else "")
             spread = f"{time_words(took.low)} – {time_words(took.high)}"
             lines.append(f"{'':2}{time_words(took.median):>10}{spread:>22}{row.share:>8.1%}{copy:>9}{peak:>9}  {text}")
         lines += ["what would help"] if self.remarks else []
@@ -358,6 +358,6 @@ def _stack(step: Instruction, frames: _Frames) -> list[int]:
     parts = scope.split(".") if scope else []
     found = [frames.number(".".join(parts[: count + 1])) for count in range(len(parts))]
     if where is not None:
-        found.append(frames.number(f"{Path(where.file).name}:{where.line}", where.file, where.line))
+        found.append(frames.number(where.short, where.file, where.line))
     found.append(frames.number(step.node.op))
     return found

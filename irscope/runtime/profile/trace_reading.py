@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from irscope._base.loaded_code import file_of
 from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.files import read_json
@@ -172,7 +173,7 @@ def _match(calls: list[_Call], nodes: list[Node], times: dict[Node, list[float]]
     left = 0
     by_file: dict[str, list[Node]] = {}
     for node in nodes:
-        by_file.setdefault(Path(node.location.file).name if node.location is not None else "", []).append(node)
+        by_file.setdefault(Path(file_of(node.location.file)).name if node.location is not None else "", []).append(node)
     grouped: dict[str, list[_Call]] = {}
     for call in calls:
         grouped.setdefault(call.line[0] if call.line is not None else "", []).append(call)

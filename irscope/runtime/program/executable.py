@@ -66,7 +66,7 @@ from irscope.runtime.program.guard import (
 )
 from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.runtime.program.peak_memory import PeakMemory
-from irscope.transforms.base import History, Remark
+from irscope.transforms.base import History, Remark, Remarks
 from irscope.transforms.fusion import FREEZING, Fusion, frozen, is_frozen
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class Executable:
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
         the reason, what was worked on once (`fold-batch-norm`, `channels-last`, `onednn`) and why other ops were not, for each op of
         another language the library that runs it, the products that oneDNN computes, and how loops run."""
-        return (*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops)
+        return Remarks((*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops), (self.graph,))
 
     @cached_property
     def _loop_forms(self) -> dict[Node, LoopForm | str]:

@@ -89,7 +89,7 @@ def why_in_place(graph: Graph) -> dict[Node, str]:
     families = Families(graph, scatter=True)
     found = {node: refusal.because for node, refusal in families.refusals}
     whole = {write.node for family in Families(graph, scatter=False).all for write in family.writes}
-    part = "it writes a part, and a copy of the whole pays only where one kernel computes all of it"
+    part = "it writes a part, and a copy of the whole pays only where one kernel computes all of it; irs.functionalize makes that copy"
     for family in families.all:
         found.update({write.node: _captured(graph, capture).because for capture, write in family.late})
         for write in family.writes:

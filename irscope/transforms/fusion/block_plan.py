@@ -324,7 +324,7 @@ class Candidate:
         both = (*self.first, *self.second) if first.axes or second.axes else ()
         gathering = next((node for node in both if self._plan.rules.axes(node)), None)
         if gathering is not None:
-            because = f"{gathering.op} gathers, and a kernel that replaces ranges goes part by part"
+            because = f"{gathering.op} reads all parts for each result, and a kernel that joins or replaces ranges computes part after part"
             return Refusal("patch", because, (gathering, *self.nodes))
         reshape = next((node for node in self.second if node.op in RESHAPES), None) if first.patches else None
         if reshape is not None:

@@ -33,6 +33,7 @@ def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: in
         what = "their group is smaller than the smallest that was asked for"
         return Refusal("too-small", what, plan.nodes(x, y))
     found = plan.obstacle(x, y)
+    found = _told_path(plan, x, y, found) if found is not None and found.rule == "cycle" else found
     if found is None:
         found = _own_limit(plan, x, y) or _declined(plan, policy, x, y)
     elif found.rule in ("argument-limit", "size-limit") or plan.untouched.obstacle(x, y) is not None:
@@ -41,6 +42,20 @@ def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: in
         found = _other_partner(plan, policy, x, y, found)
     remedy = "" if min_size is None else _remedy(plan, policy, x, y, min_size)
     return Refusal(found.rule, found.because + remedy, found.evidence)
+
+
+def _told_path(plan: BlockPlan, x: int, y: int, cycle: Refusal) -> Refusal:
+    """The refusal for a path between two nodes, with the reason why what lies on it stays outside of their kernel."""
+    find, words = plan.partition.find, plan.ties.db.node_words
+    between = [node for node in cycle.evidence if isinstance(node, Node) and find(plan.index[node]) not in (find(x), find(y))]
+    if not between:
+        return cycle
+    node = next((node for node in between if not plan.fusible[plan.index[node]]), between[0])
+    ends = (plan.untouched.obstacle(*sorted((end, plan.index[node]))) for end in (y, x))  # a view joins what reads it
+    refusal = plan.rules.refusal(node) or next(filter(None, ends), None)
+    why = "is in another kernel" if refusal is None else f"stays out of their kernel ({refusal.because})"
+    path = " → ".join(words(node) for node in cycle.evidence if isinstance(node, Node))
+    return Refusal("cycle", f"{words(node)} lies between them, and {why}: {path}", cycle.evidence)
 
 
 def with_cause(graph: Graph, node: Node, refusal: Refusal) -> Refusal:
@@ -216,8 +231,8 @@ def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
     beside = _beside_fusible(plan, producer_of)
     for index, node in enumerate(plan.block.nodes):
         refusal = plan.rules.refusal(node) if not plan.fusible[index] else None
-        if refusal is None or refusal.rule in _NOT_A_MISS or index not in beside:
-            continue
+        if refusal is None or refusal.rule in _NOT_A_MISS or (index not in beside and refusal.rule != "in-place"):
+            continue  # a write is in the way of every reader of its memory, beside it or not
         if refusal.rule != "in-place" or _has_fusible_variant(node):
             found = with_cause(plan.rules.graph, node, refusal)
             cause = found.because.removeprefix(refusal.because)

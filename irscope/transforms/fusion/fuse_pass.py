@@ -303,7 +303,7 @@ def fuse(
     (True, False)
     >>> f = fuse(g, policy=lambda candidate: None if candidate.consumer.op == "aten::tanh" else candidate.bytes_saved)
     >>> print(f.why_not("a", "b"))
-    no, because policy '<lambda>' declines: its score is None; policy="min-bytes" joins them
+    not fused: policy '<lambda>' declines: its score is None; policy="min-bytes" joins them
     >>> f = fuse(g, forbid=[("a", "b")], force=[("a", "c")])
     >>> f.groups, f.refused[0].because.partition(": ")[2]
     ((), 'aten::t is a view at the edge of a group: a kernel has only views between two of its nodes')

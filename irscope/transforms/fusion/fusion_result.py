@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from irscope._base.results import Drawn, Verdict, no, yes
+from irscope._base.results import Drawn, Verdict, no
 from irscope._base.words import listed, plural
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume
@@ -225,13 +225,21 @@ class Fusion(Unpicklable, Drawn):
         """Whether two nodes (or the producers of two values) are in one group, and why, or what keeps them apart.
 
         For groups the answer is about members, if possible two of which one feeds the other.
+
+        >>> import irscope as irs
+        >>> g = irs.parse('''graph(%x : Float(3)):
+        ...   %a : Float(3) = aten::relu(%x)
+        ...   %b : Float(3) = aten::tanh(%a)
+        ...   return (%b)''')
+        >>> print(irs.fuse(g).why_not("a", "b"))
+        fused: both are in the fusion group that makes %b
         """
         found = []
         members = self._stand_ins(a, b)
         for subject in members:
             node = self._find(subject)
             if isinstance(node, Verdict):
-                return node
+                return _apart(node.because, *node.witness)
             found.append(node)
         return self._why_not(*found, remedy=members == (a, b))
 
@@ -260,14 +268,14 @@ class Fusion(Unpicklable, Drawn):
 
     def _why_not(self, a: Node, b: Node, *, remedy: bool = False) -> Verdict:
         if a is b:
-            return yes("they are the same node", a)
+            return _fused("they are the same node", a)
         found = self._obstacle(a, b, remedy=remedy)
         if found is None:
             group = self._group(a)
             assert group is not None  # nothing keeps them apart
             names = listed(group.outputs, lambda value: f"%{self.graph.names[value]}")
-            return yes(f"both are in the fusion group that makes {names}", group, a, b)
-        return no(found.because, *found.evidence)
+            return _fused(f"both are in the fusion group that makes {names}", group, a, b)
+        return _apart(found.because, *found.evidence)
 
     def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
         """The obstacle that keeps two nodes apart, with the stable name of its rule; None for nodes of one group.
@@ -322,23 +330,23 @@ class Fusion(Unpicklable, Drawn):
         """Why a node is in no group: a property of its own, or what keeps it apart from a neighbour that could be fused."""
         node = self._find(self._stand_ins(subject, subject)[0])
         if isinstance(node, Verdict):
-            return node
+            return _apart(node.because, *node.witness)
         rules, graph = self._plans.rules, self._plans.rules.graph
         group = self._group(node)
         if group is not None and group.attrs.get("kind") == "view":
-            return yes("it is in a group of views, which needs no kernel", group, node)
+            return _fused("it is in a group of views, which needs no kernel", group, node)
         if group is not None and group not in self._members:
-            return yes("it is in a group that the program had already", group, node)
+            return _fused("it is in a group that the program had already", group, node)
         refusal = self._plans.refusal(node)
         if refusal is not None:
             refusal = with_cause(graph, node, refusal)
-            return no(refusal.because, *refusal.evidence)
+            return _apart(refusal.because, *refusal.evidence)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
         producers = [graph.producer.get(value) for value in node.inputs]
         for other in (*users, *producers):
             if isinstance(other, Node) and rules.refusal(other) is None:
                 return self._why_not(node, other)
-        return no("none of its producers and users can be part of a kernel", node)
+        return _apart("none of its producers and users can be part of a kernel", node)
 
     def _find(self, subject: Node | Value | str) -> Node | Verdict:
         """The node of the folded graph that the subject names, or why there is none."""
@@ -361,7 +369,14 @@ class Fusion(Unpicklable, Drawn):
         value = self._value(subject)
         value = self._outside_of.get(value, value)
         kept = self.history.forward(value, 0, self._fused_at) or value
-        return self._plans.rules.graph.producer.get(kept) or self.original.producer.get(value)
+        made = self.original.producer.get(value)
+        return self._plans.rules.graph.producer.get(kept) or (made and self._twin(made)) or made
+
+    def _twin(self, write: Node) -> Node | None:
+        """The functional variant that took the place and the name of an in-place op; None if there is none."""
+        planned, names = self._plans.rules.graph, [self.original.names[value] for value in write.outputs]
+        found = planned.producer.get(planned.value(names[0])) if names and names[0] in planned.names.values() else None
+        return found if found is not None and found.op == write.op.removesuffix("_") != write.op else None
 
     @property
     def _fused_at(self) -> int:
@@ -395,3 +410,11 @@ class Fusion(Unpicklable, Drawn):
     def __repr__(self) -> str:
         nodes = sum(map(len, self._members.values()))
         return f"<Fusion of {self.original.name!r}: {plural(nodes, 'node')} in {plural(len(self.groups), 'group')}>"
+
+
+def _fused(because: str, *witness: Any) -> Verdict:
+    return Verdict(True, because, witness, "fused")
+
+
+def _apart(because: str, *witness: Any) -> Verdict:
+    return Verdict(False, because, witness, "not fused")

@@ -266,6 +266,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: object(), "returns an object of type object"),
     (lambda x: None, "returns an object of type NoneType"),
     (lambda x: [[x[0], x[1]][i] for i in x], "used as a number"),
+    (lambda x: x.foo(), "has no 'foo' that can be traced"),
 ]
 WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: x + np.ones((4, 5)), "do not broadcast together"),

@@ -47,7 +47,7 @@ def test_layers_without_scopes_are_one_box_with_what_differs(fused: bool) -> Non
     assert [row["values"] for row in constants] == [["0.5", "1.5", "2.5", "3.5", "4.5", "5.5"]]
     assert [row["kind"] for row in view["varying"]].count("chain") == 1
     assert view["sentence"].startswith("6 places are the same but for one constant")
-    assert view["sentence"].endswith("; each reads what the one before makes")
+    assert view["sentence"].endswith("; each reads the result of the one before")
 
 
 def test_weights_go_by_what_they_are_called_in_every_layer() -> None:

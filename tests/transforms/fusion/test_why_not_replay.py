@@ -74,7 +74,7 @@ WIDE = """graph(%x : Float(64, 64)):
 def test_siblings_of_other_kinds_are_the_policys_choice() -> None:
     fusion = fuse(irs.parse(WIDE))
     expected = (
-        "no, because neither group reads from the other, and policy 'greedy' joins such groups only if they go over the same points "
+        "not fused: neither group reads from the other, and policy 'greedy' joins such groups only if they go over the same points "
         'in the same way, and these go over (64, 64) and (64, 64) reduced over axis 1; policy="min-bytes" joins them'
     )
     assert str(fusion.why_not("a", "b")) == expected

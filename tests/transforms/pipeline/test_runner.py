@@ -96,6 +96,7 @@ MISTAKES = {
     "{": ("expected the name of a pass", 0, ""),
     "dce,fuse{min_size=x}": ("'min_size' is a whole number, not 'x'", 18, ""),
     "fuse{minsize=3}": ("pass 'fuse' has no option 'minsize'", 5, "did you mean min_size?"),
+    "fuse{policy=foo}": ("there is no fusion policy 'foo'", 12, "the policies are greedy, "),
     "fuse{min_size=3": ("the text ends", 15, ""),
     "fuse{min_size 3}": ("expected =", 14, ""),
     "cse{a=1}": ("has no option 'a'", 4, "it has no options"),

@@ -77,9 +77,10 @@ def _short(name: str, depth: int) -> str:
 _PLAN_STYLE: Final = (
     "svg{background:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.q{fill:#667085}"
     ".b{fill-opacity:.42;stroke-opacity:.8;stroke-width:.7}.p{fill-opacity:.72;stroke:#1f2328;stroke-width:1.4}"
+    ".o{stroke:#fff;stroke-width:3;paint-order:stroke}"
     ".g{stroke:#d0d5dd;stroke-width:1}.l{stroke:#b42318;stroke-width:1.3;stroke-dasharray:4 3}.r{fill:#b42318}"
     ".n{fill:#4c78a8;fill-opacity:.35;stroke:#4c78a8}.a{fill:none;stroke:#667085;stroke-width:1.2}"
-    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.p{stroke:#f3f4f6}"
+    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.p{stroke:#f3f4f6}.o{stroke:#1e1e1e}"
     ".g{stroke:#3f4650}.l{stroke:#ff8a80}.r{fill:#ff8a80}.n{fill:#6ea3d8;stroke:#6ea3d8}.a{stroke:#9ca3af}}"
 )
 _WIDTH: Final = 860.0
@@ -127,9 +128,12 @@ def _plan_bar(bar: MemoryBar, across: float, top: float) -> str:
     colour = PALETTE.get(bar["category"], PALETTE["other"])
     strong = bar["at_peak"] and height > 3  # a border would hide a thin rectangle
     line = "" if strong else f";stroke:{colour}"
-    text = ""
-    if height > 12 and width > 7 * len(bar["label"]) + 6:
+    text, letters = "", 7 * len(bar["label"]) + 6
+    if height > 12 and width > letters:
         text = _text(x + 4, y + min(height / 2 + 4, height - 3), bar["label"])
+    elif height > 12 and bar["at_peak"]:  # what makes the peak is named in any case, beside it
+        is_left = x + width + letters > _WIDTH
+        text = _text(x - 4 if is_left else x + width + 4, y + height / 2 + 4, bar["label"], "o", "end" if is_left else "")
     return (
         f'<g><rect class="{"b p" if strong else "b"}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
         f'style="fill:{colour}{line}"><title>{in_markup(bar["title"])}</title></rect>{text}</g>'

@@ -204,7 +204,7 @@ def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: 
     return f'<g data-box="{box["id"]}">{"".join(parts)}</g>'
 
 
-_CLUSTERS: Final = ("module", "repeat", "stretch")
+_CLUSTERS: Final = ("module", "repeat", "stretch", "lane")
 _HEAD: Final = "m-3-5l3 5 3-5"
 """The arrow head of an edge that arrives from above."""
 
@@ -220,7 +220,9 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
         leaves = f"M{source.x + source.width / 2:.1f} {source.y + source.height:.1f}v9m-3 0h6"
         return f'<path class="e t" {ends} d="{leaves}M{target.x + target.width / 2:.1f} {target.y - 12:.1f}m-3 0h6m-3 0v12{_HEAD}"/>'
     (x, y), *others = route.points
-    path, is_down = f"M{x:.1f} {y:.1f}", route.points[-1][1] >= route.points[-2][1]
+    path = f"M{x:.1f} {y:.1f}"
+    (x0, y0), (x1, y1) = route.points[-2:]
+    head = _HEAD if y1 > y0 else "m-3 5l3-5 3 5" if y1 < y0 else "m-5-3l5 3-5 3" if x1 > x0 else "m5-3l-5 3 5 3"
     for to_x, to_y in others:
         if to_x == x or to_y == y:
             path += f"L{to_x:.1f} {to_y:.1f}"
@@ -228,7 +230,7 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
             bend = (to_y - y) / 2
             path += f"C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
         x, y = to_x, to_y
-    return f'<path class="e" {ends} d="{path}{_HEAD if is_down else "m-3 5l3-5 3 5"}"/>'
+    return f'<path class="e" {ends} d="{path}{head}"/>'
 
 
 def _shortened(detail: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from irscope._base.words import plural, shortened
 from irscope.analysis.per_graph import once
-from irscope.ir import Block, Graph, Node, Value
+from irscope.ir import Block, Graph, Node, TensorType, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report.repeats import (
     CONSTANT,
@@ -21,11 +21,13 @@ from irscope.report.repeats import (
     ModuleCalls,
     ModuleText,
     Run,
+    folded_numbers,
+    lanes_of,
+    places_of,
     quiet_nodes,
     runs_of,
     scope_of,
     told_range,
-    unmarked_repeats,
 )
 from irscope.report.view_models import Box, BoxKind, Edge
 from irscope.report.words import short_type
@@ -130,6 +132,13 @@ class BoxTree:
         """Box numbers by id."""
         place = np.full(len(draft.parent), -1, np.int64)
         place[order] = np.arange(len(order))
+        self._lanes = [(box, each.label) for box, each in enumerate(self.subjects) if isinstance(each, _Holder) and each.kind == "lane"]
+        self._repeats: dict[int, int] = {}
+        """The first box of repeated layers in each box around one."""
+        for box, kind in enumerate(self.kinds):
+            around = parent[box]
+            while kind == "repeat" and around >= 0 and around not in self._repeats:
+                self._repeats[around], around = box, parent[around]
         self._home = draft.home
         self._scopes = draft.scopes
         self._place = place
@@ -168,6 +177,8 @@ class BoxTree:
             id=self.ids[number], parent=self.ids[around] if around >= 0 else 0, kind=kind, label="", detail="", category=kind,
             values=[], writes=False, equivalence_class=-1, size=self.ops_in(number),
         )  # fmt: skip
+        if around >= 0 and self._lanes:
+            made["lane"] = next((label for lane, label in self._lanes if lane < number < self.end[lane]), "")
         if isinstance(subject, _Holder):
             label = subject.label or self._stretch(number)
             made["label"], made["detail"], made["category"] = label, self._told(number, subject), "module"
@@ -182,16 +193,27 @@ class BoxTree:
         return made
 
     def _of_node(self, made: Box, node: Node) -> None:
-        label = node.op.partition("::")[2] or node.op
+        label = self._called(node)
         more = len(node.outputs) - _MOST_TYPES
         detail = ", ".join(short_type(value.type) for value in node.outputs[:_MOST_TYPES]) + (f" and {more:,} more" if more > 0 else "")
         if made["kind"] == "group":
-            ops = [inner.op.partition("::")[2] for inner in node.blocks[0].nodes if inner.op != CONSTANT]
+            ops = [self._called(inner) for inner in node.blocks[0].nodes if inner.op != CONSTANT and not self._is_number(inner)]
             label, detail = " · ".join(ops[:3]) + (" …" if len(ops) > 3 else ""), f"{plural(len(ops), 'op')} → {detail}"
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)
         made["values"] = [value.id for value in node.outputs]
         made["writes"] = writes_memory(self.graph, node)
         made["equivalence_class"] = self.classes.get(node, -1)
+
+    def _called(self, node: Node) -> str:
+        """The op without its namespace, a pointwise one with the numbers among its tensors in their places: `sub(1, ·)`."""
+        name, numbers = node.op.partition("::")[2] or node.op, folded_numbers(self.graph)
+        if not numbers or node.blocks or numbers.keys().isdisjoint(node.inputs) or category_of(node) not in ("pointwise", "view"):
+            return name
+        return f"{name}({', '.join(numbers.get(value, '·') for value in node.inputs if isinstance(value.type, TensorType))})"
+
+    def _is_number(self, node: Node) -> bool:
+        """Whether a node only stretches a number, which the labels of its readers name."""
+        return bool(node.outputs) and node.op != CONSTANT and node.outputs[0] in folded_numbers(self.graph)
 
     @cached_property
     def modules(self) -> tuple[ModuleText, Mapping[str, Sequence[Node]]]:
@@ -234,8 +256,11 @@ class BoxTree:
         return plural(len(ends), "input" if "input" in ends else "result")
 
     def _told(self, number: int, holder: _Holder) -> str:
-        ops = plural(self.ops_in(number), "op") if holder.kind != "stretch" or self.lines_of(number) else ""
-        return f"{ops} · {holder.detail}" if holder.detail else ops
+        told = [plural(self.ops_in(number), "op")] if holder.kind != "stretch" or self.lines_of(number) else []
+        inner = self.subjects[self._repeats[number]] if holder.kind == "module" and number in self._repeats else None
+        if isinstance(inner, _Holder):
+            told.append(f"{inner.label.removeprefix(f'{holder.label}.')} ×{inner.copies}")
+        return " · ".join([*told, *([holder.detail] if holder.detail else [])])
 
 
 def writes_memory(graph: Graph, node: Node) -> bool:
@@ -271,7 +296,9 @@ class _Draft:
     read: list[int] = field(default_factory=list)
     """For each edge: the producing box, the using box, and the id of the value."""
     scopes: Mapping[Node, str] = field(default_factory=dict)
-    """Substitute scopes for a program without scopes."""
+    """Substitutes for the scopes of the nodes."""
+    is_joint: bool = False
+    """Whether the outermost of them are the passes of a joint graph."""
     holders: int = 0
     has_modules: bool = False
 
@@ -279,7 +306,7 @@ class _Draft:
         """Create a box for each input, each node that is not quiet, each module around them, and each result."""
         graph, home = self.graph, self.home
         self.quiet = quiet = quiet_nodes(graph)
-        self.scopes = unmarked_repeats(graph)
+        self.scopes, self.is_joint = places_of(graph), bool(lanes_of(graph))
         for value in graph.free_inputs:
             home[value] = self._add(value, "input", value.id, -1)
         calls = ModuleCalls(self._module, self.parent)
@@ -333,7 +360,13 @@ class _Draft:
 
     def _module(self, path: str, around: int) -> int:
         self.has_modules = True
-        return self._hold(_Holder("module", shortened(path, _LONGEST_LABEL), path=path), around)
+        kind: BoxKind = "lane" if self.is_joint and around < 0 else "module"
+        return self._hold(_Holder(kind, self._told(path), path=path), around)
+
+    def _told(self, path: str) -> str:
+        """What is written for a path: the pass of a joint graph is around it anyway."""
+        inner = path.partition(".")[2] if self.is_joint else ""
+        return shortened(inner or path, _LONGEST_LABEL)
 
     def _hold(self, holder: _Holder, around: int) -> int:
         self.holders += 1
@@ -447,7 +480,7 @@ class _Draft:
         nodes = text.by_path()
         twin: dict[int, int] = {}
         known: dict[int, tuple[list[str], list[Run]]] = {}
-        waiting = [-1]
+        waiting = [-1, *(box for box, kind in enumerate(self.kinds) if kind == "lane")]
         for around in waiting:
             modules = [box for box in inside[around] if self.kinds[box] == "module" and calls[self._path(box)] == 1]
             paths = [self._path(box) for box in modules]
@@ -472,9 +505,10 @@ class _Draft:
 
     def _fold(self, around: int, members: list[int], holes: int, inside: dict[int, list[int]]) -> None:
         differ = f"alike but for {plural(holes, 'constant or type', 'constants or types')}"
-        label = shortened(told_range([self._path(box) for box in members]), _LONGEST_LABEL)
+        label = self._told(told_range([self._path(box) for box in members]))
         told = _Holder("repeat", label, differ if holes else "alike", len(members))
-        if around >= 0 and len(members) == len(inside[around]):  # a list of layers: its box becomes the box of the run
+        if around >= 0 and self.kinds[around] == "module" and len(members) == len(inside[around]):
+            # a list of layers: its box becomes the box of the run
             self.subjects[around], self.kinds[around] = replace(told, path=self._path(around)), "repeat"
             return
         folded = self._hold(told, around)

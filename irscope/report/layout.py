@@ -14,6 +14,8 @@ A level is the boxes directly inside one box. Levels are drawn from the inside o
 box, between them in the place of its bend, and places of one row do not overlap. It is a curve only in the gap between two rows, where no
 boxes are. To another column it goes below all rows, up between the two columns, and above all rows.
 
+The two passes of a joint graph stand side by side, and what one keeps for the other goes straight across.
+
 The explorer lays out in the page, in `layered.ts`, by the same steps. Method: Sugiyama, Tagawa and Toda 1981, with the simplifications
 of Mozilla's iongraph.
 """
@@ -418,12 +420,14 @@ def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
     levels = _lift(view, shown, crossing)
     copies, labels = _copies(view), _labels(visible)
     few = len(visible) < FEW
+    lanes = {box["id"] for box in visible if box["kind"] == "lane"}
     size: dict[int, tuple[float, float]] = {}
     inside: dict[int, Layered] = {}
 
     def place(around: int, within: list[int]) -> Layered:
         index = {box: k for k, box in enumerate(within)}
-        sizes, edges = [size[box] for box in within], [(index[u], index[v]) for u, v in levels.get(around, ())]
+        sizes = [size[box] for box in within]
+        edges = [(index[u], index[v]) for u, v in levels.get(around, ()) if not {u, v} <= lanes]
         anchored = {index[box] for box in crossing.anchored & index.keys()}
         return layered([w for w, _ in sizes], [h for _, h in sizes], edges, anchored=anchored, few=few)
 
@@ -443,11 +447,21 @@ def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
         left, top = outer.x + (outer.width - drawing.width) / 2, outer.y + PAD + HEAD
         for box_id, x, y in zip(children.get(around, ()), drawing.x, drawing.y, strict=True):
             rects[box_id] = Rect(left + x, top + y, *size[box_id])
-        for ((u, v), values), path in zip(levels.get(around, {}).items(), drawing.paths, strict=True):
+        paths = iter(drawing.paths)
+        for (u, v), values in levels.get(around, {}).items():
+            path = None if {u, v} <= lanes else next(paths)
             points = None if path is None else tuple((left + x, top + y) for x, y in path)
+            if {u, v} <= lanes and len(lanes) == 2:
+                points = _across(rects[u], rects[v])
             routes.append(Route(u, v, tuple(dict.fromkeys(values)), points))
     del rects[0]
     return Layout(rects, tuple(routes), crossing.reads, crossing.feeds, copies, labels, whole.width, whole.height)
+
+
+def _across(source: Rect, target: Rect) -> tuple[Point, ...]:
+    """The way from one of two boxes side by side to the other, at the height of their titles."""
+    y = max(source.y, target.y) + HEAD / 2
+    return ((source.x + source.width, y), (target.x, y)) if source.x < target.x else ((source.x, y), (target.x + target.width, y))
 
 
 def _own_size(box: Box, label: str, copies: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Modules that repeat: which calls of modules a program has, which of them are alike, and which repeats no module marks."""
+"""What shares a box: calls of modules, those that are alike, repeats that no module marks, the passes of a joint graph; what has none."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Final
 
 from irscope.analysis.per_graph import once
-from irscope.ir import ANY, ClassType, Graph, Node, TensorType, Type, Value, walk
-from irscope.ops.registry import category_of
+from irscope.ir import ANY, ClassType, Graph, Node, TensorData, TensorType, Type, Value, walk
+from irscope.ops.registry import category_of, effect_of
 from irscope.ops.traits import PACKS_SEQUENCE
 from irscope.transforms.dedup.rewrite import Repeat, find_regions
 
@@ -112,11 +112,12 @@ _ALWAYS_SHOWN = frozenset({"prim::Print"})
 
 
 def quiet_nodes(graph: Graph) -> set[Node]:
-    """The nodes of a graph that touch no tensor or object, and the lists and tuples with a single user.
+    """The nodes of a graph that touch no tensor or object, the lists and tuples with a single user, and numbers stretched over a shape.
 
     A list whose elements are read or changed by position keeps its box.
     """
     quiet: set[Node] = set()
+    numbers = folded_numbers(graph)
     data = _Data()
     for node in reversed(list(graph.nodes())):  # the contents of a block come before the node that holds it
         is_number_work = not data.in_any(node.outputs) and not data.in_any(node.inputs)
@@ -126,9 +127,50 @@ def quiet_nodes(graph: Graph) -> set[Node]:
         is_link = node.op in PACKS_SEQUENCE and len(readers) <= 1 and not any(
             isinstance(use.user, Node) and use.user.op not in PACKS_SEQUENCE and category_of(use.user) == "container" for use in readers
         )
-        if node.op == CONSTANT or is_link or (is_number_work and node.op not in _ALWAYS_SHOWN):
+        is_number = node.op in _STRETCHES and node.outputs[0] in numbers
+        if node.op == CONSTANT or is_link or is_number or (is_number_work and node.op not in _ALWAYS_SHOWN):
             quiet.add(node)
     return quiet
+
+
+# Finds tensors that are one number: a constant, and what repeats it over a shape. The label of their reader names them.
+
+_STRETCHES: Final = frozenset({"aten::expand", "aten::broadcast_to"})
+
+
+def folded_numbers(graph: Graph) -> Mapping[Value, str]:
+    """The number that is in each element of a tensor, as text, for constants of one element and what stretches them.
+
+    A stretched one is in it only if pointwise ops alone read it, groups among them: their labels can name the number, and no write
+    reaches it.
+    """
+    return once(graph, folded_numbers, lambda: _folded_numbers(graph))
+
+
+def _folded_numbers(graph: Graph) -> Mapping[Value, str]:
+    found: dict[Value, str] = {}
+    producer = graph.producer
+    for node in graph.nodes():
+        if node.op == CONSTANT:
+            data = node.attrs.get("value")
+            if isinstance(data, TensorData) and data.array is not None and data.array.size == 1 and data.dtype != "bfloat16":
+                found[node.outputs[0]] = f"{data.array.item():.6g}"
+        elif node.op in _STRETCHES and node.inputs[0] in found and _are_read_pointwise(graph, node):
+            sizes = [producer.get(value) for value in node.inputs[1:]]
+            if all(maker is not None and (maker.op == CONSTANT or maker.op in PACKS_SEQUENCE) for maker in sizes):
+                found[node.outputs[0]] = found[node.inputs[0]]
+        elif found and node.op.endswith("Group") and node.blocks:
+            found.update((param, found[value]) for param, value in zip(node.blocks[0].params, node.inputs, strict=True) if value in found)
+    return found
+
+
+def _are_read_pointwise(graph: Graph, node: Node) -> bool:
+    """Whether pure pointwise ops, and groups, alone read what a node makes."""
+    readers = [use.user for use in graph.users.get(node.outputs[0], ())]
+    return bool(readers) and all(
+        isinstance(reader, Node) and (reader.op.endswith("Group") or (category_of(reader) == "pointwise" and effect_of(reader) == "pure"))
+        for reader in readers
+    )  # fmt: skip
 
 
 class _Data:
@@ -376,3 +418,101 @@ def _with_inner(place: tuple[Node, ...]) -> Iterator[Node]:
         node = waiting.pop()
         yield node
         waiting.extend(inner for block in reversed(node.blocks) for inner in reversed(block.nodes))
+
+
+# The two passes of a joint graph, forward and backward.
+#
+# A program whose inputs are gradients of its results (`%grad_output`, AOTAutograd's `%tangents_1`) runs its backward pass where these
+# arrive. One that returns gradients of a loss has no such input: what the loss needs is forward, and so is what is as old (masks and
+# statistics that are kept for the backward pass); passes may have rewritten some of either, so the age that tells most right decides.
+
+_COTANGENT: Final = re.compile(r"(tangents|grad_output)(_\d+)*")
+LANES: Final = ("forward", "backward")
+
+
+def lanes_of(graph: Graph) -> Mapping[Node, str]:
+    """The pass of each node of a joint graph, by age; empty for any other program."""
+    return once(graph, lanes_of, lambda: _lanes_of(graph))
+
+
+def _lanes_of(graph: Graph) -> Mapping[Node, str]:
+    given = {value for value in graph.inputs if _COTANGENT.fullmatch(value.name or "")}
+    if not given and not graph.gradients:
+        return {}
+    late = _reached(graph, given) if given else _after_loss(graph)
+    if not 0 < len(late) < len(graph.body.nodes):
+        return {}
+    lanes = {inner: LANES[node in late] for node in graph.body.nodes for inner in _with_inner((node,))}
+    return dict(sorted(lanes.items(), key=lambda item: item[0].id))
+
+
+def _reached(graph: Graph, given: set[Value]) -> set[Node]:
+    """The outermost nodes that need one of these values."""
+    known, late = set(given), set[Node]()
+    for node in graph.body.nodes:
+        if not known.isdisjoint(node.inputs) or any(not known.isdisjoint(inner.inputs) for inner in _with_inner((node,))):
+            late.add(node)
+            known.update(node.outputs)
+    return late
+
+
+def _after_loss(graph: Graph) -> set[Node]:
+    """The outermost nodes that no other result than a gradient needs, and that are younger than those that one does."""
+    gradients = {*graph.gradients.values()}
+    needed = {value for index, value in enumerate(graph.outputs) if index not in gradients}
+    early: set[Node] = set()
+    for node in reversed(graph.body.nodes):
+        if not needed.isdisjoint(node.outputs):
+            early.add(node)
+            needed.update(value for inner in _with_inner((node,)) for value in inner.inputs)
+    ages = {node: _age(node) for node in graph.body.nodes if node.op != CONSTANT}
+    wrong = fewest = 0
+    border = -1
+    for node in sorted(ages, key=ages.__getitem__):
+        wrong += -1 if node in early else 1
+        if wrong < fewest:
+            fewest, border = wrong, ages[node]
+    return {node for node, age in ages.items() if node not in early and age > border}
+
+
+def _age(node: Node) -> int:
+    """The id of a node, or that of the youngest in its blocks, which passes keep."""
+    return max((inner.id for inner in _with_inner((node,)) if inner is not node and inner.op != CONSTANT), default=node.id)
+
+
+def places_of(graph: Graph) -> Mapping[Node, str]:
+    """A path for each node that replaces its scope, ordered such that nodes of equal parts correspond; empty if the scopes do.
+
+    That of a repeated region for a program without scopes; in a joint graph, its pass and then the module, whose backward nodes have
+    the scope of the forward ones.
+    """
+    lanes, regions = lanes_of(graph), unmarked_repeats(graph)
+    if not lanes:
+        return regions
+    scopes = regions or _scopes_in(graph, lanes)
+    order = [*regions, *(node for node in lanes if node not in regions)]
+    return {node: f"{lanes[node]}.{scopes.get(node, '')}".rstrip(".") for node in order}
+
+
+def _scopes_in(graph: Graph, lanes: Mapping[Node, str]) -> Mapping[Node, str]:
+    """The module of each node. A sum of gradients, which autograd makes at no place of the user's, is where its last summand is."""
+    scopes: dict[Node, str] = {}
+    meant: dict[Value, Value] = {}
+    position, producer = graph.position, graph.producer
+    for node in graph.nodes():
+        scopes[node] = node.scope
+        if node.blocks and node.op.endswith("Group"):
+            meant.update(zip(node.blocks[0].params, node.inputs, strict=True))
+            meant.update(zip(node.outputs, node.blocks[0].returns, strict=True))
+        elif not node.scope and node.location is None and node.op != CONSTANT and lanes[node] == LANES[1]:
+            makers = []
+            for value in node.inputs:
+                while value in meant:
+                    value = meant[value]
+                if value in producer:
+                    makers.append(producer[value])
+            scopes[node] = max(((position[maker], scopes.get(maker, "")) for maker in makers), default=(0, ""))[1]
+    for node in lanes:
+        if node.blocks and node.op.endswith("Group"):
+            scopes[node] = next((scopes[inner] for inner in reversed(node.blocks[0].nodes) if scopes[inner] and inner.op != CONSTANT), "")
+    return scopes

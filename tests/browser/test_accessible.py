@@ -124,6 +124,7 @@ def test_reduced_motion_stills_what_moves(page: Any) -> None:
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_high_contrast_keeps_words_apart_from_their_ground_and_shows_what_is_selected(page: Any, scheme: str) -> None:
     page.emulate_media(forced_colors="active", color_scheme=scheme)
+    page.get_by_role("button", name="open all").click()
     page.locator(".irs-text [data-record]", has_text="%bent0").first.click()
     page.locator(".irs-line.selected").first.wait_for()
     style = "(element, name) => getComputedStyle(element)[name]"

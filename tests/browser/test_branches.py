@@ -50,6 +50,7 @@ def test_the_menu_forbids_a_merge_by_mouse_and_the_branch_is_shown_beside_the_ol
     page.get_by_role("menuitem", name="in different kernels").click()
     page.locator(f"{ROWS}.shown", has_text="a | b apart").wait_for()
     assert page.locator(ROWS).count() == 2
+    assert page.locator(LIVE).get_by_role("tab", name="Timing").is_visible(), "a branch can be timed op by op and fused as well"
     prints(views, "(e.branch, [b.name for b in e.branches])", "(1, ['greedy', 'a | b apart'])")
     assert "f.what_if(forbid=[(" in page.locator(f"{ROWS}.shown").get_by_role("button", name="copy the Python").get_attribute("title")
     page.locator(ROWS).first.locator(".irs-branch-name").click()
@@ -99,8 +100,7 @@ def test_the_keyboard_opens_the_menu_and_a_wrong_wish_is_refused_with_its_reason
 def test_branches_are_measured_and_compared_line_by_line(views: Lab) -> None:
     page = views.page
     page.locator(f"{LIVE} .irs-branch-bar").get_by_role("button", name="measure", exact=True).click()
-    times = "row.textContent.replace(/[0-9] [µm]s est/, '')"
-    measured = f"rows => [...document.querySelectorAll(rows)].every(row => /[0-9] [µm]s/.test({times}))"
+    measured = "rows => [...document.querySelectorAll(rows)].every(row => /call [0-9.]+ [µm]s/.test(row.textContent))"
     page.wait_for_function(measured, arg=ROWS)
     page.locator(ROWS).nth(1).get_by_role("button", name="compare").click()
     page.locator(f"{LIVE} .irs-branch-diff tr").nth(1).wait_for()

@@ -21,8 +21,10 @@ LIVE = f"{ACTIVE} .irs"
 
 @pytest.fixture(scope="module")
 def explorer(lab: Lab) -> Iterator[Lab]:
-    """A notebook that shows a network of 50 blocks, 216 boxes."""
+    """A notebook that shows a network of 50 blocks, 216 boxes; the first stage, which is too tall for a first look, is opened."""
     with lab.shown("explorer.ipynb", EXPLORE, until=".irs .irs-box"):
+        lab.page.locator(f"{LIVE} .irs-kind-module .irs-toggle").first.click()
+        lab.page.locator(f"{LIVE} .irs-kind-op", has_text="conv2d").first.wait_for()
         yield lab
 
 
@@ -196,13 +198,13 @@ def test_a_second_output_of_the_same_explorer_is_linked_and_a_reloaded_page_find
     explorer.python("e.selection = '%c1'")
     explorer.add_cell("e")
     second = page.locator(LIVE).nth(1)
-    second.locator(".irs-box.selected").first.wait_for()
+    second.locator(".irs-box.holding").first.wait_for()
     second.locator(".irs-line", has_text="%c0 =").locator("[data-record]").first.click()
     page.locator(LIVE).nth(0).locator(".irs-subject h3", has_text="%c0").wait_for()
     assert page.evaluate("() => Object.keys(globalThis.irscopeBundles).length") == 1
     explorer.save()
     explorer.reload()
-    page.locator(f"{LIVE} .irs-box.selected").first.wait_for(timeout=30_000)
+    page.locator(f"{LIVE} .irs-box.holding").first.wait_for(timeout=30_000)
     assert page.locator(f"{LIVE} .irs-subject h3").first.inner_text().startswith("%c0")
 
 
@@ -212,6 +214,7 @@ def test_a_pane_in_another_cell_is_linked(explorer: Lab) -> None:
     pane = page.locator(f"{LIVE}.irs-only")
     pane.locator(".irs-box").first.wait_for()
     assert pane.locator(".irs-line").count() == 0
+    pane.locator(".irs-kind-module .irs-toggle").first.click()
     pane.locator(".irs-kind-op", has_text="conv2d").nth(1).click()
     page.locator(LIVE).first.locator(".irs-sentence", has_text="may share memory").wait_for()
     prints(explorer, "e.selected == [f.graph.node('c1')]", "True")

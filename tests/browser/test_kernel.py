@@ -129,3 +129,26 @@ def test_machine_code_comes_from_python_and_its_lines_select_there(notebook: Lab
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.theme(theme)
         page.screenshot(path=tmp_path / f"{theme}.png")
+
+
+def test_source_ir_and_kernel_stand_side_by_side_and_mark_the_same_lines(page: Any) -> None:
+    """By a key; another widens a pane, and none of them goes."""
+    page.locator("body").press("c")
+    columns = [page.locator(f".irs-main > .{name}") for name in ("irs-source-pane", "irs-text:not(.irs-source-pane)", "irs-kernel-pane")]
+    for pane in columns:
+        pane.locator(".irs-line").first.wait_for()
+    source, ir, kernel = columns
+    assert not page.locator(".irs-graph").is_visible() and page.locator(".irs-dock").is_visible()
+    ir.locator(".irs-line", has_text="aten::tanh").locator("[data-record]").first.click()
+    kernel.locator(".irs-line.selected").first.wait_for()
+    source.locator(".irs-line.selected", has_text="np.tanh").wait_for()
+    kernel.locator(".irs-line.linked:not(.selected)").last.click()
+    assert "np.tanh" not in ir.locator(".irs-line.selected").first.inner_text()
+    source.locator(".irs-line.selected", has_text="return").wait_for()
+    width = source.bounding_box()["width"]
+    source.locator(".irs-scroller").press("z")
+    assert source.bounding_box()["width"] > 1.5 * width and all(pane.is_visible() for pane in columns)
+    page.get_by_role("separator", name="resize panes").locator("visible=true").first.press("ArrowLeft")
+    assert all(pane.bounding_box()["width"] > 100 for pane in columns)
+    page.get_by_role("button", name="columns", exact=True).click()
+    assert page.locator(".irs-graph").is_visible() and not kernel.is_visible()

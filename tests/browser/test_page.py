@@ -40,6 +40,7 @@ def written(tmp_path: Path, program: Any, **options: Any) -> str:
 
 def test_the_page_draws_itself_and_answers_from_its_details(page: Any, tmp_path: Path) -> None:
     page.goto(written(tmp_path, 8))
+    page.get_by_role("button", name="open all").click()
     page.locator(".irs-kind-op", has_text="conv2d").first.click()
     page.locator(".irs-line.selected", has_text="aten::conv2d").wait_for()
     page.locator(".irs-sentence", has_text="may share memory").wait_for()
@@ -194,7 +195,7 @@ def deep(layers: int) -> str:
 def test_a_deep_model_is_one_screen_with_letters_that_can_be_read(page: Any, tmp_path: Path) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(written(tmp_path, deep(24)))
-    page.locator(".irs-box", has_text="×24").wait_for()
+    page.locator(".irs-kind-repeat", has_text="×24").wait_for()
     for name in ("%x", "×24", "head", "result"):  # from first to last, without a move
         box, stage = page.locator(".irs-box", has_text=name).last.bounding_box(), page.locator(".irs-stage").bounding_box()
         assert stage["y"] <= box["y"] and box["y"] + box["height"] <= stage["y"] + stage["height"], name

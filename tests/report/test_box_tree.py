@@ -7,6 +7,7 @@ import pytest
 import irscope as irs
 from irscope.ir import Node
 from irscope.report.box_tree import MOST_SIDE_BY_SIDE, BoxTree, Levels, node_lines
+from irscope.report.layout import lay_out
 from irscope.report.pages.exploration import Exploration
 from irscope.report.panes.program_view import graph_view, opened_at_first, text_view
 
@@ -210,3 +211,79 @@ def test_lines_are_counted_as_they_are_printed(seed: int) -> None:
     for box, subject in enumerate(tree.subjects):
         if isinstance(subject, Node):
             assert tree.lines_of(box)[0] == printed[subject.id]  # type: ignore[index]
+
+
+def joint(layers: int) -> str:
+    """Forward of some layers, a mask that is kept, and backward in the scopes of the layers."""
+    lines, last = list[str](), "x"
+    for i in range(layers):
+        lines += [f"%a{i} : {T} = aten::matmul(%{last}, %w)#{i}", f"%h{i} : {T} = aten::tanh(%a{i})#{i}"]
+        last = f"h{i}"
+    lines += [f"%kept : {T} = aten::sign(%{last})#", f"%y : {T} = aten::matmul(%{last}, %w)#"]
+    lines.append(f"%m : {T} = aten::mul(%grad_output, %kept)#")
+    last = "m"
+    for i in reversed(range(layers)):
+        lines += [f"%b{i} : {T} = aten::mul(%{last}, %h{i})#{i}", f"%g{i} : {T} = aten::matmul(%b{i}, %w)#{i}"]
+        last = f"g{i}"
+    body = "".join(f"  {op}, scope: net{'.layers.' if layer else ''}{layer}\n" for op, _, layer in (line.partition("#") for line in lines))
+    return f"graph(%x : {T}, %w : {T}, %grad_output : {T}):\n{body}  return (%y, %{last})"
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_forward_and_backward_are_two_lanes_in_which_layers_fold(fused: bool) -> None:
+    graph = irs.parse(joint(5))
+    view = graph_view(irs.fuse(graph).graph if fused else graph)
+    lanes = {box["label"]: box["id"] for box in view["boxes"] if box["kind"] == "lane"}
+    assert [*lanes] == ["forward", "backward"] and not {*lanes.values()} & {*view["closed"]}
+    folded = {(box.get("lane"), box.get("copies")) for box in view["boxes"] if box["kind"] == "repeat"}
+    assert folded == {("forward", 4 if fused else 5), ("backward", 4 if fused else 5)}, "the last layer is fused with what keeps the mask"
+    lane_of = {box["id"]: box.get("lane") for box in view["boxes"]}
+    assert all(lane_of[box["id"]] for box in view["boxes"] if box["parent"])
+    if not fused:
+        assert [lane_of[graph.node(name).id] for name in ("kept", "y", "m")] == ["forward", "forward", "backward"]
+    layout = lay_out(view)
+    left, right = layout.rects[lanes["forward"]], layout.rects[lanes["backward"]]
+    assert left.x + left.width <= right.x and left.y < right.y + right.height and right.y < left.y + left.height
+    (across,) = [route.points for route in layout.routes if (route.source, route.target) == (lanes["forward"], lanes["backward"])]
+    assert across is not None and across[0][1] == across[1][1]
+
+
+def test_a_program_that_only_names_a_module_backward_has_no_lanes() -> None:
+    text = layers(4).replace("net.layers", "net.backward")
+    assert not [box for box in graph_view(irs.parse(text))["boxes"] if box["kind"] == "lane"]
+
+
+NUMBERS = """graph(%x : Float(4, 8)):
+  %half : Float() = prim::Constant[value={0.5}]()
+  %one : Float() = prim::Constant[value={1}]()
+  %rows : int = prim::Constant[value=4]()
+  %columns : int = prim::Constant[value=8]()
+  %size : int[] = prim::ListConstruct(%rows, %columns)
+  %halves : Float(4, 8) = aten::expand(%half, %size)
+  %ones : Float(4, 8) = aten::expand(%one, %size)
+  %also : Float(4, 8) = aten::expand(%one, %size)
+  %a : Float(4, 8) = aten::mul(%x, %halves)
+  %b : Float(4, 8) = aten::div(%ones, %a)
+  %c : Float(4, 8) = aten::matmul(%b, %also)
+  return (%c, %x)"""
+
+
+def test_a_number_that_is_stretched_is_written_on_its_reader() -> None:
+    """But what a product reads, or a write, keeps its box."""
+    graph = irs.parse(NUMBERS)
+    assert sorted(told(BoxTree(graph))) == sorted(["%x", "expand(1)", "mul(·, 0.5)", "div(1, ·)", "matmul", "result", "result"])
+    fused = BoxTree(irs.fuse(graph).graph)
+    assert any("mul(·, 0.5) · div(1, ·)" in fused.box(k)["label"] for k in range(len(fused)))
+    written = irs.parse(NUMBERS.replace("aten::div(%ones, %a)", "aten::mul_(%ones, %a)"))
+    assert told(BoxTree(written)).count("expand(1)") == 2
+
+
+def test_modules_open_as_far_as_they_lead_to_layers_and_a_closed_one_names_them() -> None:
+    def module(name: str, k: int) -> str:
+        ops = ("matmul", "mm") if k % 2 else ("mm", "matmul")
+        return "".join(f"  %{name}{k}{op} : {T} = aten::{op}(%x, %w), scope: net.{name}.{k}\n" for op in ops)
+
+    apart = "".join(module(name, k) for name in ("stem", "tail") for k in range(30))
+    tree = BoxTree(irs.parse(layers(6).replace("  %h0", apart + "  %h0", 1)))
+    assert len(tree) > 150 and {tree.box(box)["label"] for box in opened_at_first(tree)} == {"net"}
+    assert next(tree.box(k)["detail"] for k in range(len(tree)) if tree.box(k)["label"] == "net").endswith("ops · layers.0–5 ×6")

@@ -149,7 +149,7 @@ def test_the_picture_is_displayed_before_the_live_views(monkeypatch: pytest.Monk
     e._ipython_display_()
     assert shown[0]["text/html"].startswith('<div class="irs-static"><img ')
     assert "run this cell" in shown[0]["text/html"]
-    assert shown[0]["text/plain"] == repr(e) and repr(e).startswith("Explorer(graph · 3 nodes · 1 fusion group · 1 kernel · ")
+    assert shown[0]["text/plain"] == repr(e) and repr(e).startswith("Explorer(graph · 3 nodes · 1 fusion group · 1 equivalence class · ")
     assert "application/vnd.jupyter.widget-view+json" in shown[1]
     assert sum("text/plain" in data for data in shown) == 1, "a terminal prints it once"
 

@@ -412,9 +412,14 @@ def note_gradients(outputs: Sequence[Any]) -> None:
 
 
 def _assign_places(module: Any) -> None:
-    """Gives each node of the backward pass the location and module of the forward op with its number, or none."""
+    """Gives each node of the backward pass the location and module of the forward op with its number, or none.
+
+    A sum of gradients, which autograd makes between its nodes, has the number of the last forward op: once nodes of other numbers have
+    run, that is no node of this op, whose turn was first.
+    """
     forward: dict[Any, Any] = {}
-    in_backward = False
+    in_backward = others_ran = False
+    last = None
     for node in module.graph.nodes:
         if node.op != "call_function":
             continue
@@ -422,8 +427,11 @@ def _assign_places(module: Any) -> None:
         number = node.meta.get("seq_nr")
         if not in_backward:
             forward.setdefault(number, node)
+            last = last if number is None else number
             continue
-        origin = forward.get(number) if node.meta.get("autograd_backward") else None
+        is_last = number == last
+        others_ran = others_ran or not is_last
+        origin = forward.get(number) if node.meta.get("autograd_backward") and not (is_last and others_ran) else None
         for key in ("stack_trace", "nn_module_stack"):
             known = origin.meta.get(key) if origin is not None else None
             node.meta[key] = known if known is not None else {} if key == "nn_module_stack" else ""

@@ -400,7 +400,8 @@ def _location(node: Any, torch_folder: str, is_live: Callable[[str], bool]) -> L
     ours = str(Path(__file__).parent)
     frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", "<string>", ours))]
     users = [frame for frame in frames if not frame[0].startswith(torch_folder)]
-    file, line = (users or frames or [("", "0")])[-1]
+    layers = [frame for frame in frames if frame[0].startswith(str(Path(torch_folder, "nn")))]  # the tracer's are on top of them
+    file, line = (users or layers or frames or [("", "0")])[-1]
     return Location(cell_name(file), int(line), live=is_live(file)) if file else None
 
 

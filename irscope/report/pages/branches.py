@@ -6,6 +6,7 @@ history of what was tried.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from irscope._base.words import plural
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from irscope.compilers.record import Decisions
+    from irscope.runtime.measure import Comparison
 
 _MOST_LINES = 400
 _MOST_EDITED = 20_000
@@ -198,7 +200,8 @@ class Branches(Sequence[Branch]):
     @staticmethod
     def _explore(origin: Branch, fusion: Fusion) -> Exploration:
         before = origin.exploration
-        return Exploration(fusion, sources=before.sources, arguments=before.arguments)
+        measure = None if before.measure is None else partial(_compared, fusion, before.arguments)
+        return Exploration(fusion, sources=before.sources, arguments=before.arguments, measure=measure)
 
     def code(self, branch: int) -> str:
         """The Python that creates a branch; `g` is the program that `irs.load` returned."""
@@ -280,6 +283,13 @@ class Branches(Sequence[Branch]):
             refused=[*branch.refused, *filter(None, [branch.problem])],
             matched="" if branch.match is None else branch.match.words, matching="" if branch.match is None else str(branch.match),
         )  # fmt: skip
+
+
+def _compared(fusion: Fusion, args: Sequence[Any]) -> "Comparison":
+    """The times of a branch, as its Timing table shows them."""
+    from irscope.runtime.measure import compare
+
+    return compare(fusion, *_laid_out_as(fusion.original, args))
 
 
 def branch_diff(first: Branch, second: Branch) -> BranchDiff:

@@ -1,5 +1,7 @@
 """The head line: how big a program is, what fuses, what repeats, what it costs. Each number selects what it counts.
 
+The most important come first: a page shows five of those that are not zero, a terminal all.
+
 What is slow for a large program is computed for one group of each equivalence class: groups that differ only in names run the
 same kernels and move the same bytes.
 """
@@ -26,10 +28,7 @@ if TYPE_CHECKING:
 def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     fusion = exploration.fusion
     groups = [node.id for node in fusion.groups]
-    counts = _sizes(exploration)
-    shared = inspection.kernels.shared_by
-    if shared:
-        counts.append(_count(len(shared), "kernel", groups, "different kernels to compile: sizes are given at run time"))
+    counts = quick_headline(exploration)
     if groups:
         largest = exploration.dedup.classes[0]
         members = [member.id for member in largest.members if isinstance(member, Node)]
@@ -39,14 +38,15 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     if after != 0:
         hint = "memory traffic of the fused ops, one by one and as groups"
         counts.append(Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint))
-    if exploration.graph.storages:
-        counts.append(_storages(exploration.graph))
     writes = [node.id for node in exploration.graph.nodes() if writes_memory(exploration.graph, node)]
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
     missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
     counts.append(_count(len(missed), "missed fusion", missed, "opportunities that were declined, each with its reason"))
-    if exploration.profile is not None:
-        counts.append(_call(exploration.profile))
+    shared = inspection.kernels.shared_by
+    if shared:
+        counts.append(_count(len(shared), "kernel", groups, "different kernels to compile: sizes are given at run time"))
+    if exploration.graph.storages:
+        counts.append(_storages(exploration.graph))
     if exploration.comparison is not None:
         best = min(exploration.comparison.rows, key=lambda row: row.median)
         counts.append(Count(label=best.label, value=duration(best.median), selects=[], hint="the fastest median run"))
@@ -56,7 +56,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
 def quick_headline(exploration: Exploration) -> list[Count]:
     """The numbers that are available at once; the others need a look at every group."""
     profile = exploration.profile
-    return _sizes(exploration) if profile is None else [*_sizes(exploration), _call(profile)]
+    return _sizes(exploration) if profile is None else [*_sizes(exploration), _call(profile, exploration.hottest)]
 
 
 def history_headline(history: History, timeline: TimelineView | None) -> list[Count]:
@@ -68,7 +68,7 @@ def history_headline(history: History, timeline: TimelineView | None) -> list[Co
     saved = sum(step["saved"] for step in steps)
     nodes = f"{before:,}" if before == after else f"{before:,} → {after:,}"
     counts = [
-        Count(label="node" if nodes == "1" else "nodes", value=nodes, selects=[], hint="as loaded, and after the passes"),
+        Count(label="node" if nodes == "1" else "nodes", value=nodes, selects=[], hint="as loaded, and after the passes", whole=True),
         _count(len(steps), "step", [], "what the passes did, one by one"),
         *(
             Count(label=f"by {stretch['name']}", value=f"{stretch['steps']:,}", selects=[], hint="steps of the pass")
@@ -86,7 +86,7 @@ def history_headline(history: History, timeline: TimelineView | None) -> list[Co
 def _sizes(exploration: Exploration) -> list[Count]:
     fusion = exploration.fusion
     counts = [
-        _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
+        Count(**_count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"), whole=True),
         _count(len(fusion.groups), "fusion group", [node.id for node in fusion.groups], "each runs as one kernel"),
     ]
     made = frozenset(fusion.groups)
@@ -105,11 +105,11 @@ def _traffic(exploration: Exploration) -> tuple[Num, Num]:
     return before, after
 
 
-def _call(profile: "Profile") -> Count:
-    """The time of a call, for each way that was measured."""
+def _call(profile: "Profile", hottest: int) -> Count:
+    """The time of a call, for each way that was measured; selects the node that takes most of it."""
     times = [profile.total(label).median for label in profile.ways]
-    hint = f"median time of a call {' and '.join(profile.ways)}"
-    return Count(label="a call", value=" → ".join(map(time_words, times)), selects=[], hint=hint)
+    hint = f"median time of a call {' and '.join(profile.ways)}; selects the slowest node"
+    return Count(label="a call", value=" → ".join(map(time_words, times)), selects=[hottest] if hottest else [], hint=hint)
 
 
 def _storages(graph: Graph) -> Count:

@@ -69,13 +69,14 @@ def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None, hottest:
 
 
 def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
-    """The boxes that start open, from the outside in while the picture stays small; modules that hold modules come first.
-    Repeated layers stay closed, as one box describes them all, and so do stretches of lines, which exist to be short; but those
-    around the hottest node, if one is named, are open."""
+    """The boxes that start open, from the outside in while the picture stays small: modules that lead to repeated layers, or, where
+    none repeat, modules that hold modules, come first. Repeated layers stay closed, as one box describes them all, and so do stretches
+    of lines, which exist to be short; but those around the hottest node, if one is named, are open."""
     opened: list[int] = []
     visible = sum(1 for _ in tree.children(-1))
     is_small = len(tree) <= _SMALL
     more = _MOST_OPEN if is_small else 0 if "repeat" in tree.kinds else _FEW_OPEN
+    leads = _leading_to_layers(tree)
     for only_modules, most in ((True, _MOST_OPEN), (False, more)):
         waiting = list(tree.children(-1))
         known = set(opened)
@@ -84,7 +85,7 @@ def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
                 continue
             inside = list(tree.children(box))
             if box not in known:
-                is_wanted = not only_modules or any(tree.kinds[each] in ("module", "repeat") for each in inside)
+                is_wanted = not only_modules or tree.kinds[box] == "lane" or box in leads
                 if not is_wanted or visible + len(inside) > most:
                     continue
                 visible += len(inside)
@@ -95,6 +96,16 @@ def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
         if box not in opened:
             opened.append(box)
     return opened
+
+
+def _leading_to_layers(tree: BoxTree) -> set[int]:
+    """The boxes around repeated layers; where nothing repeats, those around modules."""
+    sought = "repeat" if "repeat" in tree.kinds else "module"
+    leads: set[int] = set()
+    for box, kind in enumerate(tree.kinds):
+        while kind == sought and (box := int(tree.parent[box])) >= 0 and box not in leads:
+            leads.add(box)
+    return leads
 
 
 # Equivalence classes as boxes that contain their members, largest first.

@@ -17,6 +17,8 @@ class Count(TypedDict):
     value: str
     selects: list[int]
     hint: str
+    whole: NotRequired[bool]
+    """Whether it counts the nodes of the program: a click selects them all."""
 
 
 class TextView(TypedDict):
@@ -82,12 +84,12 @@ class TableView(TypedDict):
 
 # The boxes and edges of a graph, level by level.
 
-BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "input", "output"]
+BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "lane", "input", "output"]
 
 
 class Box(TypedDict):
-    """A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, a run of repeated modules, or
-    a stretch of a long program."""
+    """A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, a run of repeated modules, a
+    stretch of a long program, or one pass, forward or backward, of a joint graph."""
 
     id: int
     parent: int
@@ -108,6 +110,8 @@ class Box(TypedDict):
     """Number of ops inside, 1 for an op."""
     copies: NotRequired[int]
     """For a box of repeated modules, their number."""
+    lane: NotRequired[str]
+    """In a joint graph, the pass that it is in: `forward` or `backward`."""
     holds: NotRequired[bool]
     """Whether it has contents that can be requested."""
     crosses: NotRequired[int]

@@ -260,6 +260,32 @@ def _rooted(x: Any, w: Any) -> Any:
     return (x @ w).sqrt()
 
 
+def test_a_sum_of_gradients_is_at_no_place_and_a_loss_of_torch_at_one_of_torch():
+    """Autograd adds what arrives over several ways, under the number of the last op, which it is not a part of."""
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: Any) -> Any:
+            return x + self.linear(x).tanh()
+
+    graph = irs.load(nn.Sequential(*(Twice() for _ in range(4))), leaf(2, 4), backward=True, loss=F.mse_loss, targets=(torch.zeros(2, 4),))
+    nodes = [node for node in graph.nodes() if node.op != "prim::Constant"]
+    loss = next(node for node in nodes if node.op == "aten::mse_loss")
+    assert loss.location is not None and loss.location.file.endswith("functional.py")
+    sums = [node for node in nodes[nodes.index(loss) :] if node.op == "aten::add"]
+    assert len(sums) == 4 and {(node.location, node.scope) for node in sums} == {(None, "")}
+    from irscope.report.panes.program_view import graph_view
+
+    for program in (graph, irs.fuse(graph).graph):
+        boxes = graph_view(program)["boxes"]
+        lane_of = {box["id"]: box.get("lane", box["label"]) for box in boxes}
+        assert {(box["lane"], box["copies"]) for box in boxes if box["kind"] == "repeat"} >= {("forward", 4)}
+        assert {lane_of[node.id] for node in program.nodes() if node.id in lane_of and "backward" in node.op} == {"backward"}
+        assert [lane_of[program.node(name).id] for name in ("loss", "grad_0.linear.bias")] == ["forward", "backward"]
+
+
 def test_nodes_of_a_function_know_their_line_too():
     def layer(x: Any, w: Any) -> Any:
         return torch.tanh(_rooted(x, w))

@@ -70,8 +70,8 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
     cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the array library runs"),
-    cell(branch.moved, "bytes that kernels and calls move"), cell(branch.micros >= 0 ? `${micros(branch.micros)} est.` : "", "estimated time to move the bytes at 20 GB/s", "irs-branch-estimate"),
-    cell(branch.measured >= 0 ? micros(1000 * branch.measured) : "", "measured median of one call, with irscope's kernels"),
+    cell(branch.moved, "bytes that kernels and calls move"), cell(branch.micros >= 0 ? `traffic ~${micros(branch.micros)}` : "", "an estimate of moving the bytes alone, at 20 GB/s: a call also computes, and starts kernels", "irs-branch-estimate"),
+    cell(branch.measured >= 0 ? `call ${micros(1000 * branch.measured)}` : "", "measured median of one call, with irscope's kernels"),
     cell(branch.own >= 0 ? `${micros(1000 * branch.own)} own` : "", "measured median of one call of what that compiler compiled"),
     cell(branch.matched, branch.matching && `of branch 0: ${branch.matching}`, "irs-branch-matched"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),

@@ -2,6 +2,7 @@
 
 import { GraphPane } from "../graph/index";
 import { inspectorPane } from "../inspector/index";
+import { kernelPane } from "../inspector/kernel_pane";
 import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
 import { branchStrip } from "../branches/strip";
 import { decidedStrip } from "../branches/decided";
@@ -147,16 +148,16 @@ function followSteps({ records, signal }: Context, steps: Steps): void {
 
 /** Returns the action of the search key. */
 function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, telling?: Telling): () => void {
-  const panels = new Panels(root);
+  const panels = new Panels(root, {
+    source: () => (Object.keys(context.view.source ?? {}).length ? textPane(context, true) : null), kernel: () => kernelPane(context),
+  });
   const head = headLine(context, panels.switches);
   const graph = graphPane(context);
   const main = h("div", { class: "irs-main" });
-  main.append(
-    textPane(context), splitter(main, "--irs-left", "left", 30), graph.element,
-    splitter(main, "--irs-right", "right", 27), inspectorPane(context, (record) => graph.show(record)),
-  );
+  main.append(textPane(context), graph.element, inspectorPane(context, (record) => graph.show(record)));
   const bar = telling && storyBar(context, panels, graph, telling);
   root.append(head.element, ...(bar ? [bar.element] : []), main);
+  layoutByKeys(root, panels, context.signal);
   if (bar) {
     root.classList.add("irs-told");
     playByKeys(root, bar, context.signal);
@@ -168,6 +169,7 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   if (steps) root.append(steps);
   if (steps && strip) steps.append(strip);
   if (strip) root.classList.add("irs-stepped");
+  panels.arrange();
   if (context.view.only_history) return head.focusSearch;
   const roomy = root.classList.contains("irs-page") && !telling;
   let tables = dock(context, roomy);
@@ -184,11 +186,25 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   return head.focusSearch;
 }
 
+/** Handles `z`, which widens the pane that has the focus, and `c`, which shows source, IR and kernel in columns. */
+function layoutByKeys(root: HTMLElement, panels: Panels, signal: AbortSignal): void {
+  const listener = root.classList.contains("irs-page") ? document.body : root;
+  listener.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+    if (event.key === "z") panels.widen(event.target as Element);
+    else if (event.key === "c") panels.columns();
+  }, { signal });
+}
+
+function isTyping({ target }: Event): boolean {
+  return target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
+}
+
 /** Handles `n` and `p` wherever the focus is, except in a field. */
 function playByKeys(root: HTMLElement, bar: StoryBar, signal: AbortSignal): void {
   const listener = root.classList.contains("irs-page") ? document.body : root;
   listener.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
     if (bar.key(event.key)) event.preventDefault();
   }, { signal });
 }
@@ -270,7 +286,7 @@ function onThemeChange(changed: () => void, signal: AbortSignal): void {
 function keys(event: KeyboardEvent, { selection, steps }: Context, focusSearch: () => void, openMenu: () => void): void {
   if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
   event.stopPropagation();
-  const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.target instanceof HTMLTextAreaElement;
+  const typing = isTyping(event);
   if (event.key === "/" && !typing) {
     event.preventDefault();
     focusSearch();

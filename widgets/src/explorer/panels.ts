@@ -1,22 +1,46 @@
-// Which panes are visible: each can be maximised or hidden; switches in the head line bring it back.
+// Which panes are visible, and how wide. Each can be widened, maximised or hidden; switches in the head line bring it back, and one puts
+// source, IR and kernel side by side.
 
 import { h } from "../lib/dom/dom";
+import { divider } from "./splitters";
 
-const PANELS = { text: ".irs-text", graph: ".irs-graph", inspector: ".irs-inspector", tables: ".irs-dock" } as const;
+const PANELS = {
+  source: ".irs-source-pane", text: ".irs-text:not(.irs-source-pane)", graph: ".irs-graph", kernel: ".irs-kernel-pane", inspector: ".irs-inspector", tables: ".irs-dock",
+} as const;
 type Panel = keyof typeof PANELS;
 const NAMES = Object.keys(PANELS) as Panel[];
+/** The panes beside each other, from the left, and those of them that are made when they are first shown. */
+const ROW = NAMES.slice(0, -1);
+const MADE_LATER = ["source", "kernel"] as const;
+const SWITCHED: readonly Panel[] = ["text", "graph", "inspector", "tables"];
+/** A widened pane has this many times the width of the others together. */
+const WIDE = 2;
+
+/** Makes a pane that is not shown at first; null if there is nothing to show. */
+export type Makers = Record<(typeof MADE_LATER)[number], () => HTMLElement | null>;
 
 export class Panels {
   readonly switches: HTMLElement;
-  readonly #hidden = new Set<Panel>();
+  #hidden = new Set<Panel>(MADE_LATER);
+  /** What is hidden without the columns, while these are shown. */
+  #besides: Set<Panel> | null = null;
   #whole: Panel | null = null;
+  #wide: Panel | null = null;
+  readonly #weights = new Map<Panel, number>([["source", 30], ["text", 30], ["graph", 43], ["kernel", 40], ["inspector", 27]]);
+  readonly #dividers = new Map<Panel, HTMLElement>();
   readonly #toggles: Map<Panel, HTMLButtonElement>;
+  readonly #columns: HTMLButtonElement;
 
-  constructor(private readonly root: HTMLElement) {
-    this.#toggles = new Map(NAMES.map((name) => [name, h("button", {
+  constructor(private readonly root: HTMLElement, private readonly make: Makers) {
+    this.#toggles = new Map(SWITCHED.map((name) => [name, h("button", {
       class: "irs-switch", "aria-pressed": "true", title: `show or hide the ${name}`, onclick: () => this.#toggle(name),
     }, name)]));
-    this.switches = h("div", { class: "irs-panel-switches", role: "group", "aria-label": "panes" }, ...this.#toggles.values());
+    this.#columns = h("button", { class: "irs-switch", "aria-pressed": "false", title: "source, IR and kernel side by side, linked line by line (c)", onclick: () => this.columns() }, "columns");
+    const full = root.classList.contains("irs-page") ? null : h("button", { class: "irs-switch", title: "fill the screen, or leave it", onclick: () => {
+      if (document.fullscreenElement) void document.exitFullscreen();
+      else root.requestFullscreen().catch(() => (full!.hidden = true)); // the page around forbids it
+    } }, "full screen");
+    this.switches = h("div", { class: "irs-panel-switches", role: "group", "aria-label": "panes" }, ...this.#toggles.values(), this.#columns, full);
   }
 
   /** Puts a button on each pane that has none yet, and shows the visible panes. */
@@ -25,7 +49,7 @@ export class Panels {
       const bar = this.#find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-dock-bar");
       if (!bar || bar.querySelector(".irs-whole")) continue;
       const title = `maximise the ${name}, or restore the layout`;
-      bar.append(h("button", { class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.#fill(name) }, "⤢"));
+      bar.append(h("button", { class: "irs-whole", title: `${title}; z widens it`, "aria-label": title, "aria-pressed": "false", onclick: () => this.#fill(name) }, "⤢"));
     }
     this.#show();
   }
@@ -41,6 +65,30 @@ export class Panels {
     this.#show();
   }
 
+  /** Widens the pane around an element, so that the others stay in sight, or restores the widths. */
+  widen(element: Element | null): void {
+    const name = NAMES.find((panel) => element?.closest(PANELS[panel])) ?? "graph";
+    this.#wide = this.#wide === name ? null : name;
+    this.#show();
+  }
+
+  /** Shows source, IR and kernel side by side, or what was shown before. */
+  columns(): void {
+    this.#whole = null;
+    if (this.#besides) {
+      this.#hidden = this.#besides;
+      this.#besides = null;
+      return this.#show();
+    }
+    for (const name of MADE_LATER) {
+      const element = this.#find(name) ?? this.make[name]();
+      if (element && !element.isConnected) this.#find(name === "source" ? "text" : "graph")?.[name === "source" ? "before" : "after"](element);
+    }
+    this.#besides = this.#hidden;
+    this.#hidden = new Set<Panel>(["graph", "inspector", ...(this.#hidden.has("tables") ? ["tables" as const] : [])]);
+    this.arrange();
+  }
+
   #find(name: Panel): HTMLElement | null {
     return this.root.querySelector<HTMLElement>(PANELS[name]);
   }
@@ -53,39 +101,60 @@ export class Panels {
   #toggle(name: Panel): void {
     if (this.#whole) {
       this.#whole = this.#whole === name ? null : name;
-    } else if (!this.#hidden.delete(name) && this.#hidden.size < NAMES.length - 1) this.#hidden.add(name);
+    } else if (!this.#hidden.delete(name) && NAMES.filter((other) => this.#isShown(other)).length > 1) this.#hidden.add(name);
     this.#show();
   }
 
   #isShown(name: Panel): boolean {
-    return this.#whole ? this.#whole === name : !this.#hidden.has(name);
+    return this.#find(name) !== null && (this.#whole ? this.#whole === name : !this.#hidden.has(name));
   }
 
   #show(): void {
     const { root } = this;
     for (const name of NAMES) {
-      const shown = this.#isShown(name);
       const element = this.#find(name);
+      const shown = this.#isShown(name);
       if (element) element.hidden = !shown;
-      this.#toggles.get(name)!.setAttribute("aria-pressed", String(shown));
+      this.#toggles.get(name)?.setAttribute("aria-pressed", String(shown));
       element?.querySelector(".irs-whole")?.setAttribute("aria-pressed", String(this.#whole === name));
     }
-    const [text, graph, inspector, tables] = NAMES.map((name) => this.#isShown(name));
+    this.#columns.setAttribute("aria-pressed", String(this.#besides !== null));
     if (this.#whole === "tables") root.querySelector<HTMLElement>(".irs-dock:has(> .irs-dock-panel[hidden]) [role=tab]")?.click(); // closed tables would leave it empty
     const main = root.querySelector<HTMLElement>(".irs-main");
     if (!main) return;
-    const bars = main.querySelectorAll<HTMLElement>(":scope > .irs-splitter");
-    const borders = [text && (graph || inspector), graph && inspector];
-    bars.forEach((bar, k) => (bar.hidden = !borders[k]));
-    const rest = graph ? "graph" : text ? "text" : "inspector";
-    const columns = [
-      text ? (rest === "text" ? "minmax(0, 1fr)" : "var(--irs-left, 30%)") : "", borders[0] ? "auto" : "", graph ? "minmax(0, 1fr)" : "", borders[1] ? "auto" : "",
-      inspector ? (rest === "inspector" ? "minmax(0, 1fr)" : "var(--irs-right, 27%)") : "",
-    ];
-    main.style.setProperty("--irs-columns", columns.filter((column) => column).join(" "));
-    main.hidden = !text && !graph && !inspector;
-    root.classList.toggle("irs-no-dock", !tables);
+    this.#showRow(main);
+    main.hidden = !ROW.some((name) => this.#isShown(name));
+    root.classList.toggle("irs-no-dock", !this.#isShown("tables"));
     root.classList.toggle("irs-dock-alone", main.hidden);
-    for (const bar of root.querySelectorAll<HTMLElement>(":scope > .irs-splitter")) bar.hidden = !tables || main.hidden;
+    root.classList.toggle("irs-dock-wide", this.#wide === "tables");
+    for (const bar of root.querySelectorAll<HTMLElement>(":scope > .irs-splitter")) bar.hidden = !this.#isShown("tables") || main.hidden;
+  }
+
+  /** The widths of the panes beside each other, and the borders between them. */
+  #showRow(main: HTMLElement): void {
+    const shown = ROW.filter((name) => this.#isShown(name));
+    for (const name of ROW) {
+      const element = this.#find(name);
+      if (!element) continue;
+      let border = this.#dividers.get(name);
+      if (!border) this.#dividers.set(name, (border = this.#divider(name)));
+      if (border.nextElementSibling !== element) element.before(border);
+      border.hidden = shown.indexOf(name) < 1;
+    }
+    const weight = (name: Panel) => this.#weights.get(name)!;
+    const others = shown.filter((name) => name !== this.#wide).reduce((sum, name) => sum + weight(name), 0);
+    const columns = shown.map((name) => `minmax(0, ${name === this.#wide && others ? WIDE * others : weight(name)}fr)`);
+    main.style.setProperty("--irs-columns", columns.join(" auto "));
+  }
+
+  /** The border on the left of a pane. */
+  #divider(name: Panel): HTMLElement {
+    const left = () => ROW.slice(0, ROW.indexOf(name)).reverse().find((other) => this.#isShown(other))!;
+    return divider(() => [this.#find(left())!, this.#find(name)!], (share) => {
+      const both = this.#weights.get(left())! + this.#weights.get(name)!;
+      this.#wide = null;
+      this.#weights.set(left(), both * share).set(name, both * (1 - share));
+      this.#show();
+    });
   }
 }

@@ -3,37 +3,60 @@
 import { h } from "../lib/dom/dom";
 import { clamp } from "../lib/layout/viewport";
 
+const LEAST = 8;
+
 /** A border that sets a CSS variable of `around` to a share of its size, in percent, counted from one of its sides. */
 export function splitter(around: HTMLElement, variable: string, side: "left" | "right" | "bottom", start: number): HTMLElement {
   let share = start;
-  const upright = side !== "bottom";
-  const bar = h("div", {
-    class: `irs-splitter ${upright ? "upright" : "flat"}`, role: "separator", tabindex: "0", "aria-orientation": upright ? "vertical" : "horizontal",
-    "aria-label": "resize panes", "aria-valuemin": 8, "aria-valuemax": 70, "aria-valuenow": start,
-  });
+  const most = 70;
+  const { bar, say } = border(side === "bottom", most, ({ clientX, clientY }) => {
+    const place = around.getBoundingClientRect();
+    set(100 * (side === "left" ? (clientX - place.left) / place.width : side === "right" ? (place.right - clientX) / place.width : (place.bottom - clientY) / place.height));
+  }, (by) => set(share + (side === "left" ? by : -by)));
   const set = (next: number) => {
-    share = clamp(next, 8, 70);
+    share = clamp(next, LEAST, most);
     around.style.setProperty(variable, `${share}%`);
-    bar.setAttribute("aria-valuenow", share.toFixed(0));
+    say(share);
   };
+  set(start);
+  return bar;
+}
+
+/** A border between two panes beside each other; `move` gets the share of both, from 0 to 1, that the left one shall have. */
+export function divider(sides: () => readonly [HTMLElement, HTMLElement], move: (share: number) => void): HTMLElement {
+  const { bar, say } = border(false, 100 - LEAST, ({ clientX }) => {
+    const [left, right] = sides().map((side) => side.getBoundingClientRect());
+    set((100 * (clientX - left.left)) / (right.right - left.left));
+  }, (by) => {
+    const [left, right] = sides().map((side) => side.getBoundingClientRect().width);
+    set((100 * left) / (left + right) + by);
+  });
+  const set = (share: number) => {
+    const kept = clamp(share, LEAST, 100 - LEAST);
+    say(kept);
+    move(kept / 100);
+  };
+  say(50);
+  return bar;
+}
+
+/** The element of a border, and what tells its place. Keys move it by some percent, to the right or downwards. */
+function border(flat: boolean, most: number, drag: (event: PointerEvent) => void, step: (by: number) => void): { bar: HTMLElement; say(share: number): void } {
+  const bar = h("div", {
+    class: `irs-splitter ${flat ? "flat" : "upright"}`, role: "separator", tabindex: "0", "aria-orientation": flat ? "horizontal" : "vertical",
+    "aria-label": "resize panes", "aria-valuemin": LEAST, "aria-valuemax": most,
+  });
   bar.addEventListener("pointerdown", (down) => {
     down.preventDefault();
     bar.setPointerCapture(down.pointerId);
-    const move = (event: PointerEvent) => {
-      const place = around.getBoundingClientRect();
-      if (side === "left") set((100 * (event.clientX - place.left)) / place.width);
-      else if (side === "right") set((100 * (place.right - event.clientX)) / place.width);
-      else set((100 * (place.bottom - event.clientY)) / place.height);
-    };
-    bar.addEventListener("pointermove", move);
-    bar.addEventListener("lostpointercapture", () => bar.removeEventListener("pointermove", move), { once: true });
+    bar.addEventListener("pointermove", drag);
+    bar.addEventListener("lostpointercapture", () => bar.removeEventListener("pointermove", drag), { once: true });
   });
   bar.addEventListener("keydown", (event) => {
-    const [grow, shrink] = side === "left" ? ["ArrowRight", "ArrowLeft"] : side === "right" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
-    if (event.key !== grow && event.key !== shrink) return;
+    const by = event.key === (flat ? "ArrowDown" : "ArrowRight") ? 2 : event.key === (flat ? "ArrowUp" : "ArrowLeft") ? -2 : 0;
+    if (!by) return;
     event.preventDefault();
-    set(share + (event.key === grow ? 2 : -2));
+    step(by);
   });
-  set(start);
-  return bar;
+  return { bar, say: (share) => bar.setAttribute("aria-valuenow", share.toFixed(0)) };
 }

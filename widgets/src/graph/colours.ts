@@ -1,9 +1,9 @@
-// The current meaning of colours: the kind of op, the equivalence class of a box, its cost, or which of two groupings has its pairs.
+// The current meaning of colours: the kind of op, the equivalence class of a box, the pass of a joint graph, its cost, or which of two groupings has its pairs.
 
 import { HEAT_COLOURS, MEASURES, type Heat, type Measure } from "../lib/model/heat";
 import type { Box, ComparedKind } from "../lib/model/schema";
 
-export type Meaning = "kind" | "equal" | "paint" | "compared" | Measure;
+export type Meaning = "kind" | "equal" | "pass" | "paint" | "compared" | Measure;
 
 /** The measure that a meaning shows; null for the other meanings. */
 export function measureOf(meaning: Meaning): Measure | null {
@@ -19,13 +19,24 @@ export const COMPARED: Record<ComparedKind, string> = {
   same: "var(--irs-same)", here: "var(--irs-here)", there: "var(--irs-there)", both: "var(--irs-each)", unmatched: "var(--irs-cat-other)",
 };
 
+/** The passes of a joint graph. */
+export const LANE_COLOURS: Record<string, string> = { forward: "var(--irs-cat-pointwise)", backward: "var(--irs-cat-reduction)" };
+
+/** The pass that a box is in, or is; empty in other programs. */
+export function laneOf(box: Box): string {
+  return box.kind === "lane" ? box.label : (box.lane ?? "");
+}
+
 /** A CSS value for a box. */
 export function colourOf(box: Box, meaning: Meaning, heat: Heat): string {
   const measure = measureOf(meaning);
   if (measure) return heat.colour(box.id, measure);
   if (meaning === "paint") return HEAT_COLOURS[heat.paintStep(box.id) ?? -1] ?? "var(--irs-cat-other)";
   if (meaning === "compared") return COMPARED[heat.compared?.kinds[box.id] ?? "unmatched"];
+  const lane = laneOf(box);
+  if (meaning === "pass") return lane ? LANE_COLOURS[lane] : "var(--irs-cat-other)";
   if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
+  if (box.kind === "lane") return LANE_COLOURS[box.label];
   if (box.kind === "group") return "var(--irs-cat-group)";
   if (box.kind === "module" || box.kind === "repeat" || box.kind === "stretch") return "var(--irs-cat-module)";
   return `var(--irs-cat-${CATEGORIES.includes(box.category) ? box.category : box.kind === "op" ? "other" : box.kind})`;

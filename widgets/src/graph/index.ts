@@ -4,7 +4,7 @@ import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
 import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
-import { FITTED, LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
+import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
 import { measureOf, type Meaning } from "./colours";
 import { listen } from "./interact";
@@ -24,11 +24,18 @@ const MOST_OPENED = 3000;
 /** Boxes whose contents are requested at once. */
 const AT_ONCE = 100;
 
+/** A first look of fewer boxes says too little: rather a part of a picture of more. */
+const FEWEST = 5;
+/** A lower window, in pixels, is scrolled rather than filled with closed boxes. */
+const LOW = 300;
+/** How long a window rests before the small map looks for a free corner. */
+const RESTS_MS = 150;
+
 export class GraphPane {
   readonly element: HTMLElement;
   readonly picture: Picture;
   readonly open: Set<number>;
-  readonly #openFirst: ReadonlySet<number>;
+  #openFirst: ReadonlySet<number>;
   layout: Layout;
   viewport: Viewport = { x: 0, y: 0, scale: 1 };
   #frame: Extent = { width: 0, height: 0 };
@@ -43,6 +50,7 @@ export class GraphPane {
   readonly #before: Arranged | undefined;
   readonly #legendHolder = h("div", { class: "irs-legend-holder" });
   readonly #redraw = oncePerFrame(() => this.#draw());
+  #resting: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly context: Context) {
     const { records, view } = context;
@@ -233,6 +241,11 @@ export class GraphPane {
   look(viewport: Viewport): void {
     this.viewport = viewport;
     this.#redraw();
+    clearTimeout(this.#resting);
+    this.#resting = setTimeout(() => {
+      this.#settleMap();
+      this.#redraw();
+    }, RESTS_MS);
   }
 
   zoom(factor: number, px = this.#frame.width / 2, py = this.#frame.height / 2): void {
@@ -244,11 +257,46 @@ export class GraphPane {
     this.#settleMap();
   }
 
-  /** The first look: at the program's first op if not everything is shown; its inputs are above the centre of the graph. */
+  /** The first look: at the program's first op if not everything is shown; its inputs are above the centre of the graph. Of a joint graph,
+   * both passes. */
   #start(): Viewport {
     const { boxes } = this.context.records.hierarchy;
+    if (this.layout.boxes.some((box) => boxes[box].kind === "lane")) return firstLook(this.layout, this.#frame, this.layout.width / 2);
     const first = this.layout.boxes.find((box) => boxes[box].kind !== "input" && !this.open.has(box)) ?? this.layout.boxes[0];
     return firstLook(this.layout, this.#frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
+  }
+
+  /** Closes boxes until the first look shows the whole, groups and then modules from the inside out, but none around the hottest op; and
+   * opens those again for which there is room. */
+  #closeToFit(): void {
+    const { heat, records: { hierarchy } } = this.context;
+    const frame = { width: this.#frame.width, height: Math.max(this.#frame.height, LOW) };
+    const heats = this.layout.boxes.map((box) => (this.open.has(box) ? 0 : (heat.of(hierarchy.boxes[box].id, "time") ?? 0)));
+    const held = new Set<number>();
+    for (let box = heat.profile ? this.layout.boxes[heats.indexOf(Math.max(...heats))] : -1; box >= 0; box = hierarchy.parent[box]) held.add(box);
+    const turn = (box: number) => (["group", "block"].includes(hierarchy.boxes[box].kind) ? 1000 : hierarchy.depth[box]);
+    const closable = [...this.open].filter((box) => !held.has(box) && hierarchy.boxes[box].kind !== "lane").sort((a, b) => turn(b) - turn(a) || b - a);
+    const tried = (): Layout => {
+      this.#layouter.shapeTo(this.#shape());
+      return this.#layouter.layout(this.open);
+    };
+    const fits = () => fit(tried(), frame).scale >= READABLE;
+    const closed: number[] = [];
+    while (closed.length < closable.length && !fits()) {
+      const now = turn(closable[closed.length]);
+      for (; closed.length < closable.length && turn(closable[closed.length]) === now; closed.push(closable[closed.length])) this.open.delete(closable[closed.length]);
+    }
+    if (tried().boxes.length < FEWEST) for (const box of closed) this.open.add(box);
+    else if (fits()) for (const box of closed.reverse()) if (this.open.add(box) && !fits()) this.open.delete(box);
+    if (!closed.length) return;
+    tried();
+    this.#relayout(-1);
+    this.#openFirst = new Set(this.open);
+  }
+
+  /** The ratio of width to height of the window. */
+  #shape(): number {
+    return clamp(this.#frame.width / Math.max(1, this.#frame.height), 0.5, 3);
   }
 
   #rectangle(box: number): Rectangle {
@@ -301,7 +349,7 @@ export class GraphPane {
 
   /** Moves the small map to its corner after the picture or the window changed. */
   #settleMap(): void {
-    if (this.#frame.width) this.#map.settle(this.viewport, this.#frame, (x, y, width, height) => this.picture.countIn(x, y, width, height));
+    if (this.#frame.width) this.#map.settle(this.viewport, this.#frame, this.layout, (x, y, width, height) => this.picture.countIn(x, y, width, height));
   }
 
   #centre(x: number, y: number): void {
@@ -343,14 +391,15 @@ export class GraphPane {
       const whole = width > 0 && showsAll(this.viewport, this.layout, this.#frame);
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
       const all = fit(this.layout, this.#frame);
-      if (whole && all.scale >= Math.min(FITTED, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
+      if (whole && all.scale >= Math.min(READABLE, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
         this.viewport = all;
       } else if (width && this.#frame.width) { // a pane beside it appeared or disappeared: keep the centre, and the selection visible
         this.viewport.x += (width - this.#frame.width) / this.viewport.scale / 2;
         if (followed) this.#follow();
       } else if (this.#frame.width) {
-        this.#layouter.shapeTo(clamp(this.#frame.width / Math.max(1, this.#frame.height), 0.5, 3));
+        this.#layouter.shapeTo(this.#shape());
         this.#relayout(-1);
+        if (!this.#before) this.#closeToFit();
         this.viewport = this.#before ? this.#lookAsBefore() : this.#start();
         if (this.context.selection.ids.length && !this.#before) this.#follow();
       }
@@ -367,6 +416,7 @@ export class GraphPane {
     const meanings = this.#meanings;
     meanings.addEventListener("change", () => this.#setMeaning(meanings.value as Meaning));
     meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
+    if (this.context.view.graph.boxes.some(({ kind }) => kind === "lane")) meanings.append(h("option", { value: "pass" }, "colour: pass"));
     if (this.context.heat.profile) meanings.append(...MEASURES.map((measure) => h("option", { value: measure }, `colour: ${MEASURE_NAMES[measure]}`)));
     if (this.context.heat.paint) meanings.append(h("option", { value: "paint" }, `colour: ${this.context.heat.paint.name}`));
     this.#offerComparison();

@@ -3,7 +3,7 @@
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { HEAT_COLOURS, type Measure } from "../lib/model/heat";
-import { CATEGORIES, COMPARED, colourOf, measureOf, type Meaning } from "./colours";
+import { CATEGORIES, COMPARED, LANE_COLOURS, colourOf, laneOf, measureOf, type Meaning } from "./colours";
 
 const MOST = 12;
 
@@ -18,7 +18,7 @@ interface Entry {
 export function legend(context: Context, meaning: Meaning): HTMLElement {
   const measure = measureOf(meaning);
   if (meaning === "compared") return compared(context);
-  const entries = measure ? degrees(context, measure) : meaning === "paint" ? painted(context) : meaning === "kind" ? kinds(context) : classes(context);
+  const entries = measure ? degrees(context, measure) : meaning === "paint" ? painted(context) : meaning === "kind" ? kinds(context) : meaning === "pass" ? passes(context) : classes(context);
   const writes = context.view.graph.boxes.filter((box) => box.writes).map((box) => box.id);
   const asked = context.view.graph.kinds;
   if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
@@ -67,6 +67,11 @@ function kinds({ view }: Context): Entry[] {
     else held.set(word, [box.id]);
   }
   return CATEGORIES.filter((word) => held.has(word)).map((word) => ({ word, colour: `var(--irs-cat-${word})`, ids: held.get(word)! }));
+}
+
+function passes({ view }: Context): Entry[] {
+  const ids = (lane: string) => view.graph.boxes.filter((box) => laneOf(box) === lane && (box.kind === "op" || box.kind === "group")).map(({ id }) => id);
+  return Object.entries(LANE_COLOURS).map(([word, colour]) => ({ word, colour, ids: ids(word) }));
 }
 
 /** The colours of a measure with their lower bounds; a click selects their nodes, only among the slowest if the page holds a part. */

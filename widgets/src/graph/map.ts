@@ -1,4 +1,5 @@
-// The small map in the corner: the whole picture, and where the window is. It is hidden while the window shows everything.
+// The small map in the corner: the whole picture, and where the window is. It is hidden while the window shows everything, for
+// pictures of few boxes, and where it would cover one.
 
 import { h } from "../lib/dom/dom";
 import { showsAll, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
@@ -11,6 +12,10 @@ const HEIGHT = 150;
 const SHARE = 0.5;
 const LOWEST = 140;
 const MOST_BOXES = 6000;
+/** A picture of so few boxes needs no map. */
+const FEW = 60;
+/** Its distance from the window's border, and its own border. */
+const AROUND = 20;
 
 export class SmallMap {
   readonly element: HTMLElement;
@@ -19,6 +24,7 @@ export class SmallMap {
   #scale = 1;
   #fresh = false;
   #most = HEIGHT;
+  #free = false;
 
   constructor(private readonly goTo: (x: number, y: number) => void) {
     this.element = h("div", { class: "irs-map", "aria-hidden": "true", hidden: true }, this.#canvas, this.#window);
@@ -36,17 +42,18 @@ export class SmallMap {
     this.#fresh = false;
   }
 
-  /** Moves to the corner where it covers the fewest boxes (they show through). Called when the picture changes, not while it is panned. */
-  settle(view: Viewport, frame: Extent, hidden: (x: number, y: number, width: number, height: number) => number): void {
+  /** Moves to a corner where it covers no box, and hides if there is none. Called when the window rests. */
+  settle(view: Viewport, frame: Extent, picture: Extent, hidden: (x: number, y: number, width: number, height: number) => number): void {
+    if (this.element.matches(":hover")) return; // it is being used
     this.#limitTo(frame);
-    const [width, height] = [WIDTH / view.scale, this.#most / view.scale];
-    const [left, top] = [view.x, view.y];
+    this.#scale = Math.min(WIDTH / picture.width, this.#most / picture.height);
+    const room = (side: number) => (Math.max(10, side * this.#scale) + AROUND) / view.scale;
+    const [width, height, left, top] = [room(picture.width), room(picture.height), view.x, view.y];
     const [right, bottom] = [left + frame.width / view.scale - width, top + frame.height / view.scale - height];
     const corners = [["bottom", "right", right, bottom], ["bottom", "left", left, bottom], ["top", "right", right, top], ["top", "left", left, top]] as const;
-    const counts = corners.map(([, , x, y]) => hidden(x, y, width, height));
-    const least = Math.min(...counts);
-    const [row, side] = corners[counts.indexOf(least)];
-    this.element.className = `irs-map ${row} ${side}${least ? " over" : ""}`;
+    const [row, side] = corners.find(([, , x, y]) => !hidden(x, y, width, height)) ?? ["", ""];
+    this.#free = row !== "";
+    this.element.className = `irs-map ${row} ${side}`;
   }
 
   /** Limits the height to what the window has room for. */
@@ -60,7 +67,7 @@ export class SmallMap {
   draw(view: Viewport, frame: Extent, what: Painted): void {
     const { layout } = what;
     const seen = windowOf(view, frame);
-    this.element.hidden = showsAll(view, layout, frame) || frame.width < 300 || frame.height < LOWEST;
+    this.element.hidden = !this.#free || layout.boxes.length <= FEW || showsAll(view, layout, frame) || frame.width < 300 || frame.height < LOWEST;
     if (this.element.hidden) return;
     this.#scale = Math.min(WIDTH / layout.width, this.#most / layout.height);
     const [width, height] = [Math.max(10, layout.width * this.#scale), layout.height * this.#scale];

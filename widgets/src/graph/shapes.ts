@@ -120,13 +120,18 @@ export function edgePath(edge: DrawnEdge): string {
   if (!points) {
     return `M${leaves[0]} ${leaves[1]}v9m-3 0h6M${enters[0]} ${enters[1] - 12}m-3 0h6m-3 0V${enters[1]}${head(enters, 1)}`;
   }
-  const down = points[points.length - 1] >= points[points.length - 3] ? 1 : -1;
+  const [beforeX, beforeY, lastX, lastY] = points.slice(-4);
   let path = `M${points[0]} ${points[1]}`;
   for (let k = 2; k < points.length; k += 2) {
     const [x0, y0, x1, y1] = [points[k - 2], points[k - 1], points[k], points[k + 1]];
     path += x0 === x1 ? `V${y1}` : y0 === y1 ? `H${x1}` : curve(x0, y0, x1, y1);
   }
-  return path + head([points[points.length - 2], points[points.length - 1]], down);
+  if (beforeY === lastY && beforeX !== lastX) return `${path}${sideways(lastX, lastY, lastX > beforeX ? 1 : -1)}`;
+  return path + head([lastX, lastY], lastY >= beforeY ? 1 : -1);
+}
+
+function sideways(x: number, y: number, right: number): string {
+  return `M${x - ARROW * right} ${y - ARROW * 0.75}L${x} ${y}L${x - ARROW * right} ${y + ARROW * 0.75}`;
 }
 
 /** A curve straight from one box to another, for an edge of the selection that no level draws. */

@@ -121,6 +121,7 @@ function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTM
     h("p", {}, "Click a name, a line, a box or a row to select it in every pane", context.answers.isLive ? " and in Python." : "."),
     h("p", {}, key("Shift"), " + click a second one to ask about the pair: may they alias, why are they not fused, are they the same."),
     h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears the selection, then leaves the steps."),
+    h("p", {}, key("z"), " widens the pane you are in, ", key("c"), " shows source, IR and kernel in columns."),
     context.steps ? h("p", {}, key(","), key("."), " step back and forth in the history; every pane shows what a step merges.") : null,
     context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no kernel: it shows stored answers.")));
 }

@@ -4,6 +4,7 @@
 import type { Context } from "../lib/model/context";
 import { freshId, h } from "../lib/dom/dom";
 import { tabs } from "../lib/dom/tabs";
+import { HEAT_COLOURS } from "../lib/model/heat";
 import type { KernelDetail, KernelText } from "../lib/model/schema";
 import { tokens } from "../lib/model/tokens";
 import { note } from "./words";
@@ -120,9 +121,11 @@ export class KernelTab {
   }
 
   #line(text: string, number: number, node: number, hot: boolean): HTMLElement {
-    const { records, selection } = this.context;
+    const { context, context: { records, selection } } = this;
     const pieces = tokens(text).map(({ kind, text: piece }) => (kind === "plain" ? piece : h("span", { class: `irs-t-${kind}` }, piece)));
-    const label = h("span", { class: "irs-number", "aria-hidden": "true" }, String(number + 1));
+    const heat = node ? context.heat.step(node) : undefined;
+    const label = h("span", { class: heat ? "irs-number irs-heat" : "irs-number", "aria-hidden": "true", title: heat ? context.heat.told(context.heat.values(node)) : null }, String(number + 1));
+    if (heat) label.style.setProperty("--c", HEAT_COLOURS[heat]);
     const kind = `irs-line${hot ? " hot" : ""}`;
     if (!node) return h("div", { class: kind }, label, h("code", {}, ...pieces));
     const pick = (event: MouseEvent | KeyboardEvent) => selection.pick(node, event.shiftKey);

@@ -13,14 +13,16 @@ const MOST_MARKS = 400;
 const LINES_BEFORE = 4;
 const MOST_BEFORE = 12;
 
-export function textPane(context: Context): HTMLElement {
+/** The IR, and the user's source files to choose from; or the source alone, to stand beside the IR. */
+export function textPane(context: Context, isSource = false): HTMLElement {
   const { view, selection, signal, steps } = context;
-  const texts = new Map<string, Lines>([["IR", irLines(context)]]);
+  const texts = new Map<string, Lines>(isSource ? [] : [["IR", irLines(context)]]);
   for (const file of Object.keys(view.source ?? {})) texts.set(file, sourceLines(context, file));
-  let lines = texts.get("IR")!;
+  const [first] = texts.keys();
+  let lines = texts.get(first)!;
   const listId = freshId("text");
   const scroller = new Scroller(ROW, (index) => row(lines, index, listId), signal, {
-    role: "listbox", "aria-label": "IR text", "aria-multiselectable": "true", id: listId,
+    role: "listbox", "aria-label": isSource ? first : "IR text", "aria-multiselectable": "true", id: listId,
   });
   const ruler = h("div", { class: "irs-ruler", "aria-hidden": "true" });
 
@@ -86,12 +88,12 @@ export function textPane(context: Context): HTMLElement {
   context.records.onText(oncePerFrame(() => refresh(false)));
   steps?.subscribe(oncePerFrame(follow));
   listen(scroller, () => lines, signal);
-  show("IR");
-  const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title" }, "IR");
+  show(first);
+  const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title", title: first }, fileName(first));
   const body = h("div", { class: "irs-text-body" }, scroller.element, ruler);
-  const writing = editing(context, body);
-  const bar = h("div", { class: "irs-bar" }, choice, length, h("span", { class: "irs-spring" }), removed, types, writing);
-  return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, body);
+  const actions = isSource ? [] : [removed, types, editing(context, body)];
+  const bar = h("div", { class: "irs-bar" }, choice, length, h("span", { class: "irs-spring" }), ...actions);
+  return h("section", { class: `irs-pane irs-text${isSource ? " irs-source-pane" : ""}`, "aria-label": isSource ? "source" : "IR text" }, bar, body);
 }
 
 /** The switch between reading and editing; in a page without Python, the word "read-only". */
@@ -134,9 +136,12 @@ function editing(context: Context, body: HTMLElement): HTMLElement {
 }
 
 function fileChoice(names: string[], show: (name: string) => void): HTMLElement {
-  const short = (name: string) => name.split("/").pop() ?? name;
-  const options = names.map((name) => h("option", { value: name, title: name }, short(name)));
+  const options = names.map((name) => h("option", { value: name, title: name }, fileName(name)));
   return h("select", { "aria-label": "text to show", onchange: (event: Event) => show((event.target as HTMLSelectElement).value) }, ...options);
+}
+
+function fileName(path: string): string {
+  return path.split("/").pop() || path;
 }
 
 function row(lines: Lines, index: number, listId: string): HTMLElement {

@@ -98,11 +98,18 @@ export class Layouter {
     return shown;
   }
 
+  #isAcross(level: Level, { from, to }: Level["edges"][number]): boolean {
+    const isLane = (k: number) => this.hierarchy.boxes[level.members[k]].kind === "lane";
+    return isLane(from) && isLane(to);
+  }
+
   #arrangement(around: number, level: Level): Arrangement {
     let known = this.#arrangements.get(around);
     if (!known) {
       const anchored = level.members.map((member) => this.anchored?.(member) ?? 0);
-      known = arrange(level.members.length, level.edges.map((edge) => [edge.from, edge.to] as const), anchored);
+      // The passes of a joint graph stand side by side: what one keeps for the other does not put it below.
+      const ends = level.edges.map((edge) => (this.#isAcross(level, edge) ? [edge.from, edge.from] : [edge.from, edge.to]) as readonly [number, number]);
+      known = arrange(level.members.length, ends, anchored);
       this.#arrangements.set(around, known);
     }
     return known;
@@ -136,6 +143,11 @@ export class Layouter {
     level.edges.forEach((edge, e) => {
       const from = level.members[edge.from];
       const to = level.members[edge.to];
+      if (this.#isAcross(level, edge)) {
+        const ends = across(made, from, to);
+        made.edges.push({ from, to, values: edge.values, points: Float64Array.from(ends), leaves: [ends[0], ends[1]], enters: [ends[2], ends[3]] });
+        return;
+      }
       const upwards = arrangement.rowOf[edge.from] > arrangement.rowOf[edge.to];
       const leaves: [number, number] = [made.x[from] + ports.leaving[e] * made.w[from], made.y[from] + (upwards ? 0 : made.h[from])];
       const enters: [number, number] = [made.x[to] + ports.entering[e] * made.w[to], made.y[to] + (upwards ? made.h[to] : 0)];
@@ -143,6 +155,12 @@ export class Layouter {
       made.edges.push({ from, to, values: edge.values, points, leaves, enters });
     });
   }
+}
+
+/** The way from one of two boxes side by side to the other, at the height of their titles. */
+function across({ x, y, w }: Layout, from: number, to: number): [number, number, number, number] {
+  const height = Math.max(y[from], y[to]) + HEAD / 2;
+  return x[from] < x[to] ? [x[from] + w[from], height, x[to], height] : [x[from], height, x[to] + w[to], height];
 }
 
 /** Fractions of the width at which edges leave and enter, so that edges side by side do not cross at the box. */

@@ -15,10 +15,8 @@ export interface Extent {
 
 export const MIN_SCALE = 0.01;
 export const MAX_SCALE = 3;
-/** Below this scale letters have less than 10 pixels: a first look then shows only a part of the picture. */
-export const READABLE = 0.8;
-/** From this scale on, the first look shows the whole rather than larger letters. */
-export const FITTED = 0.7;
+/** Below this scale the smallest letters have less than 9 pixels: a first look then shows only a part of the picture. */
+export const READABLE = 0.79;
 /** The empty border of a picture. */
 const EDGE = 12;
 /** Below this scale text cannot be read. */
@@ -49,7 +47,7 @@ export function showsAll(view: Viewport, picture: Extent, frame: Extent): boolea
 /** The whole picture if its text is then readable; otherwise its upper part around x, where the program starts. */
 export function firstLook(picture: Extent, frame: Extent, x: number): Viewport {
   const all = fit(picture, frame);
-  if (all.scale >= FITTED) return all;
+  if (all.scale >= READABLE) return all;
   const scale = clamp((frame.width - 24) / picture.width, READABLE, 0.9);
   const width = frame.width / scale;
   return { scale, x: picture.width <= width ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / scale };

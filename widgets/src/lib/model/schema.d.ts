@@ -637,6 +637,8 @@ export interface Count {
   value: string;
   selects: number[];
   hint: string;
+  /** Whether it counts the nodes of the program: a click selects them all. */
+  whole?: boolean;
 }
 
 /** IR text, one entry per line; names in it (`%41`) are resolved by `names`. */
@@ -697,9 +699,9 @@ export interface TableView {
   total?: number;
 }
 
-export type BoxKind = "op" | "group" | "block" | "module" | "repeat" | "stretch" | "input" | "output";
+export type BoxKind = "op" | "group" | "block" | "module" | "repeat" | "stretch" | "lane" | "input" | "output";
 
-/** A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, a run of repeated modules, or a stretch of a long program. */
+/** A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, a run of repeated modules, a stretch of a long program, or one pass, forward or backward, of a joint graph. */
 export interface Box {
   id: number;
   /** The enclosing box; 0 at the top. */
@@ -720,6 +722,8 @@ export interface Box {
   size: number;
   /** For a box of repeated modules, their number. */
   copies?: number;
+  /** In a joint graph, the pass that it is in: `forward` or `backward`. */
+  lane?: string;
   /** Whether it has contents that can be requested. */
   holds?: boolean;
   /** 1 if it uses a value from outside its parent, 2 if it produces a value used there, 3 for both; only if the view is sent level by level. */

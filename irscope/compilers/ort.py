@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.words import listed, plural
-from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, Region, likely
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, OwnMemory, Program, Region, likely
 from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorType, Value
@@ -54,8 +54,9 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
     graph, model, made = onnx_source.load_by_node(source, args)
     with tempfile.TemporaryDirectory(prefix="irscope-ort-") as folder:
         session, optimized = _compiled(ort, source, model, Path(folder), level, is_timed=bool(args))
-        times = _times(session, _feeds(session, args), Path(folder)) if args else {}
+        times, memory = _profiled(session, _feeds(session, args)) if args else ({}, None)
     program = _program(graph, model, optimized, made, times, partial(_call, session))
+    program = replace(program, memory=memory)
     return Decisions(compiler, (program,), version=str(ort.__version__), call=partial(_call, session))
 
 
@@ -191,18 +192,26 @@ def _call(session: Any, *args: Any) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _times(session: Any, feeds: Mapping[str, Any], folder: Path) -> dict[str, float]:
-    """Returns the milliseconds of each kernel in a run, the median of several, by the name of its node."""
+def _profiled(session: Any, feeds: Mapping[str, Any]) -> tuple[dict[str, float], OwnMemory | None]:
+    """Returns the milliseconds of each kernel in a run, the median of several, by the name of its node; and what the CPU's arena has in use
+    after each, in the first run, which allocates them one by one: None for a version whose profile does not say so."""
     for _ in range(_RUNS + 1):
         _call(session, *feeds.values())
     events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
     spent: dict[str, list[float]] = {}
+    moments, held, total = list[str](), list[int](), 0
     for event in events:
         if event.get("cat") == "Node" and str(event.get("name", "")).endswith("_kernel_time"):
-            spent.setdefault(event["name"].removesuffix("_kernel_time"), []).append(event["dur"] / 1e3)
-    return {
-        name: statistics.median(each[1:]) for name, each in spent.items() if len(each) == _RUNS + 1
-    }  # the first run allocates
+            name = event["name"].removesuffix("_kernel_time")
+            said = event.get("args", {})
+            if name not in spent and "mem_bytes_in_use" in said:
+                moments.append(name)
+                held.append(int(said["mem_bytes_in_use"]))
+                total = max(total, int(said.get("mem_arena_held", 0)))
+            spent.setdefault(name, []).append(event["dur"] / 1e3)
+    times = {name: statistics.median(each[1:]) for name, each in spent.items() if len(each) == _RUNS + 1}  # the first run allocates
+    where = "its profile: what the arena has in use after each kernel, in the first run"
+    return times, OwnMemory(where, tuple(moments), held=tuple(held), total=total) if moments else None
 
 
 # Regions

@@ -8,6 +8,7 @@ reader.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -16,7 +17,6 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast, overload
 
@@ -157,7 +157,7 @@ class Allocation:
     how: str = "allocated"
     """Where it comes from: allocated, by a library, or the memory of another."""
     block: int = 0
-    """Allocations of one number are the same memory under several names."""
+    """Allocations of one number lie in the same memory: where several are there at once, it counts once, as large as the largest."""
     nodes: tuple[Node, ...] = ()
     """The nodes whose results it holds, if that is known."""
 
@@ -170,20 +170,32 @@ class OwnMemory:
     """What it was read from."""
     moments: tuple[str, ...]
     """What runs, in order."""
-    allocations: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...] = ()
+    held: tuple[int, ...] = ()
+    """The bytes that it holds while each runs, where the compiler says so itself."""
+    total: int | None = None
+    """The bytes that it allocates for a whole run, where it allocates once."""
 
     @property
     def curve(self) -> list[int]:
         """The bytes held while each kernel runs; memory under several names counts once, and what has no known size not at all."""
-        blocks: dict[int, tuple[int, int, int]] = {}
-        for each in self.allocations:
-            size, first, last = blocks.get(each.block, (each.bytes or 0, each.first, each.last))
-            blocks[each.block] = max(size, each.bytes or 0), min(first, each.first), max(last, each.last)
-        changes = [0] * (len(self.moments) + 1)
-        for size, first, last in blocks.values():
-            changes[min(first, len(self.moments))] += size
-            changes[min(last + 1, len(self.moments))] -= size
-        return list(accumulate(changes))[:-1]
+        if self.held:
+            return list(self.held)
+        changes: dict[int, list[tuple[int, int, int]]] = {}
+        for each in self.allocations if self.moments else ():
+            for at, by in ((each.first, 1), (each.last + 1, -1)) if each.first <= each.last else ():
+                changes.setdefault(at, []).append((each.block, each.bytes or 0, by))
+        there, total, found = dict[int, Counter[int]](), 0, list[int]()
+        for moment in range(len(self.moments)):
+            for block, size, by in changes.get(moment, ()):
+                sizes = there.setdefault(block, Counter())
+                total -= max(sizes, default=0)
+                sizes[size] += by
+                if not sizes[size]:
+                    del sizes[size]
+                total += max(sizes, default=0)
+            found.append(total)
+        return found
 
     @property
     def peak(self) -> int:

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 
 from irscope._base.words import plural
 from irscope.codegen.kernel import Lines, SourceText
-from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, program_of
-from irscope.compilers.xla_dump import Dump, vanished
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, OwnMemory, Program, program_of
+from irscope.compilers.xla_dump import Dump, times_of, vanished
 from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra
 from irscope.files import read_text
 from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text, is_serialised, read_proto
@@ -58,8 +58,14 @@ def _begins_as_hlo(path: Path) -> bool:
         return False
 
 
-def decisions(source: Any, args: Sequence[Any], **options: Any) -> Decisions:
-    """Returns what XLA decided. Raises ParseError and LoadError for a text, MissingExtra without JAX."""
+def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, **options: Any) -> Decisions:
+    """Returns what XLA decided. With `measure` a function is run, and `k.ms` is the median time of some runs, as JAX's profiler sees it.
+
+    Raises ParseError and LoadError for a text, MissingExtra without JAX.
+    """
+    if measure and isinstance(source, str | Path):
+        hint = "give the function and its arguments, or leave measure out"
+        raise ArgumentError("a text of HLO is not run: its kernels have no times", hint=hint)
     if options:
         what = f"XLA's decisions have no option {next(iter(options))!r}"
         raise ArgumentError(what, hint="give the compiler's options to lower(…).compile(), and its result here")
@@ -71,7 +77,7 @@ def decisions(source: Any, args: Sequence[Any], **options: Any) -> Decisions:
             what = f"{str(source)!r} has {len(paths)} dumps of optimized modules"
             raise LoadError(what, hint=f"give one of them, such as {paths[-1].name}")
         return Decisions(compiler, tuple(map(_of_file, paths)))
-    return _of_jax(source, args)
+    return _of_jax(source, args, measure)
 
 
 def _of_file(path: Path) -> Program:
@@ -98,7 +104,7 @@ def _of_text(text: str, module: HloText, path: Path | None) -> Program:
     return _program(graph_of_text(text, module), module, text, dump, notes=notes)
 
 
-def _of_jax(source: Any, args: Sequence[Any]) -> Decisions:
+def _of_jax(source: Any, args: Sequence[Any], measure: bool) -> Decisions:
     """Returns what XLA made of a compiled function; of any other, which is compiled for it."""
     try:
         jax = import_module("jax")
@@ -115,7 +121,20 @@ def _of_jax(source: Any, args: Sequence[Any]) -> Decisions:
             said = "\n".join([line for line in str(error).splitlines() if line.strip()][:6])
             what = f"JAX cannot compile {getattr(source, '__name__', type(source).__name__)}: {type(error).__name__}"
             raise CaptureError(what, where=said, hint="check that jax.jit(function)(*arguments) runs") from None
-        return Decisions(compiler, tuple(_programs(made, Path(dump))), version=f"JAX {jax.__version__}", call=made)
+        programs = _timed(tuple(_programs(made, Path(dump))), made, args) if measure else tuple(_programs(made, Path(dump)))
+        return Decisions(compiler, programs, version=f"JAX {jax.__version__}", call=made)
+
+
+def _timed(programs: tuple[Program, ...], made: Any, args: Sequence[Any]) -> tuple[Program, ...]:
+    times = times_of(made, args)
+
+    def timed(program: Program) -> Program:
+        kernels = tuple([replace(kernel, ms=times.get((program.name, kernel.name))) for kernel in program.kernels])
+        silent = sum(kernel.ms is None for kernel in kernels)
+        notes = (f"JAX's profiler has no times of {plural(silent, 'kernel')}",) if silent else ()
+        return replace(program, kernels=kernels, notes=(*program.notes, *notes))
+
+    return tuple(map(timed, programs))
 
 
 def _compiled(lowered: Any, dump: str) -> Any:
@@ -393,7 +412,8 @@ def _program(
     if unlined:
         notes = (*notes, f"XLA names no line for {plural(unlined, 'kernel')}")
     program = program_of(
-        flat.graph, made, compiler=compiler, name=module.name, silence="gives no reasons", changes=changes, notes=tuple(notes), **facts
+        flat.graph, made, compiler=compiler, name=module.name, silence="gives no reasons", changes=changes, notes=tuple(notes),
+        memory=_memory(dump, flat) if dump is not None else None, **facts
     )
     lines = text.split("\n")
     moving = {each.name for _, each in module.instructions() if each.opcode in MOVES}
@@ -402,6 +422,15 @@ def _program(
         again = tuple([each for each in kernel.recomputed if each.node.outputs[0].name not in moving])
         kernels.append(replace(kernel, source=_source(kernel, hlo, module, lines, dump), recomputed=again))
     return replace(program, kernels=tuple(kernels))
+
+
+def _memory(dump: Dump, flat: "_Flat") -> OwnMemory | None:
+    """Returns what XLA says of its buffers, each with the nodes whose results it holds."""
+    found = dump.memory()
+    if found is None:
+        return None
+    held = [(each, flat.named.get(each.name.partition("{")[0], ())) for each in found.allocations]
+    return replace(found, allocations=tuple([replace(each, nodes=tuple(nodes[-1:])) for each, nodes in held]))
 
 
 def _conditions(module: HloText) -> set[str]:

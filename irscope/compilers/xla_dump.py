@@ -1,4 +1,4 @@
-"""What XLA says beside its optimized program: the code that it generated, the program before its rewrites, where its buffers lie.
+"""What XLA says beside its optimized program: the code that it generated, the program before its rewrites, its buffers, its times.
 
 A dump has a file for each, with the same beginning of the name. What is not there is said to be not known, and never guessed.
 
@@ -9,12 +9,16 @@ where one has several instructions before and one of their kinds after, none of 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from irscope._base.words import listed
-from irscope.compilers.record import Change
+from irscope.compilers.record import Allocation, Change, OwnMemory
+from irscope.errors import CaptureError
 from irscope.files import read_file
 from irscope.frontends.hlo_text import HloText, Instruction
 from irscope.ir import Location, Node
@@ -23,6 +27,7 @@ _GENERATED: Final = (".ir-no-opt.ll", ".ptx", ".ir-with-opt.ll")
 """The ends of files that hold generated code, those that are read first before others: LLVM before its own passes is the shortest."""
 _BEFORE: Final = "before_optimizations.txt"
 _BUFFERS: Final = "-buffer-assignment.txt"
+_LIVE: Final = "-live-range.txt"
 _MOST_FILES: Final = 20_000
 
 
@@ -34,7 +39,7 @@ class Dump:
         before, found, _ = dump.name.partition(f"{module}.")
         self._prefix = before + found
         names = sorted(path.name for path in islice(dump.parent.iterdir(), _MOST_FILES)) if found else []
-        self._names = [name for name in names if name.startswith(self._prefix) and name.endswith((*_GENERATED, _BEFORE, _BUFFERS))]
+        self._names = [name for name in names if name.startswith(self._prefix) and name.endswith((*_GENERATED, _BEFORE, _BUFFERS, _LIVE))]
         self._folder = dump.parent
         self._texts: dict[str, str] = {}
 
@@ -55,9 +60,9 @@ class Dump:
         """Returns the text of the program before XLA's rewrites; nothing if it is not there."""
         return self._ending(_BEFORE)
 
-    def buffers(self) -> str:
-        """Returns the text of the buffer assignment; nothing if it is not there."""
-        return self._ending(_BUFFERS)
+    def memory(self) -> OwnMemory | None:
+        """Returns what XLA says of its buffers; None if it is not there."""
+        return _memory(self._ending(_BUFFERS), self._ending(_LIVE))
 
     def _ending(self, end: str) -> str:
         return next((self._text(name) for name in self._names if name.endswith(end)), "")
@@ -75,6 +80,70 @@ def _function(text: str, kernel: str, language: str) -> str:
     start = re.search(head, text, re.MULTILINE)
     end = text.find("\n}", start.start()) if start is not None else -1
     return text[start.start() : end + 2] + "\n" if start is not None and end > 0 else ""
+
+
+# Memory and times.
+#
+# `allocation 3: size 512, maybe-live-out:` heads the values that lie in it, one after the other; parameters and constants are not the
+# program's to allocate. The live ranges count the instructions in the order in which they run; an operand is there while its last
+# reader runs.
+
+
+_ALLOCATION: Final = re.compile(r"allocation (\d+): size (\d+), (.*):$")
+_VALUE: Final = re.compile(r" value: <\d+ (\S+)(?: \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)")
+_RANGE: Final = re.compile(r"    (\S+):(\d+)-(\d+)$")
+_STEP: Final = re.compile(r"    (\d+):(\S+)$")
+_GIVEN: Final = ("parameter", "constant", "thread-local")
+
+
+def _memory(buffers: str, live: str) -> OwnMemory | None:
+    ranges = {found[1]: (int(found[2]), int(found[3])) for line in live.splitlines() if (found := _RANGE.match(line))}
+    moments = tuple(found[2] for line in live.splitlines() if (found := _STEP.match(line)))
+    allocations, total, how = list[Allocation](), 0, ""
+    blocks: dict[tuple[str, str], int] = {}
+    for line in buffers.splitlines():
+        if head := _ALLOCATION.match(line):
+            is_given = any(word in head[3].split(" ")[0] for word in _GIVEN)
+            kind = "a result" if "live-out" in head[3] else "temporary memory"
+            how = "" if is_given else f"{kind}, in allocation {head[1]}"
+            total += 0 if is_given else int(head[2])
+        elif how and (value := _VALUE.match(line)):
+            place = ranges.get(value[1] if value[1].endswith("}") else f"{value[1]}{{}}")
+            if place is not None:
+                last = min(place[1], len(moments) - 1)
+                block = blocks.setdefault((how, value[3]), len(blocks) + 1)
+                allocations.append(Allocation(value[1], int(value[2]), place[0], last, how, block))
+    if not allocations or not moments:
+        return None
+    return OwnMemory("XLA's buffer assignment and live ranges", moments, tuple(allocations), total=total)
+
+
+_RUNS: Final = 10
+
+
+def times_of(made: Any, args: Sequence[Any]) -> dict[tuple[str, str], float]:
+    """Runs a compiled function and returns the milliseconds of each instruction in a run, by its module and name: medians, as JAX's
+    profiler sees them. An instruction in a loop has the time of all its rounds. Raises CaptureError where JAX cannot say so."""
+    jax = import_module("jax")
+    with TemporaryDirectory(prefix="irscope-xla-") as folder:
+        try:
+            jax.block_until_ready(made(*args))
+            with jax.profiler.trace(folder):
+                for _ in range(_RUNS):
+                    jax.block_until_ready(made(*args))
+            files = sorted(Path(folder).rglob("*.xplane.pb"))
+            profile = jax.profiler.ProfileData.from_file(str(files[-1]))
+        except Exception as error:
+            what = f"JAX {jax.__version__} does not say how long its kernels take: {type(error).__name__}: {error}"
+            hint = "check that the function runs on these arguments, and that no other profile is being taken"
+            raise CaptureError(what, hint=hint) from None
+        spent: dict[tuple[str, str], dict[Any, float]] = {}
+        for event in (event for plane in profile.planes for line in plane.lines for event in line.events):
+            said = dict(event.stats)
+            if "hlo_op" in said and "run_id" in said:
+                runs = spent.setdefault((str(said.get("hlo_module")), str(said["hlo_op"])), {})
+                runs[said["run_id"]] = runs.get(said["run_id"], 0.0) + event.duration_ns / 1e6
+    return {key: median(runs.values()) for key, runs in spent.items() if len(runs) == _RUNS}
 
 
 # What vanished.

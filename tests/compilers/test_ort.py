@@ -68,6 +68,8 @@ def test_a_rewrite_makes_one_kernel_of_several_nodes_and_each_has_a_time() -> No
     assert [kernel.certainty for kernel in d.kernels] == ["matched", "exact", "exact"]
     assert all(kernel.is_library and kernel.ms is not None and kernel.ms >= 0 for kernel in d.kernels)
     assert d.why_not("c", "r") and not d.why_not("r", "p")
+    memory = d.program.memory  # of versions whose profile says so
+    assert memory is None or (len(memory.moments) == 3 and memory.peak >= 16 * 8 * 8 * 4 and (memory.total or 0) >= memory.peak)
     _check(d, x)
 
 

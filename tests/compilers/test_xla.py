@@ -253,3 +253,21 @@ def test_an_op_whose_name_is_on_nothing_vanished_and_that_is_all_that_xla_says()
     found = {row.name: row.because for row in d.program.vanished().itertuples()}
     assert found["reshape"] == "not seen in its program" and "tanh" not in found and "add" not in found
     assert not len(irs.decisions(jax.jit(jnp.tanh).lower(jnp.ones(8)).compile()).program.vanished()), "the program before it is not known"
+
+
+def test_memory_is_that_of_xla_s_own_analysis_and_each_kernel_has_a_time() -> None:
+    def steps(x: Any, w: Any) -> Any:
+        y = jax.nn.softmax(jnp.tanh(x) @ w)
+        return lax.fori_loop(0, 3, lambda _, h: jnp.sin(h) + y, y)
+
+    x = jnp.ones((16, 16))
+    d = irs.decisions(jax.jit(steps), x, x, measure=True)
+    memory, said = d.program.memory, jax.jit(steps).lower(x, x).compile().memory_analysis()
+    assert memory is not None and memory.total == said.temp_size_in_bytes + said.output_size_in_bytes
+    assert 16 * 16 * 4 <= memory.peak <= memory.total and memory.curve[-1] >= 16 * 16 * 4
+    assert any(each.nodes for each in memory.allocations) and len(memory.moments) == len(memory.curve)
+    timed = [kernel for kernel in d.kernels if kernel.ms is not None]
+    assert timed and all(kernel.ms >= 0 for kernel in timed if kernel.ms is not None)
+    assert len(timed) == len(d.kernels) or any("has no times of" in note for note in d.program.notes)
+    with pytest.raises(ArgumentError, match="not run"):
+        irs.decisions(jax.jit(steps).lower(x, x).compile().as_text(), measure=True)

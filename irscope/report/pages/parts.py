@@ -30,6 +30,7 @@ from irscope.report.panes import (
     differences_table,
     memory_view,
     no_remarks,
+    own_memory_view,
     profile_view,
     remarks_table,
     with_coarser_steps,
@@ -282,6 +283,12 @@ def _answers(page: ProgramPage) -> Fields:
     }  # fmt: skip
 
 
+def _memory(exploration: Exploration) -> Fields:
+    plan, program = memory_plan(exploration.graph), exploration.decided
+    own = {"own_memory": own_memory_view(program, program.memory, plan)} if program is not None and program.memory is not None else {}
+    return {"memory": memory_view(plan, exploration.records), **own}
+
+
 PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "beginning": (_beginning, Cost.LITTLE),
     "numbers": (_numbers, Cost.EACH_GROUP),
@@ -294,7 +301,7 @@ PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "opened": (lambda page: {} if page.exploration.same is None else {"opens": "Classes"}, Cost.LITTLE),
     "same": (_same, Cost.STORED),
     "repeats": (lambda page: {"repeats": page.index.repeats()}, Cost.STORED),
-    "memory": (lambda page: {"memory": memory_view(memory_plan(page.exploration.graph), page.exploration.records)}, Cost.PANE),
+    "memory": (lambda page: _memory(page.exploration), Cost.PANE),
     "copies": (lambda page: {"copies": page.exploration.layouts.copies()}, Cost.MOMENT),
     "answers": (_answers, Cost.EVERY_ANSWER),
     "timing": (lambda page: {"timing": timing_view(page.exploration.measured)}, Cost.MEASURED),

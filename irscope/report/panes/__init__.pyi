@@ -6,7 +6,7 @@ from .fusion_view import fusion_sentence as fusion_sentence, neighbour_views as 
 from .fusion_view import planner_renaming as planner_renaming, remarks_table as remarks_table
 from .kernel_view import KernelViews as KernelViews
 from .memory_view import LayoutViews as LayoutViews, buffer_view as buffer_view, buffers_with_views as buffers_with_views
-from .memory_view import memory_view as memory_view
+from .memory_view import memory_view as memory_view, own_memory_view as own_memory_view
 from .profile_view import Heat as Heat, profile_view as profile_view, time_sentence as time_sentence
 from .program_view import classes_picture as classes_picture, points_to_picture as points_to_picture
 from .same_view import SameViews as SameViews, class_sentence as class_sentence, class_views as class_views

@@ -11,6 +11,7 @@ from irscope.analysis.live_ranges import Buffer
 from irscope.analysis.memory_placement import Block, stacked
 from irscope.analysis.memory_plan import MemoryPlan, memory_plan
 from irscope.analysis.views import ViewAliases, as_demand
+from irscope.compilers.record import OwnMemory, Program
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
 from irscope.ops.registry import category_of
@@ -21,11 +22,14 @@ from irscope.report.view_models import (
     AxisView,
     BufferRow,
     BufferView,
+    Column,
     CopyView,
     LayoutView,
     MemoryBar,
     MemorySection,
     MemoryView,
+    OwnMemoryView,
+    TableView,
 )
 
 # A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap.
@@ -257,8 +261,8 @@ _MOST_BARS: Final = 1500
 
 
 def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> MemoryView:
-    """The view of a plan. Arenas are at the bottom, each from the same address; above them results, then separate allocations,
-    as an allocator might place them. Values that are not among `known` ids get the id 0."""
+    """The view of a plan. Arenas are at the bottom, each from the same address; above them results, then separate allocations, as an
+    allocator might place them. Values that are not among `known` ids get the id 0."""
     low_of, sections = _addresses(plan)
     peak = set(plan.at_peak)
     drawn = sorted(plan.lifetimes.buffers, key=lambda buffer: -buffer.bytes)[:_MOST_BARS]
@@ -277,6 +281,32 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> Memory
         needed=_changes(plan.needed),
         allocated=_changes(plan.allocated),
     )
+
+
+def own_memory_view(program: Program, memory: OwnMemory, plan: MemoryPlan) -> OwnMemoryView:
+    """The view of what a compiler's program allocates itself, beside a plan for the same program."""
+    curve, peak = memory.curve, memory.peak
+    told = f"{program.compiler}'s own program holds {'at least ' if memory.unknown else ''}{byte_count(peak)} at its peak"
+    told += f" (by plan: {'at least ' if plan.unknown else ''}{byte_count(plan.peak)})"
+    told += f"; it allocates {byte_count(memory.total)} for a whole run" if memory.total is not None else ""
+    told += f"; {plural(memory.unknown, 'allocation')} without a known size" if memory.unknown else ""
+    columns = ("name", "bytes", "from", "to", "how")
+    rows: list[list[str | float | None]] = [
+        [each.name, each.bytes, _moment(memory, each.first), _moment(memory, each.last), each.how] for each in memory.allocations
+    ]
+    table = TableView(
+        columns=[Column(key=key, label=key, kind="number" if key == "bytes" else "text") for key in columns], rows=rows,
+        selects=[[node.id for node in each.nodes] for each in memory.allocations],
+    )  # fmt: skip
+    return OwnMemoryView(
+        compiler=program.compiler, told=f"{told}. Read from {memory.where}.", moments=list(memory.moments),
+        curve=[[at, size] for at, size in enumerate(curve) if at == 0 or size != curve[at - 1]], peak=peak,
+        peak_moment=curve.index(peak) if curve else 0, allocations=table,
+    )  # fmt: skip
+
+
+def _moment(memory: OwnMemory, number: int) -> str:
+    return f"{number}: {memory.moments[number]}" if 0 <= number < len(memory.moments) else ""
 
 
 def _caption(plan: MemoryPlan, left_out: int) -> str:

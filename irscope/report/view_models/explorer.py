@@ -170,6 +170,20 @@ class DecidedView(TypedDict):
     """For nodes that no kernel computes: why."""
 
 
+class OwnMemoryView(TypedDict):
+    """What another compiler's program allocates, by its own word."""
+
+    compiler: str
+    told: str
+    moments: list[str]
+    """What runs, in order."""
+    curve: list[list[int]]
+    """The pairs (number of what runs, bytes held) where the bytes change."""
+    peak: int
+    peak_moment: int
+    allocations: TableView
+
+
 class PaintView(TypedDict):
     """A number for each of some boxes, as a colour."""
 
@@ -269,6 +283,8 @@ class ExplorerView(TypedDict):
     timing: TimingView | None
     memory: NotRequired[MemoryView]
     """The memory plan; a live page requests it."""
+    own_memory: NotRequired[OwnMemoryView]
+    """What the compiler whose groups these are allocates itself, if it says so."""
     copies: NotRequired[list[CopyView]]
     """Nodes that only copy; for a large program the page requests them."""
     layouts: NotRequired[dict[int, LayoutView]]

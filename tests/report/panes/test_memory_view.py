@@ -1,17 +1,20 @@
 """Memory as a page shows it: layouts, maps of bytes, copies, and the plan as a picture, stored ahead or asked for."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 import irscope as irs
+from irscope.compilers.record import Allocation, OwnMemory, program_of
 from irscope.display.memory_pictures import buffer_svg, memory_svg
 from irscope.errors import ArgumentError, UnknownName
 from irscope.report.pages import Exploration, Inspection
 from irscope.report.pages.parts import ProgramPage, explorer_view
 from irscope.report.panes import LayoutViews, buffer_view, buffers_with_views
-from irscope.report.panes.memory_view import memory_view
+from irscope.report.panes.memory_view import memory_view, own_memory_view
+from irscope.session import exploration as explored
 
 PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1], device=cpu), %i : int):
   %none : NoneType = prim::Constant()
@@ -190,3 +193,17 @@ def test_the_caption_names_the_line_of_the_peak_without_the_folders_of_this_mach
   return (%a, %b)"""
     caption = memory_view(irs.memory_plan(irs.parse(text)))["caption"]
     assert "…/net.py:1" in caption and "somebody" not in caption
+
+
+def test_a_compiler_s_own_allocation_is_a_second_curve_with_where_it_is_read_from() -> None:
+    graph = irs.parse(PLANNED)
+    held = (Allocation("a", 64, 0, 1, block=1), Allocation("b", None, 1, 1, "by the library", 2))
+    memory = OwnMemory("its log", ("k0", "k1", "k2"), held, total=128)
+    program = replace(program_of(graph, [], compiler="other"), memory=memory)
+    assert "own_memory" in ProgramPage(explored(program, (), measure="never")).part("memory")
+    own = own_memory_view(program, memory, irs.memory_plan(graph))
+    assert (own["curve"], own["peak"], own["peak_moment"]) == ([[0, 64], [2, 0]], 64, 0)
+    assert own["told"].startswith("other's own program holds at least 64 B at its peak (by plan: ")
+    assert own["told"].endswith("Read from its log.")
+    assert "128 B for a whole run; 1 allocation without a known size" in own["told"]
+    assert own["allocations"]["rows"][1] == ["b", None, "1: k1", "1: k1", "by the library"]

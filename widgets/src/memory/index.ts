@@ -3,24 +3,25 @@
 
 import { h, s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
-import type { MemoryView } from "../lib/model/schema";
+import type { MemoryView, OwnMemoryView } from "../lib/model/schema";
 import { bytes } from "../lib/model/sizes";
 import { inOrder, pickable } from "../profile/items";
+import { recordTable } from "../tables/remarks";
 
 const RESTING_MS = 300;
 
 export function memoryPane(context: Context): HTMLElement {
   const { steps, supply, signal, view } = context;
   const element = h("div", { class: "irs-memory" });
-  const show = (memory: MemoryView | undefined, when: string) => {
+  const show = (memory: MemoryView | undefined, when: string, own?: OwnMemoryView) => {
     if (signal.aborted) return;
-    element.replaceChildren(...(memory ? drawn(context, memory, when) : [h("p", { class: "irs-quiet" }, "this page includes no memory plan; a notebook with a kernel computes one")]));
+    element.replaceChildren(...(memory ? drawn(context, memory, when, own) : [h("p", { class: "irs-quiet" }, "this page includes no memory plan; a notebook with a kernel computes one")]));
   };
   const failed = (error: unknown) => element.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
   const final = () => {
-    if (view.memory || !supply) return show(view.memory, "");
+    if (view.memory || !supply) return show(view.memory, "", view.own_memory);
     element.replaceChildren(h("p", { class: "irs-quiet" }, "asking Python… it answers when no cell is running"));
-    supply.part("memory").then((part) => show(part.memory, ""), failed);
+    supply.part("memory").then((part) => show(part.memory, "", part.own_memory), failed);
   };
   let resting: ReturnType<typeof setTimeout> | undefined;
   steps?.subscribe(() => {
@@ -37,7 +38,8 @@ export function memoryPane(context: Context): HTMLElement {
   return element;
 }
 
-function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[] {
+function drawn(context: Context, memory: MemoryView, when: string, own?: OwnMemoryView): HTMLElement[] {
+  const most = highest(memory, own);
   const status = h("div", { class: "irs-said-below", role: "status" });
   const high = Math.max(1, ...memory.sections.map((section) => section.low + section.bytes), ...memory.bars.map((bar) => bar.low + bar.bytes));
   const moments = Math.max(1, memory.moments);
@@ -63,14 +65,43 @@ function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[
   pickable(context, field, "memory plan: addresses over time", memory.bars.map((bar, k) => ({ ids: bar.id ? [bar.id] : [], element: bars[k], told: bar.title })), inOrder(bars.length), status);
   return [
     h("div", { class: "irs-memory-picture" }, h("div", { class: "irs-memory-sections", "aria-hidden": "true" }, ...sections), h("div", { class: "irs-memory-plot" }, field, peak),
-      h("div", { class: "irs-memory-axis" }, "needed"), curve(memory, moments)),
+      h("div", { class: "irs-memory-axis" }, "needed"), curve(memory, moments, most), ...(own ? ownCurve(own, most) : [])),
     h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: memory.caption }, `${when}${memory.caption}`), status),
+    ...(own ? ownWords(context, own) : []),
   ];
 }
 
+/** The most bytes of any curve: all have one scale. */
+function highest({ needed, allocated }: MemoryView, own?: OwnMemoryView): number {
+  return Math.max(1, own?.peak ?? 0, ...needed.map(([, size]) => size), ...allocated.map(([, size]) => size));
+}
+
+/** What the other compiler's program holds while each of its kernels runs, from its first to its last. */
+function ownCurve(own: OwnMemoryView, most: number): (HTMLElement | SVGElement)[] {
+  const count = Math.max(1, own.moments.length);
+  let d = "M0 40";
+  for (const [moment, size] of own.curve) d += `H${((1000 * moment) / count).toFixed(1)}V${(40 * (1 - size / most)).toFixed(1)}`;
+  const peak = h("i", { class: `irs-memory-peak${own.peak_moment * 2 + 1 > count ? " late" : ""}`, "data-told": `peak ${bytes(own.peak)}` });
+  peak.style.left = `${(100 * (own.peak_moment + 0.5)) / count}%`;
+  return [
+    h("div", { class: "irs-memory-axis", title: own.told }, own.compiler),
+    h("div", { class: "irs-memory-own" }, s("svg", { class: "irs-run-curve", viewBox: "0 0 1000 40", preserveAspectRatio: "none", role: "img", "aria-label": own.told },
+      s("title", {}, own.told), s("path", { d: `${d}H1000V40Z` })), peak),
+  ];
+}
+
+/** In words, and its allocations as a table. */
+function ownWords(context: Context, { told, allocations }: OwnMemoryView): HTMLElement[] {
+  const sentence = h("p", { class: "irs-quiet irs-memory-told", title: told }, told);
+  if (!allocations.rows.length) return [sentence];
+  const held = h("div", { class: "irs-memory-table" });
+  const details = h("details", { ontoggle: () => held.childElementCount || held.append(recordTable(context, allocations, "allocations")) },
+    h("summary", {}, `${allocations.rows.length.toLocaleString("en")} allocations`), held);
+  return [sentence, details];
+}
+
 /** The bytes needed and the bytes allocated at each moment. */
-function curve(memory: MemoryView, moments: number): SVGElement {
-  const most = Math.max(1, ...memory.needed.map(([, size]) => size), ...memory.allocated.map(([, size]) => size));
+function curve(memory: MemoryView, moments: number, most: number): SVGElement {
   const path = (changes: readonly number[][]) => {
     let d = "M0 40";
     for (const [moment, size] of changes) d += `H${((1000 * moment) / moments).toFixed(1)}V${(40 * (1 - size / most)).toFixed(1)}`;

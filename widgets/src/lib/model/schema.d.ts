@@ -360,6 +360,19 @@ export interface DecidedView {
   unrun: Record<number, string>;
 }
 
+/** What another compiler's program allocates, by its own word. */
+export interface OwnMemoryView {
+  compiler: string;
+  told: string;
+  /** What runs, in order. */
+  moments: string[];
+  /** The pairs (number of what runs, bytes held) where the bytes change. */
+  curve: number[][];
+  peak: number;
+  peak_moment: number;
+  allocations: TableView;
+}
+
 /** A number for each of some boxes, as a colour. */
 export interface PaintView {
   name: string;
@@ -451,6 +464,8 @@ export interface ExplorerView {
   timing: TimingView | null;
   /** The memory plan; a live page requests it. */
   memory?: MemoryView;
+  /** What the compiler whose groups these are allocates itself, if it says so. */
+  own_memory?: OwnMemoryView;
   /** Nodes that only copy; for a large program the page requests them. */
   copies?: CopyView[];
   /** The layout of each tensor, in a page without Python. */

@@ -104,7 +104,7 @@ def _native_group_norm(
 
 
 def _instance_norm(input: TensorType, **rest: Abstract) -> TensorType:
-    return refined(input.dtype, input.shape)
+    return in_format(input.dtype, input.shape, False if static_shape(input) is not None else None)
 
 
 def _native_batch_norm(input: TensorType, training: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType, TensorType]:

@@ -279,7 +279,7 @@ class Executable:
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
-        the reason, what was worked on once (`fold-batch-norm`, `channels-last`, `onednn`) and why other ops were not, for each op of
+        the reason, what was worked on once (`x.history` has these passes) and why other ops were not, for each op of
         another language the library that runs it, the products that oneDNN computes, and how loops run."""
         return Remarks((*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops), (self.graph,))
 

@@ -1,4 +1,5 @@
 from .batch_norm import fold_batch_norm as fold_batch_norm
+from .exported import restore_exported as restore_exported
 from .fold import constant_node as constant_node, fold_constants as fold_constants, fold_tensors as fold_tensors
 from .fold import remove_dead_nodes as remove_dead_nodes
 from .loop_products import expand_loop_products as expand_loop_products

@@ -22,6 +22,7 @@ from irscope.transforms.cleanup import (
     fold_constants,
     fold_tensors,
     remove_dead_nodes,
+    restore_exported,
     use_onednn,
 )
 from irscope.transforms.cleanup.channels_last import channels_last
@@ -386,7 +387,7 @@ def form_groups(history: History, plans: Plans, step: Callable[[], object] = lam
 # read and make channels last, as the library computes them, and the library takes an activation or a sum into its epilogue. Each pass
 # has its own rule for where that pays, and a remark for where it does not. Results differ by rounding, so `exact` has none of this.
 
-FREEZING: Final = ("fold-batch-norm", "channels-last", "group-pools", "onednn")
+FREEZING: Final = ("restore-exported", "fold-batch-norm", "channels-last", "group-pools", "onednn")
 """The names of these passes in a history."""
 
 
@@ -396,8 +397,8 @@ def is_frozen(fusion: Fusion) -> bool:
 
 
 def frozen(fusion: Fusion) -> Fusion:
-    """Returns the same program with its constants worked on once (`fold-batch-norm`, `channels-last`, `group-pools` and `onednn` before
-    the groups are formed), fused by the same policy. Where these passes find nothing to do, its graph is the one that there was.
+    """Returns the same program with its constants worked on once (the passes of `FREEZING`, before the groups are formed), fused by the
+    same policy. Where these find nothing to do, its graph is the one that there was.
 
     A fusion stays as it is if it is exact, if it computes gradients, if its groups are another compiler's, or if the caller wished for
     some of them.
@@ -407,7 +408,7 @@ def frozen(fusion: Fusion) -> Fusion:
         return fusion
     with without_collector():
         history = History(fusion.original, records[:at])
-        for run in (fold_batch_norm, channels_last, group_pools, use_onednn):
+        for run in (restore_exported, fold_batch_norm, channels_last, group_pools, use_onednn):
             record = run(history.final)
             leads(record)
             history = history.then(record) if record.edits or record.remarks else history

@@ -1,0 +1,172 @@
+"""Puts back the ops that an exporter took apart: products of many rows, and group norms."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.nested import is_fixed
+from irscope.analysis.per_graph import alias_db_of, shapes_of
+from irscope.ir import (
+    Graph,
+    Node,
+    Rewriter,
+    TensorData,
+    TensorType,
+    Value,
+    argument_type,
+    constant_of,
+    make_value,
+    new_id,
+)
+from irscope.ops.numpy_layout import type_suggests_channels_last
+from irscope.ops.registry import bind, schema_of
+from irscope.ops.type_rules import is_contiguous, static_shape
+from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.cleanup.fold import constant_node, remove_dead_nodes
+
+# Both patterns end in a reshape, whose result the op itself can return:
+#
+# * *Rows.* `reshape(mm(reshape(x), w))`, where the reshapes only join the leading axes of `x` and part them again, is `matmul(x, w)`,
+#   which does so by itself: two calls less, the same product. ONNX has `Gemm` for matrices only.
+# * *Group norm.* `reshape(instance_norm(reshape(x)))`, where the first reshape makes one channel of each group of channels and the
+#   second undoes it, by weights of one and biases of zero, is `group_norm(x)`. That keeps channels last, which the reshapes cannot.
+#   ONNX had no group norm before its opset 21. The sums are the same, but may be added up in another order.
+#
+# **When.** Extents are known, `x` lies in rows, and nobody else reads the product or the normalised tensor. The last reshape then is a
+# view of memory that only it shows, and may as well be that memory. Operands are read later than before: nothing ever writes them.
+
+_AFTER: Final = frozenset({"aten::reshape", "aten::view"})
+
+
+@timed
+def restore_exported(graph: Graph) -> PassRecord:
+    """Write products of joined rows as `matmul`, and instance norms of joined channels as `group_norm`; the latter differ by rounding.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3, 4, strides=[12, 4, 1]), %w : Float(4, 5, strides=[5, 1])):
+    ...   %rows : int[] = prim::Constant[value=[6, 4]]()
+    ...   %back : int[] = prim::Constant[value=[2, 3, 5]]()
+    ...   %a : Float(6, 4, strides=[4, 1]) = aten::reshape(%x, %rows)
+    ...   %b : Float(6, 5, strides=[5, 1]) = aten::mm(%a, %w)
+    ...   %y : Float(2, 3, 5, strides=[15, 5, 1]) = aten::reshape(%b, %back)
+    ...   return (%y)''')
+    >>> print(restore_exported(g).after)
+    graph(%x : Float(2, 3, 4, strides=[12, 4, 1]),
+          %w : Float(4, 5, strides=[5, 1])):
+      %y : Float(2, 3, 5, strides=[15, 5, 1]) = aten::matmul(%x, %w)
+      return (%y)
+    """
+    site, rewriter, remarks = _Site(graph), Rewriter(graph), list[Remark]()
+    for node in graph.nodes():
+        found = _RULES[node.op](site, node) if node.op in _RULES else None
+        if found is None:
+            continue
+        made = replace(node, op=found.op, id=new_id(), inputs=found.operands, outputs=found.last.outputs)
+        rewriter.replace_node(found.last, [*found.constants, made], reason=found.because)
+        rewriter.erase(node, reason=found.because)
+        remarks.append(Remark("passed", "exported", found.last, found.because, (node,)))
+    after = rewriter.finish()
+    if after is graph:
+        return PassRecord("restore-exported", graph, graph)
+    cleaned = remove_dead_nodes(after)
+    return PassRecord("restore-exported", graph, cleaned.after, (*rewriter.edits, *cleaned.edits), tuple(remarks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An op that does what some nodes do together."""
+
+    last: Node
+    """The reshape whose result it returns."""
+    op: str
+    operands: tuple[Value, ...]
+    because: str
+    constants: tuple[Node, ...] = ()
+
+
+class _Site:
+    """What the rules ask of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.shapes = shapes_of(graph)
+
+    def shape(self, value: Value) -> tuple[int, ...] | None:
+        """The extents of a tensor; None unless all are known."""
+        type = self.shapes.type(value)
+        return static_shape(type) if isinstance(type, TensorType) else None
+
+    def is_in_rows(self, value: Value) -> bool:
+        type, shape = self.shapes.type(value), self.shape(value)
+        return shape is not None and isinstance(type, TensorType) and type.strides is not None and is_contiguous(shape, type.strides)
+
+    def joined(self, node: Node) -> Value | None:
+        """What the operand of a node was before a reshape, if nothing ever writes that."""
+        maker = self.graph.producer.get(node.inputs[0])
+        source = maker.inputs[0] if maker is not None and maker.op in _AFTER else None
+        return None if source is None or alias_db_of(self.graph).has_writers(source) else source
+
+    def parted(self, node: Node, shape: tuple[int, ...]) -> Node | None:
+        """The reshape to these extents that alone reads the result of a node, in its block."""
+        uses = self.graph.users.get(node.output, ())
+        user = uses[0].user if len(uses) == 1 else None
+        if not isinstance(user, Node) or user.op not in _AFTER or self.graph.block_of[user] is not self.graph.block_of[node]:
+            return None
+        return user if self.shape(user.output) == shape else None
+
+    def is_full_of(self, value: Any, number: float) -> bool:
+        """Whether each element of a tensor that no run and no owner changes is this number."""
+        if not isinstance(value, Value):
+            return False
+        held: Any = self.graph.bound.get(value, constant_of(self.graph, value))
+        array: Any = held.array if isinstance(held, TensorData) else held if is_fixed(held) else None
+        if array is None or alias_db_of(self.graph).has_writers(value):
+            return False
+        return str(array.dtype).startswith("float") and bool((np.asarray(array) == number).all())
+
+
+def _rows(site: _Site, node: Node) -> _Found | None:
+    source = site.joined(node)
+    shape, made = (None, None) if source is None else (site.shape(source), site.shape(node.output))
+    if source is None or shape is None or made is None or len(shape) < 3 or not site.is_in_rows(source):
+        return None
+    if alias_db_of(site.graph).has_writers(node.inputs[1]):
+        return None
+    if site.shape(node.inputs[0]) != (made[0], shape[-1]) or 0 in shape:
+        return None
+    last = site.parted(node, (*shape[:-1], made[1]))
+    because = "matmul joins the rows, and parts them again, by itself"
+    return None if last is None else _Found(last, "aten::matmul", (source, node.inputs[1]), because)
+
+
+def _group_norm(site: _Site, node: Node) -> _Found | None:
+    source, schema = site.joined(node), schema_of(node)
+    shape, joined = (None, None) if source is None else (site.shape(source), site.shape(node.inputs[0]))
+    if source is None or schema is None or shape is None or joined is None or len(shape) < 3 or len(joined) < 3 or 0 in shape:
+        return None
+    type = site.shapes.type(source)
+    if not site.is_in_rows(source) or not isinstance(type, TensorType) or type_suggests_channels_last(type) is not False:
+        return None  # the reshape copies, and a group norm would return channels last
+    given, groups = bind(node, schema), joined[1]
+    known = {name: site.shapes.known(given[name]) for name in ("running_mean", "running_var", "use_input_stats", "eps")}
+    if joined[0] != shape[0] or shape[1] % groups or known["use_input_stats"] is not True or not isinstance(known["eps"], float):
+        return None
+    if known["running_mean"] is not None or known["running_var"] is not None:
+        return None
+    if not site.is_full_of(given["weight"], 1) or not site.is_full_of(given["bias"], 0):
+        return None
+    last = site.parted(node, shape)
+    if last is None:
+        return None
+    made = {payload: make_value(new_id(), argument_type(payload), "") for payload in (groups, None)}
+    flag = make_value(new_id(), argument_type(False), "")
+    constants = [constant_node(value, payload, like=last) for payload, value in (*made.items(), (False, flag))]
+    operands = (source, made[groups], made[None], made[None], given["eps"], flag)
+    because = f"it normalises {shape[1] // groups} channels together; results differ by rounding: rtol ~1e-6"
+    return _Found(last, "aten::group_norm", operands, because, tuple(constants))
+
+
+_RULES: Final[dict[str, Callable[[_Site, Node], _Found | None]]] = {"aten::mm": _rows, "aten::instance_norm": _group_norm}
+"""The op in the middle of each pattern."""

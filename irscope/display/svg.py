@@ -63,17 +63,19 @@ def cut(words: str, width: float, letter: float = 6.1) -> str:
 
 MOST_BOXES = 1500
 """The most boxes of a readable picture; outer boxes are closed until it fits."""
+_FEW_EFFECTS = 40
 _MARGIN = 20.0
 _GRAPH_STYLE = (
     "text{font:11.5px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.h{font:600 13px ui-monospace,monospace}"
-    ".d{fill:#667085}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}.t{stroke-dasharray:2 1.5}.w{fill:#fff}.i{fill:none}"
+    ".d{fill:#667085}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}.t{stroke-dasharray:2 1.5}"
+    ".f{stroke:#d62728;stroke-dasharray:6 3}.w{fill:#fff}.i{fill:none}"
     ".r{fill:#667085}.c{font-weight:600;font-size:11px;fill:#fff}"
 )
 _DARK = (
     "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d{fill:#a3adba}.e{stroke:#7c8798}"
     ".w{fill:#1e1e1e}.r{fill:#a3adba}.c{fill:#1e1e1e}}"
 )
-_PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z"
+PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z"
 """The mark of a box that writes memory in place."""
 
 
@@ -82,7 +84,12 @@ def graph_svg(
     compared: ComparedView | None = None,
 ) -> str:  # fmt: skip
     """Draw a graph view, as the explorer does; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme. With
-    another grouping, colours say which pairs of ops it has in one kernel, too, and a legend says so."""
+    another grouping, colours say which pairs of ops it has in one kernel, too, and a legend says so.
+
+    A few effects are drawn as dashed red edges; of many, none.
+    """
+    if sum(not edge["value"] for edge in view["edges"]) > _FEW_EFFECTS:
+        view = view | {"edges": [edge for edge in view["edges"] if edge["value"]]}
     shut = _closed_until_it_fits(view, closed)
     layout = lay_out(view, shut)
     words = _compared_words(compared) if compared is not None else []
@@ -200,7 +207,7 @@ def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: 
         parts.append(f'<rect class="r" x="{right - wide - 4:.1f}" y="{rect.y + 4:.1f}" width="{wide}" height="15" rx="7.5"/>')
         parts.append(f'<text class="c" x="{right - wide / 2 - 4:.1f}" y="{rect.y + 15.5:.1f}" text-anchor="middle">×{copies}</text>')
     if box["writes"]:
-        parts.append(f'<path transform="translate({right - 16:.1f} {bottom - 16:.1f})" fill="{colour}" d="{_PEN}"/>')
+        parts.append(f'<path transform="translate({right - 16:.1f} {bottom - 16:.1f})" fill="{colour}" d="{PEN}"/>')
     return f'<g data-box="{box["id"]}">{"".join(parts)}</g>'
 
 
@@ -230,7 +237,8 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
             bend = (to_y - y) / 2
             path += f"C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
         x, y = to_x, to_y
-    return f'<path class="e" {ends} d="{path}{head}"/>'
+    look, told = ("e", "/>") if any(route.values) else ("e f", "><title>it reads memory that the other writes</title></path>")
+    return f'<path class="{look}" {ends} d="{path}{head}"{told}'
 
 
 def _shortened(detail: str) -> str:

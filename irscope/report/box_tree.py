@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from irscope._base.words import plural, shortened
+from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import once
-from irscope.ir import Block, Graph, Node, TensorType, Value
+from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report.repeats import (
     CONSTANT,
@@ -143,7 +144,12 @@ class BoxTree:
         self._scopes = draft.scopes
         self._place = place
         self.sources, self.targets, self.values = draft.edges(place)
-        """The edges: producing box, using box, id of the value."""
+        """The edges: producing box, using box, id of the value; 0 where the one writes what the other reads."""
+        effects = [(self.number[a.id], self.number[b.id]) for a, b in effects_of(graph) if a.id in self.number and b.id in self.number]
+        if effects:
+            writers, readers = np.array(effects, np.int64).T
+            self.sources, self.targets = np.concatenate([self.sources, writers]), np.concatenate([self.targets, readers])
+            self.values = np.concatenate([self.values, np.zeros(len(effects), np.int64)])
         is_op = np.fromiter((kind == "op" for kind in self.kinds), bool, len(order))
         self._ops_before = np.concatenate([[0], np.cumsum(is_op)])
 
@@ -268,6 +274,42 @@ def writes_memory(graph: Graph, node: Node) -> bool:
     if node.blocks:
         return False
     return effect_of(node) == "in-place" and effect_of(node, constant_arguments(graph, node)) == "in-place"
+
+
+_MOST_WITH_EFFECTS = 5_000  # the first picture waits for the alias analysis
+
+
+def effects_of(graph: Graph) -> list[tuple[Node, Node]]:
+    """The nodes that write memory, each with the later ones of its block that read it before another write: the dependences through
+    memory that decide whether a fusion is legal, without those that a value shows, too.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse('''graph(%x : Tensor):
+    ...   %a : Tensor = aten::neg(%x)
+    ...   %b : Tensor = aten::relu_(%a)
+    ...   %c : Tensor = aten::tanh(%a)
+    ...   return (%c)''')
+    >>> [writer.op for writer, reader in effects_of(g)]
+    ['aten::relu_']
+    """
+    return once(graph, effects_of, lambda: _effects_of(graph))
+
+
+def _effects_of(graph: Graph) -> list[tuple[Node, Node]]:
+    sample = {node.op: node for node in graph.nodes() if not node.blocks}
+    if len(graph.position) > _MOST_WITH_EFFECTS or all(effect_of(node) not in ("in-place", "opaque") for node in sample.values()):
+        return []
+    found: list[tuple[Node, Node]] = []
+    for block in graph.blocks():
+        if (owner := graph.owner.get(block)) is not None and owner.op in GROUPS:
+            continue
+        ties = dependences(graph, block)
+        for reader, each in ties.predecessors.items():
+            for tie in each if not ties.by_data_alone else ():
+                written, read = tie.obstacle.accesses or (None, None)
+                if written in ties.db.accesses(tie.node).writes and read in ties.db.accesses(reader).reads:
+                    found.append((tie.node, reader))
+    return found
 
 
 def _ends(parent: Sequence[int]) -> np.ndarray:

@@ -120,11 +120,12 @@ class Box(TypedDict):
 
 
 class Edge(TypedDict):
-    """The values that flow from one innermost box to another."""
+    """A value that flows from one innermost box to another, or an effect: the source writes memory that the target reads."""
 
     source: int
     target: int
     value: int
+    """Its id; 0 for an effect."""
 
 
 class GraphView(TypedDict):

@@ -3,9 +3,10 @@
 import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
-import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
+import { crossingsOf, drawnEdges, levelOf, levelsOf, type Level } from "../lib/layout/levels";
 import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
+import type { Edge } from "../lib/model/schema";
 import { measureOf, type Meaning } from "./colours";
 import { listen } from "./interact";
 import { legend } from "./legend";
@@ -20,6 +21,9 @@ const MOST_FOLLOWED = 24;
 
 /** Limit on the boxes shown after "open all" for a program that is only partly in the page. */
 const MOST_OPENED = 3000;
+
+/** More effects than this are drawn only on demand. */
+const FEW_EFFECTS = 40;
 
 /** Boxes whose contents are requested at once. */
 const AT_ONCE = 100;
@@ -39,8 +43,10 @@ export class GraphPane {
   layout: Layout;
   viewport: Viewport = { x: 0, y: 0, scale: 1 };
   #frame: Extent = { width: 0, height: 0 };
-  readonly #layouter: Layouter;
-  readonly #levels: Map<number, Level>;
+  #layouter: Layouter;
+  #levels: Map<number, Level>;
+  /** Whether edges lead from writes to the readers of that memory. */
+  #effects: boolean;
   readonly #edges: EdgeIndex;
   #marks: Marks;
   readonly #map: SmallMap;
@@ -60,18 +66,13 @@ export class GraphPane {
     this.#openFirst = new Set(this.open);
     this.#before = context.kept.graph;
     const lacking = this.#openAsBefore();
-    const size = (i: number) => {
-      const box = hierarchy.boxes[i];
-      return sizeOf(box, hierarchy.isCluster(i), records.copies(box));
-    };
-    const { edges } = view.graph;
-    this.#levels = levelsOf(hierarchy, edges);
-    const anchored = crossingsOf(hierarchy, edges).anchored;
-    this.#layouter = new Layouter(hierarchy, this.#levels, size, (box) => anchored[box] ?? (hierarchy.boxes[box].crosses ?? 0) & 1);
+    this.#effects = context.kept.effects ?? view.graph.edges.filter((edge) => !edge.value).length <= FEW_EFFECTS;
+    [this.#levels, this.#layouter] = this.#levelled();
     this.layout = this.#layouter.layout(this.open);
     this.#edges = new EdgeIndex(context);
     this.#marks = this.#edges.marks(this.layout, this.open);
     this.picture = new Picture(context);
+    this.picture.grown(this.#drawnEdges());
     this.#map = new SmallMap((x, y) => this.#centre(x, y));
     this.#stage = h("div", { class: "irs-stage" }, this.picture.canvas, this.picture.svg, this.#map.element);
     this.element = h("section", { class: "irs-pane irs-graph", "aria-label": "graph" }, this.#toolbar(), this.#stage, this.#legendHolder);
@@ -99,11 +100,37 @@ export class GraphPane {
     const loaded = await records.fetchLevels(ids);
     for (const level of loaded) {
       const around = records.hierarchy.find(level.around);
-      this.#levels.set(around, levelOf(records.hierarchy, around, level.edges));
+      this.#levels.set(around, levelOf(records.hierarchy, around, drawnEdges(level.edges, this.#effects)));
     }
     if (!loaded.length) return;
     this.#edges.grown();
-    this.picture.grown();
+    this.picture.grown(this.#drawnEdges());
+  }
+
+  #drawnEdges(): readonly Edge[] {
+    return drawnEdges(this.context.view.graph.edges, this.#effects);
+  }
+
+  #levelled(): [Map<number, Level>, Layouter] {
+    const { hierarchy } = this.context.records;
+    const edges = this.#drawnEdges();
+    const levels = levelsOf(hierarchy, edges);
+    const size = (i: number) => {
+      const box = hierarchy.boxes[i];
+      return sizeOf(box, hierarchy.isCluster(i), this.context.records.copies(box));
+    };
+    const { anchored } = crossingsOf(hierarchy, edges);
+    const layouter = new Layouter(hierarchy, levels, size, (box) => anchored[box] ?? (hierarchy.boxes[box].crosses ?? 0) & 1);
+    if (this.#frame.width) layouter.shapeTo(this.#shape());
+    return [levels, layouter];
+  }
+
+  #showEffects(on: boolean): void {
+    this.#effects = this.context.kept.effects = on;
+    [this.#levels, this.#layouter] = this.#levelled();
+    this.picture.grown(this.#drawnEdges());
+    this.picture.clear();
+    this.#relayout(-1);
   }
 
   /** Opens or closes a box and keeps its corner where it is in the window. */
@@ -420,10 +447,15 @@ export class GraphPane {
     if (this.context.heat.profile) meanings.append(...MEASURES.map((measure) => h("option", { value: measure }, `colour: ${MEASURE_NAMES[measure]}`)));
     if (this.context.heat.paint) meanings.append(h("option", { value: "paint" }, `colour: ${this.context.heat.paint.name}`));
     this.#offerComparison();
+    const effects = h("button", { class: "irs-switch", title: "dashed edges from each write to the readers of that memory", "aria-pressed": String(this.#effects), onclick: () => {
+      this.#showEffects(!this.#effects);
+      effects.setAttribute("aria-pressed", String(this.#effects));
+    } }, "effects");
+    effects.hidden = !this.context.view.graph.edges.some((edge) => !edge.value);
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
       h("span", { class: "irs-title" }, "Graph"),
       button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),
-      button("open all", "open all boxes", () => void this.openAll()), button("close all", "close all boxes", () => this.closeAll()), this.#said,
+      button("open all", "open all boxes", () => void this.openAll()), button("close all", "close all boxes", () => this.closeAll()), effects, this.#said,
       h("span", { class: "irs-spring" }), meanings);
   }
 }

@@ -79,6 +79,7 @@ export class EdgeIndex {
         const { x, y, w, h } = layout;
         if (!(x[from] + x[to] < Infinity)) continue; // a box added after this layout was computed: the next picture has it
         const route = routed.get(key);
+        if (!edge.value && !route) continue; // effects are not shown
         marks.paths.push(route ? edgePath(route) : directPath(x[from] + w[from] / 2, y[from] + h[from], x[to] + w[to] / 2, y[to]));
       }
     }

@@ -7,7 +7,7 @@ import { freshId, h, keep, s } from "../lib/dom/dom";
 import type { Layout } from "../lib/layout/layout";
 import { crossingsOf, type Crossings } from "../lib/layout/levels";
 import { LEGIBLE, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
-import type { ComparedKind } from "../lib/model/schema";
+import type { ComparedKind, Edge } from "../lib/model/schema";
 import { COMPARED, colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
 import { paint } from "./paint";
@@ -51,9 +51,9 @@ export class Picture {
     this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.#world);
   }
 
-  /** Called when requested boxes have arrived. */
-  grown(): void {
-    this.#crossings = crossingsOf(this.context.records.hierarchy, this.context.view.graph.edges);
+  /** Called with all edges when requested boxes have arrived, or others are drawn. */
+  grown(edges: readonly Edge[]): void {
+    this.#crossings = crossingsOf(this.context.records.hierarchy, edges);
   }
 
   setLayout(layout: Layout, open: ReadonlySet<number>): void {
@@ -187,7 +187,7 @@ export class Picture {
   #makeEdge(index: number): SVGElement {
     const edge = this.#layout.edges[index];
     const { boxes } = this.context.records.hierarchy;
-    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub", "data-from": boxes[edge.from].id, "data-to": boxes[edge.to].id });
+    const path = s("path", { d: edgePath(edge), class: `${edge.points ? "" : "irs-stub"}${edge.values.some((value) => value) ? "" : " irs-effect"}`, "data-from": boxes[edge.from].id, "data-to": boxes[edge.to].id });
     if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(3, 1.1 + 0.4 * Math.log2(edge.values.length)));
     const compared = this.meaning === "compared" ? this.#pairKind(edge.from, edge.to) : null;
     if (compared) {

@@ -59,6 +59,11 @@ export function crossingsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Cross
   return { reads, feeds, anchored };
 }
 
+/** The edges without effects, which are those that carry no value. */
+export function drawnEdges(edges: readonly Edge[], effects: boolean): readonly Edge[] {
+  return effects ? edges : edges.filter((edge) => edge.value);
+}
+
 /** The level of a box whose contents were requested. */
 export function levelOf(hierarchy: Hierarchy, around: number, edges: readonly Edge[]): Level {
   const members = hierarchy.inside(around);

@@ -23,6 +23,8 @@ export interface Arranged {
 
 export interface Kept {
   graph?: Arranged;
+  /** Whether the graph has the effects of writes. */
+  effects?: boolean;
   /** The table that is open; "" where all are closed. */
   table?: string;
 }

@@ -106,5 +106,10 @@ class Drawn:
         """
         return type(self).drawing().graphviz_of(self)
 
+    def to_dot(self) -> str:
+        """The picture as text in Graphviz's language, all boxes open; needs nothing installed."""
+        text: str = type(self).drawing().dot_of(self)
+        return text
+
     def _repr_svg_(self) -> str:
         return self.to_svg()

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from irscope._base.results import Verdict, no, yes
+from irscope._base.results import Drawn, Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
 from irscope.analysis.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place
@@ -64,7 +64,7 @@ _MOST_CUTS: Final = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MemoryPlan:
+class MemoryPlan(Drawn):
     """The places and live ranges of one program's memories."""
 
     graph: Graph

@@ -1,21 +1,26 @@
 """Pictures of programs and results as SVG, PNG and Graphviz, for papers and any notebook."""
 
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from irscope._base.words import in_dot
-from irscope.analysis.alias import AliasDb
+from irscope._base.words import byte_count, in_dot
+from irscope.analysis.alias import AliasDb, LazyVerdict, MemoryOf
+from irscope.analysis.memory_plan import MemoryPlan
+from irscope.display.memory_pictures import memory_svg, points_to_svg
+from irscope.display.profile_page import nodes_svg
 from irscope.display.svg import graph_svg
 from irscope.errors import MissingExtra
 from irscope.files import write_file as write_file  # `Drawn` asks this module for it, which may not import files itself
-from irscope.ir import Graph
+from irscope.ir import Graph, Value
 from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import is_sent_whole
-from irscope.report.panes import classes_picture, points_to_picture
+from irscope.report.panes import MemoryPictures, classes_picture, memory_view, profile_view
 from irscope.report.panes.program_view import graph_view
-from irscope.report.view_models import Box, GraphView
-from irscope.report.words import PALETTE, WRITES
+from irscope.report.view_models import Box, GraphView, MemoryView
+from irscope.report.words import PALETTE, WRITES, duration
+from irscope.runtime.profile import Profile
 from irscope.transforms.dedup import Dedup
 from irscope.transforms.fusion import Fusion
 
@@ -58,16 +63,45 @@ def graph_dot(view: GraphView) -> str:
         depth += 1
         pending.append(None)
         pending.extend(reversed(inside))
-    lines += [f"  n{_key(edge['source'])} -> n{_key(edge['target'])}" for edge in view["edges"]]
+    lines += [f"  n{_key(edge['source'])} -> n{_key(edge['target'])}{'' if edge['value'] else _EFFECT}" for edge in view["edges"]]
     return "\n".join([*lines, "}"])
+
+
+_EFFECT = f' [style=dashed color="{WRITES}" constraint=false]'
+
+
+_MOST_BEFORE = 400
+"""How many allocations back the last one at an address is looked for."""
 
 
 def _key(id: int) -> str:
     return str(id) if id >= 0 else f"m{-id}"
 
 
-def svg_of(thing: Any) -> str:
-    return graph_svg(_view(thing))
+def svg_of(thing: Any, *, themed: bool = False) -> str:
+    """The picture of a result; a `themed` one follows the reader's colour scheme."""
+    if isinstance(thing, AliasDb | LazyVerdict | MemoryOf):
+        db, values = _memory_of(thing)
+        return _for_paper(points_to_svg(MemoryPictures(db).of(values)), themed)
+    if isinstance(thing, MemoryPlan):
+        return _for_paper(memory_svg(memory_view(thing)), themed)
+    if isinstance(thing, Profile):
+        return _for_paper(nodes_svg(profile_view(thing)["ways"][-1]), themed)
+    return graph_svg(_view(thing), themed=themed)
+
+
+def _memory_of(thing: AliasDb | LazyVerdict | MemoryOf) -> tuple[AliasDb, Sequence[Value]]:
+    """The values whose memory is drawn, none for the whole program."""
+    if isinstance(thing, AliasDb):
+        return thing, ()
+    return (thing.db, thing.values) if isinstance(thing, MemoryOf) else thing.about
+
+
+_DARK = re.compile(r"@media\(prefers-color-scheme:dark\)\{(?:[^{}]*\{[^{}]*\})*\}")
+
+
+def _for_paper(svg: str, themed: bool) -> str:
+    return svg if themed else _DARK.sub("", svg)
 
 
 def png_of(thing: Any, scale: float) -> bytes:
@@ -91,14 +125,39 @@ def _fonts() -> list[str]:
 
 def graphviz_of(thing: Any) -> Any:
     """A `graphviz.Source` with all boxes open; for a large program, with the boxes of its picture."""
-    if isinstance(thing, AliasDb):
-        return points_to_graphviz(thing, None)
-    return _source(graph_dot(_view(thing, opened=True)), lambda: svg_of(thing))
+    return _source(dot_of(thing), lambda: svg_of(thing))
+
+
+def dot_of(thing: Any) -> str:
+    if isinstance(thing, AliasDb | LazyVerdict | MemoryOf):
+        db, values = _memory_of(thing)
+        return db.dot(values or None)
+    if isinstance(thing, MemoryPlan):
+        return _plan_dot(memory_view(thing))
+    return graph_dot(_view(thing, opened=True))
+
+
+def _plan_dot(view: MemoryView) -> str:
+    """The allocations of a plan, each with an edge from the last ones that had its addresses."""
+    lines = ["digraph {", '  node [shape=box style=rounded fontname="Helvetica" fontsize=10]']
+    bars = sorted(view["bars"], key=lambda bar: bar["start"])
+    for k, bar in enumerate(bars):
+        label = f"{bar['label']}\n{byte_count(bar['bytes'])} at {bar['low']:,}\nmoments {bar['start']} to {bar['end']}"
+        lines.append(f"  b{k} [label={in_dot(label)}{' penwidth=2' if bar['at_peak'] else ''}]")
+        low, high = bar["low"], bar["low"] + bar["bytes"]
+        for before in range(k - 1, max(-1, k - _MOST_BEFORE), -1):
+            other = bars[before]
+            if other["end"] < bar["start"] and other["low"] < high and low < other["low"] + other["bytes"]:
+                lines.append(f"  b{before} -> b{k}")
+                break
+    return "\n".join([*lines, "}"])
 
 
 def points_to_graphviz(db: AliasDb, values: Any) -> Any:
     """A `graphviz.Source` of the memory of some values, or of all."""
-    return _source(db.dot(values), lambda: graph_svg(points_to_picture(db, values)))
+    given = [values] if isinstance(values, str | Value) else values or ()
+    found = [db.graph.value(value) if isinstance(value, str) else value for value in given]
+    return _source(db.dot(values), lambda: svg_of(MemoryOf(db, tuple(found))))
 
 
 def _source(text: str, own: Callable[[], str]) -> Any:
@@ -120,16 +179,26 @@ def _source(text: str, own: Callable[[], str]) -> Any:
 
 
 def _view(thing: Any, *, opened: bool = False) -> GraphView:
-    if isinstance(thing, AliasDb):
-        return points_to_picture(thing)
     if isinstance(thing, Dedup):
         return classes_picture(thing)
-    graph: Graph = thing.graph if isinstance(thing, Fusion) else thing
+    if isinstance(thing, Profile):
+        return _timed(thing, opened)
+    graph: Graph = thing if isinstance(thing, Graph) else thing.graph
     if not is_sent_whole(graph):
         return ProgramIndex(graph).first_graph()
     classes = Exploration(thing).class_of if isinstance(thing, Fusion) and len(thing.groups) else None
     view = graph_view(graph, classes)
     return GraphView(boxes=view["boxes"], edges=view["edges"], closed=[]) if opened else view
+
+
+def _timed(profile: Profile, opened: bool) -> GraphView:
+    """The program that was measured, its boxes with their times."""
+    way = profile_view(profile)["ways"][-1]
+    told = {node["id"]: f"{duration(node['ms'])} · {node['share']:.0%}" for node in way["nodes"]}
+    view = _view(profile.graph(), opened=opened)
+    for box in view["boxes"]:
+        box["detail"] = told.get(box["id"], box["detail"])
+    return view
 
 
 def select(graph: Graph, query: str) -> list[Any]:

@@ -23,10 +23,13 @@ def register(shell: Any) -> None:
     for home, name, draw in (
         ("irscope.ir.core", "Graph", _graph),
         ("irscope.transforms.fusion.fusion_result", "Fusion", _fusion),
-        ("irscope.transforms.dedup.result", "Dedup", _table),
+        ("irscope.transforms.dedup.result", "Dedup", _dedup),
         ("irscope.transforms.pipeline", "Pipelined", _table),
         ("irscope.transforms.autodiff", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
+        ("irscope.analysis.alias.alias_db", "MemoryOf", _picture),
+        ("irscope.analysis.alias.explainer", "LazyVerdict", _picture),
+        ("irscope.runtime.program.executable", "Executable", _executable),
         ("irscope.analysis.memory_plan", "MemoryPlan", _memory_plan),
         ("irscope.analysis.views.view_aliases", "ViewAliases", _view_aliases),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),
@@ -81,11 +84,32 @@ def _table(thing: Any) -> str:
     return f"<pre>{in_markup(repr(thing))}</pre>{thing.table()._repr_html_()}"
 
 
+def _picture(thing: Any) -> str:
+    from irscope.display.figures import svg_of
+    from irscope.display.svg import embedded_svg
+
+    told = str(thing)
+    return f"{embedded_svg(svg_of(thing, themed=True), told)}<pre>{in_markup(told)}</pre>"
+
+
+def _dedup(dedup: Any) -> str:
+    return f"{_picture(dedup)}{_folded('the classes as a table', dedup.table()._repr_html_())}"
+
+
+def _executable(run: Any) -> str:
+    kernels = "\n".join(map(repr, run.kernels[:_MOST_TABLE_ROWS]))
+    return f"{_picture(run)}{_folded('kernels', f'<pre>{in_markup(kernels)}</pre>')}"
+
+
+def _folded(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>{body}</details>"
+
+
 def _alias_db(db: Any) -> str:
     shown = [value for value, _ in zip(db.graph.values(), range(_MOST_TABLE_ROWS), strict=False)]
     more = len(db.graph.names) - len(shown)
     note = f"<p>and {more} more values; db.table() has all</p>" if more else ""
-    return f"<pre>{in_markup(repr(db))}</pre>{db.table(shown)._repr_html_()}{note}"
+    return f"{_picture(db)}{_folded('all values', f'{db.table(shown)._repr_html_()}{note}')}"
 
 
 def _memory_plan(plan: Any) -> str:

@@ -1,12 +1,102 @@
-"""Pictures of memory as SVG, for light and dark pages: a buffer with its views to scale, and a memory plan."""
+"""Pictures of memory as SVG, for light and dark pages: who may be where, a buffer with its views to scale, and a memory plan."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from irscope._base.words import byte_count, in_markup
+from irscope.display.svg import PEN
 from irscope.display.svg import text as _text
-from irscope.report.view_models import BufferView, MemoryBar, MemoryView
+from irscope.report.view_models import (
+    BufferView,
+    MemoryBar,
+    MemoryView,
+    PointsToArrow,
+    PointsToBox,
+    PointsToLine,
+    PointsToView,
+)
 from irscope.report.words import PALETTE, WRITES
+
+# Who may be where: names in the lanes of their memories, in the order of time.
+
+_POINTS_STYLE: Final = (
+    "text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.n,.o,.l{font-family:ui-monospace,monospace}.n{font-weight:600}"
+    ".o,.l,.q{font-size:11px;fill:#5b6472}.o{paint-order:stroke;stroke:#fff;stroke-width:3px}.w{fill:#fff}.v{fill:#e3e8ef}"
+    ".b{fill:#fff;stroke:#667085}.location{fill:#e3f1e8;stroke:#2f855a}.outside{fill:#fdf0da;stroke:#b7791f}"
+    ".a{fill:none;stroke:#667085;stroke-width:1.3}.may{stroke-dasharray:5 3}.holds{stroke-dasharray:1.5 2.5}.writes,.x{stroke:#c6282b}"
+    ".x{stroke-width:2}.t{stroke:#1f6feb;stroke-width:2.2}.s{stroke:#1f6feb;stroke-width:2.5}.k{fill:#1f6feb}"
+    ".c{fill:#fff;font-weight:600;font-size:11px}.p{fill:#c6282b}.c1{fill:#1f6feb;fill-opacity:.07;stroke:#1f6feb;stroke-opacity:.5}"
+    ".c2{fill:#b7791f;fill-opacity:.08;stroke:#b7791f;stroke-opacity:.6}"
+    "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.o,.l,.q{fill:#a3adba}.o{stroke:#1e1e1e}.w{fill:#1e1e1e}.v{fill:#30363f}"
+    ".b{fill:#1e1e1e;stroke:#9ca3af}.location{fill:#1d3a2a;stroke:#6fd19c}.outside{fill:#40331a;stroke:#e0b35c}.a{stroke:#9ca3af}"
+    ".writes,.x{stroke:#ff7b72}.t,.s{stroke:#6ea8fe}.p{fill:#ff7b72}.c{fill:#fff}}"
+)
+_TOLD: Final = 17
+
+
+def points_to_svg(view: PointsToView) -> str:
+    """Draw who may be where."""
+    width, top = view["width"], view["height"]
+    height = top + _TOLD * (len(view["told"]) + len(view["legend"])) + 12
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
+        f"<title>{in_markup(view['title'])}</title><style>{_POINTS_STYLE}</style>"
+        f'<rect {size} rx="6" class="w"/>'
+    ]
+    for place, cone in enumerate(view["cones"], 1):
+        at = f'x="{cone["x"]:.1f}" y="{cone["y"]:.1f}" width="{cone["width"]:.1f}" height="{cone["height"]:.1f}"'
+        parts.append(f'<rect {at} rx="9" class="c{place}"/>{_text(cone["x"] + 9, cone["y"] + 15, cone["label"], "q")}')
+    parts += [
+        f'<rect class="v" x="{band["x"] - 3:.1f}" y="{band["top"]:.1f}" width="6" height="{band["bottom"] - band["top"]:.1f}" rx="3"/>'
+        for band in view["bands"]
+    ]
+    parts += [part for line in view["lines"] for part in _margin_line(line, view["margin"])]
+    parts += [_points_arrow(arrow) for arrow in view["arrows"]]
+    parts += [_points_box(box) for box in view["boxes"]]
+    parts += [_text(arrow["x"], arrow["y"], arrow["label"], "o") for arrow in view["arrows"] if arrow["label"]]
+    numbered = [arrow for arrow in view["arrows"] if arrow["step"] and arrow["kind"] == "is"]
+    parts += [_step(arrow["x"] + 6.7 * len(arrow["label"]) + 12, arrow["y"], arrow["step"]) for arrow in numbered]
+    told = [(line, "") for line in view["told"]] + [(line, "q") for line in view["legend"]]
+    parts += [_text(_EDGE + 6, top + 14 + k * _TOLD, line, kind, style="white-space:pre") for k, (line, kind) in enumerate(told)]
+    return "".join([*parts, "</svg>"])
+
+
+def _margin_line(line: PointsToLine, margin: float) -> Sequence[str]:
+    y = line["y"] + 4
+    steps = [_step(16 + 18 * k, y, step) for k, step in enumerate(line["steps"])]
+    return *steps, _text(50, y, str(line["number"]), "l", "end"), _text(60, y, line["text"], "l")
+
+
+def _step(x: float, y: float, number: int) -> str:
+    return f'<circle class="k" cx="{x:.1f}" cy="{y - 4:.1f}" r="8"/>' + _text(x, y, str(number), "c", "middle")
+
+
+def _points_arrow(arrow: PointsToArrow) -> str:
+    if not arrow["points"]:
+        return ""
+    (x0, y0), *others = arrow["points"]
+    path = f"M{x0:.1f} {y0:.1f}" + "".join(f"L{x:.1f} {y:.1f}" for x, y in others)
+    x, y = others[-1]
+    if arrow["kind"] == "is":
+        before = others[-2] if len(others) > 1 else (x0, y0)
+        head = "m-5-3l5 3-5 3" if before[1] == y else "m-3-5l3 5 3-5" if before[1] < y else "m-3 5l3-5 3 5"
+        return f'<path class="a{" t" if arrow["step"] else ""}" d="{path}{head}"/>'
+    end = f'<circle class="{"p" if arrow["kind"] == "writes" else "b"}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
+    return f'<path class="a {arrow["kind"]}{" t" if arrow["step"] else ""}" d="{path}"/>{end}'
+
+
+def _points_box(box: PointsToBox) -> str:
+    kind = "b" if box["kind"] == "name" else box["kind"]
+    x, y, wide = box["x"], box["y"], box["width"]
+    look = f"{kind}{' x' if box['writes'] else ''}{' s' if box['subject'] else ''}"
+    pen = f'<path class="p" transform="translate({x + wide - 15:.1f} {y + 7:.1f})" d="{PEN}"/>' if box["writes"] else ""
+    round_ = 12 if box["kind"] != "name" else 4
+    return (
+        f'<g data-record="{box["record"]}"><rect class="{look}" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="24" rx="{round_}"/>'
+        f"{_text(x + 9, y + 16, box['label'], 'n')}{pen}</g>"
+    )
+
 
 # Pictures of buffers: the views of a buffer as a byte map to scale.
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from irscope._base.results import Verdict
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Node, Value
-from irscope.report.panes import AliasViews
-from irscope.report.view_models import AliasDetail
+from irscope.report.panes import AliasViews, MemoryPictures
+from irscope.report.view_models import AliasDetail, PointsToView
 from irscope.report.words import Renaming, names_in
 from irscope.transforms.base import History, PassRecord, Step
 
@@ -193,15 +193,19 @@ class AliasSteps:
         found = views.detail(here) if here is not None else None
         if found is None:
             return None
-        points = found["points_to"]
-        points["labels"] = [rename(label) for label in points["labels"]]
-        points["records"] = [meant.get(id, id) for id in points["records"]]
         ids = found["alias_set"]
         if id(ids) not in renamed:  # all values that share memory have one list, and usually all of them are asked about
             renamed[id(ids)] = ids, list(dict.fromkeys(meant.get(other, other) for other in ids))
-        return AliasDetail(
-            summary=rename(found["summary"]), alias_set=renamed[id(ids)][1], writers=found["writers"], points_to=points,
-        )  # fmt: skip
+        return AliasDetail(summary=rename(found["summary"]), alias_set=renamed[id(ids)][1], writers=found["writers"])
+
+    def picture(self, values: Sequence[Value], state: int) -> PointsToView:
+        """The memory of some values in a state, or of the whole program; values that do not exist there are left out."""
+        views, meant, by_id, rename, _ = self._at(state)
+        here = (by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0)) for value in values)
+        view = MemoryPictures(views.db, rename).of([value for value in here if value is not None])
+        for box in view["boxes"]:
+            box["record"] = meant.get(box["record"], box["record"])
+        return view
 
     def pair(self, a: Value | None, b: Value | None, state: int) -> Verdict | None:
         """Whether two values may share memory in a state; None if one of them does not exist there or has no memory."""

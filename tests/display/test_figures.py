@@ -50,7 +50,7 @@ def test_a_graphviz_source_shows_itself_without_dot(monkeypatch: pytest.MonkeyPa
     for thing in results():
         assert thing.to_graphviz()._repr_mimebundle_()["image/svg+xml"] == thing.to_svg()
     one = irs.AliasDb(results()[0]).to_graphviz("x")._repr_mimebundle_()["image/svg+xml"]
-    assert "%x, %y" in one and "%a" not in one
+    assert ">%x<" in one and ">%f<" not in one
 
 
 def test_a_png_has_the_size_that_was_asked_for(tmp_path: Path) -> None:

@@ -98,6 +98,65 @@ def test_pictures_of_random_programs(seed: int) -> None:
     assert check(graph_view(irs.fuse(graph).graph))
 
 
+def check_memory(svg: str) -> int:
+    """Judge a picture of memory; returns its number of names: lines keep off names that are not their ends, and words off each other."""
+    root = ElementTree.fromstring(svg)
+    assert float(root.attrib["width"]) >= 700
+    sheet = root.findtext(f"{SVG}style") or ""
+    assert min(float(size) for size in re.findall(r"(?:font:(?:\d+ )?|font-size:)([\d.]+)px", sheet)) >= SMALLEST_LETTERS
+    names = [(group.findtext(f"{SVG}text"), group.find(f"{SVG}rect").attrib) for group in root.iter(f"{SVG}g")]  # type: ignore[union-attr]
+    places = [[float(box[name]) for name in ("x", "y", "width", "height")] for _, box in names]
+    boxes = [Frame(x, y, x + width, y + height) for x, y, width, height in places]
+    for path in root.iter(f"{SVG}path"):
+        if (path.get("class") or "").startswith("a"):
+            points = list(along(re.split(r"m[-\d]", path.attrib["d"])[0]))
+            for frame in boxes:
+                inside = [(x, y) for x, y in points if frame.left + 1 < x < frame.right - 1 and frame.top + 1 < y < frame.bottom - 1]
+                assert not inside, (path.attrib["d"], frame)
+    assert all(label and "…" not in label for label, _ in names)
+    words = [frame_of(text) for text in root.iter(f"{SVG}text") if text.get("class") in ("o", "l")] + boxes
+    for k, one in enumerate(words):
+        for other in words[:k]:
+            apart = one.right <= other.left or other.right <= one.left or one.bottom <= other.top or other.bottom <= one.top
+            assert apart, (one, other)
+    assert all(frame.right <= float(root.attrib["width"]) for frame in words)
+    return len(names)
+
+
+def frame_of(text: ElementTree.Element) -> Frame:
+    x, y, wide = float(text.attrib["x"]), float(text.attrib["y"]), 6.62 * len(text.text or "")
+    left = x - wide if text.get("text-anchor") == "end" else x
+    return Frame(left, y - 9, left + wide, y + 2)
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "cases/alias").glob("*.ir"))[:30], ids=lambda path: path.stem)
+def test_pictures_of_memory(path: Path) -> None:
+    """Of the whole program, and of pairs that may share memory and that may not."""
+    graph = irs.parse(read_sections(path.read_text(encoding="utf-8"))["input"])
+    db = irs.AliasDb(graph)
+    assert check_memory(db.to_svg()) > 0
+    values = [value for value in graph.values() if db.is_memory(value)]
+    for a, b in zip(values, values[1:] + values[:2], strict=False):
+        verdict = db.explain(a, b)
+        if a is not b:
+            assert check_memory(db.memory_of(a, b).to_svg()) >= 2
+            assert bool(verdict) or not db.path(a, b)
+    for value in values[:6]:
+        assert f">%{graph.names[value]}<" in db.memory_of(value).to_svg()
+
+
+def test_an_edge_leads_from_a_write_to_what_reads_that_memory() -> None:
+    graph = irs.parse("""graph(%x : Float(4)):
+  %a : Float(4) = aten::neg(%x)
+  %b : Float(4) = aten::relu_(%a)
+  %c : Float(4) = aten::tanh(%a)
+  return (%c)""")
+    root = ElementTree.fromstring(graph.to_svg())
+    effects = [path for path in root.iter(f"{SVG}path") if "f" in (path.get("class") or "").split()]
+    assert [(path.get("data-from"), path.get("data-to")) for path in effects] == [(str(graph.node("b").id), str(graph.node("c").id))]
+    assert "dashed" in graph.to_dot()
+
+
 def test_long_labels_are_cut_in_the_middle_and_stay_apart() -> None:
     names = ["a.very_long_name_of_a_module.layers.3.norm", *(f"model.text_model.layers.{k}.post_attention_layernorm" for k in range(20))]
     boxes = [

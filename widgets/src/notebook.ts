@@ -9,7 +9,7 @@ import type { Kept } from "./lib/model/context";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { Telling } from "./story/index";
-import type { AssumedLayout, BranchDiff, BranchesView, CardView, Detail, EditTrouble, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, RepeatView, StoryView, TextView } from "./lib/model/schema";
+import type { AssumedLayout, BranchDiff, BranchesView, CardView, Detail, EditTrouble, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, PointsToView, RepeatView, StoryView, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -49,6 +49,7 @@ type Reply =
   | { kind: "layout"; token: string; layout: LayoutView }
   | { kind: "assumed"; token: string; assumed: AssumedLayout }
   | { kind: "memory"; token: string; memory: MemoryView }
+  | { kind: "points_to"; token: string; points_to: PointsToView }
   | ({ kind: "same"; token: string } & SameAnswer)
   | { kind: "part"; token: string; part: Partial<ExplorerView> }
   | { kind: "branch_diff"; token: string; diff: BranchDiff }
@@ -313,6 +314,7 @@ function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKerne
       layout: async (id) => ((await send({ kind: "layout", id })) as { layout: LayoutView }).layout,
       assumed: async (id, layout) => ((await send({ kind: "assumed", id, layout })) as { assumed: AssumedLayout }).assumed,
       memory: async (state) => ((await send({ kind: "memory", state })) as { memory: MemoryView }).memory,
+      pointsTo: async (ids, state) => ((await send({ kind: "points_to", ids, state: state ?? null })) as { points_to: PointsToView }).points_to,
       same: async (question) => (await send({ kind: "same", ...question })) as SameAnswer,
       part: async (name) => ((await send({ kind: "part", name })) as { part: Partial<ExplorerView> }).part,
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
 from typing import Any, Final, NamedTuple, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import pandas as pd
 
 from irscope._base.results import Drawn, Verdict, no, yes
-from irscope._base.words import plural
+from irscope._base.words import listed, plural
 from irscope.analysis.alias.points_to import (
     EVERYTHING,
     Access,
@@ -459,6 +460,10 @@ class AliasDb(Questions, Drawn):
         """
         return type(self).drawing().points_to_graphviz(self, values)
 
+    def memory_of(self, *values: Value | str) -> MemoryOf:
+        """The memory of one value as a picture, or for two values the numbered path on which they may share memory."""
+        return MemoryOf(self, tuple(map(self._value, values)))
+
     def memory_classes(self, values: Values | None = None) -> list[MemoryClass]:
         """The points-to graph as classes of memory, for drawing: for some values and what they may be and hold, or for all."""
         starts = None
@@ -470,3 +475,14 @@ class AliasDb(Questions, Drawn):
         sealed = self.sealed
         counts = f"{plural(len(sealed.labels), 'element')}, {plural(len(sealed.writes), 'write')}"
         return f"<AliasDb of {self.graph.name!r}: {counts}>"
+
+
+@dataclass(frozen=True)
+class MemoryOf(Drawn):
+    """A picture of the memory of some values: `db.memory_of("a")`."""
+
+    db: AliasDb
+    values: tuple[Value, ...]
+
+    def __repr__(self) -> str:
+        return f"<the memory of {listed(self.values, lambda value: f'%{self.db.graph.names[value]}')}>"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.results import Verdict, no, yes
+from irscope._base.results import Drawn, Verdict, no, yes
 from irscope.analysis.alias.paths import Derivation, Paths, Step, Words
 from irscope.analysis.alias.points_to import (
     EVERYTHING,
@@ -26,24 +26,31 @@ from irscope.ops.traits import MAY_COPY
 # A verdict whose reason is computed only when it is read: finding a path costs more than the answer.
 
 
-class LazyVerdict(Verdict):
-    """A verdict with a known answer and a deferred reason; created by `lazy`."""
+class LazyVerdict(Verdict, Drawn):
+    """A verdict with a known answer and a deferred reason; created by `lazy`. Its picture is that of the memory it is about."""
 
-    __slots__ = ("_reason",)
-    _reason: Verdict | tuple[Any, ...]
-    """The verdict with its reason; until it is read, a function that finds the reason, and the function's arguments."""
+    __slots__ = ("_asked", "_reason")
+    _asked: tuple[Any, ...]
+    """A function that finds the reason, and its arguments."""
+    _reason: Verdict
 
     def _full(self) -> Verdict:
-        found = self._reason
-        if isinstance(found, tuple):
-            found = found[0](*found[1:])
-            assert isinstance(found, Verdict) and found.holds == self.holds, "a reason was found for the opposite answer"
-            object.__setattr__(self, "_reason", found)
+        try:
+            return self._reason
+        except AttributeError:  # nobody has read it
+            found = self._asked[0](*self._asked[1:])
+        assert isinstance(found, Verdict) and found.holds == self.holds, "a reason was found for the opposite answer"
+        object.__setattr__(self, "_reason", found)
         return found
 
     @property
     def answer(self) -> str:
         return ""  # yes or no
+
+    @property
+    def about(self) -> tuple[Any, tuple[Value, ...]]:
+        """The db that answered, and the values that it was asked about."""
+        return self._asked[1], tuple(each for each in self._asked[2:] if isinstance(each, Value))
 
     @property
     def because(self) -> str:
@@ -65,7 +72,7 @@ class LazyVerdict(Verdict):
 
 _new: Final[Callable[[type[LazyVerdict]], LazyVerdict]] = object.__new__
 _set_holds: Final[Any] = vars(Verdict)["holds"].__set__  # past the frozen `__init__`, which costs three times as much
-_set_reason: Final[Any] = vars(LazyVerdict)["_reason"].__set__
+_set_asked: Final[Any] = vars(LazyVerdict)["_asked"].__set__
 
 
 def lazy(holds: bool, *reason: Any) -> LazyVerdict:
@@ -77,7 +84,7 @@ def lazy(holds: bool, *reason: Any) -> LazyVerdict:
     """
     made = _new(LazyVerdict)
     _set_holds(made, holds)
-    _set_reason(made, reason)
+    _set_asked(made, reason)
     return made
 
 
@@ -113,13 +120,33 @@ class Explainer:
         for holder, held in ((a, b), (b, a)):
             inside = self._paths.inner_meeting(holder, held)
             if inside is not None:
-                other = self._derivation.element(held)
-                assert other is not None
-                chain = self._paths.search(inside, self._paths.elements_below(other))
-                steps = [*self._paths.edge_steps(chain), *self._paths.path(held, {chain[-1]})]
+                steps = self._to_held(inside, held)
                 words = self._sentence(steps) or f"%{self._name(holder)} holds {self.words.describe_label(self._points_to.labels[inside])}"
                 return yes(words, *_witness(steps, holder, held))
         return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same elements", a, b)
+
+    def _to_held(self, inside: int, held: Value) -> list[Step]:
+        """The steps from an element inside a container, and from a value, to where they meet."""
+        other = self._derivation.element(held)
+        assert other is not None
+        chain = self._paths.search(inside, self._paths.elements_below(other))
+        return [*self._paths.edge_steps(chain), *self._paths.path(held, {chain[-1]})]
+
+    def steps(self, a: Value, b: Value) -> list[Step]:
+        """The path on which two values reach one memory, in the order of the reason; empty where that is no path."""
+        if self._derivation.element(a) is None or self._derivation.element(b) is None:
+            return []
+        if self._paths.meets(a, b):
+            left, right, _ = self._paths.between(a, b)
+            return [*left, *right]
+        for holder, held in ((a, b), (b, a)):
+            inside = self._paths.inner_meeting(holder, held)
+            if inside is not None:
+                return self._to_held(inside, held)
+        return []
+
+    def derived(self, value: Value) -> Step | None:
+        return self._derivation.step(value)
 
     def _why_shared(self, a: Value, b: Value) -> Verdict:
         return self.why_alias(a, b) if self._paths.meets(a, b) else self.why_contain(a, b)

@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.explainer import Explainer, lazy
+from irscope.analysis.alias.paths import Step
 from irscope.analysis.alias.points_to import EVERYTHING, Accesses, Label, ModRef, PointsTo, Reachability, Structures
 from irscope.analysis.views import ViewAliases
 from irscope.errors import UnknownName
@@ -159,6 +160,21 @@ class Questions:
     def explain(self, a: Value | str, b: Value | str) -> Verdict:
         """The full answer about two values: whether they may alias, and if not, whether one may hold the other."""
         return self.may_contain_alias(a, b)
+
+    def path(self, a: Value | str, b: Value | str) -> tuple[Step, ...]:
+        """The steps on which two values reach one memory, as `explain` tells them; empty for a no, and for one value.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> from irscope.analysis.alias.alias_db import AliasDb
+        >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::t(%x)\\n  %b : Tensor = aten::relu_(%a)\\n  return (%b)")
+        >>> [step.words for step in AliasDb(g).path("b", "x")]
+        ['%b is %a after aten::relu_', '%a is a view of %x (aten::t)']
+        """
+        return tuple(self._explainer.steps(self._value(a), self._value(b)))
+
+    def derived_from(self, value: Value) -> Step | None:
+        """The step from a value to what it was made from, if it is not memory of its own."""
+        return self._explainer.derived(value)
 
     def points_to(self, value: Value | str) -> tuple[Label, ...]:
         """The values and places that a value points to in one step; the value itself if it is memory of its own."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from irscope._base.results import Verdict
 from irscope._base.words import listed, shortened
-from irscope.analysis.alias import AliasDb
+from irscope.analysis.alias import AliasDb, LazyVerdict
 from irscope.analysis.memory_plan import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
@@ -16,11 +16,13 @@ from irscope.report.pages.exploration import Exploration
 from irscope.report.panes import (
     AliasViews,
     KernelViews,
+    MemoryPictures,
     class_sentence,
     compiler_kernels,
     fusion_sentence,
     memory_view,
     neighbour_views,
+    path_step,
     planner_renaming,
     time_sentence,
 )
@@ -35,6 +37,7 @@ from irscope.report.view_models import (
     LayoutView,
     MemoryView,
     PairDetail,
+    PointsToView,
     TextView,
     TimelineView,
     VerdictView,
@@ -88,7 +91,16 @@ class HistoryInspection:
     def pair(self, a: int, b: int, state: int | None = None) -> PairDetail:
         """Whether two records may share memory in the last state."""
         alias = self._pair_now(self._record(a), self._record(b))
-        return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=None, same=None)
+        return PairDetail(ids=[a, b], alias=alias_verdict(alias), fusion=None, same=None)
+
+    def points_to(self, ids: Sequence[int], state: int | None = None) -> PointsToView:
+        """The picture of the memory of the whole program, or of one or two records, in the last state or another."""
+        values = [value for value in map(_value, map(self._record, ids)) if value is not None]
+        if ids and not values:
+            raise UnknownName(f"{title_of(self.graph, self._record(ids[0]))} has no result", hint="values have memory")
+        if state is not None:
+            return self._alias_steps.picture(values, state)
+        return MemoryPictures(self.db).of([value for value in values if value in self.graph.names])
 
     def _record(self, id: int) -> Value | Node:
         record = self.records.get(id)
@@ -256,7 +268,7 @@ class Inspection(HistoryInspection):
             states = [*past, *([] if state is None else [state])]
             alias = self._alias_steps.pair(_value(first), _value(second), min(states))
             if past:
-                return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=None, same=None)
+                return PairDetail(ids=[a, b], alias=alias_verdict(alias), fusion=None, same=None)
         else:
             alias = self._pair_now(first, second)
         one, other = _node(self.graph, first), _node(self.graph, second)
@@ -267,7 +279,7 @@ class Inspection(HistoryInspection):
         same = None
         if groups[0] is not None and groups[1] is not None and groups[0] is not groups[1]:
             same = self._of.dedup.difference(groups[0], groups[1])
-        return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=fusion, same=verdict_view(same))
+        return PairDetail(ids=[a, b], alias=alias_verdict(alias), fusion=fusion, same=verdict_view(same))
 
 
 def _node(graph: Graph, record: Value | Node) -> Node | None:
@@ -302,6 +314,15 @@ def verdict_view(verdict: Verdict | None) -> VerdictView | None:
         return None
     witness = [record.id for record in verdict.witness if isinstance(record, Value | Node)]
     return VerdictView(holds=verdict.holds, because=verdict.because, witness=witness)
+
+
+def alias_verdict(verdict: Verdict | None) -> VerdictView | None:
+    """The same with the numbered path of a yes about two values of the last state."""
+    view = verdict_view(verdict)
+    if view is not None and view["holds"] and isinstance(verdict, LazyVerdict):
+        db, values = verdict.about
+        view["steps"] = [path_step(step) for step in db.path(*values)]
+    return view
 
 
 # Precomputed answers for a page without a kernel; what many answers share is stored once.
@@ -360,9 +381,8 @@ class StoredDetails:
         """An alias detail whose set and writers are replaced by numbers of shared ones."""
         writers = alias["writers"]
         stored = AliasDetail(
-            summary=alias["summary"], alias_set=[], shared_set=self._number_of(alias["alias_set"]), writers=writers,
-            points_to=alias["points_to"],
-        )  # fmt: skip
+            summary=alias["summary"], alias_set=[], shared_set=self._number_of(alias["alias_set"]), writers=writers
+        )
         if len(writers) > _FEW:
             stored |= {"writers": [], "shared_writers": self._number_of(writers)}
         return stored

@@ -133,6 +133,7 @@ class ProgramPage(Page):
             "layout": lambda ask: {"layout": inspection.layout(int(ask["id"]))},
             "assumed": lambda ask: {"assumed": inspection.assumed(int(ask["id"]), str(ask["layout"]))},
             "memory": lambda ask: {"memory": inspection.memory(int(ask["state"]))},
+            "points_to": lambda ask: {"points_to": inspection.points_to([int(id) for id in ask["ids"]], ask.get("state"))},
         }
 
     @property
@@ -302,6 +303,7 @@ PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "same": (_same, Cost.STORED),
     "repeats": (lambda page: {"repeats": page.index.repeats()}, Cost.STORED),
     "memory": (lambda page: _memory(page.exploration), Cost.PANE),
+    "points_to": (lambda page: {"points_to": page.inspection.points_to(())}, Cost.PANE),
     "copies": (lambda page: {"copies": page.exploration.layouts.copies()}, Cost.MOMENT),
     "answers": (_answers, Cost.EVERY_ANSWER),
     "timing": (lambda page: {"timing": timing_view(page.exploration.measured)}, Cost.MEASURED),
@@ -339,7 +341,10 @@ def history_page(history: History) -> Page:
         graph = history.final
         return graph.node(record).id if "::" in record else graph.value(record).id
 
-    return Page(history_view(history), HistoryInspection(history), resolve)
+    inspection = HistoryInspection(history)
+    page = Page(history_view(history), inspection, resolve)
+    page.answers["points_to"] = lambda ask: {"points_to": inspection.points_to([int(id) for id in ask["ids"]], ask.get("state"))}
+    return page
 
 
 def history_view(history: History, *, details: bool = False) -> ExplorerView:

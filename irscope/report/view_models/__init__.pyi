@@ -2,7 +2,8 @@ from .details import AliasDetail as AliasDetail, AssumedLayout as AssumedLayout,
 from .details import BufferView as BufferView, CopyView as CopyView, Detail as Detail, KernelDetail as KernelDetail
 from .details import KernelText as KernelText, LayoutView as LayoutView, MemoryBar as MemoryBar, MemorySection as MemorySection
 from .details import MemoryView as MemoryView, NeighbourView as NeighbourView, PairDetail as PairDetail, PointsToView as PointsToView
-from .details import VerdictView as VerdictView
+from .details import PathStep as PathStep, PointsToArrow as PointsToArrow, PointsToBand as PointsToBand, PointsToBox as PointsToBox
+from .details import PointsToCone as PointsToCone, PointsToLine as PointsToLine, VerdictView as VerdictView
 from .explorer import VIEW_VERSION as VIEW_VERSION, BreakView as BreakView, DecidedView as DecidedView
 from .explorer import BranchDiff as BranchDiff, BranchesView as BranchesView, BranchView as BranchView
 from .explorer import CardJudgement as CardJudgement, CardOption as CardOption, CardRemark as CardRemark, CardView as CardView

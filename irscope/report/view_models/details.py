@@ -5,23 +5,98 @@ from typing import Literal, NotRequired, TypedDict
 # The details of one record or a pair: aliases, fusion, neighbours, kernel.
 
 
+class PathStep(TypedDict):
+    """One step of the path on which two values reach one memory."""
+
+    words: str
+    node: int
+    """The node that makes it so; 0 for none."""
+
+
 class VerdictView(TypedDict):
     holds: bool
     because: str
     witness: list[int]
+    steps: NotRequired[list[PathStep]]
+    """For two values that may share memory: the path on which they do."""
+
+
+class PointsToBox(TypedDict):
+    """A name of a memory, or of one that it may be."""
+
+    label: str
+    kind: Literal["location", "outside", "name"]
+    """`location` for the name with which a memory begins, `outside` for one that begins outside the program."""
+    record: int
+    x: float
+    y: float
+    width: float
+    writes: bool
+    """Whether the op that makes it writes the memory."""
+    subject: bool
+
+
+class PointsToArrow(TypedDict):
+    """How a name came from another, what it may be or hold, or which memory a line writes."""
+
+    kind: Literal["is", "may", "holds", "writes"]
+    label: str
+    """The op; it begins at x and y."""
+    points: list[list[float]]
+    """The corners of its line; empty for an op alone."""
+    x: float
+    y: float
+    step: int
+    """The step of the path that it is; 0 for none."""
+
+
+class PointsToLine(TypedDict):
+    """A line of the program in the margin."""
+
+    number: int
+    text: str
+    y: float
+    steps: list[int]
+    """The steps of the path that it is, counted from 1."""
+    node: int
+
+
+class PointsToBand(TypedDict):
+    """The lane of a memory."""
+
+    x: float
+    top: float
+    bottom: float
+
+
+class PointsToCone(TypedDict):
+    """A frame around all that a value may be."""
+
+    label: str
+    x: float
+    y: float
+    width: float
+    height: float
 
 
 class PointsToView(TypedDict):
-    """The part of the points-to graph around one value."""
+    """Memory locations and names in the order of time, placed: a line of the program is a row, a memory a column."""
 
-    labels: list[str]
-    kinds: list[Literal["value", "content", "location", "wildcard"]]
-    records: list[int]
-    """Value id of each element, 0 for none."""
-    edges: list[list[int]]
-    """Pairs of positions in `labels`: the first may point to the second."""
-    contains: list[list[int]]
-    """Pairs: the first is a container that holds the second."""
+    title: str
+    margin: float
+    """The width of the margin with the lines of the program."""
+    boxes: list[PointsToBox]
+    arrows: list[PointsToArrow]
+    lines: list[PointsToLine]
+    bands: list[PointsToBand]
+    cones: list[PointsToCone]
+    steps: list[PathStep]
+    told: list[str]
+    """Sentences below the picture, a line each."""
+    legend: list[str]
+    width: float
+    height: float
+    """Without the sentences and the legend."""
 
 
 class AliasDetail(TypedDict):
@@ -32,7 +107,6 @@ class AliasDetail(TypedDict):
     writers: list[int]
     shared_writers: NotRequired[int]
     """In a stored detail with many writers: their index in the view's `alias_sets`."""
-    points_to: PointsToView
 
 
 class KernelDetail(TypedDict):

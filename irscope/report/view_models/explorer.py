@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 if TYPE_CHECKING:
-    from irscope.report.view_models.details import BufferView, CopyView, Detail, KernelText, LayoutView, MemoryView
+    from irscope.report.view_models.details import (
+        BufferView,
+        CopyView,
+        Detail,
+        KernelText,
+        LayoutView,
+        MemoryView,
+        PointsToView,
+    )
     from irscope.report.view_models.profile import ProfileView, TimingView
     from irscope.report.view_models.program import Count, GraphView, TableView, TextView, TimelineView
     from irscope.report.view_models.same import ClassView, CoarserStep, RepeatView, SameView
@@ -256,7 +264,7 @@ class EditTrouble(TypedDict):
 
 
 VIEW_VERSION = 1
-PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time", "classes", "memory"]
+PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time", "classes", "memory", "points-to"]
 
 
 class ProgramStop(TypedDict):
@@ -285,6 +293,8 @@ class ExplorerView(TypedDict):
     """The memory plan; a live page requests it."""
     own_memory: NotRequired[OwnMemoryView]
     """What the compiler whose groups these are allocates itself, if it says so."""
+    points_to: NotRequired[PointsToView]
+    """The memory of the whole program; a live page requests it, and that of a selection."""
     copies: NotRequired[list[CopyView]]
     """Nodes that only copy; for a large program the page requests them."""
     layouts: NotRequired[dict[int, LayoutView]]

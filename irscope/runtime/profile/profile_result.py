@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from irscope._base.results import Drawn
 from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, new_table
 from irscope.files import write_file
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from irscope.runtime.profile.differences import ProfileDifference, Trial
 
-class Profile(Readings):
+class Profile(Readings, Drawn):
     """The time, traffic and memory of a program by node; `irs.profile` returns it.
 
     `p.table(by="line")` sums, `p.top(10)` has the slowest nodes, `p.remarks` suggests improvements, `p.try_(remark)` tries one,

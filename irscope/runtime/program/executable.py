@@ -24,6 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.nested import leaves
+from irscope._base.results import Drawn
 from irscope._base.words import plural, warn_caller
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
@@ -147,7 +148,7 @@ def compile_graph(
     return made
 
 
-class Executable:
+class Executable(Drawn):
     """A compiled program: call it with one argument for each input that is not bound, from any number of threads.
 
     A nested argument may stand for its parts. Where torch is installed it runs what it is quicker at outside kernels (`library`).

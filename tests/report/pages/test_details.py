@@ -24,11 +24,20 @@ def test_the_alias_set_is_the_one_of_the_db(exploration: Exploration) -> None:
 
 def test_the_points_to_picture_is_about_the_asked_value(exploration: Exploration) -> None:
     value = exploration.graph.value("row")
-    alias = Inspection(exploration).detail(value.id)["alias"]
-    picture = alias["points_to"]
-    assert picture["records"][0] == value.id
-    assert len(picture["labels"]) == len(picture["kinds"]) == len(picture["records"])
-    assert all(0 <= end < len(picture["labels"]) for edge in picture["edges"] for end in edge)
+    picture = Inspection(exploration).points_to([value.id])
+    assert [box["label"] for box in picture["boxes"] if box["subject"]] == ["%row"]
+    shared = {other.id for other in exploration.graph.values() if exploration.db.may_alias(value, other)}
+    assert {box["record"] for box in picture["boxes"]} >= shared
+    assert Inspection(exploration).points_to([])["width"] >= 700
+
+
+def test_a_pair_that_may_share_memory_has_a_numbered_path_of_nodes(exploration: Exploration) -> None:
+    inspection, graph = Inspection(exploration), exploration.graph
+    a, b = next((a, b) for a in graph.values() for b in graph.values() if a is not b and exploration.db.path(a, b))
+    steps = inspection.pair(a.id, b.id)["alias"]["steps"]
+    assert [step["words"] for step in steps] == [step.words for step in exploration.db.path(a, b)]
+    numbers = [number for line in inspection.points_to([a.id, b.id])["lines"] for number in line["steps"]]
+    assert sorted(numbers) == list(range(1, len(steps) + 1))
 
 
 def test_a_pair_gets_all_three_answers(exploration: Exploration) -> None:

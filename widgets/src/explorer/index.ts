@@ -22,6 +22,7 @@ import { quizCard, type Answering } from "../quiz/index";
 import { storyBar, type StoryBar, type Telling } from "../story/index";
 import { textPane } from "../text/index";
 import { memoryPane } from "../memory/index";
+import { pointsToPane } from "../points_to/index";
 import { timePane } from "../profile/index";
 import { classesPane } from "../same/index";
 import { stepBar } from "../timeline/index";
@@ -252,7 +253,7 @@ function stepOffer(context: Context): HTMLElement {
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
-    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context, true), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context),
+    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context, true), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context), "points-to": () => pointsToPane(context),
     timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass changed this program")),
   };
   root.append(makers[name]());

@@ -3,7 +3,7 @@
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import type { AliasDetail, Detail } from "../lib/model/schema";
-import { pointsTo } from "./points_to";
+import { memoryOf, memoryPicture } from "../points_to/index";
 import { chips, labelled, note, sentence } from "./words";
 
 const MOST = 60;
@@ -12,7 +12,7 @@ export function aliasTab(context: Context, detail: Detail, alias: AliasDetail): 
   const own = new Set([detail.id, ...context.records.valuesOf(detail.id)]);
   const others = alias.alias_set.filter((record) => !own.has(record));
   const made: Node[] = [sentence(context, alias.summary)];
-  if (alias.points_to.labels.length) made.push(labelled("points to", h("div", { class: "irs-points-holder" }, pointsTo(context, detail.id, alias.points_to))));
+  if (others.length) made.push(labelled("points to", pictureOf(context, [detail.id])));
   made.push(labelled(`may share memory with ${others.length || "nothing else"}`, limited(context, others)));
   made.push(labelled(alias.writers.length ? `written by ${alias.writers.length}` : "never written in place", limited(context, alias.writers)));
   return made;
@@ -23,4 +23,11 @@ function limited(context: Context, records: readonly number[]): HTMLElement {
   const all = records.length > 1
     ? h("button", { class: "irs-plain", onclick: () => context.selection.set(records) }, "select all") : null;
   return h("div", {}, chips(context, records.slice(0, MOST)), more, all);
+}
+
+/** The lanes around some records, once they are there; the tab Points-to of the tables has the lines of the program beside them. */
+export function pictureOf(context: Context, ids: readonly number[]): HTMLElement {
+  const holder = h("div", { class: "irs-points-holder", tabindex: "0" });
+  memoryOf(context, ids).then((view) => view && holder.replaceChildren(memoryPicture(context, view, false)), () => undefined);
+  return holder;
 }

@@ -5,6 +5,7 @@ import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import type { PairDetail } from "../lib/model/schema";
 import { besideTable } from "../same/beside";
+import { pictureOf } from "./alias";
 import { chips, note, problem, sentence } from "./words";
 
 export function pairAnswers(context: Context, head: HTMLElement, body: HTMLElement, still: () => boolean): void {
@@ -16,7 +17,9 @@ export function pairAnswers(context: Context, head: HTMLElement, body: HTMLEleme
     (pair) => {
       if (!still()) return;
       body.replaceChildren(h("div", { class: "irs-panel" }, chips(context, [first, second]), ...verdicts(context, pair)));
-      selection.light([pair.alias, pair.fusion, pair.same].flatMap((verdict) => verdict?.witness ?? []));
+      const way = new Map<number, number[]>();
+      pair.alias?.steps?.forEach(({ node }, k) => node && way.set(node, [...(way.get(node) ?? []), k + 1]));
+      selection.light([pair.alias, pair.fusion, pair.same].flatMap((verdict) => verdict?.witness ?? []), way);
     },
     (error: unknown) => still() && body.replaceChildren(h("div", { class: "irs-panel" }, problem(error))),
   );
@@ -25,11 +28,19 @@ export function pairAnswers(context: Context, head: HTMLElement, body: HTMLEleme
 function verdicts(context: Context, pair: PairDetail): (Node | string)[] {
   return [
     verdict(context, "May they alias?", pair, "alias"),
+    ...wayOf(context, pair),
     verdict(context, "Fused together?", pair, "fusion"),
     pair.fusion ? whatIf(context, pair, pair.fusion.holds) : "",
     verdict(context, "The same?", pair, "same"),
     ...(pair.same && context.same.isLive ? [besideOffer(context, pair)] : []),
   ];
+}
+
+/** The numbered path on which two values may share memory, as a list and as a picture; for a no, the picture of both. */
+function wayOf(context: Context, { ids, alias }: PairDetail): Node[] {
+  if (!alias) return [];
+  const steps = (alias.steps ?? []).map(({ words }) => h("li", {}, sentence(context, words)));
+  return [...(steps.length > 1 ? [h("ol", { class: "irs-way-list" }, ...steps)] : []), pictureOf(context, ids)];
 }
 
 /** A button for the branch in which the answer is the opposite. */

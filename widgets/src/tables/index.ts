@@ -5,6 +5,7 @@ import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { tabs } from "../lib/dom/tabs";
 import { memoryPane } from "../memory/index";
+import { pointsToPane } from "../points_to/index";
 import { timePane } from "../profile/index";
 import { classesPane } from "../same/index";
 import { stepList } from "../timeline/list";
@@ -31,6 +32,7 @@ export function dock(context: Context, roomy = false): HTMLElement {
   const { steps } = context;
   if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });
   if (view.memory || context.supply) pages.push({ name: "Memory", count: "", make: () => memoryPane(context) });
+  if (view.points_to || context.supply) pages.push({ name: "Points-to", count: "", make: () => pointsToPane(context) });
   if (view.profile) pages.push({ name: "Time", count: "", make: () => timePane(context) });
   const { timing } = view;
   if (timing) pages.push({ name: "Timing", count: "", make: () => timingChart(timing) });

@@ -168,7 +168,7 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
 /** The number of a line, on the colour of the line's cost. */
 function numberOf(lines: Lines, index: number): HTMLElement {
   const heat = lines.heat(index);
-  const number = h("span", { class: heat ? "irs-number irs-heat" : "irs-number", "aria-hidden": "true", title: heat?.told }, lines.number(index));
+  const number = h("span", { class: heat ? "irs-number irs-heat" : "irs-number", "aria-hidden": "true", title: heat?.told }, ...lines.way(index).map((step) => h("b", { class: "irs-way" }, String(step))), lines.number(index));
   if (heat) number.style.setProperty("--c", heat.colour);
   return number;
 }

@@ -25,6 +25,8 @@ export interface Lines {
   pick(record: number | null, line: number | null, extend: boolean): void;
   /** What to print beside a line: its number in the text. */
   number(line: number): string;
+  /** The steps of the path shown now that a line is. */
+  way(line: number): readonly number[];
   /** The look of a line at the current step. */
   look(line: number): LineLook;
   /** The class of a line that copies a tensor and does nothing else, or that no kernel of another compiler computes. */
@@ -133,13 +135,14 @@ export function irLines(context: Context): Lines {
     hint: (record) => records.text(records.line(record)).trim(),
     pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
     number: (row) => (shown[row] < 0 ? "" : String(shown[row] + 1)),
+    way: (row) => (shown[row] < 0 ? [] : (selection.way.get(view.text.nodes[shown[row]]) ?? [])),
     look: (row) => (shown[row] < 0 ? states.lookGone(gone[-1 - shown[row]]) : states.look(shown[row])),
     fate: (row) => {
       const node = shown[row] >= 0 ? view.text.nodes[shown[row]] : 0;
       return context.copies.has(node) ? "moves" : view.decided?.unrun[node] ? "unrun" : "";
     },
     heat: (row) => (shown[row] < 0 || !view.text.nodes[shown[row]] ? null : heatOf(context, context.heat.of(view.text.nodes[shown[row]]), context.heat.values(view.text.nodes[shown[row]]))),
-    words: (row) => `${earlier(shown[row])?.until ?? ""} ${shown[row] < 0 ? "" : states.words(shown[row])}`,
+    words: (row) => `${lines.way(row).join(",")} ${earlier(shown[row])?.until ?? ""} ${shown[row] < 0 ? "" : states.words(shown[row])}`,
     meant(row, name, nth) {
       const old = earlier(shown[row]) ?? gone[-1 - shown[row]];
       if (old) {
@@ -219,6 +222,7 @@ export function sourceLines(context: Context, file: string): Lines {
     nameMark: () => "",
     hint: () => "",
     number: (line) => String(line + 1),
+    way: () => [],
     look: (line) => ({ classes: context.steps?.active && nodesAt(line).some((node) => context.steps?.now.has(node)) ? "t-now" : "", colour: "" }),
     fate: () => "",
     heat: (line) => heatOf(context, context.heat.ofLine(file, line + 1), context.heat.profile?.source_heat?.[file]?.[line + 1]),

@@ -1,7 +1,7 @@
 // What an id stands for in each pane: lines of text, boxes of the graph, printed names. Built once per view.
 
 import { Hierarchy } from "./hierarchy";
-import type { AssumedLayout, BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
+import type { AssumedLayout, BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, PointsToView, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
 /** The number of lines in a page of text. */
@@ -37,6 +37,8 @@ export interface Supply {
   assumed(value: number, layout: string): Promise<AssumedLayout>;
   /** The memory plan of a state of the history. */
   memory(state: number): Promise<MemoryView>;
+  /** Who may be where: in the whole program, or around one or two records. */
+  pointsTo(ids: readonly number[], state?: number): Promise<PointsToView>;
   /** The differences between the modules in a box of equal modules. */
   repeat(box: number): Promise<RepeatView>;
   /** Which pieces are equal. */

@@ -13,6 +13,7 @@ export interface Shared {
 export class Selection {
   #held: number[];
   #evidence: ReadonlySet<number> = new Set();
+  #way: ReadonlyMap<number, readonly number[]> = new Map();
   readonly #listeners = new Set<Listener>();
   /** Receives picks instead of the selection, as in a quiz. */
   taker: ((record: number) => void) | null = null;
@@ -31,10 +32,16 @@ export class Selection {
     return this.#evidence;
   }
 
+  /** The steps of the answer shown now that each node is, counted from 1. */
+  get way(): ReadonlyMap<number, readonly number[]> {
+    return this.#way;
+  }
+
   set(ids: readonly number[]): void {
     if (same(ids, this.#held)) return;
     this.#held = [...ids];
     this.#evidence = new Set();
+    this.#way = new Map();
     this.shared?.set(this.#held);
     this.#tell();
   }
@@ -45,10 +52,11 @@ export class Selection {
     this.set(picked(this.#held, record, extend));
   }
 
-  light(records: Iterable<number>): void {
+  light(records: Iterable<number>, way?: ReadonlyMap<number, readonly number[]>): void {
     const next = new Set(records);
-    if (next.size === this.#evidence.size && [...next].every((record) => this.#evidence.has(record))) return;
+    if (!way && next.size === this.#evidence.size && [...next].every((record) => this.#evidence.has(record))) return;
     this.#evidence = next;
+    this.#way = way ?? this.#way;
     this.#tell(false);
   }
 
@@ -65,6 +73,7 @@ export class Selection {
     if (same(ids, this.#held)) return;
     this.#held = [...ids];
     this.#evidence = new Set();
+    this.#way = new Map();
     this.#tell();
   }
 

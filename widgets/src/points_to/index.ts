@@ -1,0 +1,83 @@
+// Who may be where: names in the lanes of their memories, in the order of time. Python has placed everything.
+
+import type { Context } from "../lib/model/context";
+import { h, s } from "../lib/dom/dom";
+import type { PointsToArrow, PointsToBox, PointsToView } from "../lib/model/schema";
+
+const BOX = 24;
+const SMALL = 6.7;
+const PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z";
+
+/** The picture of the whole program, or of the memory of one or two records; null if neither Python nor the page has it. */
+export async function memoryOf({ view, supply, steps, records }: Context, ids: readonly number[]): Promise<PointsToView | null> {
+  if (supply) return supply.pointsTo(ids, steps && steps.at !== steps.last ? steps.at : undefined);
+  const values = ids.flatMap((id) => (records.isValue(id) ? [id] : records.valuesOf(id).slice(0, 1)));
+  const whole = view.points_to;
+  if (!whole || !values.every((value) => whole.boxes.some((box) => box.record === value))) return null;
+  return { ...whole, boxes: whole.boxes.map((box) => ({ ...box, subject: values.includes(box.record) })) };
+}
+
+/** Draws the picture, with the lines of the program in its margin or, in a narrow pane beside them, without. */
+export function memoryPicture(context: Context, view: PointsToView, margin: boolean): SVGSVGElement {
+  const left = margin ? 0 : view.margin - 20;
+  const right = margin ? view.width : Math.max(...view.boxes.map((box) => box.x + box.width), ...view.arrows.map(({ x, label }) => x + SMALL * label.length)) + 30;
+  const step = (x: number, y: number, number: number) => s("g", { class: "irs-way-step" }, s("circle", { cx: x, cy: y - 4, r: 8 }), s("text", { x, y, "text-anchor": "middle" }, String(number)));
+  const lines = view.lines.map((line) => s("g", { class: "irs-lane-line", onclick: line.node ? () => context.selection.pick(line.node) : null },
+    ...line.steps.map((number, k) => step(16 + 18 * k, line.y + 4, number)),
+    s("text", { x: 50, y: line.y + 4, "text-anchor": "end" }, String(line.number)), s("text", { x: 60, y: line.y + 4 }, line.text)));
+  return s("svg", { class: "irs-points-to", width: right - left, height: view.height, viewBox: `${left} 0 ${right - left} ${view.height}`, role: "group", "aria-label": view.title },
+    ...view.cones.map(({ label, x, y, width, height }, k) => s("g", { class: `irs-cone${k + 1}` }, s("rect", { x, y, width, height, rx: 9 }), s("text", { x: x + 9, y: y + 15 }, label))),
+    ...view.bands.map(({ x, top, bottom }) => s("rect", { class: "irs-lane", x: x - 3, y: top, width: 6, height: Math.max(0, bottom - top), rx: 3 })),
+    ...(margin ? lines : []), ...view.arrows.map(arrow), ...view.boxes.map((box) => name(context, box)),
+    ...view.arrows.map(({ label, x, y }) => s("text", { class: "irs-lane-op", x, y }, label)),
+    ...view.arrows.flatMap((each) => (each.step && each.kind === "is" ? [step(each.x + SMALL * each.label.length + 12, each.y, each.step)] : [])));
+}
+
+function arrow({ kind, points, step }: PointsToArrow): SVGElement {
+  if (!points.length) return s("g", {});
+  const [end, before] = [points[points.length - 1], points[points.length - 2]];
+  const head = kind !== "is" ? "" : before[1] === end[1] ? "m-5-3l5 3-5 3" : before[1] < end[1] ? "m-3-5l3 5 3-5" : "m-3 5l3-5 3 5";
+  const path = s("path", { d: `M${points.map((point) => point.join(" ")).join("L")}${head}` });
+  const dot = kind === "is" ? [] : [s("circle", { cx: end[0], cy: end[1], r: 4.5 })];
+  return s("g", { class: `irs-lane-arrow irs-lane-${kind}${step ? " on-path" : ""}` }, path, ...dot);
+}
+
+function name(context: Context, { label, kind, record, x, y, width, writes, subject }: PointsToBox): SVGElement {
+  const pick = (event: MouseEvent | KeyboardEvent) => context.selection.pick(record, event.shiftKey);
+  return s("g", {
+    class: `irs-element irs-element-${kind}${subject ? " subject" : ""}${writes ? " writes" : ""} pickable`, transform: `translate(${x} ${y})`, "data-record": record,
+    tabindex: "0", role: "button", "aria-label": `${label}${writes ? ", written here" : ""}`, onclick: pick, onkeydown: (event: KeyboardEvent) => event.key === "Enter" && pick(event),
+  }, s("rect", { width, height: BOX, rx: kind === "name" ? 4 : BOX / 2 }), s("text", { x: 9, y: 16 }, label), writes ? s("path", { class: "irs-pen", transform: `translate(${width - 15} 7)`, d: PEN }) : s("g", {}));
+}
+
+const MOST_PICKED = 2;
+
+/** The whole program while nothing is selected, else the memory of the selection: of a pair, the path on which they may share it. */
+export function pointsToPane(context: Context): HTMLElement {
+  const { selection, steps, signal } = context;
+  const element = h("div", { class: "irs-points-pane" });
+  let asked = "-";
+  const show = () => {
+    const ids = selection.ids.filter((id) => id > 0).slice(0, MOST_PICKED);
+    const wanted = `${ids.join(" ")}|${steps?.at ?? ""}`;
+    if (wanted === asked) return;
+    asked = wanted;
+    memoryOf(context, ids).then((found) => found ?? memoryOf(context, [])).then((view) => {
+      if (signal.aborted || asked !== wanted) return;
+      element.replaceChildren(...(view ? drawn(context, view) : [h("p", { class: "irs-quiet" }, "this page does not include it; a notebook with a kernel draws it")]));
+    }, (error: unknown) => asked === wanted && element.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error))));
+  };
+  selection.subscribe((moved) => moved && element.isConnected && show());
+  steps?.subscribe(() => element.isConnected && show());
+  new ResizeObserver(show).observe(element); // shown again after the selection moved elsewhere
+  show();
+  return element;
+}
+
+function drawn(context: Context, view: PointsToView): HTMLElement[] {
+  const all = context.selection.ids.length ? h("button", { class: "irs-plain", onclick: () => context.selection.set([]) }, "whole program") : null;
+  return [
+    h("div", { class: "irs-points-holder", tabindex: "0" }, memoryPicture(context, view, true)),
+    h("div", { class: "irs-points-told" }, all, ...view.told.map((line) => h("p", {}, line)), h("p", { class: "irs-quiet" }, view.legend.join(" "))),
+  ];
+}

@@ -4,9 +4,12 @@ as long as one reads them."""
 from __future__ import annotations
 
 import shutil
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+
+from irscope._base.words import in_markup
 
 _MOST_ROWS = 60
 _LEAST_CELL = 20
@@ -37,6 +40,23 @@ class Table(pd.DataFrame):
         with pd.option_context("display.max_colwidth", _LONGEST_CELL, "display.float_format", short, "display.max_columns", None):
             made: str | None = super()._repr_html_()  # type: ignore[misc]
             return made
+
+
+def words_html(cells: Mapping[str, Sequence[str]], sentences: Container[str] = ()) -> str:
+    """Columns of words and numbers as HTML, the first as heads of the rows: sentences are at the left and wrap, the rest does not."""
+
+    def cell(title: str, text: str) -> str:
+        style = "text-align:left" if title in sentences else "text-align:right;white-space:nowrap"
+        return f'<td style="{style}">{in_markup(text)}</td>'
+
+    first, *titles = cells
+    sides = ((title, "left" if title in sentences else "right") for title in cells)
+    heads = "".join(f'<th scope="col" style="text-align:{side};white-space:nowrap">{in_markup(title)}</th>' for title, side in sides)
+    rows = ""
+    for k, label in enumerate(cells[first]):
+        head = f'<th scope="row" style="white-space:nowrap">{in_markup(label)}</th>'
+        rows += f"<tr>{head}{''.join(cell(title, cells[title][k]) for title in titles)}</tr>"
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def short(number: float) -> str:

@@ -114,6 +114,17 @@ def static_html(view: ExplorerView) -> str:
     return f"{times}{picture}<pre>{in_markup(overview(view))}</pre>"
 
 
+_NO_ERROR: Final = (
+    "<style>.jp-OutputArea-child:has(.irs-static) + .jp-OutputArea-child .jupyter-widgets:not(:has(*)) { display: none; }</style>"
+)
+"""Hides Lab's "Error displaying widget: model not found" below a picture: its element has no other element in it."""
+
+
+def saved_part(html: str) -> str:
+    """What a saved notebook shows in the place of live views; hidden while they are there."""
+    return f'<div class="irs-static">{html}{_NO_ERROR}</div>'
+
+
 # A self-contained page without scripts or requests: pictures, tables and text, light or dark as the reader prefers.
 
 _STYLE: Final = (

@@ -137,19 +137,14 @@ def _view_aliases(views: Any) -> str:
 
 
 def _comparison(comparison: Any) -> str:
+    from irscope._base.tables import words_html
+
     cells = comparison.cells()
-    name, *titles = cells
-    titles.insert(2, titles.pop())  # which is faster stands beside the times, in sight of a narrow window
-    heads = "".join(f'<th scope="col">{in_markup(title)}</th>' for title in (name, *titles))
-    rows = "".join(
-        f'<tr><th scope="row">{_unbroken(in_markup(label))}</th>'
-        + "".join(f'<td style="text-align:{"right" if title else "left"}">{_unbroken(in_markup(cells[title][k]))}</td>' for title in titles)
-        + "</tr>"
-        for k, label in enumerate(cells[name])
-    )
+    titles = list(cells)
+    titles.insert(3, titles.pop())  # which is faster stands beside the times, in sight of a narrow window
+    rows = words_html({title: cells[title] for title in titles}, ("",))
     missing = "".join(f"<p>{in_markup(label)} did not run: {in_markup(why)}</p>" for label, why in comparison.missing)
-    rows = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{missing}"
-    table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}</div>'
+    table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}{missing}</div>'
     first = "".join(f'<p style="max-width:60em"><b>{in_markup(warning)}</b></p>' for warning in comparison.warnings)
     table = f"{first}{table}"
     caption = f'<p style="max-width:60em">{in_markup(comparison.caption)}</p>'
@@ -170,11 +165,6 @@ def _profile(profile: Any) -> str:
     from irscope.display.profile_page import profile_cell
 
     return profile_cell(profile)
-
-
-def _unbroken(text: str) -> str:
-    """Text that stays on one line in a narrow table column, whatever the page's style."""
-    return text.replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _png(figure: Any) -> bytes:

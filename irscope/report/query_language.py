@@ -177,6 +177,9 @@ def _meant(word: str, query: str) -> str:
         return query.replace(word, f"{field}:{text}")
     if sign:
         return f"{field}>1e6" if field in AMOUNTS else _MEANT.get(field, "op:conv, or bytes>1MB")
+    near = get_close_matches(word, RELATIONS, 1, 0.8)
+    if near and near[0] != word and " " in query.strip():
+        return query.replace(word, near[0])
     return "bytes>1MB, without a space" if _UNIT.fullmatch(word) else _MEANT.get(word, "")
 
 

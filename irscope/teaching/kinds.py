@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -159,7 +160,10 @@ def _returns(group: Node) -> str:
 
 def _of_value(graph: Graph, value: Value, verdict: Verdict) -> Option:
     node = graph.producer.get(value)
-    text = print_node(node, graph.names).partition(" = ")[2] if node is not None and len(node.outputs) == 1 else ""
+    text = ""
+    if node is not None and len(node.outputs) == 1:
+        read = replace(node, inputs=tuple(operand for operand in node.inputs if operand not in graph.bound))  # weights make it long
+        text = print_node(read, graph.names).partition(" = ")[2]
     return Option(f"%{graph.names[value]}", text or str(value.type), verdict, value)
 
 

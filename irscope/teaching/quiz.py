@@ -8,15 +8,17 @@ they differ in.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.results import no, yes
 from irscope._base.words import in_markup
+from irscope.display.html import saved_part
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, new_table
 from irscope.files import read_json
@@ -507,7 +509,7 @@ class Shown:
         for number, question in enumerate(self._quiz.questions):
             graph = ProgramIndex(question.graph).first_graph()
             parts.append(embedded_svg(graph_svg(graph, themed=True), f"the graph of question {number + 1}"))
-        html = f'<div class="irs-static">{"".join(parts)}<pre>{in_markup(self._quiz.text())}</pre></div>'
+        html = saved_part(f"{''.join(parts)}<pre>{in_markup(self._quiz.text())}</pre>")
         return {**self._quiz.kept(), "text/html": html}
 
 
@@ -529,3 +531,14 @@ def _id(graph: Graph, record: object) -> int:
     if isinstance(record, Value) and record in graph.block_of:
         return record.id
     return record.id if isinstance(record, Node) and record in graph.position else 0
+
+
+class _Quizzes(ModuleType):
+    """This module, which says what to call where somebody calls it."""
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        kinds = ", ".join(f".{name}" for name in KINDS)
+        raise ArgumentError("a quiz is of one kind, or mixed", hint=f"irs.quiz.mixed(g); the kinds are {kinds}; irs.quiz.own asks your own")
+
+
+sys.modules[__name__].__class__ = _Quizzes

@@ -189,9 +189,10 @@ class Story:
         return "\n".join([self.title, *lines, *self.check()])
 
     def _ipython_display_(self) -> None:
-        """Show the explorer with the story's bar, or a picture and the text if widgets are not installed."""
+        """Show the explorer with the story's bar at its first step, or a picture and the text if widgets are not installed."""
         from IPython.display import display
 
+        self.at = 0 if self.steps else -1
         try:
             from irscope.widgets.explorer import Explorer
             from irscope.widgets.lessons import StoryWidget

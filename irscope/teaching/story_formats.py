@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope._base.running import without_collector
 from irscope._base.words import in_markup
-from irscope.display.html import page_html
+from irscope.display.html import page_html, saved_part
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import LoadError, UnknownName
 from irscope.files import parse_json
@@ -158,7 +158,7 @@ def picture_and_text(exploration: Exploration, text: str) -> str:
     """Returns static HTML for a notebook without a kernel."""
     graph = ProgramIndex(exploration.graph).first_graph()
     picture = embedded_svg(graph_svg(graph, themed=True), f"the graph of {exploration.graph.name}")
-    return f'<div class="irs-static">{picture}<pre>{in_markup(text)}</pre></div>'
+    return saved_part(f"{picture}<pre>{in_markup(text)}</pre>")
 
 
 def notebook(exploration: Exploration, title: str, steps: Sequence[Step]) -> dict[str, Any]:

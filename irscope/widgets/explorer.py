@@ -7,6 +7,7 @@ a kernel, or an untrusted one, shows the picture.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -14,7 +15,7 @@ from weakref import WeakSet
 
 from irscope._base.running import without_collector
 from irscope._base.words import in_script, one_line
-from irscope.display.html import static_html
+from irscope.display.html import saved_part, static_html
 from irscope.display.text import overview
 from irscope.errors import ArgumentError, IrscopeError, ParseError, UnknownName
 from irscope.report.pages import Branch, Branches, Exploration, Page, ProgramPage, history_page
@@ -23,7 +24,7 @@ from irscope.report.pages.side_by_side import Correspondence
 from irscope.report.view_models import EditTrouble, PaneName
 from irscope.runtime.profile import Profile
 from irscope.transforms.base import History
-from irscope.widgets.hub import Hub, Runtime, View, answer_beside
+from irscope.widgets.hub import Hub, Runtime, View, answer_beside, display_live
 
 # isort: split
 import anywidget  # where it is missing, the hub has said what to install
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import HTML
 
-    from irscope.ir import Node, Value
+    from irscope.ir import Graph, Node, Value
     from irscope.transforms.fusion import Named, Score
 
 _LONG = 20_000
@@ -81,6 +82,7 @@ class Explorer(View):
         self._added: dict[str, Any] = {}
         super().__init__(view=in_script(page.view).encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
         self._is_open = True
+        _keep_pictures()
         self.hub.checks = {"selection": self._ids_of, "step": self._state_of}
         self._links = (traitlets.link((self, "selection"), (self.hub, "selection")), traitlets.link((self, "step"), (self.hub, "step")))
         self._panes: WeakSet[Pane] = WeakSet()
@@ -146,6 +148,11 @@ class Explorer(View):
         if self._page.exploration is None:
             raise UnknownName("this explorer shows no program of this process", hint="e.selection has the ids")
         return self._page.exploration
+
+    @property
+    def _graph(self) -> Graph | None:
+        """The program shown, for the completion of its names."""
+        return None if self._page.exploration is None else self._page.exploration.graph
 
     def select(self, query: str) -> list[Value | Node]:
         """Select the results of a query in all views, and return them: `e.select("op:conv & bytes>1e6")`.
@@ -387,19 +394,37 @@ class Explorer(View):
         return f"{type(self).__name__}({' · '.join(words)})"
 
     def static(self) -> HTML:
-        """The picture that a saved notebook shows without its kernel. An explorer alone in a cell keeps one by itself; inside
-        other widgets none does, so place it beside them: `display(e.static(), HBox([e, slider]))`. It is hidden while the cell is live.
-        """
+        """The picture that a saved notebook shows without its kernel. An explorer keeps one by itself, alone in a cell and inside of
+        boxes and tabs. It is hidden while the cell is live."""
         from IPython.display import HTML
 
         wake = "<p>A picture that was saved with the notebook: run this cell for the live views.</p>"
-        return HTML(f'<div class="irs-static">{static_html(self._page.view)}{wake}</div>')
+        return HTML(saved_part(f"{static_html(self._page.view)}{wake}"))
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
         display({"text/html": self.static().data, "text/plain": self._text()}, raw=True)
         self.display_live()
+
+
+def _keep_pictures() -> None:
+    """Let boxes and tabs of widgets display the pictures of the explorers in them, which a saved notebook shows."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None:
+        shell.display_formatter.ipython_display_formatter.for_type_by_name("ipywidgets.widgets.widget_box", "Box", _display_box)
+
+
+def _display_box(box: Any) -> None:
+    from IPython.display import display
+
+    inside: list[Any] = [box]
+    for widget in inside:
+        inside += getattr(widget, "children", ())
+    explorers = [widget for widget in inside if isinstance(widget, Explorer)]
+    for each in explorers:
+        display({"text/html": each.static().data, "text/plain": each._text()}, raw=True)
+    display_live(box, text=not explorers)
 
 
 def _number(key: Any, value: Any) -> float:

@@ -65,12 +65,17 @@ class View(_Widget):
 
     def display_live(self) -> None:
         """Display the live view alone; its text and picture are another output, which a saved notebook keeps."""
-        from IPython.display import display
+        display_live(self)
 
-        live = self._repr_mimebundle_()
-        if live is not None:
-            data, metadata = live
-            display({kind: content for kind, content in data.items() if kind != "text/plain"}, metadata=metadata, raw=True)
+
+def display_live(widget: Any, *, text: bool = False) -> None:
+    """Display a widget, by default without its text."""
+    from IPython.display import display
+
+    live = widget._repr_mimebundle_()
+    if live is not None:
+        data, metadata = live if isinstance(live, tuple) else (live, None)
+        display({kind: content for kind, content in data.items() if text or kind != "text/plain"}, metadata=metadata, raw=True)
 
 
 Check = Callable[[Any], Any]

@@ -1,6 +1,5 @@
 """The explorer in JupyterLab: what a reader clicks arrives in Python, and what Python selects is marked."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -273,10 +272,13 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
         page.keyboard.press("Escape")
         page.locator(f"{LIVE} .irs-search input").fill("")
         page.locator(f"{LIVE} .irs-search-help").click()
-        page.locator(f"{LIVE} .irs-found [role=option]", has_text="op:conv & bytes>1MB").wait_for()
-        assert page.locator(f"{LIVE} .irs-found [role=option]").count() == 6
-        page.locator(f"{LIVE} .irs-found [role=option]", has_text="is:write").click()  # fills the box, and asks
-        page.locator(f"{LIVE} .irs-found [role=option]", has_text=re.compile("add_|relu_|nothing found")).first.wait_for()
+        examples = page.locator(f"{LIVE} .irs-examples [role=option]")
+        examples.first.wait_for()
+        assert examples.count() == 6
+        query = examples.nth(1).locator("strong").text_content()
+        examples.nth(1).click()  # fills the box, and asks
+        page.locator(f"{LIVE} .irs-found:not(.irs-examples) [role=option] code").first.wait_for()
+        assert page.locator(f"{LIVE} .irs-search input").input_value() == query
         page.locator(f"{LIVE} .irs-search input").fill("op:matmul and bytes>1")
         page.locator(f"{LIVE} .irs-found", has_text="op:matmul & bytes>1").wait_for()  # the hint is a query
         page.locator(f"{LIVE} .irs-search input").fill("op:relu")

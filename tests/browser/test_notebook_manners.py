@@ -27,7 +27,7 @@ heard = []
 e.observe(lambda change: heard.append(change["new"]), "selection")
 W.VBox([slider, W.interactive_output(lambda k: print("state", k, "has", len(f.history.graph_after(k).position), "nodes"), {"k": slider})])
 """,
-    'display(e.static(), W.Tab([e, e.pane("memory"), W.HBox([e.pane("text"), e.pane("inspector")])], titles=["all", "memory", "two"]))',
+    'W.Tab([e, e.pane("memory"), W.HBox([e.pane("text"), e.pane("inspector")])], titles=["all", "memory", "two"])',
     "in_page",
     'W.VBox([e.pane(name) for name in ("graph", "tables", "timeline", "classes", "time")])',
 )
@@ -106,7 +106,7 @@ def test_a_saved_notebook_is_converted_with_its_picture(manners: Lab, browser: A
     (tmp_path / "manners.html").write_text(text, encoding="utf-8")
     with opened(browser, (tmp_path / "manners.html").as_uri(), ".irs-static img >> nth=0", ours=False) as page:
         widths = page.locator(".irs-static img").evaluate_all("images => images.map((image) => image.complete && image.naturalWidth)")
-        assert len(widths) == 2 and min(widths) > 100  # beside the tabs by hand, alone in its cell by itself
+        assert len(widths) == 2 and min(widths) > 100  # in the tabs, and alone in its cell
 
 
 def test_a_restarted_kernel_is_reported_and_the_views_stay(manners: Lab) -> None:

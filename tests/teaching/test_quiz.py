@@ -196,3 +196,8 @@ def test_the_right_speed_is_the_one_that_was_measured() -> None:
     within = [option.name for option, (low, high) in zip(asked.options, BRACKETS, strict=True) if low <= float(told[1]) < high]
     assert set(within) <= set(asked.answer), "the best turns are right; so is what the quartiles come near"
     assert asked.judge([asked.answer[0]]).points == 1
+
+
+def test_a_quiz_of_no_kind_says_what_the_kinds_are() -> None:
+    with pytest.raises(ArgumentError, match=r"irs\.quiz\.mixed.*\.alias, \.moves"):
+        irs.quiz(graph)

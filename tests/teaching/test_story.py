@@ -146,3 +146,14 @@ def test_boxes_of_modules_are_named_by_their_path() -> None:
     s.add("modules", open=boxes)
     assert s.steps[0].open == tuple(boxes)
     assert s.check() == []
+
+
+def test_a_story_is_shown_from_its_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("anywidget")
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
+    s = made()
+    assert s.at == 1, "the step that was added last"
+    s._ipython_display_()
+    assert s.at == 0
+    s.remove(0)
+    assert (s.at, len(s)) == (0, 1)

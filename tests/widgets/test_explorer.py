@@ -154,6 +154,21 @@ def test_the_picture_is_displayed_before_the_live_views(monkeypatch: pytest.Monk
     assert sum("text/plain" in data for data in shown) == 1, "a terminal prints it once"
 
 
+def test_a_box_displays_the_pictures_of_the_explorers_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ipywidgets
+
+    from irscope.widgets.explorer import _display_box
+
+    shown: list[Mapping[str, Any]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    _display_box(ipywidgets.Tab([ipywidgets.HBox([explorer(), ipywidgets.IntSlider()])]))
+    assert ["text/html" in data for data in shown] == [True, False]
+    assert "application/vnd.jupyter.widget-view+json" in shown[1] and "text/plain" not in shown[1]
+    shown.clear()
+    _display_box(ipywidgets.HBox([ipywidgets.IntSlider()]))
+    assert "text/plain" in shown[0], "other boxes are as they were"
+
+
 def test_without_anywidget_the_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['anywidget'] = None\n"
@@ -291,6 +306,8 @@ def test_an_explorer_of_a_large_program_sends_what_it_shows_and_answers_for_the_
     assert "classes" in asked(e, {"kind": "part", "name": "numbers", "token": 5})[-1]["part"]
     relus = [asked(e, {"kind": "find", "query": "op:relu", "all": whole, "token": 7})[-1]["found"] for whole in (False, True)]
     assert [(found["count"], len(found["ids"])) for found in relus] == [(3000, 2000), (3000, 3000)]
+    examples = asked(e, {"kind": "examples", "token": 8})[-1]["examples"]
+    assert len(examples) >= 3 and all(asked(e, {"kind": "find", "query": query, "token": 9})[-1]["found"]["count"] for query, _ in examples)
     assert asked(e, {"kind": "nonsense", "token": 6})[-1]["kind"] == "error"
     e.step = 0
     assert e.step == 0

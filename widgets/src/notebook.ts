@@ -45,6 +45,7 @@ type Reply =
   | { kind: "places"; token: string; places: Place[] }
   | { kind: "repeat"; token: string; repeat: RepeatView }
   | { kind: "find"; token: string; found: Found }
+  | { kind: "examples"; token: string; examples: [string, string][] }
   | { kind: "heat"; token: string; heat: Record<number, number[]> }
   | { kind: "layout"; token: string; layout: LayoutView }
   | { kind: "assumed"; token: string; assumed: AssumedLayout }
@@ -310,6 +311,7 @@ function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKerne
       places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
       repeat: async (box) => ((await send({ kind: "repeat", box })) as { repeat: RepeatView }).repeat,
       find: async (query, all) => ((await send({ kind: "find", query, all })) as { found: Found }).found,
+      examples: async () => ((await send({ kind: "examples" })) as { examples: [string, string][] }).examples,
       heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,
       layout: async (id) => ((await send({ kind: "layout", id })) as { layout: LayoutView }).layout,
       assumed: async (id, layout) => ((await send({ kind: "assumed", id, layout })) as { assumed: AssumedLayout }).assumed,

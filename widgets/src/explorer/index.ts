@@ -264,7 +264,8 @@ function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () =>
 function fillWithQuestion(root: HTMLElement, context: Context, asked: Answering): () => void {
   const graph = graphPane(context);
   const main = h("div", { class: "irs-main" });
-  main.append(textPane(context), splitter(main, "--irs-left", "left", 34), graph.element, splitter(main, "--irs-right", "right", 36), quizCard(context, asked));
+  main.append(textPane(context), splitter(main, "--irs-left", "left", 28), graph.element, splitter(main, "--irs-right", "right", 32), quizCard(context, asked));
+  graph.reveal([asked.card.subject, ...asked.card.options.map(({ record }) => record)].filter((record) => record));
   root.classList.add("irs-asking");
   root.append(main);
   return () => undefined;

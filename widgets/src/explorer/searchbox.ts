@@ -9,15 +9,6 @@ import { withoutTypes } from "../lib/model/tokens";
 const LEAST_PAUSE = 80;
 const SHORT_PAUSE = 15;
 const WORDS = "a name, an op, a type";
-/** Queries that the box understands, and what they find. */
-const EXAMPLES = [
-  ["op:conv & bytes>1MB", "convolutions with a result of more than 1 MB"],
-  ["is:write", "nodes that write memory which others may see"],
-  ["alias %x", "values that may share memory with %x"],
-  ["reads %x | writes %x", "users of %x, and what writes its memory"],
-  ["remark:missed & !is:group", "what was not fused, though it might have been"],
-  ["scope:layers.0 & kind:pointwise", "pointwise ops of one module of the model"],
-];
 const QUESTION = /^\s*(?:[a-z]+\s*(?::(?!:)|[<>=])|(?:writes|reads|makes|alias)\s+%)/u;
 
 export function searchBox(context: Context): { element: HTMLElement; focus: () => void } {
@@ -57,7 +48,8 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   };
   const look = () => {
     const asked = input.value;
-    if (!context.supply || !asked.trim()) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words only; a notebook with a kernel answers questions" : "");
+    if (context.supply && !asked.trim()) return explain();
+    if (!context.supply) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words only; a notebook with a kernel answers questions" : "");
     if (waiting) return;
     waiting = true;
     const answered = () => {
@@ -79,6 +71,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
     }
     if (!options.length) options.push(h("div", { class: "irs-quiet", role: "option", "aria-disabled": "true" }, trouble || "nothing found"));
     at = 0;
+    list.classList.remove("irs-examples");
     list.replaceChildren(...options);
     list.hidden = !input.value.trim();
     input.setAttribute("aria-expanded", String(!list.hidden));
@@ -90,21 +83,28 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
     clearTimeout(pause);
     pause = setTimeout(look, context.supply ? SHORT_PAUSE : LEAST_PAUSE);
   });
-  const explain = () => {
-    actions = EXAMPLES.map(([query]) => () => {
+  /** Queries that find something in this program, once they were asked for. */
+  let examples: Promise<[string, string][]> | undefined;
+  const explain = () => void (examples ??= context.supply!.examples()).then((found) => {
+    if (input.value.trim() || document.activeElement !== input || context.signal.aborted) return;
+    actions = found.map(([query]) => () => {
       input.value = query;
-      input.focus();
       queueMicrotask(look);
     });
-    list.replaceChildren(...EXAMPLES.map(([query, finds], k) => option(k, h("strong", {}, query), h("span", { class: "irs-quiet" }, finds))));
+    list.replaceChildren(...found.map(([query, finds], k) => option(k, h("strong", {}, query), h("span", { class: "irs-quiet" }, finds))));
     at = 0;
-    list.hidden = false;
-    input.setAttribute("aria-expanded", "true");
-    input.focus();
+    list.classList.add("irs-examples");
+    list.hidden = !found.length;
+    input.setAttribute("aria-expanded", String(!list.hidden));
     mark();
-  };
-  const help = h("button", { class: "irs-switch irs-search-help", title: "what can be asked for: six examples", "aria-label": "examples of queries", onpointerdown: (event: PointerEvent) => event.preventDefault(), onclick: explain }, "?");
+  }, () => (examples = undefined));
+  const help = h("button", { class: "irs-switch irs-search-help", title: "what can be asked for: six examples", "aria-label": "examples of queries", onpointerdown: (event: PointerEvent) => event.preventDefault(), onclick: () => {
+    input.value = "";
+    if (document.activeElement === input) explain();
+    else input.focus();
+  } }, "?");
   input.addEventListener("blur", close);
+  if (context.supply) input.addEventListener("focus", () => input.value.trim() || explain());
   input.addEventListener("keydown", (event) => {
     const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (by && actions.length) {
@@ -120,7 +120,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
         chooseWhenFound = true;
         look();
       }
-    } else if (event.key === "Escape" && input.value) {
+    } else if (event.key === "Escape" && (input.value || !list.hidden)) {
       input.value = "";
       close();
       event.stopPropagation();

@@ -259,6 +259,32 @@ export class GraphPane {
     this.look(reveal(seen, this.#frame, this.#rectangle(box)));
   }
 
+  /** Opens the closed boxes around the first records, and brings one of them into the window. */
+  reveal(records: readonly number[]): void {
+    const { hierarchy } = this.context.records;
+    const wanted = records.slice(0, MOST_FOLLOWED);
+    const paths = wanted.filter((record) => !hierarchy.holds(record)).flatMap((record) => hierarchy.path(record).slice(0, -1));
+    const lacking = [...new Set(paths)].filter((id) => hierarchy.find(id) < 0 || hierarchy.lacks(hierarchy.find(id)));
+    if (lacking.length) void this.#load(lacking).then(() => this.#revealLoaded(wanted));
+    else this.#revealLoaded(wanted);
+  }
+
+  #revealLoaded(records: readonly number[]): void {
+    const { hierarchy } = this.context.records;
+    const closed = new Set<number>();
+    for (const record of records) {
+      const box = hierarchy.find(record);
+      for (let around = box < 0 ? -1 : hierarchy.parent[box]; around >= 0; around = hierarchy.parent[around]) if (!this.open.has(around)) closed.add(around);
+    }
+    if (!closed.size) return;
+    for (const box of closed) this.open.add(box);
+    this.#relayout(-1);
+    if (!this.#frame.width) return;
+    this.look(this.#start());
+    this.#follow();
+    this.#settleMap();
+  }
+
   /** Repaints what uses colours of the theme: style sheets do not reach a canvas. */
   recolour(): void {
     this.#map.stale();

@@ -63,7 +63,7 @@ function besideOffer(context: Context, pair: PairDetail): HTMLElement {
 const DOES_NOT_APPLY = {
   alias: "one of the two is not a value, so it has no memory to share",
   fusion: "one of the two has no producer in the program, or a pass removed it: there is nothing to fuse",
-  same: "only parts of two different fusion groups are compared",
+  same: "two fusion groups, or members of two, are compared; this pair is in one group, or partly in none",
 };
 
 function verdict(context: Context, question: string, pair: PairDetail, kind: keyof typeof DOES_NOT_APPLY): HTMLElement {

@@ -86,8 +86,10 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
   };
   telling.onStory?.((changed) => {
     const before = story.steps.length;
+    const shown = viewOf(story.steps[at]);
     story = changed;
     at = changed.at;
+    if (at >= 0 && viewOf(story.steps[at]) !== shown) look(context, panes, graph, story.steps[at]);
     if (before !== changed.steps.length || !edits) draw();
   }, (message) => body.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, message)));
   draw();
@@ -102,12 +104,18 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
   };
 }
 
-/** Restores the views stored in a step. */
-function look({ selection, steps }: Context, panes: Alone, graph: GraphPane, step: StoryStep): void {
+/** What a step shows, without its words. */
+function viewOf(step: StoryStep | undefined): string {
+  return JSON.stringify({ ...step, text: "" });
+}
+
+/** Restores the views stored in a step. A step that opens no boxes opens those around what it selects, or around what it colours. */
+function look({ view, selection, steps }: Context, panes: Alone, graph: GraphPane, step: StoryStep): void {
   if (panes.alone !== step.pane) panes.showAlone(step.pane);
   graph.restore(step.open, step.colour);
   if (step.step !== null && steps && steps.at !== step.step) steps.go(step.step);
   selection.set(step.selection);
+  if (!step.open) graph.reveal(step.selection.length || step.colour !== "equal" ? step.selection : view.classes.flatMap(({ members }) => members));
 }
 
 /** The current state of the views, as a step stores it. */

@@ -29,6 +29,8 @@ export interface Supply {
   places(ids: readonly number[]): Promise<Place[]>;
   /** The first results of a query, or all of them. */
   find(query: string, all?: boolean): Promise<Found>;
+  /** Queries that find something in this program, and what they find. */
+  examples(): Promise<[string, string][]>;
   /** The costs of records and boxes. */
   heat(ids: readonly number[]): Promise<Record<number, number[]>>;
   /** The layout of a tensor. */

@@ -432,18 +432,25 @@ class Decisions(Drawn):
             return None
         if self.compiler == "xla":  # it takes arrays only
             args = tuple([np.asarray(arg.detach()) if hasattr(arg, "detach") else arg for arg in args])
-        call = _without_gradients(self.call)
         try:
-            call(*(arg.detach().clone() if hasattr(arg, "detach") else copy(arg) for arg in args))  # it may write to them
+            self._finished(*(arg.detach().clone() if hasattr(arg, "detach") else copy(arg) for arg in args))  # it may write to them
         except Exception as error:
             raise ArgumentError(f"{self.compiler} does not take these arguments: {type(error).__name__}: {error}") from None
-        return partial(call, *args)
+        return partial(self._finished, *args)
+
+    def _finished(self, *args: Any) -> Any:
+        """Calls what was compiled as it was observed, without gradients, for which it would be another program; waits for JAX's results."""
+        assert self.call is not None, "who asks has looked"
+        torch = sys.modules.get("torch")
+        with torch.no_grad() if torch is not None else nullcontext():
+            made = self.call(*args)
+        return sys.modules["jax"].block_until_ready(made) if self.compiler == "xla" else made
 
     def rivals(self) -> dict[str, Callable[..., Any]]:
         """What the only program is measured beside: itself as that compiler made it, and its groups with irscope's kernels."""
         from irscope.runtime.program import compile_graph
 
-        own = {} if self.call is None else {self.compiler: _without_gradients(self.call)}
+        own = {} if self.call is None else {self.compiler: self._finished}
         return {**own, f"{self.compiler}'s groups": compile_graph(self.fusion)}
 
     def table(self) -> pd.DataFrame:
@@ -470,17 +477,6 @@ class Decisions(Drawn):
 def _counted(kernels: Sequence[Kernel]) -> str:
     calls = sum(kernel.is_library for kernel in kernels)
     return f"{plural(len(kernels) - calls, 'kernel')}, {plural(calls, 'library call')}"
-
-
-def _without_gradients(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call as it was observed: torch records no gradients, which would be another program."""
-
-    def run(*args: Any) -> Any:
-        torch = sys.modules.get("torch")
-        with torch.no_grad() if torch is not None else nullcontext():
-            return call(*args)
-
-    return run
 
 
 def program_of(

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -269,5 +270,9 @@ def test_memory_is_that_of_xla_s_own_analysis_and_each_kernel_has_a_time() -> No
     timed = [kernel for kernel in d.kernels if kernel.ms is not None]
     assert timed and all(kernel.ms >= 0 for kernel in timed if kernel.ms is not None)
     assert len(timed) == len(d.kernels) or any("has no times of" in note for note in d.program.notes)
+    with mock.patch.object(jax, "block_until_ready", wraps=jax.block_until_ready) as waited:
+        (d.own_call(x, x) or list)()
+        d.rivals()["xla"](x, x)
+    assert waited.call_count == 3, "JAX returns before it is done: a call that is timed waits for its results"
     with pytest.raises(ArgumentError, match="not run"):
         irs.decisions(jax.jit(steps).lower(x, x).compile().as_text(), measure=True)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.isolated import machine_memory
+from irscope._base.loaded_code import cell_name
 from irscope._base.words import byte_count
 from irscope.errors import LoadError
 from irscope.frontends.refusals import refuse_pointer, start_of
@@ -412,7 +413,7 @@ def location_of(node: Any) -> Location | None:
     frames = _FRAME.findall(text) if "line" in text else []
     users = [frame for frame in frames if "/torch/" not in frame[0]]
     file, line = (users or frames or [("", "0")])[-1]
-    return Location(file, int(line[:9])) if file else None
+    return Location(cell_name(file), int(line[:9])) if file else None
 
 
 def scope_of(node: Any, outer: str = "") -> str:

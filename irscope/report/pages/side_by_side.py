@@ -26,7 +26,7 @@ from irscope.transforms.fusion import Fusion, kernels_of, pairs_of
 
 How = Literal["id", "line and op", "line", "name", "structure"]
 _WAYS: Final[tuple[How, ...]] = ("id", "line and op", "line", "name", "structure")
-_MOST_NAMED: Final = 8
+_MOST_NAMED: Final = 5
 
 
 class Correspondence:
@@ -39,7 +39,7 @@ class Correspondence:
     ...   return (%b)'''
     >>> found = Correspondence(irs.parse(text), irs.parse(text.replace("aten::relu(%x)", "aten::neg(%x)")))
     >>> print(found)
-    1 of 2 ops matched (1 by name); not matched: neg %a of the other, relu %a
+    1 of 2 ops matched (1 by name); not matched here: relu %a; not matched there: neg %a
     """
 
     def __init__(self, first: Graph, second: Graph) -> None:
@@ -137,10 +137,10 @@ class Correspondence:
     def __str__(self) -> str:
         counts = Counter(self.how.values())
         ways = ", ".join(f"{counts[way]} by {way}" for way in _WAYS if counts[way])
-        lost = [f"{_called(self.second, node)} of the other" for node in self.left_out_there]
-        lost += [_called(self.first, node) for node in self.left_out]
-        lacking = f"; not matched: {listed(lost, most=_MOST_NAMED)}" if lost else ""
-        return f"{self.words} matched{f' ({ways})' if ways else ''}{lacking}"
+        sides = (self.first, "here", self.left_out), (self.second, "there", self.left_out_there)
+        named = [(where, [_called(graph, node) for node in nodes]) for graph, where, nodes in sides if nodes]
+        lost = [f"not matched {where}: {listed(names, most=_MOST_NAMED)}" for where, names in named]
+        return "; ".join([f"{self.words} matched{f' ({ways})' if ways else ''}", *lost])
 
 
 class _Place:

@@ -343,7 +343,8 @@ class Explorer(View):
         if shown.decisions is None:
             raise UnknownName("this explorer shows one program", hint="irs.explore(irs.decisions(…)) shows all that were compiled")
         index = int(ask["index"]) % len(shown.decisions.programs)
-        other = Exploration(shown.decisions.programs[index].fusion, sources=shown.sources, decisions=shown.decisions, chosen=index)
+        fusion = shown.decisions.programs[index].fusion
+        other = Exploration(fusion, sources=shown.sources, decisions=shown.decisions, chosen=index, beside=shown.beside)
         self._tree = Branches(other)
         if self.branch:
             self.branch = 0

@@ -194,8 +194,9 @@ def compile(
 
     Precision: each step of an op is as exact as `irs.error_bound` says, and a kernel rounds between ops no more often than op-by-op
     execution does. Inside a group, halves compute in float32 and are rounded where they leave it; a product and a sum are rounded once
-    (FMA) where the machine can; denormal numbers are kept. So `x - y * 2.0` may be finite where the product alone overflows. Large
-    products outside kernels may be oneDNN's, which round a sum in another order than torch's (`x.remarks` names them).
+    (FMA) where the machine can; denormal numbers are kept. So `x - y * 2.0` may be finite where the product alone overflows. Convolutions
+    and products outside groups may be computed by kernels of our own, or by oneDNN, which round a sum in another order than torch
+    (`x.remarks` names them).
     `exact="torch"` returns the bits of torch's CPU ops instead, except for NaN payloads: kernels round every op to its element type,
     contract nothing, and leave to torch what it computes differently, each with a remark. It takes torch's tensors, and is slower.
 

@@ -156,6 +156,6 @@ def test_what_is_not_an_operand_of_a_kernel_keeps_groups_apart() -> None:
     fusion = irs.fuse(irs.load(model, x))
     d = irs.dedup(fusion, relation="constants")
     before, after = irs.compile(fusion), irs.compile(d.apply())
-    assert not after.remarks
+    assert {remark.rule for remark in after.remarks} <= {"layer"}
     assert len(after.kernels) < len(before.kernels)
     torch.testing.assert_close(after(x).detach(), model(x).detach())

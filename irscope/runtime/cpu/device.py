@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_tiled_reads
 from irscope.codegen.kernel.launches import split_reduction
-from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
+from irscope.codegen.llvm import GENERIC, ConvolutionText, emit_convolution, emit_llvm, least_rows, vector_width
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode
 from irscope.runtime.cpu.launch import (
@@ -49,17 +49,10 @@ _HOLD_GIL: Final = 5e-6
 
 
 @dataclass(frozen=True, eq=False)
-class CpuKernel(HostKernel):
-    """A compiled kernel; keep it alive as long as its functions may run."""
+class CpuFunction:
+    """The functions of compiled code; keep it alive as long as they may run."""
 
-    spec: KernelSpec
-    compile_seconds: float
     code: MachineCode
-
-    @property
-    def from_disk(self) -> bool:
-        """Whether its code was loaded from the disk cache."""
-        return self.code.from_disk
 
     @cached_property
     def call(self) -> Function:
@@ -75,6 +68,19 @@ class CpuKernel(HostKernel):
         made = kind(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
         made.owner = self.code.machine
         return made  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class CpuKernel(CpuFunction, HostKernel):
+    """A compiled kernel."""
+
+    spec: KernelSpec
+    compile_seconds: float
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether its code was loaded from the disk cache."""
+        return self.code.from_disk
 
 
 class CpuDevice:
@@ -95,6 +101,7 @@ class CpuDevice:
         self.misses = MissLog(self.store)
         """The kernels that had to be compiled, and how each differs from the nearest one."""
         self._kernels: KernelCache[CpuKernel] = KernelCache()
+        self._layers: KernelCache[CpuFunction] = KernelCache()
         self._lock = threading.RLock()
         self._loop: tuple[int, Any] | None = None
 
@@ -196,7 +203,7 @@ class CpuDevice:
 
     def _is_starved(self, launch: Launch, seconds: float) -> bool:
         """Checks whether a launch is long enough to split, but has too few results for all threads and a long reduction."""
-        if not launch.spec.reduced or not launch.elements or self._parts(seconds) == 1:
+        if not launch.spec.reduced or not launch.elements or self.parts(seconds) == 1:
             return False
         width = vector_width(launch.spec, self.host.target)
         return len(split_kept(launch, self.threads, width)) < self.threads and len(gather_cuts(launch, self.threads)) > 2
@@ -210,12 +217,12 @@ class CpuDevice:
             seconds = estimated_seconds(stage.launch, self.host.target.vector_bytes)
             if stage.partial:
                 ranges = gather_ranges(stage.launch, parts, split.part_elements)
-                calls.append(self._shared(kernel, stage.launch, ranges))
+                calls.append(self.call(kernel, stage.launch, ranges, seconds))
             else:
                 calls.append(self._call(kernel, stage.launch, seconds))
         return SplitCall(split, kernels, tuple(calls))
 
-    def _parts(self, seconds: float) -> int:
+    def parts(self, seconds: float) -> int:
         """Returns the number of threads that work of this length is split over."""
         threads = self.threads
         if threads == 1 or seconds < _TEAM_PAYS:
@@ -223,17 +230,17 @@ class CpuDevice:
         return threads if seconds >= (_THREADS_PAY if loaded_openmp() is None else _TEAM_PAYS) else 1
 
     def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> LaunchCall:
-        ranges = tuple(split_kept(launch, self._parts(seconds), vector_width(launch.spec, self.host.target)))
-        if len(ranges) > 1:
-            return self._shared(kernel, launch, ranges)
-        return LaunchCall(kernel.call if seconds >= _HOLD_GIL else kernel.call_holding, launch, ranges)
+        ranges = tuple(split_kept(launch, self.parts(seconds), vector_width(launch.spec, self.host.target)))
+        return self.call(kernel, launch, ranges, seconds)
 
-    def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[Range, ...]) -> LaunchCall:
-        """Returns a launch whose parts run at the same time."""
+    def call(self, kernel: CpuFunction, launch: Any, ranges: tuple[Range, ...], seconds: float) -> LaunchCall:
+        """Returns a launch of about so many seconds, whose parts run at the same time if there are several."""
+        if len(ranges) == 1:
+            return LaunchCall(kernel.call if seconds >= _HOLD_GIL else kernel.call_holding, launch, ranges)
         openmp = loaded_openmp()
         if openmp is None:
             return PoolCall(kernel.call, launch, ranges)
-        patience = StallBackoff(estimated_seconds(launch, self.host.target.vector_bytes))
+        patience = StallBackoff(seconds)
         return TeamCall(kernel.call, launch, ranges, kernel.code.address, openmp, self._team_loop(), patience)
 
     def _team_loop(self) -> tuple[int, Any]:
@@ -243,6 +250,11 @@ class CpuDevice:
                 code = self._compiler.code(LOOP, "irscope_team", kernel=False)
                 self._loop = code.address, code.machine
             return self._loop
+
+    def layer(self, text: ConvolutionText) -> CpuFunction:
+        """Returns the kernel of a layer (`irscope.runtime.cpu.layers`): from memory, from disk, or from LLVM."""
+        source = partial(emit_convolution, text, self.host.target)
+        return self._layers.get(text, lambda: CpuFunction(self._compiler.code(source().text, text.name)))
 
     @cached_property
     def native_loop(self) -> NativeLoop:
@@ -255,7 +267,7 @@ class CpuDevice:
         seconds = time.perf_counter() - start
         if not code.from_disk:
             self.misses.note(spec, seconds)
-        return CpuKernel(spec, seconds, code)
+        return CpuKernel(code, spec, seconds)
 
 
 class CpuPlan(HostPlan):

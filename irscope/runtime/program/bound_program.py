@@ -10,14 +10,17 @@ afterwards.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from irscope._base.nested import is_fixed, leaves, map_leaves
+from irscope._base.words import plural
 from irscope.analysis.alias import AliasDb
+from irscope.analysis.layers import Layer, layer_of
+from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError, RunError
-from irscope.ir import Graph, Node, TensorType, Value
+from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of
 from irscope.ops.registry import category_of
 from irscope.ops.traits import SHAPE_WRITERS, STORAGE_WRITERS
 from irscope.runtime.arrays import (
@@ -48,10 +51,11 @@ from irscope.runtime.arrays import (
     rounded,
     widened,
 )
+from irscope.runtime.cpu import CpuDevice, kernel_of, library_seconds
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, plainly_typed, tensor_of
 from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
-from irscope.runtime.program.groups import GroupCall, GroupKernels
+from irscope.runtime.program.groups import GroupCall, GroupKernels, LayerKernel
 from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
 from irscope.runtime.program.loop_form import LoopForm
 from irscope.runtime.program.loops import LoopCall
@@ -75,9 +79,10 @@ class BoundProgram:
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
         surroundings: Surroundings, arena: Arena | None = None, *, quick: bool = False,
         loops: Mapping[Node, LoopForm] | None = None, in_loops: Mapping[Node, GroupKernels] | None = None,
+        layers: Mapping[Node, "LayerChoice"] | None = None,
     ) -> None:  # fmt: skip
         """`quick`: ops outside kernels may be others of torch that differ in rounding alone. `loops`: those that machine code may run,
-        of the groups `in_loops`."""
+        of the groups `in_loops`. `layers`: those that kernels compute."""
         self.graph = graph
         self.types = tuple(value.type for value in graph.outputs)
         self.arena = arena
@@ -118,6 +123,8 @@ class BoundProgram:
                 payload = graph.bound.get(value)
                 return bound[value] if is_torch_tensor(payload) or is_fixed(payload) else constant(value)
 
+            if layers and node in layers:
+                return LayerKernel(layers[node].layer, layers[node].device, self.memory, held, function).function
             if not isinstance(self.library, TorchLibrary) or not self.library.quick:
                 return function
             return prepared(node, function, held, self.library.torch)
@@ -274,6 +281,43 @@ def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     if any(node.op in SHAPE_WRITERS or node.op in _OF_THE_TENSOR for node in nodes):
         return False
     return any(node not in groups and (category_of(node) in _GAINING or "pool" in node.op) for node in nodes)
+
+
+class LayerChoice(NamedTuple):
+    """A convolution or product that a kernel computes."""
+
+    layer: Layer
+    device: CpuDevice
+    because: str
+
+
+def layers_of(graph: Graph, groups: Collection[Node], device: CpuDevice) -> dict[Node, LayerChoice]:
+    """Returns the convolutions and products outside of groups that a kernel computes in less time than the library, by estimates."""
+    inside = {inner for group in groups for block in group.blocks for inner in block.nodes}
+    writes = may_write(graph)
+
+    def constant(value: Value) -> Any:
+        if writes and isinstance(value.type, TensorType) and alias_db_of(graph).has_writers(value):
+            return None
+        payload = graph.bound.get(value)
+        if payload is not None:
+            is_torchs = is_torch_tensor(payload) and not payload.is_inference()
+            return payload if is_torchs or is_fixed(payload) else None
+        found = constant_of(graph, value)
+        return None if found is NOT_CONSTANT else found
+
+    chosen: dict[Node, LayerChoice] = {}
+    for node in graph.nodes():
+        layer = None if node in inside else layer_of(node, constant)
+        if layer is None:
+            continue
+        text, ours = kernel_of(layer, device.host.target)
+        theirs = library_seconds(layer)
+        if ours < theirs:
+            tile = f"{plural(text.points, 'point')} × {plural(text.vectors, 'vector')}"
+            told = f"a kernel, in tiles of {tile}, takes some {1e6 * ours:.3g} µs by estimate, the library {1e6 * theirs:.3g}"
+            chosen[node] = LayerChoice(layer, device, f"{told}; the sum is rounded in another order")
+    return chosen
 
 
 class _Unlocked:

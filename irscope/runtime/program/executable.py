@@ -53,7 +53,7 @@ from irscope.runtime.device import Device, KernelCache, ObjectStore, PreparedPla
 from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
 from irscope.runtime.program.arena import Arena, in_place_form, without_workspaces
-from irscope.runtime.program.bound_program import BoundProgram, Gradients, as_torch, is_lendable
+from irscope.runtime.program.bound_program import BoundProgram, Gradients, LayerChoice, as_torch, is_lendable, layers_of
 from irscope.runtime.program.code import Code, Stamp
 from irscope.runtime.program.compiled_kernel import KernelList
 from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
@@ -101,7 +101,7 @@ def _leave_alone(function: Callable[..., Any]) -> None:
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
     pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
-    threads: int | None = None, freeze: bool = False,
+    threads: int | None = None, freeze: bool = False, layers: bool = True,
 ) -> Executable:  # fmt: skip
     """Compiles a graph, or the graph of a fusion, to run on `"cpu"`, `"cuda"` or `"reference"`.
 
@@ -109,8 +109,8 @@ def compile_graph(
     row-major until a call has others. With `share_kernels=False` every group gets its own kernel; with `disk_cache=False`
     nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run one by one through the
     library; with `pooled=False` the memory of results returns to the system when they are freed; with a `store` only its
-    files are used, and kept. Kernels are split over `threads`, by default over as many as torch has. Without a GPU a program for
-    `"cuda"` can be inspected but not called.
+    files are used, and kept. Kernels are split over `threads`, by default over as many as torch has; with `layers=False` convolutions
+    and products are always the library's. Without a GPU a program for `"cuda"` can be inspected but not called.
     `exact="torch"` gives torch's bits (`irscope.ops.accuracy`): groups with other ops run op by op, with a remark; if
     the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
     results where `irs.memory_plan` says (`irscope.runtime.program.arena`), and library ops that would allocate workspace are
@@ -141,7 +141,9 @@ def compile_graph(
         graph, lean = without_workspaces(graph, exact=is_torchs)
     devices = devices_for_groups(device, share_kernels, disk_cache, store, threads) if use_kernels else None
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
-    made = Executable(graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written)
+    made = Executable(
+        graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written, layers=layers
+    )
     made.history = history
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
@@ -162,7 +164,7 @@ class Executable(Drawn):
     def __init__(
         self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None,
         *, pooled: bool = True, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
-        written: Graph | None = None,
+        written: Graph | None = None, layers: bool = True,
     ) -> None:  # fmt: skip
         """`device_of` returns the device that compiles a group's kernels; None runs groups through the library. `written`: the
         program before its constants were worked on once, which runs where torch must see its ops."""
@@ -190,6 +192,8 @@ class Executable(Drawn):
         """The programs without kernels, for calls in which torch must see its own ops."""
         self._is_quick = not exact and device_of is not None
         """Whether the library may compute an op by another one that is quicker."""
+        self._may_have_layers = layers and self._is_quick and device == "cpu"
+        """Whether kernels may compute convolutions and products."""
         self._is_planned = memory is not None
         self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
@@ -281,7 +285,8 @@ class Executable(Drawn):
     def remarks(self) -> tuple[Remark, ...]:
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
         the reason, what was worked on once (`x.history` has these passes) and why other ops were not, for each op of
-        another language the library that runs it, the products that oneDNN computes, and how loops run."""
+        another language the library that runs it, the convolutions and products that kernels or oneDNN compute,
+        and how loops run."""
         return Remarks((*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops), (self.graph,))
 
     @cached_property
@@ -301,6 +306,12 @@ class Executable(Drawn):
     def _loops(self) -> dict[Node, LoopForm]:
         return {node: form for node, form in self._loop_forms.items() if isinstance(form, LoopForm)}
 
+    @cached_property
+    def _layers(self) -> dict[Node, LayerChoice]:
+        """The convolutions and products that kernels compute."""
+        device = self._kernels.device_of(self.graph.body.nodes[0]) if self._may_have_layers and self.graph.body.nodes else None
+        return layers_of(self.graph, self._groups, device) if isinstance(device, CpuDevice) else {}
+
     @property
     def _told_of_loops(self) -> tuple[Remark, ...]:
         told = []
@@ -316,9 +327,11 @@ class Executable(Drawn):
     def _kept_ops(self) -> tuple[Remark, ...]:
         found = [(node, runs_in(node)) for node in self.graph.nodes()]
         kept = [Remark("analysis", "kept-op", node, f"{node.op} runs in {library}") for node, library in found if library]
-        quicker = [node for node, _ in found if self._is_quick and self.device == "cpu" and is_product(node)]
+        layers = self._layers
+        own = [Remark("analysis", "layer", node, choice.because) for node, choice in layers.items()]
+        quicker = [node for node, _ in found if self._is_quick and self.device == "cpu" and node not in layers and is_product(node)]
         told = "oneDNN multiplies, which is quicker here than what torch takes; the sum is rounded in another order"
-        return (*kept, *[Remark("analysis", "onednn", node, told) for node in quicker])
+        return (*kept, *own, *[Remark("analysis", "onednn", node, told) for node in quicker])
 
     def source(self, index: int = 0) -> SourceText:
         """Returns the text of a kernel. Raises UnknownNumber for a number that no kernel has."""
@@ -533,7 +546,7 @@ class Executable(Drawn):
             if library not in self._programs:  # else another thread has made it
                 self._programs[library] = BoundProgram(
                     self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
-                    loops=self._loops, in_loops=self._in_loops,
+                    loops=self._loops, in_loops=self._in_loops, layers=self._layers,
                 )  # fmt: skip
             return self._programs[library]
 

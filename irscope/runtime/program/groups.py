@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.running import progress, run_together
+from irscope.analysis.layers import Layer
 from irscope.analysis.per_graph import once
 from irscope.analysis.shapes import infer
 from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting
@@ -29,8 +30,10 @@ from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Block, Graph, Node, TensorType, Type, Value, new_id
 from irscope.ops.type_rules import contiguous_strides
-from irscope.runtime.arrays import Allocate, Library, Memory, extents
+from irscope.runtime.arrays import Allocate, Function, Library, Memory, extents, is_torch_tensor
+from irscope.runtime.cpu import CpuDevice, prepared_layer
 from irscope.runtime.device import NO_MEMORY, Device, Kernel, PreparedPlan
+from irscope.runtime.foreign_ops import array_of
 from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import flatten
 from irscope.runtime.program.compiled_kernel import CompiledKernel
@@ -160,6 +163,7 @@ class GroupKernels:
 
     def __init__(self, group: Node, kernels: Kernels) -> None:
         self.group = group
+        self.inputs = group.inputs
         self.kernels = kernels
         self.expected = tuple([value.type for value in group.inputs])
         """The types of the arguments: those that the graph declares, or else the most likely ones."""
@@ -253,12 +257,15 @@ class GroupCall:
     results and calls the kernel; `call` is the one that was used last. Where operands differ from it, the key of their
     layout finds the function, or makes it."""
 
-    __slots__ = ("call", "fallback", "group", "known", "library", "memory")
+    __slots__ = ("call", "fallback", "group", "known", "library", "memory", "writes")
 
-    def __init__(self, group: GroupKernels, memory: Memory, library: Library) -> None:
+    def __init__(self, group: GroupKernels | LayerKernel, memory: Memory, library: Library | None) -> None:
+        """`library`: what runs the group's nodes where there is no kernel, without a `fallback`."""
         self.group = group
         self.memory = memory
         self.library = library
+        self.writes: list[Any] = []
+        """Of a layer: the writes to its weights that were counted when they were laid out, and their addresses."""
         self.call: Callable[..., Any] = self.look_up
         self.known: dict[Hashable, Callable[..., Any] | None] = {}
         self.fallback: Callable[[Sequence[Any]], Any] | None = None
@@ -269,6 +276,7 @@ class GroupCall:
         found = known[key] if key in known else self._specialize(key, operands)
         if found is None:
             if self.fallback is None:
+                assert self.library is not None, "a layer has a fallback"
                 self.fallback = _by_library(self.group.group, self.library)
             return self.fallback(operands)
         self.call = found
@@ -294,7 +302,7 @@ class GroupCall:
         tensors = [x for x in xs if x not in numbers]
         owned = [operand for operand, x in zip(operands, xs, strict=True) if x not in numbers]
         # an operand declared as a number may be a tensor in this call and a number, without `is_nested`, in the next
-        fixed = all(isinstance(value.type, TensorType) for value, x in zip(self.group.group.inputs, xs, strict=True) if x in tensors)
+        fixed = all(isinstance(value.type, TensorType) for value, x in zip(self.group.inputs, xs, strict=True) if x in tensors)
         if owned and fixed and all(map(memory.owns, owned)) and (quick := memory.quick_test(tensors, owned, names)):
             others = "".join([f" and {x}.__class__ is type_{x}" for x in numbers])
             fits = f"{quick}{others} or {fits}"
@@ -308,6 +316,57 @@ class GroupCall:
         exec(compiled_text(text), names)  # only counts and a memory's own facts
         made: Callable[..., Any] = names["call"]
         return made
+
+
+class LayerKernel:
+    """A layer with a kernel (`irscope.runtime.cpu.layers`): `function` runs it on the operands of its node, of which all but the input
+    and what is added are the same in each run. Where torch counts a write to the weights, or their memory was exchanged, they are
+    laid out again."""
+
+    def __init__(self, layer: Layer, device: CpuDevice, memory: Memory, constant: Callable[[Value], Any], function: Function) -> None:
+        """`function` runs the node on operands that the kernel does not take."""
+        self.group = layer.node
+        self.layer = layer
+        self.device = device
+        self.held: list[Any] = [None if value is None else constant(value) for value in (layer.weight, layer.bias)]
+        self.call = GroupCall(self, memory, None)
+        self.inputs = [layer.x] if layer.other is None else [layer.x, layer.other]
+        places = [layer.node.inputs.index(value) for value in self.inputs]
+        fixed = [None if value in self.inputs else constant(value) for value in layer.node.inputs]
+
+        def on_others(operands: Sequence[Any]) -> Any:
+            given = dict(enumerate(fixed)) | dict(zip(places, operands, strict=True))
+            return function(*given.values())
+
+        self.call.fallback = on_others
+        self.function = self._written([f"x{place}" for place in places], len(fixed))
+
+    def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:
+        """Returns the kernel with its allocator; None if it does not take such operands."""
+        types = memory.types(operands)
+        tensors = [None if held is None else np.asarray(array_of(held)) for held in self.held]
+        plan = None if types is None else prepared_layer(self.device, self.layer, types, tensors)
+        return None if plan is None else BoundPlan(plan, (memory.maker(self.layer.made),), {})
+
+    def _written(self, xs: Sequence[str], count: int) -> Function:
+        """Returns the function of all operands, which looks after the weights that torch may write."""
+        names: dict[str, Any] = {"group": self.call, "renew": self._renew}
+        same = []
+        for place, held in enumerate(self.held):
+            if is_torch_tensor(held):
+                names |= {f"w{place}": held}
+                same.append(f"w{place}._version == group.writes[{place}][0] and w{place}.data_ptr() == group.writes[{place}][1]")
+        check = f"    if not ({' and '.join(same)}): renew()\n" if same else ""
+        given = ", ".join([f"x{place}" for place in range(count)])
+        self._renew()
+        exec(compiled_text(f"def run({given}):\n{check}    return group.call({', '.join(xs)})"), names)
+        made: Function = names["run"]
+        return made
+
+    def _renew(self) -> None:
+        """Forgets the weights as they were laid out."""
+        self.call.writes = [(held._version, held.data_ptr()) if is_torch_tensor(held) else () for held in self.held]
+        self.call.known, self.call.call = {}, self.call.look_up
 
 
 @lru_cache(maxsize=512)

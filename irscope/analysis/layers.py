@@ -28,7 +28,7 @@ Bounds = tuple[float | None, float | None]
 LARGE: Final = 1 << 24
 """Multiplications from which a layer is the library's, which is then as quick."""
 MOST_TAPS: Final = 1 << 18
-"""The most taps of all points: each has a number in a table."""
+"""The most taps of all points, each of which has a number in a table; and elements between channels, as many as there are zeros."""
 MOST_WEIGHTS: Final = 1 << 18
 """The most weights of a layer, of which a program holds a second copy as a kernel reads them."""
 
@@ -78,6 +78,11 @@ class Layer:
     bounds: Bounds
 
     @property
+    def x_type(self) -> Any:
+        """The type of its operand, of which all is known."""
+        return self.x.type
+
+    @property
     def made(self) -> TensorType:
         """The type of its result."""
         type = self.node.output.type
@@ -123,7 +128,12 @@ def layer_of(node: Node, constant: Constant) -> Layer | None:
         return None
     read = _product if node.op in _PRODUCTS else _convolution
     layer = read(node, (x, weight, bias, other), (sizes, made, matrix), known, bounds)
-    return layer if layer is not None and prod(axis.made * axis.taps for axis in layer.axes) <= MOST_TAPS else None
+    if layer is None or prod(axis.made * axis.taps for axis in layer.axes) > MOST_TAPS:
+        return None
+    step = layer.x_type.strides[layer.channel]
+    if layer.is_depthwise and step != 1:  # vectors of channels are read
+        return None
+    return layer if step * sizes[layer.channel] <= MOST_TAPS else None
 
 
 def _extents(value: Any, *, laid_out: bool = True) -> tuple[int, ...] | None:
@@ -145,8 +155,7 @@ def _bounds(known: Mapping[str, Any]) -> Bounds | None:
     numbers = known["unary_scalars" if binary else "scalars"]
     if attr != "hardtanh" or not isinstance(numbers, list | tuple) or len(numbers) != 2:
         return None
-    with np.errstate(over="ignore"):
-        low, high = map(float, np.array(numbers, np.float32))
+    low, high = map(float, np.array(numbers, np.float32))
     return None if low != low or high != high else (low, high)  # NaN, which makes all of the result so
 
 

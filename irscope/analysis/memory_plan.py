@@ -150,7 +150,7 @@ class MemoryPlan(Drawn):
 
     @cached_property
     def laid_out(self) -> Mapping[Value, int]:
-        """The bytes of each weight of which the program holds a copy in the library's own order, made once before the first run.
+        """The bytes of each weight of which the program holds a copy in the order that its reader wants, made once before the first run.
 
         They are no part of the peak, as weights are not: they stay from one run to the next."""
         shapes, graph = shapes_of(self.graph), self.graph
@@ -165,7 +165,7 @@ class MemoryPlan(Drawn):
         if not self.laid_out:
             return ""
         names = listed([f"%{self.graph.names[value]}" for value in self.laid_out], most=4)
-        return f"beside the peak: {byte_words(sum(self.laid_out.values()))} for weights laid out once in oneDNN's order ({names})"
+        return f"beside the peak: {byte_words(sum(self.laid_out.values()))} for weights laid out once as convolutions read them ({names})"
 
     # One value
 

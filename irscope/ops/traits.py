@@ -241,8 +241,8 @@ PATCHES: Final = frozenset(PUTS_BACK.values())
 JOINS: Final = _aten("cat concat stack")
 """They join a list of tensors along an axis."""
 
-LAYS_OUT: Final = frozenset({"mkldnn::_convolution_pointwise"})
-"""They read a weight `W` in the library's own order: a program that holds the weight lays it out once, and keeps both."""
+LAYS_OUT: Final = frozenset({"mkldnn::_convolution_pointwise", "irscope::convolution"})
+"""They read a weight `W` in an order of their own: a program that holds the weight lays it out once, and keeps both."""
 
 MAX_POOLS: Final = _aten("max_pool1d max_pool2d max_pool3d")
 """Each element of the result is the largest one of a window of the operand."""

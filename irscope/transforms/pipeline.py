@@ -93,7 +93,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "cleanup.batch_norm:fold_batch_norm",
     ),
     Pass(
-        "onednn", "gives convolutions and linears to oneDNN with what follows them, and lays out weights once; results differ by rounding",
+        "onednn", "gives convolutions and linears to oneDNN or kernels of our own with what follows them; results differ by rounding",
         "cleanup.onednn:use_onednn",
     ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),

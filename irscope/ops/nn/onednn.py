@@ -1,7 +1,10 @@
-"""The layers of oneDNN that torch has as ops: a convolution or linear with a sum or an activation in its epilogue.
+"""The layers of oneDNN that torch has as ops: a convolution or linear with a sum or an activation in its epilogue; and those of ours.
 
 `irscope.transforms.cleanup.onednn` puts them in the place of the ops that they do at once. The weight is that of the layer that they
 stand for; a program lays it out in oneDNN's own order when it is bound to torch (`irscope.runtime.arrays`).
+
+`irscope::convolution` is the same with a kernel of ours (`irscope.runtime.cpu.layers`) or else torch's ops one by one: its result is
+channels last whatever it reads, and of its activations, relu and clamp, NaN stays NaN.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from irscope.ir import TensorType
 from irscope.ops.expr import erf
 from irscope.ops.nn.convolution import convolution_type, convolve
 from irscope.ops.nn.matmul import linear_array, linear_type
-from irscope.ops.numpy_layout import Array
+from irscope.ops.numpy_layout import Array, channels_last_copy, in_format
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import Abstract
 
@@ -71,17 +74,30 @@ def _linear(X: Array, W: Array, B: Array | None, attr: str, scalars: Sequence[An
 
 _WINDOW = "SymInt[] padding, SymInt[] stride, SymInt[] dilation, SymInt groups"
 
+
+
+def _last_type(X: TensorType, W: TensorType, B: TensorType | None = None, **given: Abstract) -> TensorType:
+    made = _convolution_type(X, W, B, **given)
+    return in_format(made.dtype, made.shape, True)
+
+
+def _convolutions(name: str, type_rule: Callable[..., TensorType], layout: Callable[[Array], Array]) -> tuple[Op, Op]:
+    return (
+        define(
+            f"{name}(Tensor X, Tensor W, Tensor? B, {_WINDOW}, str attr, Scalar?[] scalars, str? algorithm) -> Tensor Y",
+            category="convolution", type_rule=type_rule, reference=lambda *given, **named: layout(_convolve(*given, **named)),
+        ),
+        define(
+            f"{name}.binary(Tensor X, Tensor other, Tensor W, Tensor? B, {_WINDOW}, str binary_attr, Scalar? alpha, "
+            "str? unary_attr, Scalar?[] unary_scalars, str? unary_algorithm) -> Tensor Y",
+            category="convolution", type_rule=type_rule, reference=lambda *given, **named: layout(_convolve_and_add(*given, **named)),
+        ),
+    )  # fmt: skip
+
+
 OPS: Final[tuple[Op, ...]] = (
-    define(
-        f"mkldnn::_convolution_pointwise(Tensor X, Tensor W, Tensor? B, {_WINDOW}, str attr, Scalar?[] scalars, str? algorithm) -> "
-        "Tensor Y",
-        category="convolution", type_rule=_convolution_type, reference=_convolve,
-    ),
-    define(
-        f"mkldnn::_convolution_pointwise.binary(Tensor X, Tensor other, Tensor W, Tensor? B, {_WINDOW}, str binary_attr, Scalar? alpha, "
-        "str? unary_attr, Scalar?[] unary_scalars, str? unary_algorithm) -> Tensor Y",
-        category="convolution", type_rule=_convolution_type, reference=_convolve_and_add,
-    ),
+    *_convolutions("mkldnn::_convolution_pointwise", _convolution_type, np.asarray),
+    *_convolutions("irscope::convolution", _last_type, channels_last_copy),
     define(
         "mkldnn::_linear_pointwise(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor Y",
         category="matmul", type_rule=lambda X, W, B=None, **epilogue: linear_type(X, W, B), reference=_linear,

@@ -128,6 +128,25 @@ def layer(node: Node, function: Function) -> Function:
     return run
 
 
+def by_torch(node: Node, torch: Any) -> Function:
+    """Returns torch's ops, one by one, for a convolution with a sum or a clamp after it where no kernel runs it."""
+    schema = schema_of(node)
+    assert schema is not None
+    names = [argument.name for argument in schema.arguments]
+
+    def run(*operands: Any) -> Any:
+        given = dict(zip(names, operands, strict=True))
+        with torch.autocast("cpu", enabled=False):
+            made = torch.conv2d(*[given[name] for name in ("X", "W", "B", "stride", "padding", "dilation", "groups")])
+        made = (made + given["other"] if "other" in given else made).contiguous(memory_format=torch.channels_last)
+        attr = given.get("unary_attr", given.get("attr"))
+        if attr == "hardtanh":
+            return made.clamp(*given.get("unary_scalars", given.get("scalars", ())))
+        return made.relu() if attr == "relu" else made
+
+    return run
+
+
 def prepared(node: Node, function: Function, constant: Callable[[Value], Any], torch: Any) -> Function:
     """Returns the function of a convolution for the constants of its program: a large one of windows of one point is a product, and a
     layer of oneDNN reads its weight in oneDNN's order. `constant` returns what is the same in each run, and None for all else."""

@@ -29,7 +29,7 @@ from irscope.runtime.arrays.library import (
     unknown_op,
 )
 from irscope.runtime.arrays.numpy import NumpyLibrary, NumpyMemory
-from irscope.runtime.arrays.onednn import is_layer, is_product, layer, product
+from irscope.runtime.arrays.onednn import by_torch, is_layer, is_product, layer, product
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, foreign_function, on_torch, plainly_typed, tensor_of
@@ -101,6 +101,8 @@ class TorchLibrary:
         if foreign is not None:
             return on_torch(foreign, self.torch, self.device)
         op, schema = op_of(node), schema_of(node)
+        if node.op == "irscope::convolution":
+            return by_torch(node, self.torch)
         if is_layer(node) and (self.double or self.device or not self.torch.backends.mkldnn.is_available()):
             return on_torch(NumpyLibrary().function(node), self.torch, self.device)
         if schema is None and op is not None and op.schemas and op.reference is not None:

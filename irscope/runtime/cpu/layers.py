@@ -29,7 +29,7 @@ from irscope.runtime.device import HostPlan
 _HERTZ: Final = 4.5e9
 _CALL: Final = 1.5e-6
 """Seconds of a call of ours, with memory for the result."""
-_LIBRARY: Final = {"convolution": (15e-6, 120e9), "matmul": (4e-6, 55e9)}
+_LIBRARY: Final = {"convolution": (15e-6, 100e9), "matmul": (4e-6, 55e9)}
 """Seconds of a call of torch's library, and its multiplications a second."""
 _SHAPES: Final = [(points, vectors) for vectors in range(1, 5) for points in range(1, 9) if vectors < 3 or points < 7]
 """Points and vectors of a tile: each point has an address in a register."""
@@ -49,7 +49,7 @@ def kernel_of(layer: Layer, target: Target) -> tuple[ConvolutionText, float]:
         if points <= layer.points and sums + vectors < registers:
             tiles = groups * -(-channels // (vectors * lanes)) * -(-layer.points // points)
             loads = vectors + (sums if layer.is_depthwise else points)
-            tap = 1.25 * points + read * max(sums / 2, loads / 2, 4)  # two vectors a cycle, and the latency of a sum
+            tap = 0.75 * points + read * max(sums / 2, loads / 2, 4)  # two vectors a cycle, and the latency of a sum
             found.append((tiles * (taps * tap + 3 * sums + 10), vectors, points))
     cycles, vectors, points = min(found)
     low, high = layer.bounds

@@ -102,7 +102,8 @@ def _flops(node: Node, category: str, given: Sequence[Any], operands: list[tuple
             inner = operands[1][-1]
         return 2 * prod(result) * inner
     if category == "convolution" and len(operands) >= 2:
-        return 2 * prod(result) * prod(operands[1][1:])
+        has_other = (schema := schema_of(node)) is not None and schema.overload == "binary"  # a tensor that is added
+        return 2 * prod(result) * prod(operands[2 if has_other else 1][1:]) + (prod(result) if has_other else 0)
     if name == "scaled_dot_product_attention" and len(operands) >= 3:
         query, key, value = operands[:3]
         return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1]) + 25 * prod(query[:-1]) * key[-2]

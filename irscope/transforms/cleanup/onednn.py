@@ -1,18 +1,24 @@
-"""Gives convolutions and linears to oneDNN together with the sum and the activation after them, in layers of its own."""
+"""Gives convolutions and linears to oneDNN, or to kernels of our own, together with the sum and the activation after them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import isinf
 from typing import Any, Final
 
+import numpy as np
+
 from irscope._base.frozen import EMPTY
+from irscope._base.nested import is_fixed
+from irscope.analysis.layers import CONVOLUTIONS, LARGE, layer_of
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import (
     FLOAT,
     INT,
     NONE,
+    NOT_CONSTANT,
     STR,
     Block,
     Graph,
@@ -22,6 +28,7 @@ from irscope.ir import (
     TensorType,
     Type,
     Value,
+    constant_of,
     make_node,
     make_value,
     new_id,
@@ -29,6 +36,7 @@ from irscope.ir import (
 from irscope.ops.nn.onednn import EPILOGUES
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.registry import bind, schema_of
+from irscope.ops.type_rules import channels_last_strides, static_shape
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.fold import constant_node, remove_dead_nodes
 
@@ -44,6 +52,10 @@ from irscope.transforms.cleanup.fold import constant_node, remove_dead_nodes
 # **When.** On a CPU, in float32. A convolution reads and makes channels last, as `channels-last` before this pass leaves it: it would copy
 # others. One of windows of one point is a product, which torch computes as quickly if it is small. The result of each op but the last
 # has no other reader, all are of one type, and no operand is written: so the layer may take the place of the last op.
+#
+# **Kernels of our own.** Convolutions whose weights stay the same, and which are small enough that a call of oneDNN takes longer to begin
+# than to compute, kernels make (`irscope.analysis.layers`): they become `irscope::convolution`, with the sum and the relu or clamp after
+# them, which keep NaN there. Such a kernel reads an operand of any layout, so that no copy before it is made.
 
 _LAYERS: Final = frozenset({"aten::conv2d", "aten::convolution", "aten::_convolution", "aten::linear"})
 _ACTIVATIONS: Final = frozenset({*EPILOGUES, "aten::clamp"})
@@ -51,16 +63,18 @@ _UNSAFE: Final = frozenset({"relu", "hardtanh", "gelu"})
 """Activations for finite numbers only."""
 _LARGE: Final = 1 << 20
 """Multiplications from which a product gains by oneDNN."""
+_LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 @timed
-def use_onednn(graph: Graph, *, finite: bool = False) -> PassRecord:
+def use_onednn(graph: Graph, *, finite: bool = False, own: bool = True) -> PassRecord:
     """Give convolutions and linears of float32 to oneDNN with the sum and the activation that alone read their results, and lay out
     the weights that a program holds once. For programs on a CPU, after `channels-last`.
 
     Results differ by rounding: in the order of a sum (rtol ~1e-6) and in the approximation of an activation. With `finite`, also relu,
     clamp and gelu are oneDNN's, which hide a NaN or make one of an infinity. A weight that was written is laid out again if torch
-    counts the write, as it does not through `.data`.
+    counts the write, as it does not through `.data`. With `own`, convolutions of small and medium extents are left to kernels of
+    our own, with the sum and the clamp after them.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(64, 256, strides=[256, 1]), %w : Float(128, 256, strides=[256, 1]), %b : Float(128, strides=[1])):
@@ -71,7 +85,7 @@ def use_onednn(graph: Graph, *, finite: bool = False) -> PassRecord:
     >>> record.after.node("y").op, record.told(record.remarks[0])
     ('mkldnn::_linear_pointwise', 'passed [onednn] %y: oneDNN does linear and tanh at once; results differ by rounding: rtol ~1e-6')
     """
-    layers = _Layers(graph, finite=finite)
+    layers = _Layers(graph, finite=finite, own=own)
     for node in graph.nodes():
         if (layer := layers.layer(node)) is not None:
             layers.replace(layer)
@@ -90,6 +104,8 @@ class _Layer:
     node: Node
     operands: Sequence[Value | None]
     """The input, the weight and the bias."""
+    is_own: bool
+    """Whether a kernel of ours does it."""
     window: tuple[Any, ...]
     """Padding, stride, dilation and groups of a convolution; nothing for a linear."""
     rest: list[Node] = field(default_factory=list)
@@ -106,9 +122,10 @@ class _Layer:
 class _Layers:
     """The layers of one graph: finds them, and puts them in."""
 
-    def __init__(self, graph: Graph, *, finite: bool) -> None:
+    def __init__(self, graph: Graph, *, finite: bool, own: bool) -> None:
         self.graph = graph
         self.finite = finite
+        self.own = own
         self.shapes = shapes_of(graph)
         self.remarks: list[Remark] = []
         self.rewriter = Rewriter(graph)
@@ -141,13 +158,30 @@ class _Layers:
         window = () if node.op == "aten::linear" else self.window(given)
         if window is None:
             return None
-        layer = _Layer(node, operands, window)
+        layer = _Layer(node, operands, self.is_own(node), window)
         while self.grow(layer):
             pass
+        if layer.is_own:
+            return layer
         points, matrix = types[2].numel or 0, types[1].shape or ()
         is_product = not window or matrix[2:] == (1, 1)
         small = is_product and points * (types[1].numel or 0) // max(int(matrix[0] or 0), 1) < _LARGE
         return None if small or (not window and not layer.rest) else layer
+
+    def is_own(self, node: Node) -> bool:
+        """Whether a kernel of ours computes a convolution."""
+        found = layer_of(node, self.fixed) if self.own and node.op in CONVOLUTIONS else None
+        made = self.type(node.output)
+        is_last = made is not None and made.strides == channels_last_strides(static_shape(made) or ())
+        return found is not None and found.multiplications < LARGE and is_last
+
+    def fixed(self, value: Value) -> Any:
+        """What a value is in each run; None if that is unknown or may change."""
+        held = self.graph.bound.get(value)
+        if held is not None:
+            return None if isinstance(held, np.ndarray) and not is_fixed(held) else held
+        found = constant_of(self.graph, value)
+        return None if found is NOT_CONSTANT else found
 
     def window(self, given: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """Padding, stride, dilation and groups of a plain convolution over channels last; None for another one."""
@@ -173,11 +207,11 @@ class _Layers:
             other = b if a is made else a
             if self.layout(other) != self.layout(made) or alias_db_of(self.graph).has_writers(other):
                 return False
-            after = self.reader(node.output)
+            after = None if layer.is_own else self.reader(node.output)
             if after is not None and after.op in _ACTIVATIONS and not (self.finite and after.op == "aten::relu"):
                 return False  # a kernel does both: after a sum, oneDNN has no other activation
             layer.other = other
-        elif (epilogue := self.epilogue(node)) is not None:
+        elif (epilogue := self.epilogue(node, is_own=layer.is_own)) is not None:
             layer.epilogue = epilogue
         else:
             return False
@@ -200,8 +234,8 @@ class _Layers:
         found = self.type(value)
         return value if found is None else (found.shape, found.strides)
 
-    def epilogue(self, node: Node) -> tuple[str, tuple[float, ...], str] | None:
-        """What oneDNN calls an activation; None for one that it has not, or that is not safe."""
+    def epilogue(self, node: Node, *, is_own: bool) -> tuple[str, tuple[float, ...], str] | None:
+        """What oneDNN calls an activation; None for one that it, or our kernel, has not, or that is not safe."""
         op, schema = node.op, schema_of(node)
         given = bind(node, schema) if schema is not None else {}
         if op == "aten::clamp":
@@ -213,6 +247,9 @@ class _Layers:
         algorithm = self.known(given["approximate"]) if op == "aten::gelu" else ""
         if not all(isinstance(number, int | float) for number in numbers) or not isinstance(algorithm, str):
             return None
+        if is_own:
+            fit = all(abs(number) <= _LARGEST or isinf(number) for number in numbers)  # no NaN, and none that torch refuses
+            return (attr, tuple(map(float, numbers)), "") if attr in ("relu", "hardtanh") and fit else None
         is_safe = attr not in _UNSAFE or algorithm == "tanh"
         return (attr, tuple(map(float, numbers)), algorithm) if is_safe or self.finite else None
 
@@ -220,6 +257,7 @@ class _Layers:
         """Put the layer in the place of the last op that it does."""
         attr, numbers, algorithm = layer.epilogue
         x, weight, bias = layer.operands
+        x = self.unmoved(layer.node) if layer.is_own else x
         made = partial(self.constant, layer.node)
         tail = [made(STR, attr), made(ListType(FLOAT), numbers), made(STR, algorithm)]
         if layer.other is not None:
@@ -227,20 +265,32 @@ class _Layers:
         window = [made(INT if isinstance(each, int) else ListType(INT), each) for each in layer.window]
         tensors = [x, *([] if layer.other is None else [layer.other]), weight, made(NONE, None) if bias is None else bias]
         op = "mkldnn::_convolution_pointwise" if layer.window else "mkldnn::_linear_pointwise"
+        op = "irscope::convolution" if layer.is_own else op
         last, done = layer.last, [layer.node, *layer.rest]
         names = " and ".join(node.op.partition("::")[2] for node in done)
-        hides = "; what is NaN or infinite may not stay so" if attr in _UNSAFE and algorithm != "tanh" else ""
-        because = f"oneDNN does {names}{' at once' if layer.rest else ''}; results differ by rounding: rtol ~1e-6{hides}"
+        hides = "; what is NaN or infinite may not stay so" if attr in _UNSAFE and algorithm != "tanh" and not layer.is_own else ""
+        who = "a kernel" if layer.is_own else "oneDNN"
+        because = f"{who} does {names}{' at once' if layer.rest else ''}; results differ by rounding: rtol ~1e-6{hides}"
         new = make_node(new_id(), op, (*tensors, *window, *tail), last.outputs, EMPTY, (), last.location, last.scope)
         for node in done[:-1]:
             self.rewriter.erase(node, reason=because)
         self.rewriter.replace_node(last, [new], reason=because)
         self.remarks.append(Remark("passed", "onednn", last, because, tuple(done)))
 
+    def unmoved(self, node: Node) -> Any:
+        """What a convolution of ours reads: instead of a copy into another layout that has no other reader, what is copied."""
+        value = node.inputs[0]
+        copy = self.graph.producer.get(value)
+        if copy is None or copy.op != "aten::contiguous" or len(self.graph.users[value]) > 1:
+            return value
+        source = copy.inputs[0]
+        fits = self.is_own(replace(node, inputs=(source, *node.inputs[1:])))
+        return source if fits and not alias_db_of(self.graph).has_writers(source) else value
+
     def constant(self, anchor: Node, type: Type, payload: Any) -> Value:
         """The constant in the block of a node, made before the first node that asks for it."""
         key = self.graph.block_of[anchor], str(type), repr(payload)
         if key not in self.constants:
             value = self.constants[key] = make_value(new_id(), type, "")
-            self.rewriter.insert_before(anchor, constant_node(value, payload, like=anchor), reason="an operand of a layer of oneDNN")
+            self.rewriter.insert_before(anchor, constant_node(value, payload, like=anchor), reason="an operand of a layer")
         return self.constants[key]

@@ -109,6 +109,15 @@ def test_an_operand_of_other_strides():
     checked(torch.nn.Linear(5, 9), torch.randn(4, 10)[:, ::2])
 
 
+@torch.no_grad()
+def test_channels_apart_are_not_read_as_vectors():
+    model = torch.nn.Conv2d(6, 6, 3, groups=6).eval()
+    apart = torch.randn(2, 9, 9, 12).permute(0, 3, 1, 2)[:, ::2]
+    run = irs.compile(irs.load(model, apart))
+    torch.testing.assert_close(run(apart), model(apart), rtol=1e-4, atol=1e-5)
+    checked(torch.nn.Conv2d(6, 6, 3, groups=2).eval(), apart)
+
+
 def constant(graph, value):
     return graph.bound.get(value, irs.ir.constant_of(graph, value))
 

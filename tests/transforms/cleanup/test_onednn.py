@@ -50,7 +50,7 @@ def layers(name, width=16, size=16):
 
 
 def rewritten(model, x, options=""):
-    return irs.Pipeline(f"functionalize,channels-last,onednn{options},fuse")(irs.load(model, x))
+    return irs.Pipeline(f"functionalize,channels-last,onednn{{own=false{options}}},fuse")(irs.load(model, x))
 
 
 def count(graph):
@@ -61,7 +61,7 @@ def count(graph):
 @torch.no_grad()
 def test_results_are_as_exact_as_torchs(name, finite):
     model, x = layers(name)
-    done = rewritten(model, x, "{finite=true}" if finite else "")
+    done = rewritten(model, x, ",finite=true" if finite else "")
     assert count(done.graph) == 3  # the small product stays
     exact, torchs = model.double()(x.double()), model.float()(x)
     for given in (x, x.numpy()):
@@ -125,7 +125,7 @@ def test_read_only_arrays_are_laid_out_once(monkeypatch):
     made = []
     laid = onednn._LaidOut
     monkeypatch.setattr(onednn, "_LaidOut", lambda *given: made.append(laid(*given)) or made[-1])
-    run = irs.compile(irs.Pipeline("channels-last,onednn")(loaded).graph)
+    run = irs.compile(irs.Pipeline("channels-last,onednn{own=false}")(loaded).graph)
     expected = irs.compile(loaded, device="reference")(x)
     for given in (x, torch.from_numpy(x)):
         np.testing.assert_allclose(run(given), expected, rtol=1e-4, atol=1e-3)

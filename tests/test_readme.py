@@ -1,16 +1,17 @@
-"""Every Python block of the README runs."""
+"""Every Python block of the README and of the short sessions runs."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[1]
+PAGES = [(ROOT / page).read_text() for page in ("README.md", "docs/sessions.md")]
+BLOCKS = [block for page in PAGES for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
 
 
 def test_there_are_sessions_to_run() -> None:
-    assert len(BLOCKS) >= 2
+    assert len(BLOCKS) >= 7
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -41,10 +41,11 @@ _LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto
 def on_config(config: Any) -> Any:
     """The navigation: what is known by name, then whatever else lies in docs/ and notebooks/."""
     docs = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
-    named = ["concepts.md", "howto.md", "corpus.md", "profile.md", "peers.md"]
+    named = ["sessions.md", "concepts.md", "howto.md", "corpus.md", "profile.md", "peers.md"]
     coverage = [page for page in docs if page.startswith("coverage/")]
     config["nav"] = [
         {"Start": "index.md"},
+        *({"Short sessions": page} for page in docs if page == "sessions.md"),
         *({"Concepts": page} for page in docs if page == "concepts.md"),
         *({"How to": page} for page in docs if page == "howto.md"),
         {"Notebooks": [f"notebooks/{path.stem}.md" for path in _notebooks()]},

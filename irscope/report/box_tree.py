@@ -546,7 +546,7 @@ class _Draft:
         return holder.path
 
     def _fold(self, around: int, members: list[int], holes: int, inside: dict[int, list[int]]) -> None:
-        differ = f"alike but for {plural(holes, 'constant or type', 'constants or types')}"
+        differ = f"alike but for {plural(holes, 'place')}"
         label = self._told(told_range([self._path(box) for box in members]))
         told = _Holder("repeat", label, differ if holes else "alike", len(members))
         if around >= 0 and self.kinds[around] == "module" and len(members) == len(inside[around]):

@@ -122,9 +122,9 @@ def measured(where: str) -> list[dict[str, Any]]:
 
 
 def cells(where: str) -> Iterator[str]:
-    """Yields the README's cells that measure, or all cells of a notebook."""
+    """Yields the cells of the short sessions that measure, or all cells of a notebook."""
     if where == "README":
-        for cell in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        for cell in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sessions.md").read_text(), re.DOTALL):
             if "irs.compare(" in cell or "irs.profile(" in cell:
                 yield cell
         return

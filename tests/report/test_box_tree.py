@@ -101,7 +101,7 @@ def test_a_constant_that_differs_is_shown() -> None:
     tree = BoxTree(irs.parse(layers(6, constant=2)))
     (repeat,) = [tree.box(k) for k in range(len(tree)) if tree.kinds[k] == "repeat"]
     assert repeat["copies"] == 6
-    assert "alike but for 1 constant or type" in repeat["detail"]
+    assert "alike but for 1 place" in repeat["detail"]
 
 
 def test_a_group_over_two_modules_takes_neither_apart() -> None:

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from irscope.compilers.record import Break
 from irscope.errors import LoadError
 from irscope.files import parse_json
+from irscope.ir import Node
 
 _HEARD: Final = frozenset(
     {"dynamo_graph_break_reason", "recompile_reasons", "compilation_metrics", "dynamo_cpp_guards_str"}
@@ -424,3 +425,16 @@ def _copied(function: FunctionType) -> FunctionType:
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__, made.__module__ = function.__qualname__, function.__module__
     return made
+
+
+def users_ops(nodes_of: Mapping[Any, tuple[Node, ...]]) -> Mapping[str, tuple[Node, ...]]:
+    """Returns the nodes that FX nodes became, by what the user called that these were made of: a function of torch (`gelu`), as Dynamo
+    saw it, and the op that it became first."""
+    found: dict[str, dict[Node, None]] = {}
+    for fx, nodes in nodes_of.items():
+        stack: Sequence[Any] = fx.meta.get("source_fn_stack") or fx.meta.get("fwd_source_fn_stack") or ()
+        title, made = stack[-1] if stack else ("", "")
+        first = str(fx.meta.get("original_aten") or "")
+        for name in {str(title), getattr(made, "__name__", ""), first.partition(".")[2].partition(".")[0]} - {""}:
+            found.setdefault(name, {}).update(dict.fromkeys(nodes))
+    return {name: tuple(nodes) for name, nodes in found.items()}

@@ -67,7 +67,7 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
     original = original_of(source) or source
     options = _options_of(source)
     title = str(getattr(original, "__name__", type(original).__name__))
-    check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, title)
+    check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, title, "irs.decisions")
     with CAPTURE_LOCK:
         seen, records = observe(original, args, options, backward=backward)
         times = _times(original, args, options, seen) if measure else {}
@@ -431,7 +431,8 @@ def observe(
         except IrscopeError:
             raise
         except Exception as error:
-            raise (_changed(str(torch.__version__), watch.problem) if watch.problem else _refused(error)) from None
+            call = "torch.compile(model)(x).sum().backward()" if backward else "torch.compile(model)(x)"
+            raise (_changed(str(torch.__version__), watch.problem) if watch.problem else _refused(error, call)) from None
     if watch.refused:
         raise CaptureError(f"irscope does not read this program as Inductor compiled it: {watch.refused}", hint="ask about the parts")
     if watch.problem:
@@ -604,7 +605,7 @@ def _changed(version: str, what: str) -> CaptureError:
     )
 
 
-def _refused(error: Exception) -> CaptureError:
+def _refused(error: Exception, call: str = "torch.compile(model)(x)") -> CaptureError:
     """The error for a program that torch.compile does not compile, or not on this machine."""
     inner: BaseException | None = error
     while inner is not None and inner.__cause__ is not None:
@@ -614,4 +615,4 @@ def _refused(error: Exception) -> CaptureError:
         hint = "install g++ or clang, or name one in the environment variable CXX"
         return CaptureError("Inductor found no C++ compiler, without which it makes no kernels for a CPU", hint=hint)
     where = trimmed(f"{type(inner).__name__}: {inner}")
-    return CaptureError("torch.compile fails on this program", where=where, hint="see whether torch.compile(model)(x) runs by itself")
+    return CaptureError("torch.compile fails on this program", where=where, hint=f"see whether {call} runs by itself")

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.dynamo import Compile
+from irscope.compilers.dynamo import Compile, users_ops
 from irscope.compilers.output_code import ops_of_lines, read_output_code
 from irscope.compilers.record import Certainty, Change, Kernel, OwnMemory, Program, Region, likely
 from irscope.frontends.torch.export_importer import import_traced, place_of
@@ -119,7 +119,7 @@ def program_seen(
         changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names)),
         guards=tuple(guard.words for guard in compiled.guards) if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
-        gradient_of=FrozenDict(_forward_ops(seen, forward)),
+        called=FrozenDict(users_ops(nodes_of)), gradient_of=FrozenDict(_forward_ops(seen, forward)),
     )  # fmt: skip
     kernels = [_with_lines(kernel, node, seen, links, nodes_of) for kernel, node in zip(made.kernels, seen.nodes, strict=True)]
     made = replace(made, kernels=tuple(kernels))
@@ -479,13 +479,14 @@ def _is_view(node: Any) -> bool:
 
 def _forward_ops(seen: SeenGraph, forward: SeenGraph) -> Iterable[tuple[Node, tuple[Node, ...]]]:
     """For each node of a backward program, those of the forward program that autograd has the same number for."""
-    of: dict[int, list[Node]] = {}
-    for node in forward.module.graph.nodes if seen.is_backward else ():
-        of.setdefault(node.meta.get("seq_nr"), []).extend(forward.nodes_of.get(node, ()))
-    for node in seen.module.graph.nodes if seen.is_backward else ():
-        found = tuple(dict.fromkeys(of.get(node.meta.get("seq_nr"), ())))
-        if found and node.meta.get("seq_nr") is not None and node.meta.get("partitioner_tag") == "is_backward":
-            yield from ((made, found) for made in seen.nodes_of.get(node, ()) if not node.meta.get("is_gradient_acc"))
+    of: dict[Any, dict[Node, None]] = {}
+    for node, nodes in forward.nodes_of.items():
+        of.setdefault(node.meta.get("seq_nr"), {}).update(dict.fromkeys(nodes))
+    of.pop(None, None)
+    for node, nodes in seen.nodes_of.items() if seen.is_backward else ():
+        number, is_sum = node.meta.get("seq_nr"), node.meta.get("is_gradient_acc")
+        if number in of and not is_sum and node.meta.get("partitioner_tag") == "is_backward":
+            yield from ((each, tuple(of[number])) for each in nodes)
 
 
 def _training_notes(seen: SeenGraph, forward: SeenGraph, inputs: _Inputs) -> Iterable[str]:

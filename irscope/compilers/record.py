@@ -228,6 +228,8 @@ class Program(Drawn):
     """Why it was compiled although there was one already; empty for the first."""
     seconds: float | None = None
     """The time that compiling it took, if that compiler says so."""
+    called: Mapping[str, tuple[Node, ...]] = EMPTY
+    """The nodes that an op of the user's program became, by what that calls it: `gelu` is a product, an erf, …"""
     gradient_of: Mapping[Node, tuple[Node, ...]] = field(default_factory=FrozenDict)
     """Of a backward program: for a node, those of the forward program of whose gradient it is a part, if that compiler says so."""
     figures: Mapping[str, float] = EMPTY
@@ -242,21 +244,27 @@ class Program(Drawn):
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
         """Whether two ops are in one kernel; if not, that compiler's reason, or else what irscope's rules say. Says whose answer it is.
 
-        Each is a value or node, the name of a result (`"relu_1"`), an op (`"gelu"`, `"aten::gelu"`), a kernel or its name, or a line of the
-        user's source (`"model.py:12"`). Of several ops that a name means, those that are in one kernel, or else the nearest, are told of.
-        Raises UnknownName.
+        Each is a value or node, the name of a result (`"relu_1"`), an op (`"gelu"`, `"aten::gelu"`), a kernel or its name, a module
+        (`"norm1"`), or a line of the user's source (`"model.py:12"`). Of several ops that a name means, those that are in one kernel, or
+        else the nearest, are told of. Raises UnknownName.
         """
         one, other = self.named(a), self.named(b)
         if len(one) == len(other) == 1:
-            return self.fusion.why_not(one[0], other[0])
+            return self._in_its_words(self.fusion.why_not(one[0], other[0]), one[0], other[0])
         held = {group: node for node in other for group in self.fusion.groups_of(node)}
         shared = ((node, held[group]) for node in one for group in self.fusion.groups_of(node) if group in held)
         place = {subject: index for index, subject in enumerate(self.graph.position)}
         nearest = min(((x, y) for x in one for y in other), key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)))
         pair = next(shared, nearest)
-        found = self.fusion.why_not(*pair)
+        found = self._in_its_words(self.fusion.why_not(*pair), *pair)
         names = [self._words(each) if isinstance(each, Node) else f"%{self.graph.names[each]}" for each in pair]
         return replace(found, because=f"{found.because} (asked of {listed(names)})")
+
+    def _in_its_words(self, found: Verdict, a: Any, b: Any) -> Verdict:
+        """The verdict, which names the kernel that has both."""
+        ends = {self.graph.producer.get(each, each) for each in (a, b)}
+        both = next((kernel.name for kernel in self.kernels if found and len(ends) == 2 and ends <= {*kernel.nodes}), "")
+        return replace(found, because=f"{self.compiler} computes both in {both}") if both else found
 
     def named(self, subject: Node | Value | Kernel | str) -> tuple[Any, ...]:
         """What a subject of `why_not` means: itself, or the ops, in program order. Raises UnknownName and ArgumentError."""
@@ -267,24 +275,20 @@ class Program(Drawn):
         if not isinstance(subject, str):
             return (subject,)
         name = subject.strip().removeprefix("%")
-        file, colon, line = name.rpartition(":")
         values = {shown: value for value, shown in self.graph.names.items()}
         if name in values or "#" in name:
             return (values[name] if name in values else self.graph.node(name),)
         places = [node for node in self.graph.position if node.op != "prim::Constant"]
-        if colon and line.isdecimal() and not file.endswith(":"):
-            found = [node for node in places if _is_at(node, file, int(line))]
-        else:
-            kernels = [kernel for kernel in self.kernels if name in (kernel.name, kernel.function)]
-            inside = {node for kernel in kernels for node in (kernel.nodes or kernel.part_of)}
-            found = [node for node in places if node in inside]
-            found = found or [node for node in places if name in (node.op, node.op.partition("::")[2])]
+        inside = {node for each in self.kernels if name in (each.name, each.function) for node in each.nodes or each.part_of}
+        found = [node for node in places if node in inside or f"/{node.location}".rpartition(":")[0].endswith(f"/{name}")]
+        found = found or [node for node in places if name in (node.op, node.op.partition("::")[2])]
+        found = found or [*self.called.get(name, ())] or [node for node in places if f".{node.scope}".endswith(f".{name}")]
         if not found:
             raise self._unknown(name)
-        return tuple(found)
+        return tuple([node for node in found if not self.fusion.rules.is_view(node)] or found)
 
     def _unknown(self, name: str) -> UnknownName:
-        known = {kernel.name for kernel in self.kernels} | {node.op.partition("::")[2] for node in self.graph.position}
+        known = {kernel.name for kernel in self.kernels} | {node.op.partition("::")[2] for node in self.graph.position} | {*self.called}
         near = get_close_matches(name, sorted(known | {*self.graph.names.values()}), n=4, cutoff=0.5)
         hint = f"did you mean {listed(near)}? " if near else ""
         hint += 'a name is that of a result ("relu_1"), an op ("gelu"), a kernel, or a line ("model.py:12"); print(d.graph) shows them'
@@ -410,9 +414,8 @@ class Decisions(Drawn):
             raise UnknownName(what, hint=f"ask one of them: {names}")
         if both:
             return both[0].why_not(a, b)
-        one, other = (each[0].name for each in have)
         cut = f"; {self.compiler} stopped between them: {listed([str(each) for each in self.breaks])}" if self.breaks else ""
-        return no(f"{self.compiler} compiled them apart, in {one!r} and in {other!r}{cut}")
+        return no(f"{self.compiler} compiled them apart, in {have[0][0].name!r} and in {have[1][0].name!r}{cut}")
 
     def differences(self, policy: str = "greedy") -> pd.DataFrame:
         """Where that compiler and irscope decided differently about the only program: see `Program.differences`."""
@@ -534,11 +537,6 @@ def _points(space: Sequence[Any] | None) -> Num:
     return tensor_bytes(TensorType("uint8", None if space is None else tuple(space)))
 
 
-def _is_at(node: Node, file: str, line: int) -> bool:
-    place = node.location
-    return place is not None and place.line == line and f"/{place.file}".endswith(f"/{file.removeprefix('./')}")
-
-
 def _has(program: Program, subject: Node | Value | Kernel | str) -> bool:
     if not isinstance(subject, str):
         graph = program.graph
@@ -610,7 +608,9 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
     kind = f"{type(source).__module__}.{type(source).__qualname__}"
     what = f"no reader takes {str(source)!r}" if isinstance(source, Path) else f"no reader takes an object of type {kind}"
     takes = "\n".join(f"{reader.compiler}: {reader.name}" for reader in readers if compiler in (None, reader.compiler))
-    raise LoadError(what, where=takes, hint="give one of these")
+    is_program = callable(source) and compiler is None
+    hint = "irs.decisions(torch.compile(model), x), or name a compiler: irs.decisions(model, x, compiler=…)"
+    raise LoadError(what, where=takes, hint=hint if is_program else "give one of these")
 
 
 def _check_options(reader: Reader, options: Iterable[str]) -> None:

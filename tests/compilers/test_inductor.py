@@ -284,7 +284,9 @@ def test_a_question_takes_results_ops_kernels_and_lines() -> None:
     assert line is not None
     told = d.why_not(gelu.name, last.name)
     assert not told and "(asked of " in told.because and "inductor" in told.because
-    assert d.why_not("erf", gelu.name) and d.why_not("aten::erf", "%mul_4")
+    assert d.why_not("erf", gelu.name).because.startswith(f"inductor computes both in {gelu.name}")
+    assert d.why_not("gelu", "mul_4") and not d.why_not("layer_norm", "gelu") and not d.why_not("norm", "gelu")
+    assert d.why_not("aten::erf", "%mul_4")
     assert d.why_not(f"{line.file}:{line.line}", "erf") and d.why_not(f"{line.file.rpartition('/')[2]}:{line.line}", last)
     assert not d.why_not("addmm", "x") and "input" in d.why_not("addmm", "x").because
     with pytest.raises(UnknownName, match="nothing called 'gleu'") as error:

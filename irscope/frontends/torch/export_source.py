@@ -215,7 +215,7 @@ def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return made
 
 
-def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
+def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: str, call: str = "irs.load") -> None:
     """Raises ArgumentError unless the function can be called with just these arguments."""
     try:
         signature = inspect.signature(function)
@@ -227,7 +227,7 @@ def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: st
     if needed and not args:
         raise ArgumentError(
             f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
-            hint=f"irs.load({'model' if inspect.ismethod(function) else title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
+            hint=f"{call}({'model' if inspect.ismethod(function) else title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
         )
     why = ""
     try:

@@ -183,8 +183,9 @@ class BoxTree:
             id=self.ids[number], parent=self.ids[around] if around >= 0 else 0, kind=kind, label="", detail="", category=kind,
             values=[], writes=False, equivalence_class=-1, size=self.ops_in(number),
         )  # fmt: skip
-        if around >= 0 and self._lanes:
-            made["lane"] = next((label for lane, label in self._lanes if lane < number < self.end[lane]), "")
+        for lane, label in self._lanes:
+            if lane < number < self.end[lane]:
+                made["lane"] = label
         if isinstance(subject, _Holder):
             label = subject.label or self._stretch(number)
             made["label"], made["detail"], made["category"] = label, self._told(number, subject), "module"
@@ -351,7 +352,7 @@ class _Draft:
         self.scopes, self.is_joint = places_of(graph), bool(lanes_of(graph))
         for value in graph.free_inputs:
             home[value] = self._add(value, "input", value.id, -1)
-        calls = ModuleCalls(self._module, self.parent)
+        calls = ModuleCalls(self._module, self.parent, one_each=self.is_joint)
         inside: dict[Node, int] = {}
         handed_back: list[tuple[tuple[Value, ...], int]] = []
         scopes = self.scopes

@@ -44,8 +44,10 @@ def paths_of(scope: str) -> list[str]:
 class ModuleCalls:
     """Finds the box of each node's module, and creates one with `make(path, around)` when a call begins."""
 
-    def __init__(self, make: Callable[[str, int], int], parent: list[int]) -> None:
+    def __init__(self, make: Callable[[str, int], int], parent: list[int], one_each: bool = False) -> None:
+        """With `one_each`, each outermost path has one box, whatever reads it: those may form cycles."""
         self._make = make
+        self._one_each = one_each
         self._parent = parent
         """The parent of each box, by number; grows as boxes are created, with increasing numbers."""
         self._latest: dict[tuple[int, str], int] = {}
@@ -69,7 +71,8 @@ class ModuleCalls:
         latest, newest = self._latest, max(read, default=-1)
         for path in self._paths_of(scope):
             call = latest.get((box, path))
-            if call is None or not (newest < call or all(source < call or self._is_in(source, call) for source in read)):
+            joins = self._one_each and box < 0
+            if call is None or not (joins or newest < call or all(source < call or self._is_in(source, call) for source in read)):
                 call = latest[box, path] = self._make(path, box)
                 self._path_of[call] = path
             outermost = call if box < 0 else outermost
@@ -447,12 +450,17 @@ def _lanes_of(graph: Graph) -> Mapping[Node, str]:
 
 
 def _reached(graph: Graph, given: set[Value]) -> set[Node]:
-    """The outermost nodes that need one of these values."""
+    """The outermost nodes that need one of these values, and what is made for them alone since the first."""
     known, late = set(given), set[Node]()
     for node in graph.body.nodes:
         if not known.isdisjoint(node.inputs) or any(not known.isdisjoint(inner.inputs) for inner in _with_inner((node,))):
             late.add(node)
             known.update(node.outputs)
+    first = min(map(_age, late), default=0)
+    for node in reversed(graph.body.nodes):
+        readers = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+        if readers and _age(node) > first and all(isinstance(reader, Node) and reader in late for reader in readers):
+            late.add(node)
     return late
 
 

@@ -105,7 +105,7 @@ def _survey(name: str) -> SurveyView:
 
 
 def states(page: Any) -> Iterator[str]:
-    """A page as it opens, then with a value selected, on each tab of the inspector and of the tables."""
+    """A page as it opens, then with a value selected, on each tab of the inspector and of the tables, and its texts in columns."""
     yield "as it opens"
     if not page.locator(".irs-text").is_visible():
         return
@@ -116,3 +116,8 @@ def states(page: Any) -> Iterator[str]:
             if tab.get_attribute("aria-selected") != "true":
                 tab.click()
             yield f"{place} {tab.inner_text()}"
+    columns = page.get_by_role("button", name="columns", exact=True)
+    if columns.is_visible():
+        columns.click()
+        page.locator(".irs-kernel-pane").wait_for()
+        yield ".irs-main columns"

@@ -18,7 +18,7 @@ AXE = ROOT / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
 ASK = """async where => (await axe.run(where ?? document, {resultTypes: ['violations']})).violations
   .filter(found => ['serious', 'critical'].includes(found.impact))
   .map(found => `${found.id}: ${found.nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join('  ')}`)"""
-PANE_OF = {".irs-inspector": ".irs-inspector", ".irs-dock-bar": ".irs-dock", ".irs-dock-panel": ".irs-dock"}
+PANE_OF = {".irs-main": ".irs-main", ".irs-inspector": ".irs-inspector", ".irs-dock-bar": ".irs-dock", ".irs-dock-panel": ".irs-dock"}
 FOCUSED = """() => { const at = document.activeElement;
   const pane = at.closest('.irs-head, .irs-text, .irs-graph, .irs-inspector, .irs-steps, .irs-dock');
   return [pane ? [...pane.classList].at(-1) : '', at.getAttribute('role') ?? at.tagName.toLowerCase()]; }"""

@@ -220,8 +220,8 @@ def joint(layers: int) -> str:
         lines += [f"%a{i} : {T} = aten::matmul(%{last}, %w)#{i}", f"%h{i} : {T} = aten::tanh(%a{i})#{i}"]
         last = f"h{i}"
     lines += [f"%kept : {T} = aten::sign(%{last})#", f"%y : {T} = aten::matmul(%{last}, %w)#"]
-    lines.append(f"%m : {T} = aten::mul(%grad_output, %kept)#")
-    last = "m"
+    lines += [f"%m : {T} = aten::mul(%grad_output, %kept)#", f"%turned : {T} = aten::t(%w)#", f"%n : {T} = aten::matmul(%m, %turned)#"]
+    last = "n"
     for i in reversed(range(layers)):
         lines += [f"%b{i} : {T} = aten::mul(%{last}, %h{i})#{i}", f"%g{i} : {T} = aten::matmul(%b{i}, %w)#{i}"]
         last = f"g{i}"
@@ -240,7 +240,8 @@ def test_forward_and_backward_are_two_lanes_in_which_layers_fold(fused: bool) ->
     lane_of = {box["id"]: box.get("lane") for box in view["boxes"]}
     assert all(lane_of[box["id"]] for box in view["boxes"] if box["parent"])
     if not fused:
-        assert [lane_of[graph.node(name).id] for name in ("kept", "y", "m")] == ["forward", "forward", "backward"]
+        named = ["kept", "y", "m", "turned"]
+        assert [lane_of[graph.node(name).id] for name in named] == ["forward", "forward", "backward", "backward"]
     layout = lay_out(view)
     left, right = layout.rects[lanes["forward"]], layout.rects[lanes["backward"]]
     assert left.x + left.width <= right.x and left.y < right.y + right.height and right.y < left.y + left.height

@@ -284,6 +284,9 @@ def test_a_sum_of_gradients_is_at_no_place_and_a_loss_of_torch_at_one_of_torch()
         assert {(box["lane"], box["copies"]) for box in boxes if box["kind"] == "repeat"} >= {("forward", 4)}
         assert {lane_of[node.id] for node in program.nodes() if node.id in lane_of and "backward" in node.op} == {"backward"}
         assert [lane_of[program.node(name).id] for name in ("loss", "grad_0.linear.bias")] == ["forward", "backward"]
+    given = irs.load(nn.Sequential(*(Twice() for _ in range(4))), leaf(2, 4), backward=True)  # weights are turned for backward alone
+    for program in (given, irs.fuse(given).graph, irs.parse(str(given))):
+        assert [box["label"] for box in graph_view(program)["boxes"] if box["kind"] == "lane"] == ["forward", "backward"]
 
 
 def test_nodes_of_a_function_know_their_line_too():

@@ -60,7 +60,8 @@ export function textPane(context: Context, isSource = false): HTMLElement {
   const show = (name: string) => {
     lines = texts.get(name)!;
     scroller.element.setAttribute("aria-label", name === "IR" ? "IR text" : name);
-    const start = name === "IR" ? view.text.nodes.findIndex((node) => node !== 0) - LINES_BEFORE : 0;
+    const made = (line: number) => (name === "IR" ? view.text.nodes[line] : isSource && context.records.nodesFrom(name, line + 1).length);
+    const start = Array.from({ length: name === "IR" ? view.text.lines.length : lines.count }, (_, line) => line).findIndex(made) - LINES_BEFORE;
     length.textContent = `${(name === "IR" ? view.text.lines.length : lines.count).toLocaleString("en")} lines`;
     types.hidden = !lines.typed;
     removed.hidden = lines.gone === 0;

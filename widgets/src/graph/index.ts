@@ -327,8 +327,9 @@ export class GraphPane {
     const heats = this.layout.boxes.map((box) => (this.open.has(box) ? 0 : (heat.of(hierarchy.boxes[box].id, "time") ?? 0)));
     const held = new Set<number>();
     for (let box = heat.profile ? this.layout.boxes[heats.indexOf(Math.max(...heats))] : -1; box >= 0; box = hierarchy.parent[box]) held.add(box);
-    const turn = (box: number) => (["group", "block"].includes(hierarchy.boxes[box].kind) ? 1000 : hierarchy.depth[box]);
-    const closable = [...this.open].filter((box) => !held.has(box) && hierarchy.boxes[box].kind !== "lane").sort((a, b) => turn(b) - turn(a) || b - a);
+    const kind = (box: number) => hierarchy.boxes[box].kind;
+    const turn = (box: number) => (kind(box) === "group" ? Infinity : hierarchy.depth[box]);
+    const closable = [...this.open].filter((box) => !held.has(box) && kind(box) !== "lane").sort((a, b) => turn(b) - turn(a) || b - a);
     const tried = (): Layout => {
       this.#layouter.shapeTo(this.#shape());
       return this.#layouter.layout(this.open);
@@ -336,11 +337,16 @@ export class GraphPane {
     const fits = () => fit(tried(), frame).scale >= READABLE;
     const closed: number[] = [];
     while (closed.length < closable.length && !fits()) {
-      const now = turn(closable[closed.length]);
-      for (; closed.length < closable.length && turn(closable[closed.length]) === now; closed.push(closable[closed.length])) this.open.delete(closable[closed.length]);
+      const rest = closable.slice(closed.length);
+      const next = rest.filter((box) => turn(box) === turn(rest[0]));
+      for (const box of next) this.open.delete(box);
+      if (tried().boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output").length < FEWEST) {
+        for (const box of next) this.open.add(box);
+        break;
+      }
+      closed.push(...next);
     }
-    if (tried().boxes.length < FEWEST) for (const box of closed) this.open.add(box);
-    else if (fits()) for (const box of closed.reverse()) if (this.open.add(box) && !fits()) this.open.delete(box);
+    if (fits()) for (const box of [...closed].reverse()) if (this.open.add(box) && !fits()) this.open.delete(box);
     if (!closed.length) return;
     tried();
     this.#relayout(-1);

@@ -22,7 +22,7 @@ LIVE = f"{ACTIVE} .irs"
 def explorer(lab: Lab) -> Iterator[Lab]:
     """A notebook that shows a network of 50 blocks, 216 boxes; the first stage, which is too tall for a first look, is opened."""
     with lab.shown("explorer.ipynb", EXPLORE, until=".irs .irs-box"):
-        lab.page.locator(f"{LIVE} .irs-kind-module .irs-toggle").first.click()
+        lab.page.locator(f"{LIVE} .irs-kind-module[aria-expanded=false] .irs-toggle").first.click()
         lab.page.locator(f"{LIVE} .irs-kind-op", has_text="conv2d").first.wait_for()
         yield lab
 
@@ -127,6 +127,7 @@ def test_keys_in_the_explorer_are_not_commands_of_the_notebook(explorer: Lab) ->
 def test_opening_a_group_shows_its_ops_and_keeps_its_place(explorer: Lab) -> None:
     page = explorer.page
     explorer.python("e.selection = '%a0'")
+    page.locator(f"{LIVE} .irs-subject").get_by_role("button", name="show in graph").click()
     group = wait_marked(explorer, ".irs-kind-group.selected")
     top = "box => box.getBoundingClientRect().y"
     before = group.evaluate(top)
@@ -154,6 +155,7 @@ def test_a_selection_marks_what_is_drawn_and_draws_nothing_again(explorer: Lab) 
 def test_a_double_click_opens_and_closes_and_leaves_selected_what_it_is_about(explorer: Lab) -> None:
     page = explorer.page
     explorer.python("e.selection = '%a0'")
+    page.locator(f"{LIVE} .irs-subject").get_by_role("button", name="show in graph").click()
     identity = wait_marked(explorer, ".irs-kind-group.selected").get_attribute("data-id")
     for open_ in ("true", "false"):
         page.locator(f"{LIVE} .irs-kind-group[data-id='{identity}'] .irs-label").dblclick()
@@ -213,7 +215,7 @@ def test_a_pane_in_another_cell_is_linked(explorer: Lab) -> None:
     pane = page.locator(f"{LIVE}.irs-only")
     pane.locator(".irs-box").first.wait_for()
     assert pane.locator(".irs-line").count() == 0
-    pane.locator(".irs-kind-module .irs-toggle").first.click()
+    pane.locator(".irs-kind-module[aria-expanded=false] .irs-toggle").first.click()
     pane.locator(".irs-kind-op", has_text="conv2d").nth(1).click()
     page.locator(LIVE).first.locator(".irs-sentence", has_text="may share memory").wait_for()
     prints(explorer, "e.selected == [f.graph.node('c1')]", "True")

@@ -256,7 +256,8 @@ export class GraphPane {
     this.#relayout(-1);
     const legible = { ...this.viewport, scale: Math.max(this.viewport.scale, READABLE) };
     const seen = this.viewport.scale >= LEGIBLE ? this.viewport : { ...legible, x: Infinity };
-    this.look(reveal(seen, this.#frame, this.#rectangle(box)));
+    const place = this.#rectangle(box);
+    this.look(nudge(reveal(seen, this.#frame, place), this.#frame, place));
   }
 
   /** Opens the closed boxes around the first records, and brings one of them into the window. */

@@ -1,10 +1,14 @@
 """What shares a box: calls of modules, those that are alike, repeats that no module marks, the passes of a joint graph; what has none."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import takewhile
 from operator import attrgetter
 from typing import Final
+
+import numpy as np
 
 from irscope.analysis.per_graph import once
 from irscope.ir import ANY, ClassType, Graph, Node, TensorData, TensorType, Type, Value, walk
@@ -355,6 +359,17 @@ def told_range(paths: Sequence[str]) -> str:
     return f"{paths[0]} … {last or paths[-1]}"
 
 
+def told_apart(paths: Sequence[str]) -> list[str]:
+    """Paths without what all of them begin with, but the last part of that: names of layers that nobody has to cut at their ends.
+
+    >>> told_apart(["model.layers.0.norm", "model.layers.1.norm"]), told_apart(["model.norm"])
+    (['layers.0.norm', 'layers.1.norm'], ['model.norm'])
+    """
+    parts = [path.split(".") for path in paths]
+    same = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*parts, strict=False))) if len(set(paths)) > 1 else 0
+    return [".".join(each[max(0, same - 1) :]) for each in parts]
+
+
 # Module paths for programs without scopes, derived from the repeated regions that deduplication finds.
 #
 # Hand-unrolled layers, an exported graph without scopes, a pasted text: their equal parts get paths `region0.0`, `region0.1`, …,
@@ -363,6 +378,9 @@ def told_range(paths: Sequence[str]) -> str:
 
 _MOST_NODES: Final = 10_000
 """The largest program searched: the first picture waits for the search, at about 30 µs per node."""
+_MOST_IN_A_ROW: Final = 30_000
+"""The largest program in which a body that is written again and again is looked for: that takes a look at each op."""
+_LONGEST_BODY: Final = 2_000
 
 _FEWEST_OPS: Final = 3
 """The fewest ops in one occurrence, including those in fusion groups."""
@@ -385,7 +403,7 @@ def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
 def _unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     found: dict[Node, str] = {}
     if len(graph.body.nodes) > _MOST_NODES:
-        return found
+        return _written_again(graph) if len(graph.position) <= _MOST_IN_A_ROW else found
     for count, node in enumerate(graph.nodes()):
         if node.scope or count >= _MOST_NODES:
             return found
@@ -397,6 +415,32 @@ def _unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
         for at, place in enumerate(repeat.places):
             found.update(dict.fromkeys(_with_inner(place), f"region{number}.{at}"))
     return found
+
+
+def _written_again(graph: Graph) -> dict[Node, str]:
+    """A body that is most of a long flat program, each time with the same ops, and with operands as far back."""
+    nodes = [node for node in graph.body.nodes if node.op != CONSTANT]
+    if any(node.scope or node.blocks for node in nodes):
+        return {}
+    place = {value: k for k, node in enumerate(nodes) for value in node.outputs}
+    numbers: dict[object, int] = {}
+    keys = []
+    for k, node in enumerate(nodes):
+        back = tuple(distance if 0 < (distance := k - place.get(value, k)) < _LONGEST_BODY else 0 for value in node.inputs)
+        keys.append(numbers.setdefault((node.op, back), len(numbers)))
+    ops = np.array(keys)
+    counts = Counter(keys)
+    rarest = min((op for op, count in counts.items() if count > len(keys) // _LONGEST_BODY), key=counts.__getitem__, default=-1)
+    gaps = np.diff(np.flatnonzero(ops == rarest))
+    if not len(gaps):
+        return {}
+    body = int(np.bincount(gaps).argmax())
+    ends = np.flatnonzero(np.concatenate([[True], ops[body:] != ops[:-body], [True]]))  # between them each op is that of the body before
+    longest = int(np.diff(ends).argmax())
+    first, count = int(ends[longest]), (int(np.diff(ends)[longest]) - 1) // body + 1
+    if count < FEWEST or body < _FEWEST_OPS or count * body < len(nodes) // 2:
+        return {}
+    return {nodes[first + k]: f"region0.{k // body}" for k in range(count * body)}
 
 
 def _ops(repeat: Repeat) -> int:

@@ -89,10 +89,10 @@ def test_a_step_shows_its_cards_and_a_card_its_holes_side_by_side(page: Any) -> 
     page.locator(".irs-card", has_text="×2").click()
     page.locator(".irs-same-detail", has_text='d.apply("constants") applies it').wait_for()
     assert page.locator(".irs-kind-group.selected").count() == 2
-    assert page.locator(".irs-holes tr.varies td.other").inner_text() == "0.25"
+    assert page.locator(".irs-holes td.other").inner_text() == "0.25"
     assert page.locator(".irs-beside .irs-hole").all_inner_texts() == ["0.5", "0.25"]
     page.locator(".irs-beside .irs-hole").first.hover()
-    page.locator(".irs-holes tr.lit", has_text="'other' of aten::mul").wait_for()
+    page.locator(".irs-holes th.lit", has_text="'other' of aten::mul").wait_for()
     page.locator(".irs-beside td", has_text="aten::tanh").last.click(position={"x": 4, "y": 6})
     page.locator(".irs-line.selected", has_text="aten::tanh(%d)").wait_for()
 
@@ -108,10 +108,11 @@ def test_a_box_of_equal_parts_says_what_differs_between_them_and_opens_each(brow
         page.locator(".irs-graph").get_by_text("×3").click()
         table = page.locator(".irs-inspector .irs-holes")
         table.wait_for()
-        assert "each reads the result of the one before" in page.locator(".irs-repeat .irs-sentence").inner_text()
+        assert "each reads the result of the one before" in page.locator(".irs-repeat .irs-sentence").first.inner_text()
         assert table.locator("thead th").all_inner_texts() == ["", "'other' of aten::mul", "from the previous one"]
         assert [table.locator(f"tbody tr:nth-child({k}) td").first.inner_text() for k in (1, 2, 3)] == ["0.1", "0.2", "0.3"]
-        table.get_by_role("button", name="1", exact=True).click()
+        assert page.locator(".irs-repeat .irs-beside .irs-hole").all_inner_texts() == ["%x0", "%x1", "0.1", "0.2"]
+        table.get_by_role("button", name="region0.1", exact=True).click()
         page.locator(".irs-subject h3", has_text="region0.1").wait_for()
 
 

@@ -9,7 +9,7 @@ import type { Kept } from "./lib/model/context";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { Telling } from "./story/index";
-import type { AssumedLayout, BranchDiff, BranchesView, CardView, Detail, EditTrouble, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, PointsToView, RepeatView, StoryView, TextView } from "./lib/model/schema";
+import type { BesideView, AssumedLayout, BranchDiff, BranchesView, CardView, Detail, EditTrouble, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, PointsToView, RepeatView, StoryView, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -44,6 +44,7 @@ type Reply =
   | { kind: "levels"; token: string; levels: Level[] }
   | { kind: "places"; token: string; places: Place[] }
   | { kind: "repeat"; token: string; repeat: RepeatView }
+  | { kind: "repeat_beside"; token: string; beside: BesideView }
   | { kind: "find"; token: string; found: Found }
   | { kind: "examples"; token: string; examples: [string, string][] }
   | { kind: "heat"; token: string; heat: Record<number, number[]> }
@@ -310,6 +311,7 @@ function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKerne
       levels: async (boxes) => ((await send({ kind: "levels", boxes })) as { levels: Level[] }).levels,
       places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
       repeat: async (box) => ((await send({ kind: "repeat", box })) as { repeat: RepeatView }).repeat,
+      repeatBeside: async (box, left, right) => ((await send({ kind: "repeat_beside", box, left, right })) as { beside: BesideView }).beside,
       find: async (query, all) => ((await send({ kind: "find", query, all })) as { found: Found }).found,
       examples: async () => ((await send({ kind: "examples" })) as { examples: [string, string][] }).examples,
       heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,

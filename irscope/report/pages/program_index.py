@@ -15,10 +15,10 @@ from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_first_lines, print_node
 from irscope.ops.registry import category_of, effect_of
 from irscope.report.box_tree import BoxTree, Levels, heading_lines, line_count, writes_memory
-from irscope.report.panes import repeat_view
+from irscope.report.panes import repeat_beside, repeat_view
 from irscope.report.panes.program_view import opened_at_first
 from irscope.report.queries import Queries
-from irscope.report.view_models import Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
+from irscope.report.view_models import BesideView, Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
 
 PAGE = 240
 """Lines sent with the first view."""
@@ -125,13 +125,20 @@ class ProgramIndex:
         number = self._number(id)
         if number < 0 or self.tree.kinds[number] != "repeat":
             raise UnknownName(f"the box {id} holds no modules that are alike", hint="boxes marked with ×N do")
-        return repeat_view(self.tree, number)
+        return self._repeat(number)
+
+    def _repeat(self, number: int) -> RepeatView:
+        return repeat_view(self.tree, number) | {"beside": repeat_beside(self.tree, number)}
+
+    def beside(self, id: int, left: int, right: int) -> BesideView:
+        """Two of the modules folded into one box side by side. Raises UnknownName, UnknownNumber."""
+        return repeat_beside(self.tree, self._number(id), left, right)
 
     def repeats(self) -> dict[int, RepeatView]:
         """The same for the first folded boxes, for a page without Python."""
         tree = self.tree
         boxes = [number for number, kind in enumerate(tree.kinds) if kind == "repeat"]
-        return {tree.ids[number]: repeat_view(tree, number) for number in boxes[:_MOST_REPEATS]}
+        return {tree.ids[number]: self._repeat(number) for number in boxes[:_MOST_REPEATS]}
 
     def levels(self, around: Sequence[int]) -> list[Level]:
         """The same for several boxes."""
@@ -264,6 +271,7 @@ class ProgramIndex:
         return {
             "lines": lambda ask: {"text": self.lines(int(ask["first"]), int(ask["count"]))},
             "repeat": lambda ask: {"repeat": self.repeat(int(ask["box"]))},
+            "repeat_beside": lambda ask: {"beside": self.beside(int(ask["box"]), int(ask["left"]), int(ask["right"]))},
             "levels": lambda ask: {"levels": self.levels([int(id) for id in ask["boxes"]])},
             "find": lambda ask: {"found": self.find(str(ask["query"]), all=bool(ask.get("all")))},
             "examples": lambda _: {"examples": self._queries.examples()},

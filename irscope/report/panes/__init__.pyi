@@ -1,5 +1,5 @@
 from .alias_view import AliasViews as AliasViews, MemoryPictures as MemoryPictures, path_step as path_step
-from .beside_view import repeat_view as repeat_view
+from .beside_view import repeat_beside as repeat_beside, repeat_view as repeat_view
 from .compiler_view import compiler_kernels as compiler_kernels, decided_view as decided_view
 from .compiler_view import differences_table as differences_table
 from .fusion_view import fusion_sentence as fusion_sentence, neighbour_views as neighbour_views, no_remarks as no_remarks

@@ -7,9 +7,11 @@ from itertools import takewhile
 from typing import Any, Final
 
 from irscope._base.words import plural, shortened
+from irscope.errors import UnknownNumber
 from irscope.ir import Node, Value
+from irscope.ops.traits import PACKS_SEQUENCE
 from irscope.report.box_tree import BoxTree
-from irscope.report.repeats import ModuleText
+from irscope.report.repeats import ModuleText, told_apart
 from irscope.report.view_models import BesideLine, BesideView, PlaceView, RepeatView, VaryingView, Word
 from irscope.report.words import short_type
 from irscope.transforms.dedup import Match, Piece, SlotPair, format_payload, operand_name
@@ -148,11 +150,12 @@ def repeat_view(tree: BoxTree, number: int) -> RepeatView:
     >>> tree = BoxTree(irs.parse(f"graph(%x0 : Float(4)):\\n{lines}  return (%x3)"))
     >>> view = repeat_view(tree, tree.kinds.index("repeat"))
     >>> view["sentence"]
-    '3 places are the same but for one constant; each reads what the one before makes'
+    '3 places are the same but for one constant; each reads the result of the one before'
     >>> [(row["where"], row["values"]) for row in view["varying"]]
     [("'other' of aten::mul", ['0.1', '0.2', '0.3']), ("'self' of aten::tanh", ['%x0', '%x1', '%x2'])]
     """
     members = tree.members(number)
+    paths = list(members.values())
     text, nodes = tree.modules
     places = [nodes[path] for path in members.values()]
     rows: dict[_Row, list[str]] = {}
@@ -161,9 +164,12 @@ def repeat_view(tree: BoxTree, number: int) -> RepeatView:
     found = sorted(rows.items(), key=lambda row: _ORDER[row[0][0]])
     return RepeatView(
         label=f"{plural(len(places[0]), 'node')} ×{len(places)}", sentence=_sentence(len(places), [kind for (kind, _), _ in found]),
-        places=[PlaceView(label=shortened(path, 200), box=tree.ids[box]) for box, path in list(members.items())[:_MOST_PLACES]],
+        places=[
+            PlaceView(label=shortened(path, 200), short=shortened(short, 200), box=tree.ids[box])
+            for (box, path), short in zip(list(members.items())[:_MOST_PLACES], told_apart(paths), strict=False)
+        ],
         places_left_out=max(0, len(places) - _MOST_PLACES),
-        varying=[_varying(kind, values, where) for (kind, values), where in found[:_MOST_ROWS]],
+        varying=[_varying(kind, values, where, paths) for (kind, values), where in found[:_MOST_ROWS]],
         left_out=max(0, len(found) - _MOST_ROWS),
     )  # fmt: skip
 
@@ -219,11 +225,12 @@ def _sentence(count: int, kinds: Sequence[str]) -> str:
     return f"{plural(count, 'place')} are the same" + (f" but for {differ}" if differ else "") + chain
 
 
-def _varying(kind: str, values: Sequence[str], where: Sequence[str]) -> VaryingView:
+def _varying(kind: str, values: Sequence[str], where: Sequence[str], paths: Sequence[str]) -> VaryingView:
     more = f", and {len(where) - 1} more that vary with it" if len(where) > 1 else ""
     name = _shared_name(values) if kind == "value" else ""
     shown = [shortened(value, _LONGEST_VALUE) for value in values[:_MOST_PLACES]]
-    return VaryingView(kind=kind, where=shortened(f"{where[0]}{more}", 200), name=name, values=shown)
+    own = bool(name) and all(_in_module(value[1:], path) == name for value, path in zip(values, paths, strict=True))
+    return VaryingView(kind=kind, where=shortened(f"{where[0]}{more}", 200), name=name, own=own, values=shown)
 
 
 def _shared_name(values: Sequence[str]) -> str:
@@ -231,3 +238,67 @@ def _shared_name(values: Sequence[str]) -> str:
     reversed_parts = [value.removeprefix("%").split(".")[::-1] for value in values]
     shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*reversed_parts, strict=False))]
     return ".".join(reversed(shared))
+
+
+def repeat_beside(tree: BoxTree, number: int, left: int = 0, right: int = 1) -> BesideView:
+    """Two of the modules in a box side by side, with what differs marked, but their own parameters. Raises UnknownNumber."""
+    paths = list(tree.members(number).values())
+    for place in (left, right):
+        if not 0 <= place < len(paths):
+            raise UnknownNumber(f"the box has no module {place}", hint=f"it has {len(paths)}, counted from 0")
+    text, nodes = tree.modules
+    sides = [(nodes[paths[place]], paths[place]) for place in (left, right)]
+    own = [{value: (k, at) for k, node in enumerate(side) for at, value in enumerate(node.outputs)} for side, _ in sides]
+    lines = []
+    for pair in list(zip(*(side for side, _ in sides), strict=True))[:_MOST_LINES]:
+        words = [_module_line(tree, text, node, path, mine) for node, (_, path), mine in zip(pair, sides, own, strict=True)]
+        for a, b in zip(*words, strict=False):  # those in one place of both lines
+            if a[1] != b[1]:
+                a[0]["hole"] = b[0]["hole"] = 0
+        one, other = ([word for word, _ in side] for side in words)
+        lines.append(BesideLine(left=one, right=other, left_node=pair[0].id, right_node=pair[1].id))
+    short = told_apart(paths)
+    differ = sum(any(word["hole"] >= 0 for word in line["left"]) for line in lines)
+    because = f"{plural(differ, 'line')} of {len(lines)} differ, apart from names and from parameters of their own"
+    left_out = max(0, len(sides[0][0]) - _MOST_LINES)
+    return BesideView(left=short[left], right=short[right], because=because, lines=lines, left_out=left_out)
+
+
+def _module_line(tree: BoxTree, text: ModuleText, node: Node, path: str, own: Mapping[Value, Any]) -> list[tuple[Word, object]]:
+    """The words of a line, each with what must be equal in the corresponding line of another module."""
+    names = tree.graph.names
+    words: list[tuple[Word, object]] = []
+    for value in node.outputs:
+        kind = short_type(value.type)
+        made = Word(text=f"%{names[value]}", value=value.id, hole=-1)
+        after = _plain(", " if value is not node.outputs[-1] else " = ")
+        words += [(made, 0), (_plain(" : "), 0), (_plain(shortened(kind, _LONGEST)), kind), (after, 0)]
+    words += [(_plain(node.op), node.op), (_plain("("), 0)]
+    for number, given in enumerate(node.inputs):
+        value = text.maker_side(given)
+        maker = tree.graph.producer.get(value)
+        words += [(_plain(", "), 0)] if number else []
+        if maker is not None and maker.op == "prim::Constant":
+            payload = _payload(maker)
+            words.append((Word(text=shortened(payload, _LONGEST), value=value.id, hole=-1), payload))
+        else:
+            words.append((Word(text=f"%{names[value]}", value=value.id, hole=-1), _role(tree, text, value, path, own)))
+    attrs = [(f", {key}={format_payload(payload)}", payload) for key, payload in node.attrs.items()]
+    return [*words, *((_plain(shortened(said, _LONGEST)), said) for said, _ in attrs), (_plain(")"), 0)]
+
+
+def _role(tree: BoxTree, text: ModuleText, value: Value, path: str, own: Mapping[Value, Any]) -> object:
+    """What must be equal of corresponding operands: the place of the op in the module, the members of a list, or the name."""
+    if value in own:
+        return own[value]
+    maker = tree.graph.producer.get(value)
+    if maker is not None and maker.op in PACKS_SEQUENCE:
+        return tuple(_role(tree, text, text.maker_side(each), path, own) for each in maker.inputs)
+    if maker is not None and maker.op == "prim::Constant":
+        return _payload(maker)
+    return _in_module(tree.graph.names[value], path)
+
+
+def _in_module(name: str, path: str) -> str:
+    """A parameter's name after the path of its module; a name cannot begin with a digit, so those of `0.weight` begin with `_0`."""
+    return name.removeprefix("_" * path[:1].isdigit()).removeprefix(f"{path}.")

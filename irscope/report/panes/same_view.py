@@ -11,6 +11,7 @@ from irscope.errors import UnknownNumber
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
 from irscope.report.panes.beside_view import beside_view
+from irscope.report.repeats import scope_of, told_apart
 from irscope.report.view_models import (
     BesideView,
     ClassView,
@@ -165,9 +166,18 @@ class SameViews:
         return SameCard(
             label=shortened(label, 200) or leader.label, detail=_results_of_piece(leader), count=len(members),
             ops=len(leader.nodes),
-            members=[shortened(self._of.piece(member).label, 200) for member in shown], selects=[self._ids(member) for member in shown],
+            members=[shortened(name, 200) for name in self._called(shown)], selects=[self._ids(member) for member in shown],
             cost=self._cost(step, members) if with_cost else None,
         )  # fmt: skip
+
+    def _called(self, members: _Members) -> list[str]:
+        """The members by the paths of their modules, without what all begin with; with their results where a module has several."""
+        paths = [scope_of(member) if isinstance(member, Node) else "" for member in members]
+        labels = [self._of.piece(member).label for member in members]
+        if not all(paths):
+            return labels
+        several, short = Counter(paths), told_apart(paths)
+        return [name if several[path] == 1 else f"{name} {label}" for path, name, label in zip(paths, short, labels, strict=True)]
 
     def _ids(self, member: Node | str) -> list[int]:
         if isinstance(member, Node):
@@ -210,7 +220,7 @@ class SameViews:
         found = self._holes(step, members)
         rows, columns = found.rows[:_MOST_HOLES], self._columns(found, members[:_MOST_COLUMNS])
         return SameClass(
-            members=[shortened(self._of.piece(member).label, 80) for member in members[:_MOST_COLUMNS]],
+            members=[shortened(name, 200) for name in self._called(members[:_MOST_COLUMNS])],
             holes=[self._line(row, columns) for row in rows], holes_left_out=len(found.rows) - len(rows),
             cost=self._cost(step, members) if len(members) > 1 else None,
             advice=self._advice(members), beside=self._beside(step, members, found, 0, 1) if len(members) > 1 else None,

@@ -161,6 +161,8 @@ class VaryingView(TypedDict):
     """The op and its operand or result, and how many positions vary with it."""
     name: str
     """The name of a value after that of its module, as `query.weight`; empty if it has none."""
+    own: bool
+    """Whether it is a parameter that each module has under this name."""
     values: list[str]
     """Its value in each module, in order."""
 
@@ -169,6 +171,8 @@ class PlaceView(TypedDict):
     """One of several repeated modules, and its box."""
 
     label: str
+    short: str
+    """Without what the paths of all of them begin with."""
     box: int
 
 
@@ -181,6 +185,8 @@ class RepeatView(TypedDict):
     """The differences between them."""
     places: list[PlaceView]
     """In program order."""
+    beside: NotRequired[BesideView]
+    """The first two; in a page without Python, of the first boxes."""
     places_left_out: int
     varying: list[VaryingView]
     """Constants first, then types, then values passed in."""

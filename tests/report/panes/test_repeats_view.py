@@ -65,6 +65,10 @@ def test_weights_go_by_what_they_are_called_in_every_layer() -> None:
     assert isinstance(graph, Graph)
     [view] = views(irs.fuse(graph).graph)
     assert [place["label"] for place in view["places"]] == ["0", "1", "2", "3", "4"]
+    assert {row["name"] for row in view["varying"] if row["own"]} == {"dense.weight", "dense.bias", "norm.weight", "norm.bias"}
+    marked = [(line["left"][k]["text"], line["right"][k]["text"]) for line in view["beside"]["lines"]
+              for k, word in enumerate(line["left"]) if word["hole"] >= 0]  # fmt: skip
+    assert ("0.5", "1.5") in marked and not any("weight" in word for pair in marked for word in pair)
     assert {"dense.weight", "dense.bias", "norm.weight", "norm.bias"} <= {row["name"] for row in view["varying"]}
     assert view["varying"][0]["values"] == ["0.5", "1.5", "2.5", "3.5", "4.5"]
 
@@ -91,3 +95,12 @@ def test_without_repetition_there_is_no_box_and_other_boxes_have_no_table() -> N
         ProgramIndex(graph).repeat(graph.node("y").id)
     with pytest.raises(UnknownName, match="there is no box"):
         ProgramIndex(graph).repeat(-77)
+
+
+def test_a_long_flat_program_is_one_body_again_and_again() -> None:
+    ops = ["tanh", "exp", "neg", "sigmoid", "abs"]
+    lines = "".join(f"  %v{k} : Float(4) = aten::{ops[k % 5]}(%v{k - 1})\n" for k in range(1, 12_001))
+    graph = irs.parse(f"graph(%v0 : Float(4)):\n{lines}  return (%v12000)")
+    boxes = ProgramIndex(graph).first_graph()["boxes"]
+    assert [box.get("copies") for box in boxes if box["kind"] == "repeat"] == [2399]
+    assert all(len({node.op for node in nodes}) == 5 for nodes in ProgramIndex(graph).tree.modules[1].values() if len(nodes) == 5)

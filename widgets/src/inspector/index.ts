@@ -46,7 +46,7 @@ function holder(context: Context, head: HTMLElement, body: HTMLElement, record: 
     reveal?.(inner);
   };
   context.same.repeat(record).then(
-    (view) => still() && panel.append(view ? repeatTable(context, view, open) : note("this page does not include how they differ; a notebook with a kernel shows it")),
+    (view) => still() && panel.append(view ? repeatTable(context, view, open, context.same.isLive ? (left, right) => context.same.repeatBeside(record, left, right) : undefined) : note("this page does not include how they differ; a notebook with a kernel shows it")),
     (error: unknown) => still() && panel.append(problem(error)));
 }
 

@@ -3,7 +3,7 @@
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 import type { CostView, SameCard, SameClass } from "../lib/model/schema";
-import { bytes } from "../lib/model/sizes";
+import { bytes, shortNumbers } from "../lib/model/sizes";
 import { milliseconds } from "../tables/timing";
 import { besideTable } from "./beside";
 
@@ -11,7 +11,7 @@ const MOST_MEMBERS = 60;
 
 export function classDetail(context: Context, step: string, place: number, card: SameCard, cls: SameClass): HTMLElement {
   const holes = holeTable(context, cls);
-  const light = (hole: number) => holes.querySelectorAll("tr[data-hole]").forEach((row) => row.classList.toggle("lit", row.getAttribute("data-hole") === String(hole)));
+  const light = (hole: number) => holes.querySelectorAll("[data-hole]").forEach((cell) => cell.classList.toggle("lit", cell.getAttribute("data-hole") === String(hole)));
   const sides = h("div", { class: "irs-sides" }, cls.beside ? besideTable(context, cls.beside, light) : null);
   const picks = [0, 1].map((side) => h("select", { "aria-label": side ? "piece on the right" : "piece on the left", onchange: () => {
     const [left, right] = picks.map((pick) => Number(pick.value));
@@ -35,11 +35,17 @@ function costLine(step: string, cost: CostView): HTMLElement {
   return h("p", { class: "irs-sentence" }, saves, " ", takes, lost, " ", h("code", { class: "irs-quiet" }, `d.apply("${step}")`), " applies it.");
 }
 
+/** A row for each member, a column for each hole that varies; what is equal everywhere is said below. */
 function holeTable(context: Context, cls: SameClass): HTMLElement {
-  const heads = ["hole", "depends on", ...cls.members].map((word) => h("th", { scope: "col" }, word));
-  const rows = cls.holes.map((hole, k) => h("tr", {
-    class: hole.varies ? "varies" : null, "data-hole": hole.varies ? k : null, onclick: hole.node ? () => context.selection.set([hole.node]) : null,
-  }, h("th", { scope: "row", title: hole.kind }, hole.place), h("td", {}, hole.told), ...hole.values.map((value) => h("td", { class: hole.varies && value !== hole.values[0] ? "other" : null }, value))));
-  const more = cls.holes_left_out ? h("p", { class: "irs-quiet" }, `and ${cls.holes_left_out.toLocaleString("en")} more`) : null;
-  return h("div", { class: "irs-holes-holder", tabindex: "0" }, h("table", { class: "irs-holes" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)), more);
+  const varying = cls.holes.flatMap((hole, k) => (hole.varies ? [{ hole, k, shown: shortNumbers(hole.values) }] : []));
+  const heads = varying.map(({ hole, k }) => h("th", {
+    scope: "col", class: "varies", "data-hole": k, title: `${hole.kind}: ${hole.told}`, onclick: hole.node ? () => context.selection.set([hole.node]) : null,
+  }, hole.place, h("span", { class: "irs-quiet" }, ` ${hole.told}`)));
+  const rows = cls.members.map((name, m) => h("tr", {}, h("th", { scope: "row" }, name), ...varying.map(({ hole, k, shown }) =>
+    h("td", { class: m && hole.values[m] !== hole.values[0] ? "other" : null, "data-hole": k, title: hole.values[m] }, shown[m] ?? ""))));
+  const equal = cls.holes.filter((hole) => !hole.varies).map((hole) => `${hole.place} ${shortNumbers(hole.values.slice(0, 1))[0] ?? ""}`);
+  const more = cls.holes_left_out ? `, and ${cls.holes_left_out.toLocaleString("en")} more holes` : "";
+  return h("div", { class: "irs-holes-holder", tabindex: "0" },
+    varying.length ? h("table", { class: "irs-holes" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "member"), ...heads)), h("tbody", {}, ...rows)) : null,
+    equal.length || more ? h("p", { class: "irs-quiet" }, `${equal.length ? `equal everywhere: ${equal.join(", ")}` : ""}${more}`) : null);
 }

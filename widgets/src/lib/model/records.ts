@@ -43,6 +43,8 @@ export interface Supply {
   pointsTo(ids: readonly number[], state?: number): Promise<PointsToView>;
   /** The differences between the modules in a box of equal modules. */
   repeat(box: number): Promise<RepeatView>;
+  /** Two of these modules side by side. */
+  repeatBeside(box: number, left: number, right: number): Promise<BesideView>;
   /** Which pieces are equal. */
   same(question: object): Promise<SameAnswer>;
   part(name: string): Promise<Partial<ExplorerView>>;

@@ -36,6 +36,11 @@ export class Same {
     return this.view.repeats?.[box] ?? (await this.supply?.repeat(box)) ?? null;
   }
 
+  /** Two of these modules; null without a kernel. */
+  async repeatBeside(box: number, left: number, right: number): Promise<BesideView | null> {
+    return (await this.supply?.repeatBeside(box, left, right)) ?? null;
+  }
+
   get isLive(): boolean {
     return this.supply !== null;
   }

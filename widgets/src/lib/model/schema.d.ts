@@ -1076,6 +1076,8 @@ export interface VaryingView {
   where: string;
   /** The name of a value after that of its module, as `query.weight`; empty if it has none. */
   name: string;
+  /** Whether it is a parameter that each module has under this name. */
+  own: boolean;
   /** Its value in each module, in order. */
   values: string[];
 }
@@ -1083,6 +1085,8 @@ export interface VaryingView {
 /** One of several repeated modules, and its box. */
 export interface PlaceView {
   label: string;
+  /** Without what the paths of all of them begin with. */
+  short: string;
   box: number;
 }
 
@@ -1094,6 +1098,8 @@ export interface RepeatView {
   sentence: string;
   /** In program order. */
   places: PlaceView[];
+  /** The first two; in a page without Python, of the first boxes. */
+  beside?: BesideView;
   places_left_out: number;
   /** Constants first, then types, then values passed in. */
   varying: VaryingView[];

@@ -8,3 +8,9 @@ export function bytes(count: number): string {
   }
   return `${Number(size.toPrecision(3))} TB`;
 }
+
+/** Numbers in six digits, where those that differ still do. */
+export function shortNumbers(texts: readonly string[]): string[] {
+  const cut = texts.map((text) => (/^-?\d+\.\d{7,}(e-?\d+)?$/u.test(text) ? String(Number(Number(text).toPrecision(6))) : text));
+  return texts.map((text, k) => (cut.some((other, at) => other === cut[k] && texts[at] !== text) ? text : cut[k]));
+}

@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -188,6 +189,9 @@ class _Import:
         name = getattr(target, "__name__", str(target))
         if name in SYMBOLIC_OPS:
             return self.plain(node, SYMBOLIC_OPS[name], env)
+        if name == "sym_sum":
+            total, *rest = (self.value(item, INT, env) for item in node.args[0])
+            return reduce(lambda before, item: self.append(node, "aten::add", [before, item], (INT,))[0], rest, total)
         if isinstance(target, self.torch._ops.HigherOrderOperator):
             return self.higher_order(node, name, env)
         raise self.refused(node, f"it calls {name}")

@@ -82,6 +82,17 @@ def test_lists_writes_and_several_results():
     assert set(biggest.outputs) <= set(graph.outputs)
 
 
+def test_sums_of_extents_are_additions():
+    class Summed(torch.nn.Module):
+        def forward(self, x):
+            return x.new_zeros(torch.sym_sum([x.shape[0], x.shape[1], 3])) + x.sum()
+
+    extents = {k: torch.export.Dim(name, min=2) for k, name in enumerate("ab")}
+    graph = irs.load(torch.export.export(Summed(), (torch.rand(4, 5),), dynamic_shapes=(extents,)))
+    x = torch.rand(3, 7)
+    torch.testing.assert_close(irs.compile(graph)(x), Summed()(x))
+
+
 def test_dynamic_shapes_are_symbols():
     program = torch.export.export(Net(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, strict=False)
     graph = load(program)

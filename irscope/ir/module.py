@@ -257,7 +257,12 @@ def graph_of(program: Any, verb: str) -> Graph:
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):
         what = f"{verb} works on a Graph, a Module or the result of fuse, not on {type(program).__name__}"
-        raise ArgumentError(what, hint="irs.load(program, *example_arguments) makes a Graph of a model or a file")
+        hint = "irs.load(program, *example_arguments) makes a Graph of a model or a file"
+        if callable(program):
+            name = getattr(program, "__name__", "model")
+            takes = verb in ("profile", "compare", "compile")
+            hint = f"give its arguments too: irs.{verb}({name}, x)" if takes else f"irs.load({name}, x), with its arguments, makes a Graph"
+        raise ArgumentError(what, hint=hint)
     return graph
 
 

@@ -9,7 +9,7 @@ import irscope as irs
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ArgumentError, IrscopeError, ParseError, VerifyError
 from irscope.ir import Symbol, TensorData
-from irscope.ir.module import MAX_INLINED, entry, graphs_of, inlined, verify_module
+from irscope.ir.module import MAX_INLINED, entry, graph_of, graphs_of, inlined, verify_module
 from irscope.ir.text import parse_module, print_module
 
 RELU = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)"
@@ -137,3 +137,13 @@ def test_every_verb_takes_a_module_with_one_public_graph_and_load_chooses_among_
         irs.load(several, graph="outr")
     with pytest.raises(ArgumentError, match="has one graph"):
         irs.load(str(inner), graph="outr")
+
+
+def test_a_function_without_its_arguments_gets_a_hint_to_bring_them() -> None:
+    for verb, hint in (("profile", r"irs\.profile\(seven, x\)"), ("fuse", r"irs\.load\(seven, x\)")):
+        with pytest.raises(ArgumentError, match=hint):
+            graph_of(seven, verb)
+
+
+def seven() -> int:
+    return 7

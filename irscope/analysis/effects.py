@@ -347,17 +347,12 @@ def _mentions_variable(type: Type) -> bool:
 
 
 def _holds_memory(type: Type) -> bool:
-    """Whether a value of this type may hold another with memory of its own, or may be of any type."""
-    if isinstance(type, PrimitiveType):
-        return type not in _IMMUTABLE and type.name in ("Any", "AnyListType", "AnyTupleType", "AnyClassType")
-    return any(part not in _IMMUTABLE for part in parts(type)) and not _is_plain(type)
-
-
-def _is_plain(type: Type) -> bool:
-    """Whether values of a type hold no other memory: tensors, numbers, their optionals, and containers of numbers."""
+    """Whether a value of this type may hold another with memory of its own, or may be of any type; an optional tensor does not."""
     while isinstance(type, OptionalType):
         type = type.element
-    return isinstance(type, TensorType) or type in _IMMUTABLE or (bool(parts(type)) and all(part in _IMMUTABLE for part in parts(type)))
+    if isinstance(type, PrimitiveType):
+        return type not in _IMMUTABLE and type.name in ("Any", "AnyListType", "AnyTupleType", "AnyClassType")
+    return any(part not in _IMMUTABLE for part in parts(type))
 
 
 def _read_kind(schema: OpSchema, container: bool) -> ReadKind:

@@ -166,6 +166,22 @@ def test_a_constant_tensor_is_the_same_in_each_call() -> None:
     assert db.may_alias("c", "d") and not db.may_alias("c", "x")
 
 
+@pytest.mark.parametrize("result", ["Tensor", "Any", "Tensor[]", "__torch__.C", "(Tensor, Tensor)"])
+def test_what_is_stored_in_an_object_that_a_callee_gave_to_unseen_code_may_come_back_from_there(result: str) -> None:
+    text = f"""graph(%t : Tensor):
+  %o : __torch__.C = prim::CreateObject()
+   = func::call[callee="@give"](%o)
+  %f : Tensor = aten::relu(%t)
+   = prim::SetAttr[name="x"](%o, %f)
+  %r : {result} = unknown::take()
+  return (%f, %r)"""
+    inside = "unknown::keep(%o)"
+    plain, calling = AliasDb(parse(text.replace('func::call[callee="@give"](%o)', inside))), parse(text)
+    db = AliasDb(calling, callees={"give": parse(f"graph(%o : __torch__.C):\n   = {inside}\n  return ()")})
+    for each in (plain, db):
+        assert each.may_alias("f", "r") and each.may_contain_alias("f", "r")
+
+
 def test_a_list_of_anything_may_be_taken_apart_at_any_depth() -> None:
     callee = """graph(%p : Any):
   %l : Tensor[][] = prim::unchecked_cast(%p)

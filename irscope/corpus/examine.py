@@ -34,6 +34,7 @@ from irscope.corpus.tables import MANIFEST, failure, has_record, read_record, wr
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, LoadError, MissingExtra
 from irscope.ir import GROUPS, Graph, Module, Node, TensorType, Value, has_kernel, make_block, new_id
 from irscope.ir.module import graphs_of, inlined, public_graphs
+from irscope.ir.structural import free_values
 from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
 from irscope.ops.type_rules import static_shape
@@ -43,7 +44,6 @@ from irscope.session import load
 from irscope.transforms.dedup import Dedup, dedup, fingerprint, has_stable_fingerprint, pieces_of
 from irscope.transforms.dedup.piece import Piece, Relation, format_ops
 from irscope.transforms.dedup.rewrite import compile_seconds
-from irscope.transforms.dedup.rewrite.block_index import free_values
 from irscope.transforms.fusion import Fusion, fuse
 
 Record = dict[str, Any]

@@ -30,6 +30,29 @@ def inner_blocks(node: Node) -> tuple[Block, ...]:
     return (*node.blocks, *(attrs[key].body for key in sorted(graphs))) if graphs else node.blocks
 
 
+def free_values(node: Node) -> tuple[Value, ...]:
+    """Returns the values that the blocks of a node read from outside it, in the order of first use."""
+    blocks = list(node.blocks)
+    own: set[Value] = set()
+    order: dict[Value, None] = {}
+    stack: list[tuple[Block, int]] = [(block, 0) for block in reversed(blocks)]
+    while stack:
+        block, start = stack.pop()
+        if start == 0:
+            own.update(block.params)
+        for place in range(start, len(block.nodes)):
+            inner = block.nodes[place]
+            order.update((value, None) for value in inner.inputs if value not in own)
+            own.update(inner.outputs)
+            if inner.blocks:
+                stack.append((block, place + 1))
+                stack.extend((nested, 0) for nested in reversed(inner.blocks))
+                break
+        else:
+            order.update((value, None) for value in block.returns if value not in own)
+    return tuple(order)
+
+
 class SideBySide:
     """A walk over two programs, node by node, up to the first difference of structure.
 

@@ -23,6 +23,8 @@ from irscope.ir import (
     make_value,
     new_id,
 )
+from irscope.ir.module import renamed_body
+from irscope.ir.structural import free_values
 from irscope.ops.traits import PACKS_SEQUENCE
 
 
@@ -70,8 +72,19 @@ class Identity:
 
 def leaving_values(members: Sequence[Node], uses: Mapping[Value, int]) -> list[Value]:
     """The values that these nodes produce and other nodes read, in program order; `uses` counts the whole program's uses."""
-    inside = Counter(value for node in members for value in node.inputs)
+    inside = Counter(value for node in members for value in _all_reads(node))
     return [v for node in members for v in node.outputs if uses.get(v, 0) > inside.get(v, 0)]
+
+
+def _all_reads(node: Node) -> Iterator[Value]:
+    """What a node reads, and the nodes and results of its blocks."""
+    yield from node.inputs
+    blocks = list(node.blocks)
+    for block in blocks:
+        yield from block.returns
+        for inner in block.nodes:
+            yield from inner.inputs
+            blocks += inner.blocks
 
 
 def outline_nodes(
@@ -85,7 +98,7 @@ def outline_nodes(
     params: dict[Value, Value] = {}
     body: list[Node] = []
     for node in members:
-        for value in node.inputs:
+        for value in (*node.inputs, *free_values(node)) if node.blocks else node.inputs:
             if value in standing:
                 continue
             made = identity.constants.get(value) or constant(value, identity.stand_in(value), node)
@@ -97,8 +110,9 @@ def outline_nodes(
                 body.append(made)
         inputs = tuple([standing[value] for value in node.inputs])
         outputs = tuple([standing[value] for value in node.outputs])
-        if inputs != node.inputs or outputs != node.outputs:
-            node = make_node(node.id, node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)
+        if node.blocks or inputs != node.inputs or outputs != node.outputs:
+            blocks = tuple([renamed_body(inner, standing) for inner in node.blocks])
+            node = make_node(node.id, node.op, inputs, outputs, node.attrs, blocks, node.location, node.scope)
         body.append(node)
     returns = tuple([standing[value] for value in leaving])
     block = make_block(identity.block, tuple(params.values()), tuple(body), returns)

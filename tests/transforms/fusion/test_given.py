@@ -168,3 +168,25 @@ def test_random_groups_run_as_the_program_does_or_are_refused(seed: int) -> None
         for got, want in zip(irs.compile(f, device="reference")(*args), reference(g, *args), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-6)
     assert done
+
+
+BRANCHES = """graph(%x : Float(4, strides=[1]), %c : bool):
+  %a : Float(4, strides=[1]) = aten::relu(%x)
+  %r : Float(4, strides=[1]) = prim::If(%c)
+    block0():
+      %b : Float(4, strides=[1]) = aten::mul(%a, %x)
+      -> (%b)
+    block1():
+      -> (%a)
+  %z : Float(4, strides=[1]) = aten::exp(%r)
+  return (%z)"""
+
+
+@pytest.mark.parametrize("inside", [("a", "r", "z"), ("r", "z"), ("a", "r"), ("r",)])
+def test_a_group_may_have_branches_which_read_what_is_around_them(inside: tuple[str, ...]) -> None:
+    graph = irs.parse(BRANCHES)
+    f = given_fusion(graph, [GivenGroup("k", tuple(graph.node(name) for name in inside))], compiler="other")
+    irs.verify(f.graph)
+    x = np.array([-1, 2, 3, 4], np.float32)
+    for c in (True, False):
+        np.testing.assert_allclose(irs.compile(f)(x, c), irs.compile(graph)(x, c))

@@ -19,7 +19,7 @@ from typing import Final
 
 from irscope.analysis.dependence import dependences
 from irscope.ir import NONE, Block, Graph, Node, TensorType, Type, Value, make_block
-from irscope.ir.structural import inner_blocks
+from irscope.ir.structural import free_values, inner_blocks
 from irscope.transforms.dedup.encoding import spell_attrs
 from irscope.transforms.dedup.form import canonical_form
 from irscope.transforms.dedup.matching import match
@@ -78,29 +78,6 @@ class BlockIndex:
             for index, row in enumerate(rows)
             if of_block[index] != OUTSIDE
         ]
-
-
-def free_values(node: Node) -> tuple[Value, ...]:
-    """Returns the values that the blocks of a node read from outside it, in the order of first use."""
-    blocks = list(node.blocks)
-    own: set[Value] = set()
-    order: dict[Value, None] = {}
-    stack: list[tuple[Block, int]] = [(block, 0) for block in reversed(blocks)]
-    while stack:
-        block, start = stack.pop()
-        if start == 0:
-            own.update(block.params)
-        for place in range(start, len(block.nodes)):
-            inner = block.nodes[place]
-            order.update((value, None) for value in inner.inputs if value not in own)
-            own.update(inner.outputs)
-            if inner.blocks:
-                stack.append((block, place + 1))
-                stack.extend((nested, 0) for nested in reversed(inner.blocks))
-                break
-        else:
-            order.update((value, None) for value in block.returns if value not in own)
-    return tuple(order)
 
 
 def inner_piece(graph: Graph, node: Node, block: Block) -> Piece:

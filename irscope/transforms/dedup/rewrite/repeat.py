@@ -28,10 +28,11 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ir.module import renamed_body
+from irscope.ir.structural import free_values
 from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import format_payload
-from irscope.transforms.dedup.rewrite.block_index import BlockIndex, free_values, inner_piece
+from irscope.transforms.dedup.rewrite.block_index import BlockIndex, inner_piece
 from irscope.transforms.grouping import common_scope
 
 if TYPE_CHECKING:

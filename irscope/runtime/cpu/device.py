@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from irscope.codegen.kernel.launches import split_reduction
 from irscope.codegen.llvm import GENERIC, ConvolutionText, emit_convolution, emit_llvm, least_rows, vector_width
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode
+from irscope.runtime.cpu.contents import Contents, range_of
 from irscope.runtime.cpu.launch import (
     Function,
     LaunchCall,
@@ -260,6 +261,10 @@ class CpuDevice:
     def native_loop(self) -> NativeLoop:
         """The loop that calls kernels without Python in between."""
         return NativeLoop(self._compiler)
+
+    def hasher(self, tensors: Sequence[Any]) -> Callable[[], int]:
+        """Returns what hashes the elements that tensors of torch hold at a call, where they are now; keep them alive."""
+        return Contents(self._compiler, [range_of(tensor) for tensor in tensors]).hash
 
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()

@@ -68,6 +68,7 @@ from irscope.runtime.program.guard import (
 from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import History, Remark, Remarks
+from irscope.transforms.cleanup import FoldedWeights
 from irscope.transforms.fusion import FREEZING, Fusion, frozen, is_frozen
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def compile_graph(
         raise ArgumentError(f"memory is planned for the device 'cpu', not for {device!r}", hint="leave memory out")
     start = time.perf_counter()
     written = graph_of(program.original if isinstance(program, Fusion) and is_frozen(program) else program, "compile")
-    if freeze and isinstance(program, Fusion) and device == "cpu" and use_kernels and not is_torchs:
+    made_once, host = None, shared_device("cpu", disk_cache=disk_cache)
+    if freeze and isinstance(program, Fusion) and device == "cpu" and use_kernels and not is_torchs and isinstance(host, CpuDevice):
         made_once = frozen(program)
         program = made_once if made_once.graph is written or has_onednn() else program
     graph = graph_of(program, "compile")
@@ -145,6 +147,8 @@ def compile_graph(
         graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written, layers=layers
     )
     made.history = history
+    if isinstance(graph.modes, FoldedWeights) and isinstance(host, CpuDevice):
+        graph.modes.watch(host.hasher, is_new=program is made_once)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made

@@ -1,6 +1,6 @@
 """Folds batch norms that do not train into the convolution or linear before them: scaled weights, and a shifted bias."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final
@@ -41,9 +41,9 @@ from irscope.transforms.cleanup.fold import remove_dead_nodes
 #
 # **When.** The result of the convolution has no other reader, so nobody misses it; it stays at its place, and so reads what it read.
 # All weights and statistics are bound or constant, and the alias db knows of no write to them: each run computes the
-# same new weights. Between runs, the owner of a model may write its weights. Torch counts writes, so each call of the program
-# compares the counts, and computes the new weights again. Writes in place through `.data` torch does not count; a caller's own
-# NumPy arrays, which nobody counts, are not folded.
+# same new weights. Between runs, the owner of a model may write its weights. Each call of the program compares torch's counts of writes,
+# and, as those through `.data` are not counted, a hash of the contents (of tensors of a processor), and computes the new weights
+# again. A caller's own NumPy arrays, which nobody counts, are not folded.
 #
 # **Gradients.** A joint graph of forward and backward is left as it is. Any other program differentiates nothing: its results refuse
 # `backward` if a weight requires a gradient. A new weight requires one if a part of it does, so that they still refuse.
@@ -76,8 +76,7 @@ def fold_batch_norm(graph: Graph) -> PassRecord:
     """Fold batch norms in inference mode into the convolution, transposed convolution, `linear` or `addmm` that alone feeds them, where
     weights and statistics are bound or constant. Results differ by rounding: one multiplication and one addition less for each element.
 
-    Once such a tensor of torch's has been written, the next call computes the new weights again; it does not see a write in place
-    through `.data`, which torch does not count.
+    Once such a tensor of torch's has been written, the next call of the compiled program computes the new weights again.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(1, 1, strides=[1, 1])):
@@ -177,6 +176,11 @@ class _Layer:
     def parts(self) -> list[_Known]:
         own = [self.weight, *([self.bias] if self.bias is not None else [])]
         return own + [part for norm in self.norms for part in norm.parts]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the weight is written in the program."""
+        return isinstance(self.weight.payload, TensorData)
 
     def numbers(self) -> tuple[Array, Array]:
         """The new weight and bias, rounded to their element type. Raises _Declined if its range is too small."""
@@ -371,7 +375,7 @@ class _Fold:
             type = argument_type(tensor)
             assert isinstance(type, TensorType)
             value = make_value(new_id(), replace(type, dtype=weight.type.dtype, device=weight.type.device), f"{title}_folded")
-            if isinstance(weight.payload, TensorData):
+            if layer.is_constant:
                 data: FrozenDict[str, Any] = FrozenDict(value=_constant(tensor, weight.payload))
                 nodes.append(make_node(new_id(), "prim::Constant", (), (value,), data, (), old.location, old.scope))
             else:
@@ -480,14 +484,13 @@ def _constant(tensor: Any, old: TensorData) -> TensorData:
     return tensor_data(tensor)
 
 
-def _writes(tensor: Any) -> tuple[int, int] | None:
-    """How often torch has counted a write to a tensor, and where its memory is; None if it is not counted."""
-    try:
-        return (tensor._version, tensor.data_ptr())
-    except (AttributeError, RuntimeError):  # not torch's, or made in inference mode
-        return None
+def _writes(tensor: Any) -> tuple[int, int]:
+    """How often torch has counted a write to a tensor, and where its memory is."""
+    return (0 if tensor.is_inference() else tensor._version, tensor.data_ptr())
 
 
+Hasher = Callable[[Sequence[Any]], Callable[[], int]]
+"""Returns, for tensors of torch, what hashes the elements that they hold at a call."""
 _New = tuple[Any, Any]
 """The new weight and bias of a layer."""
 
@@ -497,32 +500,51 @@ class FoldedWeights:
     has been written. Raises RunError where that is not possible."""
 
     def __init__(self, done: list[tuple[_Layer, _New]], then: Callable[[], str] | None, names: Mapping[Value, str]) -> None:
-        parts = {id(part.tensor): part for layer, _ in done for part in layer.parts if _writes(part.tensor) is not None}
-        self.watched = [part.tensor for part in parts.values()]
-        self.names = [names[part.value] for part in parts.values()]
-        self.writes = self._now()
         self.done = done
         self.then = then
         self.lock = Lock()
+        self.names = {id(part.tensor): names[part.value] for layer, _ in done for part in layer.parts if part.tensor is not None}
+        parts = {id(part.tensor): part for layer, _ in done for part in layer.parts}
+        self.watched = [parts[name].tensor for name in self.names]
+        self.hasher: Hasher | None = None
+        self.hash: Callable[[], int] = int
+        self.counts, self.contents = self._counts(), 0
 
-    def _now(self) -> list[tuple[int, int] | None]:
-        return [(tensor._version, tensor.data_ptr()) for tensor in self.watched]
+    def watch(self, hasher: Hasher, *, is_new: bool) -> None:
+        """Compares hashes of what the parts hold from now on, too. Unless they were folded just now, they are folded again."""
+        with self.lock:
+            if self.hasher is None:
+                self.hasher = hasher
+                self._renew({} if is_new else self.names)
 
     def __call__(self) -> str:
-        if self._now() != self.writes:
+        if self._counts() != self.counts or self.hash() != self.contents:
             with self.lock:
-                self._again()
+                pairs = zip(self.names.items(), self._counts(), self.counts, strict=True)
+                self._renew({tensor: name for (tensor, name), now, before in pairs if now != before} or self.names)
         return self.then() if self.then is not None else ""
 
-    def _again(self) -> None:
-        now = self._now()
-        changed = {id(tensor): name for tensor, name, a, b in zip(self.watched, self.names, now, self.writes, strict=True) if a != b}
+    def _counts(self) -> list[tuple[int, int]]:
+        return [_writes(tensor) for tensor in self.watched]
+
+    def _renew(self, changed: Mapping[int, str]) -> None:
+        """Folds what comes from these tensors; what is written meanwhile was written after it."""
+        counts, held = self._counts(), self.hash
+        if self.hasher is not None:  # the memory may be another
+            variable = {id(part.tensor) for layer, _ in self.done for part in layer.parts if not layer.is_constant}
+            held = self.hasher([tensor for tensor in self.watched if id(tensor) in variable and tensor.is_cpu])
+        contents = held()
+        self._fold(changed)
+        self.counts, self.hash, self.contents = counts, held, contents
+
+    def _fold(self, changed: Mapping[int, str]) -> None:
+        """Computes the weights again that come from these tensors."""
         for layer, news in self.done:
             name = next((changed[id(part.tensor)] for part in layer.parts if id(part.tensor) in changed), None)
-            if name is None:
+            if name is None or (layer.is_constant and changed is self.names):
                 continue
             try:
-                if isinstance(layer.weight.payload, TensorData):
+                if layer.is_constant:
                     raise _Declined("constant", "they are constants of the program")
                 for tensor, numbers in zip(news, layer.numbers(), strict=True):
                     _filled(tensor, numbers)
@@ -531,7 +553,6 @@ class FoldedWeights:
                     f"%{name} has been written since fold-batch-norm computed other weights from it: {why.because}", rule="folded-weights",
                     hint="run the pass again on the graph before it, or load the model again",
                 ) from None  # fmt: skip
-        self.writes = now
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a copy has weights of its own, which nobody else can write

@@ -181,3 +181,28 @@ def test_arrays_and_planned_memory():
     assert not [op for op in ops(run.graph) if "norm" in op]
     for a, b in zip(found, model(x), strict=True):
         torch.testing.assert_close(torch.as_tensor(a), b, rtol=1e-4, atol=1e-4)
+
+
+def by_numpy(tensor):
+    tensor.detach().numpy()[...] *= 2
+
+
+def by_exchange(tensor):
+    tensor.data = tensor.data * 2
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("write", [lambda tensor: tensor.mul_(2), lambda tensor: tensor.data.mul_(2), by_numpy, by_exchange])
+def test_weights_that_are_folded_are_followed_however_they_are_written(write):
+    model, x = net()
+    tensors = dict([*model.named_parameters(), *model.named_buffers()])
+    graph = irs.load(model, x)
+    before = irs.Pipeline("fold-constants,fold-batch-norm")(graph).graph
+    run = irs.compile(irs.fuse(graph))
+    for place in ("stem.0.weight", "stem.1.bias", "stem.1.running_var", "body.0.bias"):
+        assert_alike(run(x), model(x))
+        write(tensors[place])
+        assert_alike(run(x), model(x))
+    assert_alike(irs.compile(before)(x), model(x))  # folded before the writes, compiled after them
+    by_numpy(tensors["body.1.weight"])
+    assert_alike(run(x), model(x))

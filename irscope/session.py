@@ -189,8 +189,7 @@ def compile(
     train become other weights, convolutions are channels last, and they and large products oneDNN's with what follows them, where that
     pays. Results then differ by rounding (in float32 about 1e-6 of the terms that are added up). `x.history` has a step for each,
     `x.remarks` the reasons, `x.graph` what runs; `freeze=False` runs the fusion as it is, `irs.fuse(g, freeze=True)` shows the other.
-    Weights that are written are worked on again at the next call, if torch counts the write, which it does not in place through
-    `.data`.
+    Weights that are written, in whatever way, are worked on again at the next call.
 
     Precision: each step of an op is as exact as `irs.error_bound` says, and a kernel rounds between ops no more often than op-by-op
     execution does. Inside a group, halves compute in float32 and are rounded where they leave it; a product and a sum are rounded once

@@ -8,7 +8,7 @@ takes them 40 and 29, 32 × 64 by 64 × 256 11.6 and 16.9. The layout of the mat
 
 A convolution reads its weight in an order of oneDNN's own, which depends on the extents and the processor, and given any other copies
 the weight at each call: 58 instead of 28 µs for 3 × 3 windows of 64 channels on 2 × 4 × 4 points. A program that holds the weight
-of a layer of oneDNN copies it once. Where torch counts a write to the weight, or its memory was exchanged, the copy is made again.
+of a layer of oneDNN copies it once, and again after it was written.
 """
 
 from __future__ import annotations
@@ -147,9 +147,12 @@ def by_torch(node: Node, torch: Any) -> Function:
     return run
 
 
-def prepared(node: Node, function: Function, constant: Callable[[Value], Any], torch: Any) -> Function:
+def prepared(
+    node: Node, function: Function, constant: Callable[[Value], Any], torch: Any, follow: Callable[[Any, Callable[[], object]], bool],
+) -> Function:  # fmt: skip
     """Returns the function of a convolution for the constants of its program: a large one of windows of one point is a product, and a
-    layer of oneDNN reads its weight in oneDNN's order. `constant` returns what is the same in each run, and None for all else."""
+    layer of oneDNN reads its weight in oneDNN's order. `constant` returns what is the same in each run, and None for all else; `follow`
+    takes a tensor and what to do when it was written, if that can be seen."""
     schema = schema_of(node) if node.op in _CONVOLUTIONS else None
     if schema is None:
         return function
@@ -166,13 +169,15 @@ def prepared(node: Node, function: Function, constant: Callable[[Value], Any], t
     if is_plain and _is_pointwise(x.type, weight.type, node.output.type):
         return _as_product(node, function, torch)
     held = constant(weight) if node.op == _LAYER and None not in window else None
-    if held is None or held.is_inference():
+    if held is None:
         return function
     shape = x.type.shape if isinstance(x.type, TensorType) and x.type.is_static else None
     laid = _LaidOut(held, lambda plain: torch.ops.mkldnn._reorder_convolution_weight(plain, *window, shape))
+    if not follow(held, laid.again):
+        return function
     if is_sum:
-        return lambda x, other, weight, *rest: function(x, other, laid(), *rest)
-    return lambda x, weight, *rest: function(x, laid(), *rest)
+        return lambda x, other, weight, *rest: function(x, other, laid.copy, *rest)
+    return lambda x, weight, *rest: function(x, laid.copy, *rest)
 
 
 def _is_pointwise(x: Type, weight: Type, made: Type) -> bool:
@@ -201,21 +206,15 @@ def _as_product(node: Node, function: Function, torch: Any) -> Function:
 
 
 class _LaidOut:
-    """A weight, and its copy in oneDNN's order, which is made again when the weight was written or exchanged."""
+    """A weight, and its copy in oneDNN's order."""
 
-    __slots__ = ("address", "copy", "make", "weight", "writes")
+    __slots__ = ("copy", "make", "weight")
 
     def __init__(self, weight: Any, make: Callable[[Any], Any]) -> None:
         self.weight = weight
         self.make = make
         self.again()
 
-    def again(self) -> Any:
-        """Makes the copy; returns it."""
-        self.writes, self.address = self.weight._version, self.weight.data_ptr()
+    def again(self) -> None:
+        """Makes the copy."""
         self.copy = self.make(self.weight.detach())
-        return self.copy
-
-    def __call__(self) -> Any:
-        weight = self.weight
-        return self.copy if weight._version == self.writes and weight.data_ptr() == self.address else self.again()

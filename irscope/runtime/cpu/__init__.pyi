@@ -1,4 +1,5 @@
 from .compiler import Host as Host, loaded as loaded, object_file as object_file, with_llvm as with_llvm
+from .contents import Followed as Followed
 from .device import CpuDevice as CpuDevice
 from .launch import estimated_seconds as estimated_seconds
 from .native_loop import NativeLoop as NativeLoop

@@ -10,7 +10,8 @@ whole block of 256 are taken one by one.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any, Final
 
 from irscope.runtime.cpu.compiler import CpuCompiler
@@ -105,19 +106,18 @@ end:
 """The hash of a table of ranges, each an address and a number of bytes, as LLVM text."""
 
 
-class Contents:
-    """Some ranges of memory, given as pairs of an address and a number of bytes; whoever asks keeps them alive."""
+class Hash:
+    """The hash as a function of this process."""
 
-    def __init__(self, compiler: CpuCompiler, ranges: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, compiler: CpuCompiler) -> None:
         code = compiler.code(TEXT, "irscope_hash", kernel=False)
         self._owner = code.machine
         self._function = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)(code.address)
-        self._table = (ctypes.c_uint64 * (2 * len(ranges)))(*[word for pair in ranges for word in pair])
-        self._address, self._count = ctypes.addressof(self._table), len(ranges)
 
-    def hash(self) -> int:
-        """Returns the hash of all that the ranges hold now."""
-        return int(self._function(self._address, self._count))
+    def of(self, ranges: Sequence[tuple[int, int]]) -> Callable[[], int]:
+        """Returns what hashes all that these ranges hold at a call; a range is an address and a number of bytes."""
+        table = (ctypes.c_uint64 * (2 * len(ranges)))(*[word for pair in ranges for word in pair])
+        return lambda: self._function(table, len(ranges))
 
 
 def range_of(tensor: Any) -> tuple[int, int]:
@@ -126,3 +126,27 @@ def range_of(tensor: Any) -> tuple[int, int]:
         return 0, 0
     last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return tensor.data_ptr(), (last + 1) * tensor.element_size()
+
+
+class Followed:
+    """Tensors of torch of which something was made once: a call has it made again where they no longer hold what they held."""
+
+    def __init__(self, hasher: Callable[[Sequence[Any]], Callable[[], int]], made: Sequence[tuple[Any, Callable[[], object]]]) -> None:
+        """`made`: each tensor, with what makes again."""
+        self.hasher = hasher
+        self.tensors = list({id(tensor): tensor for tensor, _ in made}.values())
+        self.all = list(dict.fromkeys(again for _, again in made))
+        self.lock = Lock()
+        self.places, self.hash, self.contents = self._seen()
+
+    def _seen(self) -> tuple[list[int], Callable[[], int], int]:
+        places, held = [tensor.data_ptr() for tensor in self.tensors], self.hasher(self.tensors)
+        return places, held, held()
+
+    def __call__(self) -> None:
+        if [tensor.data_ptr() for tensor in self.tensors] != self.places or self.hash() != self.contents:
+            with self.lock:
+                seen = self._seen()  # first: what is written meanwhile is seen at the next call
+                for again in self.all:
+                    again()
+                self.places, self.hash, self.contents = seen

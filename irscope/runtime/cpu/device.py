@@ -19,7 +19,7 @@ from irscope.codegen.kernel.launches import split_reduction
 from irscope.codegen.llvm import GENERIC, ConvolutionText, emit_convolution, emit_llvm, least_rows, vector_width
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode
-from irscope.runtime.cpu.contents import Contents, range_of
+from irscope.runtime.cpu.contents import Hash, range_of
 from irscope.runtime.cpu.launch import (
     Function,
     LaunchCall,
@@ -264,7 +264,11 @@ class CpuDevice:
 
     def hasher(self, tensors: Sequence[Any]) -> Callable[[], int]:
         """Returns what hashes the elements that tensors of torch hold at a call, where they are now; keep them alive."""
-        return Contents(self._compiler, [range_of(tensor) for tensor in tensors]).hash
+        return self._hash.of([range_of(tensor) for tensor in tensors])
+
+    @cached_property
+    def _hash(self) -> Hash:
+        return Hash(self._compiler)
 
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()

@@ -2,7 +2,7 @@
 
 A library's call costs more than such a layer computes: through torch 12 to 15 µs for a convolution, of which machine code needs 3. A
 kernel (`irscope.codegen.llvm.convolution`) is chosen where its estimated time is less than the library's, for float32 and weights
-that stay the same from run to run: these are laid out once as the kernel reads them, and again if torch counts a write. Large ones
+that stay the same from run to run: these are laid out once as the kernel reads them, and again after a write. Large ones
 stay with oneDNN, which is as quick, and quicker where weights exceed the near caches.
 
 Measured on one thread of a Zen 5 at 4.5 GHz: a kernel multiplies 16 vectors in 9 cycles where channels are many (143 GMAC/s, oneDNN

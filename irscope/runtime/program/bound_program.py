@@ -10,6 +10,7 @@ afterwards.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ from irscope.runtime.arrays import (
     rounded,
     widened,
 )
-from irscope.runtime.cpu import CpuDevice, kernel_of, library_seconds
+from irscope.runtime.cpu import CpuDevice, Followed, kernel_of, library_seconds
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, plainly_typed, tensor_of
 from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
@@ -60,11 +61,14 @@ from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_writ
 from irscope.runtime.program.loop_form import LoopForm
 from irscope.runtime.program.loops import LoopCall
 from irscope.runtime.program.peak_memory import PeakMemory
+from irscope.transforms.cleanup import Hasher
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may store with the sign flipped."""
 _GAINING: Final = ("convolution", "matmul", "normalization")
 """Categories of ops, besides pooling, that torch computes in less time than NumPy's references."""
+_HASHED: Final = 50e9
+"""Bytes a second that the contents of weights are looked at."""
 _OF_THE_TENSOR: Final = frozenset({
     "aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter", "aten::_reshape_alias", "aten::storage_offset",
     "aten::sym_storage_offset", "aten::__is__", "aten::__isnot__",
@@ -79,10 +83,11 @@ class BoundProgram:
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
         surroundings: Surroundings, arena: Arena | None = None, *, quick: bool = False,
         loops: Mapping[Node, LoopForm] | None = None, in_loops: Mapping[Node, GroupKernels] | None = None,
-        layers: Mapping[Node, "LayerChoice"] | None = None,
+        layers: Mapping[Node, "LayerChoice"] | None = None, hasher: Hasher | None = None,
     ) -> None:  # fmt: skip
         """`quick`: ops outside kernels may be others of torch that differ in rounding alone. `loops`: those that machine code may run,
-        of the groups `in_loops`. `layers`: those that kernels compute."""
+        of the groups `in_loops`. `layers`: those that kernels compute. `hasher`: of the contents of tensors (`CpuDevice.hasher`), without
+        which nothing is made of them once."""
         self.graph = graph
         self.types = tuple(value.type for value in graph.outputs)
         self.arena = arena
@@ -119,18 +124,29 @@ class BoundProgram:
             return groups[node].call(self.memory, self.library) if node in groups else None
 
         def prepare(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:
-            def held(value: Value) -> Any:  # what is the same in each run, or whose writes torch counts
+            def held(value: Value) -> Any:  # what is the same in each run, unless its owner writes it
                 payload = graph.bound.get(value)
                 return bound[value] if is_torch_tensor(payload) or is_fixed(payload) else constant(value)
 
             if layers and node in layers:
-                return LayerKernel(layers[node].layer, layers[node].device, self.memory, held, function).function
+                layer = LayerKernel(layers[node].layer, layers[node].device, self.memory, held, function)
+                return layer.function if all(follow(tensor, layer.again) for tensor in layer.held) else function
             if not isinstance(self.library, TorchLibrary) or not self.library.quick:
                 return function
-            return prepared(node, function, held, self.library.torch)
+            return prepared(node, function, held, self.library.torch, follow)
+
+        followed: list[tuple[Any, Callable[[], object]]] = []
+        lasting = {id(tensor) for tensor, array in self.bound if is_fixed(array)}
+
+        def follow(tensor: Any, again: Callable[[], object]) -> bool:
+            if is_torch_tensor(tensor) and id(tensor) not in lasting:
+                followed.append((tensor, again))
+            return hasher is not None
 
         self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead, prepare=prepare)
         self.slots = tuple(slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound)
+        self.follow = Followed(hasher, followed) if followed and hasher is not None else None
+        """Has made again, before a run, what was made once of tensors that were written since."""
 
     def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None) -> tuple[Any, ...]:
         """Returns the program's results; a `PeakMemory` that follows the run is appended to `footprints`."""
@@ -198,6 +214,8 @@ class BoundProgram:
         self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None
     ) -> tuple[Any, ...]:
         """Returns the results of a run on slots that hold the arguments."""
+        if self.follow is not None:
+            self.follow()
         if self.arena is None:
             return self._run_slots(slots, visit, footprints)
         before = self.arena.enter()
@@ -301,8 +319,7 @@ def layers_of(graph: Graph, groups: Collection[Node], device: CpuDevice) -> dict
             return None
         payload = graph.bound.get(value)
         if payload is not None:
-            is_torchs = is_torch_tensor(payload) and not payload.is_inference()
-            return payload if is_torchs or is_fixed(payload) else None
+            return payload if is_torch_tensor(payload) or is_fixed(payload) else None
         found = constant_of(graph, value)
         return None if found is NOT_CONSTANT else found
 
@@ -312,6 +329,8 @@ def layers_of(graph: Graph, groups: Collection[Node], device: CpuDevice) -> dict
         if layer is None:
             continue
         text, ours = kernel_of(layer, device.host.target)
+        if is_torch_tensor(constant(layer.weight)):  # each call looks whether it was written
+            ours += 4 * layer.groups * prod(layer.matrix) / _HASHED
         theirs = library_seconds(layer)
         if ours < theirs or node.op == "irscope::convolution":  # torch has no call for that
             tile = f"{plural(text.points, 'point')} × {plural(text.vectors, 'vector')}"

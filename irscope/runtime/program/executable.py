@@ -49,7 +49,7 @@ from irscope.runtime.arrays import (
     torch_is_there,
 )
 from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.device import Device, KernelCache, ObjectStore, PreparedPlan, user_cache_directory
+from irscope.runtime.device import Device, KernelCache, NoStore, ObjectStore, PreparedPlan, user_cache_directory
 from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
 from irscope.runtime.program.arena import Arena, in_place_form, without_workspaces
@@ -68,7 +68,7 @@ from irscope.runtime.program.guard import (
 from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import History, Remark, Remarks
-from irscope.transforms.cleanup import FoldedWeights
+from irscope.transforms.cleanup import FoldedWeights, Hasher
 from irscope.transforms.fusion import FREEZING, Fusion, frozen, is_frozen
 
 if TYPE_CHECKING:
@@ -131,8 +131,9 @@ def compile_graph(
         raise ArgumentError(f"memory is planned for the device 'cpu', not for {device!r}", hint="leave memory out")
     start = time.perf_counter()
     written = graph_of(program.original if isinstance(program, Fusion) and is_frozen(program) else program, "compile")
-    made_once, host = None, shared_device("cpu", disk_cache=disk_cache)
-    if freeze and isinstance(program, Fusion) and device == "cpu" and use_kernels and not is_torchs and isinstance(host, CpuDevice):
+    made_once, host = None, shared_device("cpu")
+    hasher = host.hasher if isinstance(host, CpuDevice) else None
+    if freeze and isinstance(program, Fusion) and device == "cpu" and use_kernels and not is_torchs and hasher is not None:
         made_once = frozen(program)
         program = made_once if made_once.graph is written or has_onednn() else program
     graph = graph_of(program, "compile")
@@ -144,11 +145,12 @@ def compile_graph(
     devices = devices_for_groups(device, share_kernels, disk_cache, store, threads) if use_kernels else None
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     made = Executable(
-        graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written, layers=layers
+        graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written,
+        layers=layers, hasher=hasher,
     )
     made.history = history
-    if isinstance(graph.modes, FoldedWeights) and isinstance(host, CpuDevice):
-        graph.modes.watch(host.hasher, is_new=program is made_once)
+    if isinstance(graph.modes, FoldedWeights) and hasher is not None:
+        graph.modes.watch(hasher, is_new=program is made_once)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -168,7 +170,7 @@ class Executable(Drawn):
     def __init__(
         self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None,
         *, pooled: bool = True, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
-        written: Graph | None = None, layers: bool = True,
+        written: Graph | None = None, layers: bool = True, hasher: Hasher | None = None,
     ) -> None:  # fmt: skip
         """`device_of` returns the device that compiles a group's kernels; None runs groups through the library. `written`: the
         program before its constants were worked on once, which runs where torch must see its ops."""
@@ -196,6 +198,7 @@ class Executable(Drawn):
         """The programs without kernels, for calls in which torch must see its own ops."""
         self._is_quick = not exact and device_of is not None
         """Whether the library may compute an op by another one that is quicker."""
+        self._hasher = hasher
         self._may_have_layers = layers and self._is_quick and device == "cpu"
         """Whether kernels may compute convolutions and products."""
         self._is_planned = memory is not None
@@ -550,7 +553,7 @@ class Executable(Drawn):
             if library not in self._programs:  # else another thread has made it
                 self._programs[library] = BoundProgram(
                     self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
-                    loops=self._loops, in_loops=self._in_loops, layers=self._layers,
+                    loops=self._loops, in_loops=self._in_loops, layers=self._layers, hasher=self._hasher,
                 )  # fmt: skip
             return self._programs[library]
 
@@ -629,25 +632,9 @@ def shared_device(name: str, *, disk_cache: bool = True) -> Device:
     if isinstance(device, CpuDevice):
         if not availability:
             return new_device("numpy")
-        return device if disk_cache else CpuDevice(store=_NoStore(device.store.directory))
+        return device if disk_cache else CpuDevice(store=NoStore(device.store.directory))
     return device
 
 
 _SHARED: Final[KernelCache[Device]] = KernelCache()
 """The devices of this process by name and cache directory: all programs compiled in the process share their kernels."""
-
-
-class _NoStore(ObjectStore):
-    """A store that saves and loads nothing, so that compiling counts as neither a use nor a miss of the directory."""
-
-    def read(self, key: str, *, kernel: bool = True) -> bytes | None:
-        return None
-
-    def count(self, *, found: bool) -> None:
-        return
-
-    def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
-        return False
-
-    def add_note(self, name: str, line: bytes, *, most: int) -> None:
-        return

@@ -30,7 +30,7 @@ from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Block, Graph, Node, TensorType, Type, Value, new_id
 from irscope.ops.type_rules import contiguous_strides
-from irscope.runtime.arrays import Allocate, Function, Library, Memory, extents, is_torch_tensor
+from irscope.runtime.arrays import Allocate, Function, Library, Memory, extents
 from irscope.runtime.cpu import CpuDevice, prepared_layer
 from irscope.runtime.device import NO_MEMORY, Device, Kernel, PreparedPlan
 from irscope.runtime.foreign_ops import array_of
@@ -320,8 +320,7 @@ class GroupCall:
 
 class LayerKernel:
     """A layer with a kernel (`irscope.runtime.cpu.layers`): `function` runs it on the operands of its node, of which all but the input
-    and what is added are the same in each run. Where torch counts a write to the weights, or their memory was exchanged, they are
-    laid out again."""
+    and what is added are the same in each run."""
 
     def __init__(self, layer: Layer, device: CpuDevice, memory: Memory, constant: Callable[[Value], Any], function: Function) -> None:
         """`function` runs the node on operands that the kernel does not take."""
@@ -339,7 +338,11 @@ class LayerKernel:
             return function(*given.values())
 
         self.call.fallback = on_others
-        self.function = self._written([f"x{place}" for place in places], len(fixed))
+        given = ", ".join([f"x{place}" for place in range(len(fixed))])
+        names: dict[str, Any] = {"group": self.call}
+        exec(compiled_text(f"def run({given}):\n    return group.call({', '.join([f'x{place}' for place in places])})"), names)
+        self.function: Function = names["run"]
+        self.again()
 
     def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:
         """Returns the kernel with its allocator; None if it does not take such operands."""
@@ -348,24 +351,8 @@ class LayerKernel:
         plan = None if types is None else prepared_layer(self.device, self.layer, types, tensors)
         return None if plan is None else BoundPlan(plan, (memory.maker(self.layer.made),), {})
 
-    def _written(self, xs: Sequence[str], count: int) -> Function:
-        """Returns the function of all operands, which looks after the weights that torch may write."""
-        names: dict[str, Any] = {"group": self.call, "renew": self._renew}
-        same = []
-        for place, held in enumerate(self.held):
-            if is_torch_tensor(held):
-                names |= {f"w{place}": held}
-                same.append(f"w{place}._version == group.writes[{place}][0] and w{place}.data_ptr() == group.writes[{place}][1]")
-        check = f"    if not ({' and '.join(same)}): renew()\n" if same else ""
-        given = ", ".join([f"x{place}" for place in range(count)])
-        self._renew()
-        exec(compiled_text(f"def run({given}):\n{check}    return group.call({', '.join(xs)})"), names)
-        made: Function = names["run"]
-        return made
-
-    def _renew(self) -> None:
-        """Forgets the weights as they were laid out."""
-        self.call.writes = [(held._version, held.data_ptr()) if is_torch_tensor(held) else () for held in self.held]
+    def again(self) -> None:
+        """Lays the weights out again, as they are at the next call."""
         self.call.known, self.call.call = {}, self.call.look_up
 
 

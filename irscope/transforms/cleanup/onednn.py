@@ -72,9 +72,8 @@ def use_onednn(graph: Graph, *, finite: bool = False, own: bool = True) -> PassR
     the weights that a program holds once. For programs on a CPU, after `channels-last`.
 
     Results differ by rounding: in the order of a sum (rtol ~1e-6) and in the approximation of an activation. With `finite`, also relu,
-    clamp and gelu are oneDNN's, which hide a NaN or make one of an infinity. A weight that was written is laid out again if torch
-    counts the write, as it does not through `.data`. With `own`, convolutions of small and medium extents are left to kernels of
-    our own, with the sum and the clamp after them.
+    clamp and gelu are oneDNN's, which hide a NaN or make one of an infinity. A weight that was written is laid out again.
+    With `own`, convolutions of small and medium extents are left to kernels of our own, with the sum and the clamp after them.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(64, 256, strides=[256, 1]), %w : Float(128, 256, strides=[256, 1]), %b : Float(128, strides=[1])):

@@ -167,7 +167,10 @@ def test_parts_on_threads_are_the_whole(monkeypatch):
 def test_weights_that_are_written_or_exchanged_are_laid_out_again():
     model, x = small()
     run = irs.compile(irs.fuse(irs.load(model, x)))
-    for write in (lambda w: w.mul_(2), lambda w: w[:, 0].zero_(), lambda w: setattr(w, "data", torch.randn_like(w))):
+    for write in (
+        lambda w: w.mul_(2), lambda w: w[:, 0].zero_(), lambda w: setattr(w, "data", torch.randn_like(w)), lambda w: w.data.mul_(2),
+        lambda w: w.detach().numpy().fill(0.5),
+    ):  # fmt: skip
         for tensor in (model[0].weight, model[2].bias):
             run(x)
             write(tensor if tensor.dim() > 1 else tensor[None])

@@ -97,7 +97,10 @@ def test_what_is_not_finite_stays_so(name):
 def test_a_weight_that_is_written_or_exchanged_is_laid_out_again():
     model, x = layers("tanh")
     run = irs.compile(rewritten(model, x).graph)
-    for write in (lambda w: w.mul_(2), lambda w: w[:, 0].zero_(), lambda w: setattr(w, "data", torch.randn_like(w))):
+    for write in (
+        lambda w: w.mul_(2), lambda w: w[:, 0].zero_(), lambda w: setattr(w, "data", torch.randn_like(w)), lambda w: w.data.mul_(2),
+        lambda w: w.detach().numpy().fill(0.5),
+    ):  # fmt: skip
         run(x)
         write(model.first.weight)
         torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)

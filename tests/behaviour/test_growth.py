@@ -90,8 +90,8 @@ def lines_run(do: Callable[[irs.Graph], object], graph: irs.Graph) -> int:
     return lines
 
 
-SIZES = (65, 130, 260)
-"""Above what is told one by one: 40 elements of a picture, 60 writers."""
+SIZES = (130, 260, 520)
+"""Above what is told one by one: 120 boxes side by side, 60 writers."""
 LARGER = (300, 600, 1200)
 """Above where a page shows a part of the graph."""
 MOST = 2.6

@@ -125,7 +125,9 @@ CONTENTS = {
     "ONNX model": lambda path: saved_onnx(path),
     "MLIR, as text or bytecode": lambda path: path.write_text("// of a test\nfunc.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
                                                               "  return %x : tensor<2xf32>\n}\n"),
-    "HLO, as text or .hlo.pb": lambda path: path.write_text("HloModule m\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"),
+    "HLO, as text or .hlo.pb": lambda path: path.write_text(
+        "HloModule m\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"
+    ),
     "IR text": lambda path: path.write_text(f"# of a test\n{TEXT}"),
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ check: $(VENV)/dev.stamp lint types layers
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy

@@ -20,16 +20,7 @@ from typing import Final
 
 from irscope._base.words import plural
 from irscope.codegen.cuda import MULTIPROCESSORS, Schedule, grid_of, held_values
-from irscope.codegen.kernel import (
-    ITEM_SIZE,
-    NO_LINE,
-    NO_NODE,
-    KernelSpec,
-    Launch,
-    SourceText,
-    operations_per_point,
-    traffic_of,
-)
+from irscope.codegen.kernel import ITEM_SIZE, NO_LINE, NO_NODE, KernelSpec, Launch, SourceText, operations_per_point, traffic_of
 
 _FIRST: Final = 100
 """The number of the first location; the kernel's own metadata has smaller ones."""

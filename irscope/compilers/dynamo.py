@@ -26,9 +26,7 @@ from irscope.errors import LoadError
 from irscope.files import parse_json
 from irscope.ir import Node
 
-_HEARD: Final = frozenset(
-    {"dynamo_graph_break_reason", "recompile_reasons", "compilation_metrics", "dynamo_cpp_guards_str"}
-)
+_HEARD: Final = frozenset({"dynamo_graph_break_reason", "recompile_reasons", "compilation_metrics", "dynamo_cpp_guards_str"})
 
 
 class TraceRecord(NamedTuple):
@@ -126,11 +124,7 @@ def read_break(text: str) -> Break:
     where = after if heading else told.partition(_SKIPPED)[2] or told
     explanation = re.search(r"Explanation: (.*?)(?=\n[^\S\n]*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
     hints = re.findall(r"Hint: (.*?)(?=\n[^\S\n]*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
-    lines = [
-        line.strip()
-        for line in message.splitlines()
-        if line.strip() and not line.startswith("Encountered graph break when")
-    ]
+    lines = [line.strip() for line in message.splitlines() if line.strip() and not line.startswith("Encountered graph break when")]
     if not found and (cause := _innermost_message(stack)):
         lines = [cause]  # the message about a frame that is skipped has its reason in the exception alone
     return Break(
@@ -163,9 +157,7 @@ def _users_frames(text: str) -> tuple[tuple[str, int, str], ...]:
 
 
 def _is_machinery(file: str) -> bool:
-    return file.startswith(_OURS) or any(
-        part in file.replace("\\", "/") for part in ("/torch/_dynamo/", "/IPython/", "/ipykernel/")
-    )
+    return file.startswith(_OURS) or any(part in file.replace("\\", "/") for part in ("/torch/_dynamo/", "/IPython/", "/ipykernel/"))
 
 
 _OURS: Final = f"{Path(__file__).parents[1]}{os.sep}"
@@ -284,17 +276,7 @@ def _read_compile(id: str, fields: dict[str, Any], guards: tuple[Guard, ...], re
     if not reasons and isinstance(said, str):
         reasons = _as_reasons([said])
     failed = str(fields.get("fail_reason") or "").strip().partition("\n")[0]
-    return Compile(
-        id,
-        function,
-        str(fields.get("co_filename", "")),
-        int(line),
-        number("graph_op_count"),
-        guards,
-        seconds,
-        reasons,
-        failed,
-    )
+    return Compile(id, function, str(fields.get("co_filename", "")), int(line), number("graph_op_count"), guards, seconds, reasons, failed)
 
 
 def _read_reasons(payload: str) -> tuple[str, ...]:
@@ -406,22 +388,12 @@ def with_own_code(function: Callable[..., Any]) -> Any:
         made.__dict__.pop("_compiled_call_impl", None)
         return made
     if isinstance(function, MethodType):
-        return (
-            MethodType(_copied(function.__func__), function.__self__)
-            if isinstance(function.__func__, FunctionType)
-            else function
-        )
+        return MethodType(_copied(function.__func__), function.__self__) if isinstance(function.__func__, FunctionType) else function
     return _copied(function) if isinstance(function, FunctionType) else function
 
 
 def _copied(function: FunctionType) -> FunctionType:
-    made = FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
+    made = FunctionType(function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__, made.__module__ = function.__qualname__, function.__module__
     return made

@@ -25,19 +25,7 @@ from irscope.compilers.output_code import ops_of_lines, read_output_code
 from irscope.compilers.record import Certainty, Change, Kernel, OwnMemory, Program, Region, likely
 from irscope.frontends.torch.export_importer import import_traced, place_of
 from irscope.frontends.torch.types import require_torch, tensor_type
-from irscope.ir import (
-    INT,
-    Graph,
-    Location,
-    Node,
-    Value,
-    make_block,
-    make_node,
-    make_value,
-    nested_paths,
-    new_id,
-    payload_type,
-)
+from irscope.ir import INT, Graph, Location, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
 from irscope.transforms.fusion import Reason
 
 _PURPOSE: Final = "to read what Inductor decided"

@@ -69,12 +69,8 @@ def _read(flow: bytes) -> tuple[Program, ...]:
         except IrscopeError:
             raise
         except (LookupError, AttributeError, ValueError, TypeError) as error:
-            what = (
-                f"IREE's output has another form than that of version 3.13 ({type(error).__name__}: {str(error)[:200]})"
-            )
-            raise LoadError(
-                what, hint="pip install 'iree-base-compiler==3.13.*'; if it is that one, please report the program"
-            ) from None
+            what = f"IREE's output has another form than that of version 3.13 ({type(error).__name__}: {str(error)[:200]})"
+            raise LoadError(what, hint="pip install 'iree-base-compiler==3.13.*'; if it is that one, please report the program") from None
 
 
 def _tools() -> Path:
@@ -97,23 +93,13 @@ def _version(tools: Path) -> str:
 
 def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
     """Returns a program as MLIR, and IREE's word for the kind of its ops."""
-    if isinstance(source, Path) and (
-        source.suffix.lower() == ".onnx" or onnx_source.recognizes(source, read_file(source).getvalue()[:64])
-    ):
+    if isinstance(source, Path) and (source.suffix.lower() == ".onnx" or onnx_source.recognizes(source, read_file(source).getvalue()[:64])):
         _no_arguments(args, "an ONNX model")
         return _imported_onnx(source), "onnx"
     if isinstance(source, Path | str | bytes):
         _no_arguments(args, "a text of MLIR")
-        content = (
-            read_file(source).getvalue()
-            if isinstance(source, Path)
-            else source
-            if isinstance(source, bytes)
-            else source.encode()
-        )
-        if not content.startswith(mlir_source.BYTECODE) and not mlir_source.is_mlir_text(
-            content.decode("utf-8", "replace")
-        ):
+        content = read_file(source).getvalue() if isinstance(source, Path) else source if isinstance(source, bytes) else source.encode()
+        if not content.startswith(mlir_source.BYTECODE) and not mlir_source.is_mlir_text(content.decode("utf-8", "replace")):
             raise LoadError("this is not MLIR", where=content[:200].decode("utf-8", "replace"), hint=f"give {name}")
         return content, "auto"
     if mlir_source.bindings_of(source) is not None:
@@ -126,11 +112,7 @@ def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
     if jax_source.reads(source, args):
         lowered = source if hasattr(source, "as_text") and not callable(source) else _jitted(source).lower(*args)
         return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo"
-    kind = (
-        "a graph of irscope"
-        if isinstance(source, Graph)
-        else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
-    )
+    kind = "a graph of irscope" if isinstance(source, Graph) else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     hint = f"give what it was made from: {name}"
     raise LoadError(f"iree-compile takes MLIR, and {kind} cannot be written as MLIR here", hint=hint)
 
@@ -141,19 +123,14 @@ def _jitted(source: Any) -> Any:
 
 def _no_arguments(args: Sequence[Any], what: str) -> None:
     if args:
-        raise ArgumentError(
-            f"{what} has the types of its inputs, and nothing runs: it takes no arguments", hint="leave them out"
-        )
+        raise ArgumentError(f"{what} has the types of its inputs, and nothing runs: it takes no arguments", hint="leave them out")
 
 
 def _imported_onnx(path: Path) -> bytes:
     """Returns an ONNX model as MLIR, by IREE's importer, which is a program of its own in its package."""
     with tempfile.TemporaryDirectory(prefix="irscope-iree-") as folder:
         made = Path(folder) / "model.mlir"
-        _ran(
-            [sys.executable, "-m", "iree.compiler.tools.import_onnx", str(path), "-o", str(made)],
-            f"{str(path)!r} cannot be imported",
-        )
+        _ran([sys.executable, "-m", "iree.compiler.tools.import_onnx", str(path), "-o", str(made)], f"{str(path)!r} cannot be imported")
         return made.read_bytes()
 
 
@@ -196,12 +173,7 @@ class _Reader:
         self.functions: dict[str, Any] = {}
         self.globals: dict[str, Any] = {}
         self.find_symbols(root, "")
-        own = {
-            **meanings,
-            **_MEANINGS,
-            "iree_tensor_ext.dispatch.tensor.load": self.load,
-            "util.global.load": self.load_global,
-        }
+        own = {**meanings, **_MEANINGS, "iree_tensor_ext.dispatch.tensor.load": self.load, "util.global.load": self.load_global}
         self.reading = Reading(bindings.ir, "", root, control, own, read_branches)
         self.emitter = Emitter("main")
         self.called: list[tuple[str, Any, tuple[Node, ...]]] = []
@@ -209,15 +181,11 @@ class _Reader:
 
     def find_symbols(self, root: Any, path: str) -> None:
         """Notes functions as `@executable::@function`, and globals."""
-        for operation in (
-            item.operation for region in root.regions for block in region.blocks for item in block.operations
-        ):
+        for operation in (item.operation for region in root.regions for block in region.blocks for item in block.operations):
             title = operation.attributes["sym_name"].value if "sym_name" in operation.attributes else ""
             if operation.name in ("flow.executable", "builtin.module"):
                 self.find_symbols(operation, f"{path}@{title}::" if operation.name == "flow.executable" else path)
-            elif (
-                "function_type" in operation.attributes and len(operation.regions) and len(operation.regions[0].blocks)
-            ):
+            elif "function_type" in operation.attributes and len(operation.regions) and len(operation.regions[0].blocks):
                 self.functions[f"{path}@{title}"] = operation
             elif operation.name == "util.global":
                 self.globals[title] = operation
@@ -225,17 +193,10 @@ class _Reader:
     def entries(self) -> list[tuple[str, Any]]:
         """Returns the public functions that take the runtime's buffers: others only wait for one of these."""
         public = [(title, op) for title, op in self.functions.items() if op.name == "util.func" and _is_public(op)]
-        taking = [
-            (title, op)
-            for title, op in public
-            if any(item.operation.name == _IMPORT for item in op.regions[0].blocks[0].operations)
-        ]
+        taking = [(title, op) for title, op in public if any(item.operation.name == _IMPORT for item in op.regions[0].blocks[0].operations)]
         if not taking and len(public) != 1:
             names = listed([title for title, _ in public]) or "none"
-            raise LoadError(
-                f"no public function of IREE's output takes tensors; it has {names}",
-                hint="export a function of tensors",
-            )
+            raise LoadError(f"no public function of IREE's output takes tensors; it has {names}", hint="export a function of tensors")
         return taking or public
 
     def program(self, title: str, function: Any) -> Program:
@@ -246,13 +207,9 @@ class _Reader:
         graph = self.emitter.build.finish(returned)
         inputs = tuple([value for value in graph.inputs if value in graph.users or isinstance(value.type, TensorType)])
         body = replace(graph.body, params=inputs)  # without what the runtime waits for
-        graph = Graph(
-            body, title.lstrip("@").removesuffix("$async"), {}, functional=language_of(graph, reader.dialects)
-        )
+        graph = Graph(body, title.lstrip("@").removesuffix("$async"), {}, functional=language_of(graph, reader.dialects))
         verify(graph)
-        return _program(
-            remove_dead_nodes(graph).after, self.called
-        )  # without the tensors that linalg's ops are given to write into
+        return _program(remove_dead_nodes(graph).after, self.called)  # without the tensors that linalg's ops are given to write into
 
     def bind_inputs(self, reader: BlockReader, block: Any) -> None:
         """Gives each argument an input with the type and the name as which it is imported."""
@@ -313,9 +270,7 @@ class _Reader:
                 assert isinstance(made.type, TensorType) and made.type.dtype is not None and shape is not None
                 before = spread(e, e.scalar(0, made.type.dtype), shape)
             rest = [reader.values[value] for value in list(operation.operands)[2:]]
-            whole = self.inserting(
-                Operation(operation.name, operation, [made, before, *rest], [before.type], e, self.reading)
-            )
+            whole = self.inserting(Operation(operation.name, operation, [made, before, *rest], [before.type], e, self.reading))
             if not isinstance(whole, Value):
                 raise reader.refusal(operation, f"{operation.name} stores at places that are known only at run time")
             made = whole
@@ -352,9 +307,7 @@ def _symbol(operation: Any) -> str:
 
 def _segments(operation: Any) -> list[int]:
     """Returns how many operands of each kind an op has."""
-    return [
-        int(each) for each in re.findall(r"\d+", str(operation.attributes["operandSegmentSizes"]).partition(":")[2])
-    ]
+    return [int(each) for each in re.findall(r"\d+", str(operation.attributes["operandSegmentSizes"]).partition(":")[2])]
 
 
 def _tied(operation: Any) -> list[int]:
@@ -448,15 +401,9 @@ def _program(graph: Graph, called: Sequence[tuple[str, Any, tuple[Node, ...]]]) 
         source = SourceText(text, "mlir", (NO_NODE,) * text.count("\n"), title)
         computing = tuple(node for node in nodes if node.op != "prim::Constant" and node in graph.position)
         kernels.append(Kernel(title, computing, False, source))
-    strange = dict.fromkeys(
-        node.op for node in graph.nodes() if schema_of(node) is None and not node.op.startswith("prim::")
-    )
+    strange = dict.fromkeys(node.op for node in graph.nodes() if schema_of(node) is None and not node.op.startswith("prim::"))
     notes = tuple(f"{op} is kept as it is, and has no meaning in irscope" for op in strange)
     try:
-        return program_of(
-            graph, kernels, compiler=compiler, silence="formed dispatches without a word on others", notes=notes
-        )
+        return program_of(graph, kernels, compiler=compiler, silence="formed dispatches without a word on others", notes=notes)
     except PassError as error:
-        raise LoadError(
-            f"IREE's executables are read as groups that cannot run: {error.what}", hint="please report the program"
-        ) from None
+        raise LoadError(f"IREE's executables are read as groups that cannot run: {error.what}", hint="please report the program") from None

@@ -137,9 +137,7 @@ def _compiled(ort: Any, source: Any, model: Any, folder: Path, level: str, *, is
         optimized = onnx.load(options.optimized_model_filepath, load_external_data=False)
     except Exception as error:  # classes of onnxruntime's own, one for each of its codes
         what = f"onnxruntime {ort.__version__} does not take this model: {_said(error)}"
-        raise LoadError(
-            what, hint="onnx.checker.check_model may say more; export the model for an older opset"
-        ) from None
+        raise LoadError(what, hint="onnx.checker.check_model may say more; export the model for an older opset") from None
     return session, optimized
 
 
@@ -174,9 +172,7 @@ def _feeds(session: Any, args: Sequence[Any]) -> dict[str, Any]:
     inputs = session.get_inputs()
     if len(args) != len(inputs):
         expected = ", ".join(f"{each.name}: {each.type} {each.shape}" for each in inputs)
-        raise ArgumentError(
-            f"{plural(len(args), 'argument')} for a model that takes {len(inputs)}", hint=f"pass {expected}"
-        )
+        raise ArgumentError(f"{plural(len(args), 'argument')} for a model that takes {len(inputs)}", hint=f"pass {expected}")
     held = [arg.detach().cpu() if hasattr(arg, "detach") else arg for arg in args]  # what requires a gradient is no array
     return {each.name: np.asarray(arg) for each, arg in zip(inputs, held, strict=True)}
 
@@ -232,9 +228,7 @@ class _Side:
     def of(cls, graph: Any) -> "_Side":
         nodes = list(graph.node)
         maker = {value: index for index, node in enumerate(nodes) for value in node.output if value}
-        given = {each.name for each in (*graph.input, *graph.initializer)} | {
-            each.values.name for each in graph.sparse_initializer
-        }
+        given = {each.name for each in (*graph.input, *graph.initializer)} | {each.values.name for each in graph.sparse_initializer}
         return cls(nodes, maker, given, {each.name for each in graph.input})
 
     def behind(self, value: str, named: set[str]) -> list[int]:
@@ -329,10 +323,7 @@ def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequenc
     certainty: Certainty = "guessed"
     moving = [kernel for kernel in kernels if _is_added(after.nodes[kernel], [before.nodes[node] for node in nodes])]
     if len(moving) == len(kernels) - 1:
-        certainty, because = (
-            "matched",
-            "the kernels around it only move its operands and results into another shape or layout",
-        )
+        certainty, because = ("matched", "the kernels around it only move its operands and results into another shape or layout")
     holder: dict[int, int] = {}
     for kernel in (each for each in kernels if each not in moving):
         for node in nodes:
@@ -362,9 +353,7 @@ def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequenc
         yield kernel, _Link(mine, () if mine else (last,), certainty, because)
 
 
-_MOVES: Final = frozenset(
-    {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "ReorderInput", "ReorderOutput"}
-)
+_MOVES: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "ReorderInput", "ReorderOutput"})
 
 
 def _is_added(kernel: Any, nodes: Sequence[Any]) -> bool:
@@ -391,12 +380,7 @@ def _program(
     links = _links(before, after, regions)
 
     def nodes_of(numbers: Iterable[int]) -> tuple[Node, ...]:
-        return tuple(
-            node
-            for number in numbers
-            for node in made[number]
-            if node.op != "prim::Constant" and node in graph.position
-        )
+        return tuple(node for number in numbers for node in made[number] if node.op != "prim::Constant" and node in graph.position)
 
     kernels = []
     for index, each in enumerate(after.nodes):

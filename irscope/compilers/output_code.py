@@ -22,14 +22,7 @@ from irscope.ir import ITEM_SIZE, Node
 from irscope.ops.registry import category_of
 
 _HINT: Final = "the output code may be cut off or changed: write the log again"
-_LANGUAGES: Final = {
-    "triton": "triton",
-    "cpp": "c++",
-    "cpp_pybinding": "c++",
-    "cuda": "cuda",
-    "halide": "halide",
-    "metal": "metal",
-}
+_LANGUAGES: Final = {"triton": "triton", "cpp": "c++", "cpp_pybinding": "c++", "cuda": "cuda", "halide": "halide", "metal": "metal"}
 _HANDLE: Final = re.compile(r"#\s*\[Provenance debug handles\]\s*(\S+?):(\d+)\s*$")
 _RUN: Final = re.compile(r"^(?:call|partition_\d+)$")
 
@@ -108,18 +101,10 @@ def read_output_code(text: str, sizes: Mapping[str, int] = EMPTY) -> OutputCode:
 
 
 def _generated(statement: ast.stmt, lines: Sequence[str]) -> Generated | None:
-    if (
-        not isinstance(statement, ast.Assign)
-        or not isinstance(statement.targets[0], ast.Name)
-        or not isinstance(statement.value, ast.Call)
-    ):
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name) or not isinstance(statement.value, ast.Call):
         return None
     compile = statement.value.func
-    if not (
-        isinstance(compile, ast.Attribute)
-        and isinstance(compile.value, ast.Name)
-        and compile.value.id == "async_compile"
-    ):
+    if not (isinstance(compile, ast.Attribute) and isinstance(compile.value, ast.Name) and compile.value.id == "async_compile"):
         return None
     given = (*statement.value.args, *(each.value for each in statement.value.keywords))
     texts = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
@@ -152,11 +137,7 @@ def _fragment(comments: Sequence[str]) -> Fragment | None:
         if found := _NODE.match(text):
             (reads if found[2].startswith("PlaceHolder") else nodes)[found[1]] = None
         elif text.startswith("#   return "):
-            stores.update(
-                dict.fromkeys(
-                    name.strip().lstrip("%") for name in text.removeprefix("#   return ").split(",") if name.strip()
-                )
-            )
+            stores.update(dict.fromkeys(name.strip().lstrip("%") for name in text.removeprefix("#   return ").split(",") if name.strip()))
     return Fragment(tuple(reads), tuple(nodes), tuple(stores))
 
 
@@ -205,9 +186,7 @@ def _name(expression: ast.expr) -> str:
 
 def _computes(name: str) -> bool:
     """Checks whether a call is one of a library: the rest of the code allocates memory, and checks and names it."""
-    return name.startswith(("extern_kernels.", "torch.ops.", "aten.")) and not name.startswith(
-        "torch.ops.inductor._alloc"
-    )
+    return name.startswith(("extern_kernels.", "torch.ops.", "aten.")) and not name.startswith("torch.ops.inductor._alloc")
 
 
 # Memory
@@ -271,9 +250,7 @@ def _bytes_of(value: ast.expr) -> int | None:
 # Kernels
 
 
-def kernels_of(
-    read: FxText, code: OutputCode, mapping: Mapping[str, tuple[str, ...]]
-) -> tuple[list[Kernel], list[str]]:
+def kernels_of(read: FxText, code: OutputCode, mapping: Mapping[str, tuple[str, ...]]) -> tuple[list[Kernel], list[str]]:
     """Returns the kernels in the order in which they are called, with their nodes as far as the code and the provenance mapping say, and
     notes about what they do not say."""
     linking = _Linking(read, {name.rpartition(":")[2]: nodes for name, nodes in mapping.items() if ":" in name})
@@ -351,9 +328,7 @@ class _Linking:
             nodes = [node for node in self.graph.nodes() if node.op == op and node not in taken]
             if len(nodes) == len(indexes):
                 alone = len(nodes) == 1
-                because = (
-                    f"it is the only {op} left" if alone else f"the calls of {op} are taken in the order of the graph"
-                )
+                because = f"it is the only {op} left" if alone else f"the calls of {op} are taken in the order of the graph"
                 for index, node in zip(indexes, nodes, strict=True):
                     linked[index] = _Link((node,), certainty="matched" if alone else "guessed", because=because)
 
@@ -426,9 +401,7 @@ class _Linking:
         if len(silent) != 1 or calls[silent[0]].is_library:
             return
         taken = {node for link in linked for node in link.nodes}
-        rest = [
-            node for name in self.made for node in self.made[name] if node not in taken and category_of(node) != "view"
-        ]
+        rest = [node for name in self.made for node in self.made[name] if node not in taken and category_of(node) != "view"]
         if rest:
             rest.sort(key=self.graph.position.__getitem__)
             linked[silent[0]] = _Link(tuple(rest), certainty="matched", because="no other kernel computes these")
@@ -438,9 +411,7 @@ class _Linking:
         silent = [kernel.name for kernel in kernels if not kernel.nodes and not kernel.part_of]
         if silent:
             how = "INDUCTOR_PROVENANCE=1 makes torch 2.7 and newer say so, on a CPU for forward graphs"
-            found.append(
-                f"the log does not say which nodes {listed(silent)} {'compute' if len(silent) > 1 else 'computes'}: {how}"
-            )
+            found.append(f"the log does not say which nodes {listed(silent)} {'compute' if len(silent) > 1 else 'computes'}: {how}")
         names = {placed: self.names(node for node, held in self.elsewhere.items() if held is placed) for placed in (True, False)}
         if names[True]:
             found.append(f"the log lists {names[True]} in other kernels, too: it does not say whether those compute it again or read it")

@@ -57,9 +57,7 @@ def reads(source: object, compiler: str | None) -> bool:
 def _is_trace(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return path.is_file() and bool(
-                _HEAD.match(file.read(1 << 12).decode("utf-8", "replace").partition("\n")[0][: 1 << 10] + "{")
-            )
+            return path.is_file() and bool(_HEAD.match(file.read(1 << 12).decode("utf-8", "replace").partition("\n")[0][: 1 << 10] + "{"))
     except OSError:
         return False
 
@@ -92,9 +90,7 @@ def _files(path: Path) -> list[Path]:
     if not logs:
         raise LoadError(f"the folder {str(path)!r} has no file that ends in .log", hint=_HINT)
     if len(logs) > _MOST_FILES:
-        raise LoadError(
-            f"the folder {str(path)!r} has {len(logs):,} logs, more than {_MOST_FILES:,}", hint="give one of the files"
-        )
+        raise LoadError(f"the folder {str(path)!r} has {len(logs):,} logs, more than {_MOST_FILES:,}", hint="give one of the files")
     return logs
 
 
@@ -128,17 +124,10 @@ class _Process:
             if kind not in _WANTED:
                 continue
             checksum = fields.get("has_payload")
-            if (
-                isinstance(checksum, str)
-                and hashlib.md5(payload.encode("utf-8"), usedforsecurity=False).hexdigest() != checksum
-            ):
+            if isinstance(checksum, str) and hashlib.md5(payload.encode("utf-8"), usedforsecurity=False).hexdigest() != checksum:
                 self.note(f"the {kind} of [{compile_id(fields)}] is not as it was written: it is left out")
                 continue
-            if (
-                kind == "compilation_metrics"
-                and isinstance(about, dict)
-                and isinstance(about.get("pytorch_version"), str)
-            ):
+            if kind == "compilation_metrics" and isinstance(about, dict) and isinstance(about.get("pytorch_version"), str):
                 self.versions.add(about["pytorch_version"])
             yield TraceRecord(kind, about, compile_id(fields), payload)
         if damaged:
@@ -167,17 +156,11 @@ class _Process:
         """Returns one program; None, with a note, if its graph cannot be read."""
         rank = f"rank {self.rank} " if self.rank is not None else ""
         title = f"{rank}[{part['id']}] {part['direction']}".strip()
-        read = self.read(
-            part.get("inductor_post_grad_graph", ""), f"graph of {title}", partial(read_fx_text, name="compiled")
-        )
-        code = self.read(
-            part.get("inductor_output_code", ""), f"output code of {title}", read_output_code
-        ) or OutputCode({}, ())
+        read = self.read(part.get("inductor_post_grad_graph", ""), f"graph of {title}", partial(read_fx_text, name="compiled"))
+        code = self.read(part.get("inductor_output_code", ""), f"output code of {title}", read_output_code) or OutputCode({}, ())
         if read is None:
             return None
-        kernels, said = kernels_of(
-            read, code, self.mapping(part.get("inductor_provenance_tracking_node_mappings", ""), title)
-        )
+        kernels, said = kernels_of(read, code, self.mapping(part.get("inductor_provenance_tracking_node_mappings", ""), title))
         notes = [f"{each} has no meaning in irscope" for each in read.unknown] + said
         facts: dict[str, Any] = {"compiler": compiler, "name": title, "silence": "did not say in its log why not", "memory": code.memory}
         if compile is not None:
@@ -203,11 +186,7 @@ class _Process:
         if not isinstance(found, dict):
             self.note(f"the provenance mapping of {title} cannot be read")
             return {}
-        return {
-            name: tuple(node for node in nodes if isinstance(node, str))
-            for name, nodes in found.items()
-            if isinstance(nodes, list)
-        }
+        return {name: tuple(node for node in nodes if isinstance(node, str)) for name, nodes in found.items() if isinstance(nodes, list)}
 
 
 def _next(directions: list[str]) -> str:

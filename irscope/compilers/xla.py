@@ -231,6 +231,8 @@ MOVES: Final = frozenset({
 })  # fmt: skip
 """Ops that compute no element: where they stand in two kernels, nothing was computed again."""
 _KIND: Final = re.compile(r'"kind"\s*:\s*"([^"]*)"')
+
+
 @dataclass(frozen=True, slots=True)
 class HloKernel:
     """An instruction that runs, and those that it consists of."""
@@ -412,8 +414,15 @@ def _program(
     if unlined:
         notes = (*notes, f"XLA names no line for {plural(unlined, 'kernel')}")
     program = program_of(
-        flat.graph, made, compiler=compiler, name=module.name, silence="gives no reasons", changes=changes, notes=tuple(notes),
-        memory=_memory(dump, flat) if dump is not None else None, **facts
+        flat.graph,
+        made,
+        compiler=compiler,
+        name=module.name,
+        silence="gives no reasons",
+        changes=changes,
+        notes=tuple(notes),
+        memory=_memory(dump, flat) if dump is not None else None,
+        **facts,
     )
     lines = text.split("\n")
     moving = {each.name for _, each in module.instructions() if each.opcode in MOVES}

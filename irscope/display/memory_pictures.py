@@ -6,15 +6,7 @@ from typing import Final
 from irscope._base.words import byte_count, in_markup
 from irscope.display.svg import PEN
 from irscope.display.svg import text as _text
-from irscope.report.view_models import (
-    BufferView,
-    MemoryBar,
-    MemoryView,
-    PointsToArrow,
-    PointsToBox,
-    PointsToLine,
-    PointsToView,
-)
+from irscope.report.view_models import BufferView, MemoryBar, MemoryView, PointsToArrow, PointsToBox, PointsToLine, PointsToView
 from irscope.report.words import PALETTE, WRITES
 
 # Who may be where: names in the lanes of their memories, in the order of time.

@@ -20,20 +20,7 @@ import numpy as np
 from irscope._base.nested import leaves_by_path
 from irscope.errors import ArgumentError, CaptureError, MissingExtra, RunError
 from irscope.frontends.mlir.types import ELEMENTS, is_plain_string
-from irscope.ir import (
-    Block,
-    Graph,
-    Module,
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    make_block,
-    make_value,
-    nested_paths,
-    new_id,
-)
+from irscope.ir import Block, Graph, Module, Node, TensorData, TensorType, Type, Value, make_block, make_value, nested_paths, new_id
 from irscope.ir.module import inlined, renamed_body
 from irscope.ir.payload import element_name
 

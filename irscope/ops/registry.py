@@ -6,20 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir import (
-    FLOAT,
-    INT,
-    NOT_CONSTANT,
-    Erased,
-    Graph,
-    Node,
-    OpSchema,
-    TensorType,
-    Type,
-    Value,
-    argument_type,
-    constant_of,
-)
+from irscope.ir import FLOAT, INT, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
 from irscope.ops.op import (
     Category,
     Effect,

@@ -211,8 +211,10 @@ def _given_name(node: Node, names: Mapping[Value, str]) -> Hashable:
 
 
 def _same_constant(one: Node, other: Node) -> bool:
-    return one.attrs.keys() == other.attrs.keys() and str(one.output.type) == str(other.output.type) and all(
-        same_payload(value, other.attrs[key]) for key, value in one.attrs.items()
+    return (
+        one.attrs.keys() == other.attrs.keys()
+        and str(one.output.type) == str(other.output.type)
+        and all(same_payload(value, other.attrs[key]) for key, value in one.attrs.items())
     )
 
 

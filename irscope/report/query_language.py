@@ -1,6 +1,6 @@
 """The language of queries: terms combined by `&`, `|`, `!` and brackets; adjacent terms are joined by `&`.
 
-    op:conv & bytes>1e6        writes %p.1        (line:10-20 | scope:layers.0) & !is:group        relu
+op:conv & bytes>1e6        writes %p.1        (line:10-20 | scope:layers.0) & !is:group        relu
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _term(token: re.Match[str], query: str) -> Term:
     if token["name"]:
         text = token["quoted"] if token["quoted"] is not None else token["text"]
         if token["name"] in FIELDS and token["quoted"] is None and text.endswith(","):
-            raise ArgumentError("a comma joins nothing", hint=f"{_joined(query)}, or in quotes: {token['name']}:\"{text}\"")
+            raise ArgumentError("a comma joins nothing", hint=f'{_joined(query)}, or in quotes: {token["name"]}:"{text}"')
         if token["name"] in FIELDS:
             return Term(token["name"], text, ":")
         if text.startswith(":"):  # aten::conv is a plain word

@@ -131,8 +131,12 @@ def quiet_nodes(graph: Graph) -> set[Node]:
         if node.blocks:
             is_number_work = is_number_work and all(inner in quiet for block in node.blocks for inner in block.nodes)
         readers = graph.users.get(node.outputs[0], ()) if node.op in PACKS_SEQUENCE else ()
-        is_link = node.op in PACKS_SEQUENCE and len(readers) <= 1 and not any(
-            isinstance(use.user, Node) and use.user.op not in PACKS_SEQUENCE and category_of(use.user) == "container" for use in readers
+        is_link = (
+            node.op in PACKS_SEQUENCE
+            and len(readers) <= 1
+            and not any(
+                isinstance(use.user, Node) and use.user.op not in PACKS_SEQUENCE and category_of(use.user) == "container" for use in readers
+            )
         )
         is_number = node.op in _STRETCHES and node.outputs[0] in numbers
         if node.op == CONSTANT or is_link or is_number or (is_number_work and node.op not in _ALWAYS_SHOWN):

@@ -6,16 +6,7 @@ from irscope._base.words import shortened
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
 from irscope.report.states import Lives, Stretch, lifetimes, lives
-from irscope.report.view_models import (
-    EarlierLine,
-    GoneLine,
-    MadeGroup,
-    PassView,
-    ProgramStop,
-    StepView,
-    TextView,
-    TimelineView,
-)
+from irscope.report.view_models import EarlierLine, GoneLine, MadeGroup, PassView, ProgramStop, StepView, TextView, TimelineView
 from irscope.report.words import Renaming, depth_of, names_in
 from irscope.transforms.base import History, Step
 

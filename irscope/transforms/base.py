@@ -34,19 +34,7 @@ from irscope._base.words import plural
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import infer
 from irscope.errors import ArgumentError, PassError, new_table
-from irscope.ir import (
-    Created,
-    Edit,
-    Erased,
-    Graph,
-    Merged,
-    Moved,
-    Node,
-    Replaced,
-    TensorType,
-    Value,
-    contradiction,
-)
+from irscope.ir import Created, Edit, Erased, Graph, Merged, Moved, Node, Replaced, TensorType, Value, contradiction
 from irscope.ir.text.printer import excerpt
 
 if TYPE_CHECKING:

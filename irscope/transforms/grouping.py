@@ -9,20 +9,7 @@ from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.analysis.dependence import Dependence, Dependences
-from irscope.ir import (
-    Block,
-    Edit,
-    Erased,
-    Graph,
-    Node,
-    Rewriter,
-    TensorType,
-    Value,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, make_block, make_node, make_value, new_id
 from irscope.ir.module import renamed_body
 from irscope.ir.structural import free_values
 from irscope.ops.traits import PACKS_SEQUENCE
@@ -545,9 +532,7 @@ def _joined(ahead: dict[int, tuple[int, int]], behind: dict[int, tuple[int, int]
 # What fusion and autodiff do alike with the partition of a block: grow a group, and say what lies between two.
 
 
-def pull_producers(
-    parts: Partition, consumer: int, producers: Callable[[int], Iterable[int]], merge: Callable[[int, int], bool]
-) -> None:
+def pull_producers(parts: Partition, consumer: int, producers: Callable[[int], Iterable[int]], merge: Callable[[int, int], bool]) -> None:
     """Merge producers into the group of a node, the latest first, until no candidate is left; `merge` takes a producer and the node
     that reads it, and returns whether they are in one group now."""
     heap = [(-producer, consumer) for producer in producers(consumer)]

@@ -20,18 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
 from irscope.transforms.fusion import fuse, fuse_rebuilding
-from tests.benchmarks.families import (
-    Families,
-    Lines,
-    add_options,
-    beside_torch,
-    chain,
-    cut,
-    independent,
-    live,
-    rounds,
-    twice,
-)
+from tests.benchmarks.families import Families, Lines, add_options, beside_torch, chain, cut, independent, live, rounds, twice
 from tests.benchmarks.harness import command, head, median_ms, row
 
 TENSOR = "Float(64, 64, strides=[64, 1], requires_grad=0, device=cpu)"

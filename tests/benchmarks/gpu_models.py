@@ -1,6 +1,6 @@
 """Small models with random weights on a GPU: op by op, fused, the model itself and torch.compile, called and inside a CUDA graph.
 
-    python tests/benchmarks/gpu_models.py [names…]      # torch with CUDA, CuPy and transformers; two minutes
+python tests/benchmarks/gpu_models.py [names…]      # torch with CUDA, CuPy and transformers; two minutes
 """
 
 import sys

@@ -25,20 +25,7 @@ from irscope.runtime.measure import compare
 from irscope.session import load
 from irscope.transforms.fusion import fuse
 from tests.benchmarks.harness import command
-from tests.benchmarks.models import (
-    Model,
-    bert,
-    convnext,
-    gpt2,
-    llama,
-    lstm,
-    mobilenet,
-    resnet,
-    seeded,
-    vit,
-    whisper,
-    yolov3,
-)
+from tests.benchmarks.models import Model, bert, convnext, gpt2, llama, lstm, mobilenet, resnet, seeded, vit, whisper, yolov3
 
 PEERS: Final = ("eager", "torch.compile")
 

@@ -177,7 +177,7 @@ def test_results_are_written_after_every_run_and_judged_when_interrupted(tmp_pat
     assert len(kept["left_out"]) == len(asked) - 2
     assert [each["met"] for each in kept["targets"]] == [True, True, None, None]
     assert said[1].endswith("failed: RuntimeError: no")
-    assert ("torch.compile's time / ours, mean ≥ 1: geometric mean 1.30 of 1, worst 1.30 (softmax float32 2^26)" in said[2])
+    assert "torch.compile's time / ours, mean ≥ 1: geometric mean 1.30 of 1, worst 1.30 (softmax float32 2^26)" in said[2]
     assert not list(tmp_path.glob("*.new"))
 
 

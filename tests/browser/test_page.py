@@ -21,6 +21,7 @@ PROGRAM = """graph(%x : Float(8)):
   %b : Float(8) = aten::tanh(%a)
   return (%b)"""
 
+
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page that counts its requests and fails on errors."""

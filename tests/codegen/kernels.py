@@ -6,16 +6,7 @@ from typing import Any
 import numpy as np
 
 from irscope.codegen.kernel.loops import collapse_loops
-from irscope.codegen.kernel.spec import (
-    KernelSpec,
-    Launch,
-    LaunchPlan,
-    Operand,
-    Result,
-    row_limit,
-    stride_classes,
-    trimmed,
-)
+from irscope.codegen.kernel.spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes, trimmed
 from irscope.codegen.lowering.index_propagation import InstructionList
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.builder import GraphBuilder
@@ -174,9 +165,7 @@ def from_words(array: Array, dtype: str) -> Array:
     return (np.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
-def check_exprs(
-    prepare: Any, exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
-) -> None:
+def check_exprs(prepare: Any, exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]) -> None:
     """A kernel of these expressions gives what NumPy makes of them: equal bits, or one unit apart where a product and a sum were
     rounded together."""
     plan = plan_of(exprs, operands, dtypes, shape)

@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from irscope.compilers.dynamo import (
-    Compile,
-    breaks_and_compiles,
-    guard_words,
-    listening,
-    original_of,
-    read_break,
-    with_own_code,
-)
+from irscope.compilers.dynamo import Compile, breaks_and_compiles, guard_words, listening, original_of, read_break, with_own_code
 from irscope.compilers.record import Break
 
 torch = pytest.importorskip("torch")
@@ -71,12 +63,8 @@ def test_breaks_have_their_reason_line_and_hints_and_are_merged() -> None:
     assert branch.times >= 2 and branch.frames[-1][2] == "_branches" and branch.frames[-1][0] == __file__
     assert "ata-dependent" in branch.reason and not any("irscope/compilers" in file for file, _, _ in branch.frames)
     first, again = (each for each in compiles if each.function == "_branches")
-    assert first.recompiled_because == () and again.recompiled_because == (
-        "tensor 'x' size mismatch at index 0. expected 2, actual 3",
-    )
-    assert {each.function for each in compiles if each.id.endswith("/0")} >= {
-        f"_branches from line {_line('if y.sum()')}"
-    }
+    assert first.recompiled_because == () and again.recompiled_because == ("tensor 'x' size mismatch at index 0. expected 2, actual 3",)
+    assert {each.function for each in compiles if each.id.endswith("/0")} >= {f"_branches from line {_line('if y.sum()')}"}
 
 
 def test_guards_are_in_words_about_the_users_values() -> None:
@@ -100,9 +88,7 @@ def test_the_users_compiled_code_stays() -> None:
     for each in (compiled, function):
         _observed(original_of(each), (torch.ones(5, 4),), (torch.ones(6, 4),))
     assert (_entries(_Model.forward), _entries(_branches)) == before
-    assert not [
-        handler for handler in logging.getLogger("torch.__trace").handlers if type(handler).__name__ == "Listener"
-    ]
+    assert not [handler for handler in logging.getLogger("torch.__trace").handlers if type(handler).__name__ == "Listener"]
 
 
 def test_sizes_that_were_seen_while_observing_are_forgotten() -> None:
@@ -172,9 +158,7 @@ def test_a_users_own_trace_log_hears_nothing_of_it() -> None:
 def test_messages_of_all_kinds_are_read(text: str, reason: str, place: int) -> None:
     made = read_break(text)
     assert made.reason == reason
-    assert [frame[1] for frame in made.frames[-1:]] == [place][: bool(place)] and all(
-        frame[2] == "f" for frame in made.frames
-    )
+    assert [frame[1] for frame in made.frames[-1:]] == [place][: bool(place)] and all(frame[2] == "f" for frame in made.frames)
 
 
 def test_checks_without_words_are_shown_as_they_are() -> None:

@@ -316,8 +316,7 @@ def test_another_backend_is_refused_and_a_plain_model_is_compiled_when_asked() -
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
-    [("torch._inductor.scheduler.Scheduler.codegen", "there is no Scheduler.codegen"), ("", "has no attribute")],
+    ("where", "said"), [("torch._inductor.scheduler.Scheduler.codegen", "there is no Scheduler.codegen"), ("", "has no attribute")]
 )
 def test_changed_internals_are_an_error_that_names_the_version(where: str, said: str) -> None:
     import torch._inductor.scheduler as scheduler

@@ -18,9 +18,7 @@ def _model(nodes: list[Any], inputs: dict[str, list[int]], outputs: list[str], *
     given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
     made = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     held = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    return helper.make_model(
-        helper.make_graph(nodes, "g", given, made, held), opset_imports=[helper.make_opsetid("", 20)], ir_version=9
-    )
+    return helper.make_model(helper.make_graph(nodes, "g", given, made, held), opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
 def _node(op: str, inputs: str, output: str, **attributes: Any) -> Any:
@@ -34,11 +32,7 @@ def _convolution() -> Any:
     ]  # fmt: skip
     draw = np.random.default_rng(0)
     return _model(
-        nodes,
-        {"x": [1, 16, 8, 8]},
-        ["y"],
-        w=draw.standard_normal((16, 16, 3, 3), np.float32),
-        b=draw.standard_normal(16, np.float32),
+        nodes, {"x": [1, 16, 8, 8]}, ["y"], w=draw.standard_normal((16, 16, 3, 3), np.float32), b=draw.standard_normal(16, np.float32)
     )
 
 
@@ -59,11 +53,7 @@ def _check(d: irs.Decisions, *args: Any) -> None:
 def test_a_rewrite_makes_one_kernel_of_several_nodes_and_each_has_a_time() -> None:
     x = np.random.default_rng(1).standard_normal((1, 16, 8, 8), np.float32)
     d = irs.decisions(_convolution(), x, compiler="onnxruntime", level="extended")
-    assert d.compiler == "onnxruntime" and [_names(kernel) for kernel in d.kernels] == [
-        ["conv2d", "relu"],
-        ["max_pool2d"],
-        ["sigmoid"],
-    ]
+    assert d.compiler == "onnxruntime" and [_names(kernel) for kernel in d.kernels] == [["conv2d", "relu"], ["max_pool2d"], ["sigmoid"]]
     assert [kernel.function for kernel in d.kernels] == ["com.microsoft.FusedConv", "MaxPool", "Sigmoid"]
     assert [kernel.certainty for kernel in d.kernels] == ["matched", "exact", "exact"]
     assert all(kernel.is_library and kernel.ms is not None and kernel.ms >= 0 for kernel in d.kernels)
@@ -81,20 +71,13 @@ def test_where_values_are_renamed_the_kernels_and_nodes_between_named_ones_are_a
     assert sorted(node.op for node in computed) == ["aten::conv2d", "aten::max_pool2d", "aten::relu", "aten::sigmoid"]
     if d.program.regions:
         (region,) = d.program.regions
-        assert len(region.nodes) >= 3 and all(
-            kernel.certainty == "guessed" and kernel.because for kernel in region.kernels
-        )
+        assert len(region.nodes) >= 3 and all(kernel.certainty == "guessed" and kernel.because for kernel in region.kernels)
         assert ["conv2d", "relu"] in map(_names, d.kernels)
     _check(d, np.ones((1, 16, 8, 8), np.float32))
 
 
 def test_what_was_computed_at_load_vanishes() -> None:
-    nodes = [
-        _node("Add", "k k", "twice"),
-        _node("Mul", "x twice", "m"),
-        _node("Identity", "m", "i"),
-        _node("Relu", "i", "y"),
-    ]
+    nodes = [_node("Add", "k k", "twice"), _node("Mul", "x twice", "m"), _node("Identity", "m", "i"), _node("Relu", "i", "y")]
     d = irs.decisions(_model(nodes, {"x": [2, 2]}, ["y"], k=np.ones((2, 2), np.float32)))
     assert [(change.kind, change.op) for change in d.program.changes] == [("vanished", "Add")]
     assert d.program.vanished()["because"][0] == "its result was computed once, when the model was loaded"
@@ -144,10 +127,7 @@ def test_nodes_with_one_name_and_without_a_name_have_their_own_times() -> None:
 def test_bodies_of_branches_read_what_is_outside() -> None:
     bodies = {
         f"{name}_branch": helper.make_graph(
-            [helper.make_node(op, ["a"], [f"{name}_y"])],
-            name,
-            [],
-            [helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, [2])],
+            [helper.make_node(op, ["a"], [f"{name}_y"])], name, [], [helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, [2])]
         )
         for name, op in (("then", "Exp"), ("else", "Tanh"))
     }

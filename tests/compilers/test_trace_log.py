@@ -56,12 +56,7 @@ def _log(folder: Path, *records: str, name: str = "dedicated_log_torch_trace_a.l
 def test_programs_kernels_and_breaks_of_a_job(version: str) -> None:
     d = irs.decisions(LOGS / f"torch-{version}.log")
     assert d.compiler == "inductor"
-    assert [program.name for program in d.programs] == [
-        "[0/0] inference",
-        "[1/0] inference",
-        "[0/1] inference",
-        "[1/1] inference",
-    ]
+    assert [program.name for program in d.programs] == ["[0/0] inference", "[1/0] inference", "[0/1] inference", "[1/1] inference"]
     first = d.programs[0]
     assert [(kernel.name, kernel.is_library) for kernel in first.kernels] == [
         ("extern_kernels.mm", True), ("cpp_fused__softmax_gelu_gt_sum_0", False),
@@ -90,15 +85,11 @@ def test_programs_of_a_log_have_the_results_of_the_job(version: str) -> None:
     np.testing.assert_allclose(found[2], y.numpy(), rtol=1e-5, atol=1e-6)
     assert bool(found[0]) == bool(y.sum() > 0)
     last = irs.compile(rest.fusion)(y.numpy(), x)
-    np.testing.assert_allclose(
-        np.asarray(last), ((y + 1).cos() + torch.tensor(x)[:, :1]).relu().numpy(), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(np.asarray(last), ((y + 1).cos() + torch.tensor(x)[:, :1]).relu().numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_a_log_is_read_without_torch() -> None:
-    code = (
-        f"import irscope as irs, sys; d = irs.decisions({str(LOGS)!r}); print(len(d.programs), 'torch' in sys.modules)"
-    )
+    code = f"import irscope as irs, sys; d = irs.decisions({str(LOGS)!r}); print(len(d.programs), 'torch' in sys.modules)"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert made.stdout == "8 False\n"
 
@@ -106,12 +97,7 @@ def test_a_log_is_read_without_torch() -> None:
 def test_each_process_of_a_folder_has_its_own_programs(tmp_path: Path) -> None:
     for rank in (0, 1):
         graph = _record({"inductor_post_grad_graph": {}, "rank": rank}, RELU)
-        _log(
-            tmp_path,
-            graph,
-            _record({"inductor_output_code": {}}, CODE),
-            name=f"dedicated_log_torch_trace_rank_{rank}_x.log",
-        )
+        _log(tmp_path, graph, _record({"inductor_output_code": {}}, CODE), name=f"dedicated_log_torch_trace_rank_{rank}_x.log")
     d = irs.decisions(tmp_path)
     assert [program.name for program in d.programs] == ["rank 0 [0/0]", "rank 1 [0/0]"]
     assert [len(program.kernels) for program in d.programs] == [1, 1]
@@ -119,10 +105,7 @@ def test_each_process_of_a_folder_has_its_own_programs(tmp_path: Path) -> None:
 
 def test_forward_and_backward_are_two_programs(tmp_path: Path) -> None:
     announced = [_record({f"aot_{each}_graph": {}}, "graph") for each in ("forward", "backward")]
-    compiled = [
-        _record({"artifact": {"name": "inductor_post_grad_graph"}}, RELU),
-        _record({"inductor_output_code": {}}, CODE),
-    ]
+    compiled = [_record({"artifact": {"name": "inductor_post_grad_graph"}}, RELU), _record({"inductor_output_code": {}}, CODE)]
     d = irs.decisions(_log(tmp_path, *announced, *compiled, *compiled))
     assert [program.name for program in d.programs] == ["[0/0] forward", "[0/0] backward"]
 
@@ -147,9 +130,7 @@ def test_a_triton_kernel_is_what_its_graph_fragment_says(tmp_path: Path) -> None
         "class Runner:\n    def call(self, args):\n        with torch.cuda._DeviceGuard(0):\n"
         "            extern_kernels.mm(x, x, out=buf0)\n            triton_poi_fused_exp_relu_0.run(buf0, buf1, 16, stream=stream0)\n"
     )
-    d = irs.decisions(
-        _log(tmp_path, _record({"inductor_post_grad_graph": {}}, graph), _record({"inductor_output_code": {}}, code))
-    )
+    d = irs.decisions(_log(tmp_path, _record({"inductor_post_grad_graph": {}}, graph), _record({"inductor_output_code": {}}, code)))
     library, kernel = d.kernels
     assert ([node.op for node in library.nodes], library.is_library) == (["aten::mm"], True)
     assert ([node.op for node in kernel.nodes], kernel.certainty) == (["aten::relu", "aten::exp"], "exact")
@@ -164,13 +145,9 @@ def test_kernels_of_which_the_log_says_nothing_have_no_nodes_and_a_note(tmp_path
         "".join(f"k{i} = async_compile.cpp_pybinding([], 'void kernel() {{}}')\n" for i in (0, 1))
         + "def call(args):\n    k0(a)\n    k1(b)\n"
     )
-    d = irs.decisions(
-        _log(tmp_path, _record({"inductor_post_grad_graph": {}}, graph), _record({"inductor_output_code": {}}, code))
-    )
+    d = irs.decisions(_log(tmp_path, _record({"inductor_post_grad_graph": {}}, graph), _record({"inductor_output_code": {}}, code)))
     assert [kernel.nodes for kernel in d.kernels] == [(), ()]
-    assert (
-        "the log does not say which nodes k0, k1 compute: INDUCTOR_PROVENANCE=1" in d.program.notes[0]
-    )
+    assert "the log does not say which nodes k0, k1 compute: INDUCTOR_PROVENANCE=1" in d.program.notes[0]
 
 
 def _mapped(folder: Path, body: str, calls: dict[str, list[str]], libraries: tuple[str, ...] = ()) -> irs.Decisions:
@@ -240,13 +217,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_graph_is_an_error_and_runs_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hostile_graph_is_an_error_and_runs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    log = _log(
-        tmp_path, _record({"inductor_post_grad_graph": {}}, HOSTILE[name]), _record({"inductor_output_code": {}}, CODE)
-    )
+    log = _log(tmp_path, _record({"inductor_post_grad_graph": {}}, HOSTILE[name]), _record({"inductor_output_code": {}}, CODE))
     with pytest.raises(LoadError, match=r"the graph of .* cannot be read"):
         irs.decisions(log)
     assert not (tmp_path / "ran").exists()
@@ -255,13 +228,9 @@ def test_a_hostile_graph_is_an_error_and_runs_nothing(
 def test_hostile_output_code_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = CODE + "    extern_kernels.relu(open('ran', 'w'))\nopen('ran', 'w')\n"
-    d = irs.decisions(
-        _log(tmp_path, _record({"inductor_post_grad_graph": {}}, RELU), _record({"inductor_output_code": {}}, code))
-    )
+    d = irs.decisions(_log(tmp_path, _record({"inductor_post_grad_graph": {}}, RELU), _record({"inductor_output_code": {}}, code)))
     assert len(d.kernels) == 2 and not (tmp_path / "ran").exists()
-    broken = _log(
-        tmp_path, _record({"inductor_post_grad_graph": {}}, RELU), _record({"inductor_output_code": {}}, "def call(:")
-    )
+    broken = _log(tmp_path, _record({"inductor_post_grad_graph": {}}, RELU), _record({"inductor_output_code": {}}, "def call(:"))
     d = irs.decisions(broken)
     assert not d.kernels and "no Python" in d.notes[0] and d.graph.node("aten::relu")
 
@@ -270,9 +239,7 @@ def test_damaged_records_are_left_out_with_a_note(tmp_path: Path) -> None:
     whole = _record({"inductor_post_grad_graph": {}}, RELU) + _record({"inductor_output_code": {}}, CODE)
     changed = _record({"inductor_post_grad_graph": {}}, RELU, frame=1).replace("aten.relu", "aten.tanh")
     nested = "V1126 07:28:11.000000 1 torch/x.py:1] {" + '"a":{' * 100_000 + "\n"
-    d = irs.decisions(
-        _log(tmp_path, nested, "V1126 07:28:11.000000 1 torch/x.py:1] {not json\n", changed, whole, "\tstray\n")
-    )
+    d = irs.decisions(_log(tmp_path, nested, "V1126 07:28:11.000000 1 torch/x.py:1] {not json\n", changed, whole, "\tstray\n"))
     assert [program.name for program in d.programs] == ["[0/0]"]
     assert "the inductor_post_grad_graph of [1/0] is not as it was written: it is left out" in d.notes
     assert "2 records cannot be read and are left out" in d.notes

@@ -191,9 +191,7 @@ def test_stack_of_images_with_channels_last(dim: int) -> None:
     check("aten::stack", [numbers(2, 4, 3).transpose(1, 2)] * 2, min(dim, 3))
 
 
-@pytest.mark.parametrize(
-    "layout", [lambda: numbers(2, 3, 4), lambda: numbers(4, 3, 2).transpose(0, 2), lambda: numbers(2, 6, 4)[:, ::2]]
-)
+@pytest.mark.parametrize("layout", [lambda: numbers(2, 3, 4), lambda: numbers(4, 3, 2).transpose(0, 2), lambda: numbers(2, 6, 4)[:, ::2]])
 def test_flip_roll_triangles(layout: Any) -> None:
     check("aten::flip", layout(), [0, 2])
     check("aten::roll", layout(), [1], [1])
@@ -219,9 +217,7 @@ def test_sizes_that_depend_on_elements() -> None:
         arguments = {"self": tensor} if name == "aten::nonzero" else {"self": tensor, "mask": tensor > 0}
         found = op.reference(**{key: value.numpy() for key, value in arguments.items()})
         assert found.tolist() == result.tolist()
-        inferred = op.type_rule(
-            **{key: TensorType(str(v.dtype).removeprefix("torch."), tuple(v.shape)) for key, v in arguments.items()}
-        )
+        inferred = op.type_rule(**{key: TensorType(str(v.dtype).removeprefix("torch."), tuple(v.shape)) for key, v in arguments.items()})
         assert len(inferred.shape) == result.dim() and inferred.shape[0] is None
 
 

@@ -132,13 +132,7 @@ X = torch.arange(12.0).reshape(4, 3) - 5
 
 @pytest.mark.parametrize(
     ("function", "args"),
-    [
-        (collatz, (27,)),
-        (early, (X, 3)),
-        (early, (X, 20)),
-        (containers, (X,)),
-        (numbers, (7, 2.5, X)),
-    ],
+    [(collatz, (27,)), (early, (X, 3)), (early, (X, 20)), (containers, (X,)), (numbers, (7, 2.5, X))],
     ids=lambda part: getattr(part, "__name__", ""),
 )
 def test_scripted_control_flow_and_containers(function: Any, args: tuple[Any, ...]) -> None:

@@ -6,17 +6,7 @@ from typing import Any, Final
 
 from irscope._base.results import Drawn, Verdict, no, yes
 from irscope.analysis.alias.paths import Derivation, Paths, Step, Words
-from irscope.analysis.alias.points_to import (
-    EVERYTHING,
-    MIXED,
-    Access,
-    Label,
-    OrderConflict,
-    Place,
-    PointsTo,
-    Reachability,
-    Write,
-)
+from irscope.analysis.alias.points_to import EVERYTHING, MIXED, Access, Label, OrderConflict, Place, PointsTo, Reachability, Write
 from irscope.analysis.effects import Signatures
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, Value

@@ -6,16 +6,7 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from irscope._base.frozen import EMPTY
-from irscope.analysis.shapes.lattice import (
-    BOTTOM,
-    Fact,
-    KnownList,
-    KnownLists,
-    fact_of_payload,
-    join,
-    settled,
-    too_large,
-)
+from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, KnownLists, fact_of_payload, join, settled, too_large
 from irscope.errors import ArgumentError
 from irscope.ir import (
     ANY,

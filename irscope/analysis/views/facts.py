@@ -4,33 +4,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope.analysis.shapes import Shapes
-from irscope.ir import (
-    INT,
-    NOT_CONSTANT,
-    Dim,
-    Graph,
-    ListType,
-    Node,
-    OptionalType,
-    TensorType,
-    Type,
-    Value,
-    erase_refinements,
-)
+from irscope.ir import INT, NOT_CONSTANT, Dim, Graph, ListType, Node, OptionalType, TensorType, Type, Value, erase_refinements
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
-from irscope.ops.view_steps import (
-    Extent,
-    Layout,
-    Num,
-    Outcome,
-    Step,
-    is_at_least,
-    make_layout,
-    product,
-    quotient,
-    row_major,
-)
+from irscope.ops.view_steps import Extent, Layout, Num, Outcome, Step, is_at_least, make_layout, product, quotient, row_major
 
 # Symbolic integers: sizes of tensors that are not known before the run, and sums and products of these.
 #

@@ -8,15 +8,7 @@ the first number of an index; the extent of each loop; the strides, in elements,
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from irscope.codegen.cuda.instruction_text import (
-    HALF_HELPERS,
-    MEMORY,
-    REGISTER,
-    element_text,
-    literal,
-    load_text,
-    store_text,
-)
+from irscope.codegen.cuda.instruction_text import HALF_HELPERS, MEMORY, REGISTER, element_text, literal, load_text, store_text
 from irscope.codegen.cuda.schedule import Schedule, stride_arguments
 from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, is_float
 

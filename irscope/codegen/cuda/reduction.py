@@ -16,15 +16,7 @@ from typing import Final
 from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, UNSIGNED, literal, load_text
 from irscope.codegen.cuda.kernel_base import EntryText
 from irscope.codegen.cuda.schedule import Schedule, new_in_pass
-from irscope.codegen.kernel import (
-    EXPONENTIALS,
-    KernelSpec,
-    Pass,
-    accumulated_dtype,
-    accumulators,
-    is_float,
-    reduction_nest,
-)
+from irscope.codegen.kernel import EXPONENTIALS, KernelSpec, Pass, accumulated_dtype, accumulators, is_float, reduction_nest
 from irscope.ops.expr import POSITIONS
 
 # The accumulators of a reduction on a GPU and the statements that combine them, in a thread or across threads.

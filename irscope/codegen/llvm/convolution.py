@@ -48,8 +48,11 @@ class ConvolutionText:
     @property
     def name(self) -> str:
         kind = f"convolution_{self.points}x{self.vectors}{'d' if self.depthwise else ''}{'t' if self.has_tail else ''}"
-        ends = [f"_{word}_{end!r}".replace("-", "m").replace(".", "p").replace("+", "") for word, end in
-                (("from", self.low), ("to", self.high)) if end is not None]
+        ends = [
+            f"_{word}_{end!r}".replace("-", "m").replace(".", "p").replace("+", "")
+            for word, end in (("from", self.low), ("to", self.high))
+            if end is not None
+        ]
         return f"irscope_{kind}{'_add' if self.adds else ''}{''.join(ends)}"
 
 

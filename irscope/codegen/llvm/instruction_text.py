@@ -75,7 +75,7 @@ def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str
         case "sign", [a]:
             positive, negative = maths.less(maths.number(0.0), a), maths.less(a, maths.number(0.0))
             return maths.pick(positive, maths.number(1.0), maths.pick(negative, maths.number(-1.0), maths.number(0.0)))
-        case ("minimum" | "maximum"), [a, b]:
+        case (("minimum" | "maximum"), [a, b]):
             first = maths.less(a, b) if op == "minimum" else maths.less(b, a)
             return maths.pick(lanes.compare("uno", scalar, a, a), a, maths.pick(first, a, b))
         case (("sin" | "cos" | "tan"), [a]):
@@ -102,7 +102,7 @@ def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> s
             if sign == "u":
                 return a
             return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.op("sub", scalar, zero, a), a)
-        case ("minimum" | "maximum"), [a, b]:
+        case (("minimum" | "maximum"), [a, b]):
             relation = "lt" if op == "minimum" else "gt"
             return lanes.select(scalar, lanes.compare(sign + relation, scalar, a, b), a, b)
         case "sign", [a]:

@@ -16,47 +16,14 @@ from numpy.lib.stride_tricks import as_strided
 
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import CodegenError, IrscopeError
-from irscope.ir import (
-    BOOL,
-    FLOAT,
-    INT,
-    NUMBER,
-    Block,
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    constant_value,
-    make_value,
-    new_id,
-)
+from irscope.ir import BOOL, FLOAT, INT, NUMBER, Block, Node, TensorData, TensorType, Type, Value, constant_value, make_value, new_id
 from irscope.ops.accuracy import why_inexact
-from irscope.ops.expr import (
-    POSITIONS,
-    REDUCTIONS,
-    Expr,
-    NoExpression,
-    affine,
-    cast,
-    const,
-    input_element,
-    number,
-    reduced_axes,
-)
+from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, NoExpression, affine, cast, const, input_element, number, reduced_axes
 from irscope.ops.nn.convolution import spread
 from irscope.ops.numpy_layout import Unbounded, laid_out_like
 from irscope.ops.op import Op
 from irscope.ops.registry import bind, op_of, schema_of
-from irscope.ops.traits import (
-    JOINS,
-    LAID_OUT_LIKE_FIRST,
-    LAID_OUT_LIKE_INPUT_ON_CPU,
-    LOGICAL,
-    MAX_POOLS,
-    PATCHES,
-    SAME_PLACE,
-)
+from irscope.ops.traits import JOINS, LAID_OUT_LIKE_FIRST, LAID_OUT_LIKE_INPUT_ON_CPU, LOGICAL, MAX_POOLS, PATCHES, SAME_PLACE
 from irscope.ops.type_rules import (
     Unknown,
     channels_last_strides,

@@ -19,15 +19,7 @@ from irscope._base.running import without_collector
 from irscope.errors import CaptureError
 from irscope.frontends import emit
 from irscope.frontends.emit import CODES, Place, Refused
-from irscope.frontends.mlir.types import (
-    AttributeReader,
-    Properties,
-    Resources,
-    attribute_of,
-    bfloat16_bits,
-    read_place,
-    read_type,
-)
+from irscope.frontends.mlir.types import AttributeReader, Properties, Resources, attribute_of, bfloat16_bits, read_place, read_type
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 from irscope.ir.invariants import verify

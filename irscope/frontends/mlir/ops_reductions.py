@@ -9,15 +9,7 @@ import numpy as np
 
 from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, shape_of
-from irscope.frontends.mlir.ops_pointwise import (
-    FLOATS,
-    INTEGERS,
-    expressions,
-    is_lexicographic,
-    reducer,
-    selects_largest,
-    splat,
-)
+from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, expressions, is_lexicographic, reducer, selects_largest, splat
 from irscope.frontends.mlir.ops_shaping import iota, numbers_in, permuted, reshaped, sliced, spread
 from irscope.ir import TensorType, Value
 

@@ -574,7 +574,7 @@ _WAYS: Final[dict[str, Callable[[int, int, int, float], float]]] = {
     "half_pixel": lambda at, extent, size, scale: (at + 0.5) / scale - 0.5,
     "pytorch_half_pixel": lambda at, extent, size, scale: (at + 0.5) / scale - 0.5 if size > 1 else 0.0,
     "align_corners": lambda at, extent, size, scale: at * (extent - 1) / (size - 1) if size > 1 else 0.0,
-    "half_pixel_symmetric": lambda at, extent, size, scale: (extent / 2 * (1 - size / (scale * extent)) + (at + 0.5) / scale - 0.5),
+    "half_pixel_symmetric": lambda at, extent, size, scale: extent / 2 * (1 - size / (scale * extent)) + (at + 0.5) / scale - 0.5,
 }
 """Maps an index in the result to a coordinate in the operand."""
 _ROUNDINGS: Final[dict[str, Callable[[float], int]]] = {

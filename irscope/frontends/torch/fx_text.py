@@ -71,16 +71,7 @@ def read_fx_text(text: str, name: str) -> FxText:
     reader = _Reader(name, lines)
     try:
         return reader.run(forward)
-    except (
-        Refused,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        ValueError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except (Refused, KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         raise reader.unread(reader.line, f"{type(error).__name__}: {str(error)[:200]}") from None
 
 
@@ -159,9 +150,7 @@ class _Reader:
             if isinstance(statement, ast.Return):
                 return self.finish(statement)
             self.statement(statement)
-        raise LoadError(
-            "the text of an FX graph ends before it returns", where=self.lines[self.line - 1][:200], hint=_HINT
-        )
+        raise LoadError("the text of an FX graph ends before it returns", where=self.lines[self.line - 1][:200], hint=_HINT)
 
     def finish(self, statement: ast.Return) -> FxText:
         given = self.expression(statement.value) if statement.value is not None else ()
@@ -171,16 +160,10 @@ class _Reader:
     def find_items(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
             taken = getattr(statement, "value", None)
-            if (
-                isinstance(statement, ast.AnnAssign | ast.Assign)
-                and isinstance(taken, ast.Subscript)
-                and isinstance(taken.value, ast.Name)
-            ):
+            if isinstance(statement, ast.AnnAssign | ast.Assign) and isinstance(taken, ast.Subscript) and isinstance(taken.value, ast.Name):
                 index = taken.slice.value if isinstance(taken.slice, ast.Constant) else None
                 if isinstance(index, int):
-                    self.items.setdefault(taken.value.id, {})[index] = self.annotated(
-                        getattr(statement, "annotation", None)
-                    )
+                    self.items.setdefault(taken.value.id, {})[index] = self.annotated(getattr(statement, "annotation", None))
 
     def statement(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.AnnAssign):
@@ -197,12 +180,8 @@ class _Reader:
         name = target.id
         mark = self.emit.build.mark()
         self.emit.place = Place(self.places[statement.lineno - 1], name)
-        self.env[name] = self.node(
-            name, statement.value, self.annotated(annotation) if annotation is not None else None
-        )
-        self.made[name] = tuple(
-            node for node in self.emit.build.since(mark) if node.op not in ("prim::Constant", "prim::ListConstruct")
-        )
+        self.env[name] = self.node(name, statement.value, self.annotated(annotation) if annotation is not None else None)
+        self.made[name] = tuple(node for node in self.emit.build.since(mark) if node.op not in ("prim::Constant", "prim::ListConstruct"))
 
     # Nodes
 
@@ -232,9 +211,7 @@ class _Reader:
             return self.emit.op(_OPERATORS[expression.op.__class__], self.operand(expression.operand), type=type or INT)
         if isinstance(expression, ast.Attribute) and _dotted(expression).startswith("self."):
             self.unknown.add(_dotted(expression))
-            return self.emit.input(
-                name, type or TENSOR
-            )  # a constant of the module, whose elements the text does not have
+            return self.emit.input(name, type or TENSOR)  # a constant of the module, whose elements the text does not have
         return self.expression(expression)
 
     def operand(self, expression: ast.expr) -> Value:
@@ -254,9 +231,7 @@ class _Reader:
             made = rewrite(self, name, args, kwargs, type)
             if made is not None:
                 return made
-        schema = next(
-            (each for each in overloads(f"{space}::{op}") if each.overload == overload.replace("default", "")), None
-        )
+        schema = next((each for each in overloads(f"{space}::{op}") if each.overload == overload.replace("default", "")), None)
         if schema is None:
             return self.kept(name, f"{space}::{op}", f"torch.ops.{target}", [*args, *kwargs.values()], type)
         inputs = self.arguments(schema, args, kwargs)
@@ -288,9 +263,7 @@ class _Reader:
         if taken is None:
             return self.emit.node(op, inputs, (type if type is not None else TENSOR,))[0]
         count = min(max(taken) + 1, 1 << 12)
-        return self.emit.node(
-            op, inputs, [taken.get(at, TENSOR) for at in range(count)], names=[f"{name}.{at}" for at in range(count)]
-        )
+        return self.emit.node(op, inputs, [taken.get(at, TENSOR) for at in range(count)], names=[f"{name}.{at}" for at in range(count)])
 
     # Operands
 
@@ -309,9 +282,7 @@ class _Reader:
         if isinstance(expression, ast.Attribute):
             return self.named(_dotted(expression))
         if isinstance(expression, ast.Call) and _dotted(expression.func) in ("device", "torch.device"):
-            given = [
-                self.expression(each) for each in (*expression.args, *(each.value for each in expression.keywords))
-            ]
+            given = [self.expression(each) for each in (*expression.args, *(each.value for each in expression.keywords))]
             return _Named(":".join(map(str, given)), DEVICE)
         raise self.unread(expression.lineno, f"{ast.unparse(expression)[:80]} is not an argument as FX prints them")
 
@@ -432,9 +403,7 @@ def _count(reader: _Reader, name: str, args: list[Any], kwargs: dict[str, Any], 
     if not all(each.__class__ is int for each in (length, start, step)):
         return None
     operands = [start, start + length * step, step, kwargs["dtype"], None, kwargs["device"], False]
-    return reader.emit.node(
-        "aten::arange", [reader.value(each) for each in operands], (type if type is not None else TENSOR,)
-    )[0]
+    return reader.emit.node("aten::arange", [reader.value(each) for each in operands], (type if type is not None else TENSOR,))[0]
 
 
 def _pool(reader: _Reader, name: str, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:

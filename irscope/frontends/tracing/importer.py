@@ -19,18 +19,7 @@ import numpy as np
 from irscope._base.loaded_code import cell_name
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.emit import CODES, Emitter, Place, Refused
-from irscope.ir import (
-    DTYPES,
-    NONE,
-    TENSOR,
-    Graph,
-    Location,
-    OptionalType,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-)
+from irscope.ir import DTYPES, NONE, TENSOR, Graph, Location, OptionalType, TensorData, TensorType, Type, Value
 
 _HERE: Final = str(Path(__file__).parents[1])
 _NUMPY: Final = str(Path(np.__file__).parent)

@@ -25,20 +25,7 @@ from irscope._base.loaded_code import cell_name
 from irscope._base.nested import leaves
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.importer import Recorder, Traced
-from irscope.ir import (
-    DTYPES,
-    STR,
-    TENSOR,
-    DictType,
-    Graph,
-    ListType,
-    Origin,
-    TensorType,
-    TupleType,
-    Type,
-    Value,
-    nested_paths,
-)
+from irscope.ir import DTYPES, STR, TENSOR, DictType, Graph, ListType, Origin, TensorType, TupleType, Type, Value, nested_paths
 from irscope.ops.node_check import verify
 
 name: Final = "Python function over arrays"

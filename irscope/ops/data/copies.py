@@ -9,25 +9,9 @@ import numpy as np
 from irscope.ir import TensorType
 from irscope.ops.expr import conversion, lift
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.numpy_layout import (
-    Array,
-    array_type,
-    channels_last_copy,
-    laid_out_like,
-    numpy_dtype,
-    type_suggests_channels_last,
-)
+from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, laid_out_like, numpy_dtype, type_suggests_channels_last
 from irscope.ops.op import Op, define
-from irscope.ops.type_rules import (
-    Abstract,
-    Unknown,
-    broadcast,
-    dtype_name,
-    mismatch,
-    refined,
-    static_shape,
-    to_real,
-)
+from irscope.ops.type_rules import Abstract, Unknown, broadcast, dtype_name, mismatch, refined, static_shape, to_real
 
 _memory: Final = partial(define, category="memory")
 

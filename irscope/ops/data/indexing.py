@@ -162,10 +162,7 @@ def _stores(*texts: str, store: Callable[..., Array], in_rows: bool = True) -> t
         return store(self.copy("C" if in_rows else "K"), **arguments)
 
     written = [text for text in map(in_place_variant, texts) if text is not None]
-    return (
-        _memory(*texts, type_rule=rule, reference=functional),
-        _memory(*written, type_rule=lambda self, **rest: self, reference=store),
-    )
+    return (_memory(*texts, type_rule=rule, reference=functional), _memory(*written, type_rule=lambda self, **rest: self, reference=store))
 
 
 OPS = (

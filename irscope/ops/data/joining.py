@@ -8,14 +8,7 @@ import numpy as np
 
 from irscope.ir import TENSOR, ListType, TensorType
 from irscope.ops.expr.elementwise import result_type
-from irscope.ops.numpy_layout import (
-    Array,
-    array_type,
-    channels_last_copy,
-    in_format,
-    laid_out_like,
-    type_suggests_channels_last,
-)
+from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, in_format, laid_out_like, type_suggests_channels_last
 from irscope.ops.op import define
 from irscope.ops.type_rules import (
     Abstract,

@@ -15,13 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from irscope.ir import Dim, TensorType
 from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, in_format, type_suggests_channels_last
 from irscope.ops.op import Op, define
-from irscope.ops.type_rules import (
-    Abstract,
-    Unknown,
-    known_ints,
-    mismatch,
-    same_dim,
-)
+from irscope.ops.type_rules import Abstract, Unknown, known_ints, mismatch, same_dim
 
 
 def spread(value: Any, rank: int) -> list[int]:

@@ -31,7 +31,6 @@ EPILOGUES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 """Activations that oneDNN computes in a layer's epilogue: torch's name of it there, and of the numbers that it takes."""
 
 
-
 def _gelu(x: Array, approximate: str | None) -> Array:
     cubic = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     return np.asarray(0.5 * x * (1 + (np.tanh(cubic) if approximate == "tanh" else erf(x * math.sqrt(0.5)))))
@@ -73,7 +72,6 @@ def _linear(X: Array, W: Array, B: Array | None, attr: str, scalars: Sequence[An
 
 
 _WINDOW = "SymInt[] padding, SymInt[] stride, SymInt[] dilation, SymInt groups"
-
 
 
 def _last_type(X: TensorType, W: TensorType, B: TensorType | None = None, **given: Abstract) -> TensorType:

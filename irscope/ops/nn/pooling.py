@@ -13,25 +13,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from irscope.ir import Dim, TensorType
 from irscope.ops.nn.convolution import shifted, spread, surrounded
 from irscope.ops.nn.matmul import wide
-from irscope.ops.numpy_layout import (
-    Array,
-    array_type,
-    channels_last_copy,
-    in_format,
-    mean_of,
-    type_suggests_channels_last,
-)
+from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, in_format, mean_of, type_suggests_channels_last
 from irscope.ops.op import Op, define
-from irscope.ops.type_rules import (
-    Abstract,
-    Unknown,
-    as_dims,
-    is_contiguous,
-    is_known,
-    mismatch,
-    refined,
-    static_shape,
-)
+from irscope.ops.type_rules import Abstract, Unknown, as_dims, is_contiguous, is_known, mismatch, refined, static_shape
 
 
 def _sized(self: TensorType, sizes: Sequence[Dim]) -> TensorType:

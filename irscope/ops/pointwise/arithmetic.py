@@ -360,8 +360,6 @@ def _primitive(op: str) -> Any:
     return lambda x: call(op, x)
 
 
-
-
 _LN10_INVERSE: Final = 0.4342944819032518
 
 _SIGNS: Final = (
@@ -391,11 +389,7 @@ _FUNCTIONS: Final = (
     *_unary("log10", np.log10, lambda x: call("log", x) * _LN10_INVERSE),
     *(op for name, numpy in (("erfc", erfc), ("erfinv", erfinv), ("lgamma", lgamma), ("digamma", digamma)) for op in _unary(name, numpy)),
     *(op for name in ("sinh", "cosh") for op in _unary(name, getattr(np, name))),
-    *(
-        op
-        for name in "sin cos tan sinh cosh tanh".split()
-        for op in _unary(f"a{name}", getattr(np, f"arc{name}"), also=f"arc{name}")
-    ),
+    *(op for name in "sin cos tan sinh cosh tanh".split() for op in _unary(f"a{name}", getattr(np, f"arc{name}"), also=f"arc{name}")),
     *elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", numpy=np.arctan2, kind="float", also="arctan2"),
     *elementwise("aten::nextafter(Tensor self, Tensor other) -> Tensor", numpy=_np_nextafter, kind="exact"),
     *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),

@@ -9,16 +9,7 @@ from irscope.ir import ANY, INT, Dim, ListType, TensorType
 from irscope.ops.numpy_layout import Array, array_type
 from irscope.ops.op import Effect, Op, define, define_positional
 from irscope.ops.traits import NARROWS
-from irscope.ops.type_rules import (
-    DTYPE_CODES,
-    Abstract,
-    Unknown,
-    is_channels_last,
-    is_contiguous,
-    mismatch,
-    static_shape,
-    wrap_dim,
-)
+from irscope.ops.type_rules import DTYPE_CODES, Abstract, Unknown, is_channels_last, is_contiguous, mismatch, static_shape, wrap_dim
 
 # The control ops: constants, attributes, and checks and casts of types.
 #
@@ -164,12 +155,16 @@ what the array says."""
 _QUERIES = (
     *(
         _ask(
-            f"aten::{name}(Tensor self) -> {kind}[]", f"aten::{name}.int(Tensor self, int dim) -> {kind}",
-            rule=rule, reference=_part_of(numbers),
+            f"aten::{name}(Tensor self) -> {kind}[]",
+            f"aten::{name}.int(Tensor self, int dim) -> {kind}",
+            rule=rule,
+            reference=_part_of(numbers),
         )
         for name, kind, rule, numbers in (
-            ("size", "int", _size, _sizes_of), ("sym_size", "SymInt", _size, _sizes_of),
-            ("stride", "int", _stride, _strides_of), ("sym_stride", "SymInt", _stride, _strides_of),
+            ("size", "int", _size, _sizes_of),
+            ("sym_size", "SymInt", _size, _sizes_of),
+            ("stride", "int", _stride, _strides_of),
+            ("sym_stride", "SymInt", _stride, _strides_of),
         )
     ),
     *(_fact_op(f"{name}(Tensor {argument}) -> {kind}", rule, reference) for name, argument, kind, rule, reference in _FACTS),

@@ -15,16 +15,7 @@ from typing import Any, Final, TypeVar
 
 from irscope.errors import ArgumentError
 from irscope.ops.type_rules import dtype_name, mismatch, wrap_dim
-from irscope.ops.view_steps.extents import (
-    Extent,
-    Num,
-    divided,
-    is_at_least,
-    product,
-    quotient,
-    slice_bound,
-    slice_length,
-)
+from irscope.ops.view_steps.extents import Extent, Num, divided, is_at_least, product, quotient, slice_bound, slice_length
 from irscope.ops.view_steps.steps import (
     FRESH,
     Cut,

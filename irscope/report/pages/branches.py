@@ -101,7 +101,7 @@ class Branches(Sequence[Branch]):
 
     def __init__(self, exploration: Exploration) -> None:
         asked = exploration.fusion._plans.options
-        chosen = "" if asked.policy.name == "greedy" else f', policy={policy_code(asked.policy.name)}'
+        chosen = "" if asked.policy.name == "greedy" else f", policy={policy_code(asked.policy.name)}"
         made = f"irs.fuse(g{chosen})" if exploration.decisions is None else "irs.decisions(…).fusion"
         self._all = [Branch(exploration.fusion.policy, exploration, call=made)]
         self.edits = False

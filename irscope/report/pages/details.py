@@ -380,9 +380,7 @@ class StoredDetails:
     def shared(self, alias: AliasDetail) -> AliasDetail:
         """An alias detail whose set and writers are replaced by numbers of shared ones."""
         writers = alias["writers"]
-        stored = AliasDetail(
-            summary=alias["summary"], alias_set=[], shared_set=self._number_of(alias["alias_set"]), writers=writers
-        )
+        stored = AliasDetail(summary=alias["summary"], alias_set=[], shared_set=self._number_of(alias["alias_set"]), writers=writers)
         if len(writers) > _FEW:
             stored |= {"writers": [], "shared_writers": self._number_of(writers)}
         return stored

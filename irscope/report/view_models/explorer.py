@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 if TYPE_CHECKING:
-    from irscope.report.view_models.details import (
-        BufferView,
-        CopyView,
-        Detail,
-        KernelText,
-        LayoutView,
-        MemoryView,
-        PointsToView,
-    )
+    from irscope.report.view_models.details import BufferView, CopyView, Detail, KernelText, LayoutView, MemoryView, PointsToView
     from irscope.report.view_models.profile import ProfileView, TimingView
     from irscope.report.view_models.program import Count, GraphView, TableView, TextView, TimelineView
     from irscope.report.view_models.same import ClassView, CoarserStep, RepeatView, SameView

@@ -103,6 +103,7 @@ def product(node: Node, function: Function, torch: Any) -> Function:
         return added
     return lambda x, matrix: multiply(x, matrix.t(), None, "none", [], "") if is_wanted() else function(x, matrix)
 
+
 # Convolutions, which read a weight in an order of oneDNN's own.
 
 _LAYER: Final = "mkldnn::_convolution_pointwise"

@@ -15,15 +15,7 @@ from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import PACKS
-from irscope.runtime.arrays import (
-    TorchLibrary,
-    is_foreign,
-    is_torch_tensor,
-    library_for,
-    off_the_gpu,
-    on_host,
-    python_function,
-)
+from irscope.runtime.arrays import TorchLibrary, is_foreign, is_torch_tensor, library_for, off_the_gpu, on_host, python_function
 from irscope.runtime.program import as_torch, flatten
 from irscope.runtime.reference import run_reference
 

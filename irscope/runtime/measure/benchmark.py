@@ -120,7 +120,9 @@ def compare(
     def contest(kept: bool, chosen: Threads) -> Comparison:
         entries = [
             _our_entry(compiled if way == "frozen" else program, way, device, len(devices) > 1, exact, threads=chosen.count)
-            for device in devices for way in own_ways if ways or way != "frozen" or device == "cpu"
+            for device in devices
+            for way in own_ways
+            if ways or way != "frozen" or device == "cpu"
         ]
         for device in devices:
             for step in _steps(steps):  # one body for each class
@@ -314,8 +316,10 @@ class _Contest:
             return what
         finally:
             self.state.restore()
-        return f'{what[:-1]}; rounding between ops is the cause: with exact="torch" they agree.' if agrees else (
-            f'{what[:-1]}; with exact="torch" as well: rounding between ops is not the cause.'
+        return (
+            f'{what[:-1]}; rounding between ops is the cause: with exact="torch" they agree.'
+            if agrees
+            else (f'{what[:-1]}; with exact="torch" as well: rounding between ops is not the cause.')
         )
 
     def _workload(self) -> Workload:

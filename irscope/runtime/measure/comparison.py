@@ -206,7 +206,7 @@ class Comparison:
         wide = {title: max(map(len, (title, *column))) for title, column in cells.items()}
         rows = [list(cells), *map(list, zip(*cells.values(), strict=True))]
         lines = list(self.warnings)
-        for (label, *numbers, note) in rows:
+        for label, *numbers, note in rows:
             first, *others = wide.values()
             told = (f"{number:>{width}}" for number, width in zip(numbers, others, strict=False))
             lines.append("  ".join([f"{label:<{first}}", *told, note]).rstrip())
@@ -243,7 +243,6 @@ def _figure(size: tuple[float, float], colors: dict[str, Any]) -> tuple[Figure, 
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(colors["spread"])
     return figure, axes
-
 
 
 def _ms(value: float) -> str:

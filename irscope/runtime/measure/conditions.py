@@ -20,15 +20,7 @@ from irscope._base.nested import leaves
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count
-from irscope.runtime.arrays import (
-    are_torchs,
-    host_array,
-    is_cupys,
-    is_foreign,
-    is_torch_tensor,
-    off_the_gpu,
-    on_processor,
-)
+from irscope.runtime.arrays import are_torchs, host_array, is_cupys, is_foreign, is_torch_tensor, off_the_gpu, on_processor
 from irscope.runtime.cpu import CpuDevice
 
 # -- threads ----------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from irscope.runtime.profile.differences import ProfileDifference, Trial
 
+
 class Profile(Readings, Drawn):
     """The time, traffic and memory of a program by node; `irs.profile` returns it.
 

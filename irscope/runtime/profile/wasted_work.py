@@ -172,6 +172,7 @@ def _is_replaceable(evidence: Evidence, nodes: list[Node]) -> bool:
 # not count as arguments. All nodes of one connected stretch are one remark. The other cases follow from equal operands and
 # from uses.
 
+
 def repeated_remarks(evidence: Evidence) -> Iterator[Remark]:
     """Yields remarks on work that need not be repeated."""
     known = _same_in_every_call(evidence)

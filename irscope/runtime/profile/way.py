@@ -455,7 +455,12 @@ class Way:
                 took = float(found.busy[index])
                 made.append(
                     Instruction(
-                        node, float(ends[index]) - took, took, float(host[index]), float(found.host[index]), alive,
+                        node,
+                        float(ends[index]) - took,
+                        took,
+                        float(host[index]),
+                        float(found.host[index]),
+                        alive,
                         self.timed.threads_of(node),
                     )
                 )

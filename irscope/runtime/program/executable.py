@@ -57,14 +57,7 @@ from irscope.runtime.program.bound_program import BoundProgram, Gradients, Layer
 from irscope.runtime.program.code import Code, Stamp
 from irscope.runtime.program.compiled_kernel import KernelList
 from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
-from irscope.runtime.program.guard import (
-    Check,
-    KnownCalls,
-    check_of,
-    may_write,
-    only_group,
-    storage_check,
-)
+from irscope.runtime.program.guard import Check, KnownCalls, check_of, may_write, only_group, storage_check
 from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import History, Remark, Remarks
@@ -145,8 +138,16 @@ def compile_graph(
     devices = devices_for_groups(device, share_kernels, disk_cache, store, threads) if use_kernels else None
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     made = Executable(
-        graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written,
-        layers=layers, hasher=hasher,
+        graph,
+        device,
+        devices,
+        pooled=pooled,
+        exact=is_torchs,
+        told=(*inexact, *told, *lean),
+        memory=memory,
+        written=written,
+        layers=layers,
+        hasher=hasher,
     )
     made.history = history
     if isinstance(graph.modes, FoldedWeights) and hasher is not None:

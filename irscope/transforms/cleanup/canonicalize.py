@@ -6,19 +6,7 @@ from typing import Any, Final
 
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
-from irscope.ir import (
-    NOT_CONSTANT,
-    Block,
-    Edit,
-    Erased,
-    Graph,
-    Node,
-    Rewriter,
-    TensorType,
-    Value,
-    constant_of,
-    constant_value,
-)
+from irscope.ir import NOT_CONSTANT, Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, constant_of, constant_value
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.traits import UNPACKS
 from irscope.ops.type_rules import is_contiguous, is_integral, static_shape

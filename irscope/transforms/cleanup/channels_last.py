@@ -30,13 +30,7 @@ from irscope.ir import (
 )
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.traits import LAYOUT_READERS, MAX_POOLS, PACKS
-from irscope.ops.type_rules import (
-    channels_last_strides,
-    contiguous_strides,
-    is_contiguous,
-    static_shape,
-    suggests_channels_last,
-)
+from irscope.ops.type_rules import channels_last_strides, contiguous_strides, is_contiguous, static_shape, suggests_channels_last
 from irscope.transforms.base import PassRecord, Remark, timed
 
 # Finds the tensors that a caller gets from a program: its results, and those in tuples, lists and dictionaries among them.

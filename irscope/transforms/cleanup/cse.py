@@ -6,21 +6,7 @@ from typing import Any, Final, Literal
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
-from irscope.ir import (
-    CONTROL_FLOW,
-    ISOLATED,
-    Block,
-    Graph,
-    Node,
-    Opaque,
-    Rewriter,
-    Step,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    steps,
-)
+from irscope.ir import CONTROL_FLOW, ISOLATED, Block, Graph, Node, Opaque, Rewriter, Step, TensorData, TensorType, Type, Value, steps
 from irscope.ir.text.constant_text import constant_text
 from irscope.ops.traits import NARROWS, READS_SHAPE, UNPACKS
 from irscope.transforms.base import PassRecord, Remark, timed

@@ -8,18 +8,7 @@ import numpy as np
 
 from irscope._base.nested import is_fixed
 from irscope.analysis.per_graph import alias_db_of, shapes_of
-from irscope.ir import (
-    Graph,
-    Node,
-    Rewriter,
-    TensorData,
-    TensorType,
-    Value,
-    argument_type,
-    constant_of,
-    make_value,
-    new_id,
-)
+from irscope.ir import Graph, Node, Rewriter, TensorData, TensorType, Value, argument_type, constant_of, make_value, new_id
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import is_contiguous, static_shape

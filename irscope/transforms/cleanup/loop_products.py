@@ -149,7 +149,7 @@ class _Sum:
         if len(left) == len(right) == 3 and left[0] != right[0]:
             return None  # batches that are broadcast stay a product of the library
         match len(left), len(right):
-            case (1 | 2 | 3), 2 if self.old.op == "aten::linear":
+            case ((1 | 2 | 3), 2) if self.old.op == "aten::linear":
                 return self._unsqueezed(a, left, len(left) - 1), b, len(left), (*left[:-1], right[0], left[-1])
             case (1, 2) | (2, 2) | (3, 3):
                 depth = len(left) - 1

@@ -25,15 +25,7 @@ from typing import Any, Final, Protocol
 from irscope._base.frozen import EMPTY
 from irscope.ir import Block, Graph, Node, TensorData, Type, Value
 from irscope.ir.structural import inner_blocks
-from irscope.transforms.dedup.encoding import (
-    digest,
-    is_spelled,
-    prefixed,
-    spell_attrs,
-    spell_payload,
-    split_leaf,
-    split_type,
-)
+from irscope.transforms.dedup.encoding import digest, is_spelled, prefixed, spell_attrs, spell_payload, split_leaf, split_type
 from irscope.transforms.dedup.piece import (
     HOLED,
     NO_BLOCK,

@@ -21,15 +21,7 @@ from irscope.ir import Block, Node, Value
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.encoding import Slot
 from irscope.transforms.dedup.form import Colors, colors_of, may_permute, spelling_of
-from irscope.transforms.dedup.pairing import (
-    Listing,
-    SymbolMap,
-    pair_attributes,
-    pair_leaves,
-    pair_types,
-    same_bits,
-    same_identities,
-)
+from irscope.transforms.dedup.pairing import Listing, SymbolMap, pair_attributes, pair_leaves, pair_types, same_bits, same_identities
 from irscope.transforms.dedup.piece import (
     RANK,
     RELATIONS,

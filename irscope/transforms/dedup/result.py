@@ -472,10 +472,12 @@ def _sort_pieces(
 ) -> Dedup:  # fmt: skip
     ladder = Ladder(pieces)
     found = sorted(ladder.classes(relation), key=lambda members: -len(members))
-    classes = tuple([
-        EquivalenceClass(number, members, members[0], partial(fingerprint, pieces[members[0]], relation))
-        for number, members in enumerate(found)
-    ])
+    classes = tuple(
+        [
+            EquivalenceClass(number, members, members[0], partial(fingerprint, pieces[members[0]], relation))
+            for number, members in enumerate(found)
+        ]
+    )
     return Dedup(program, relation, classes, note, ladder, regions, kernels)
 
 

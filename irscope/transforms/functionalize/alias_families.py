@@ -15,31 +15,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
-from irscope.ir import (
-    CONTROL_FLOW,
-    NOT_CONSTANT,
-    Block,
-    Graph,
-    ListType,
-    Node,
-    OpSchema,
-    Step,
-    TensorType,
-    Value,
-    constant_of,
-    steps,
-)
+from irscope.ir import CONTROL_FLOW, NOT_CONSTANT, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.op import statistics_flag
 from irscope.ops.registry import category_of, effect_of, schema_of
-from irscope.ops.traits import (
-    ANOTHER_OBJECT,
-    DENSE_RESULT,
-    INVERSES,
-    LOGICAL,
-    OVERLAPPING_RESULT,
-    PUTS_BACK,
-    STARTS_LIKE_FIRST,
-)
+from irscope.ops.traits import ANOTHER_OBJECT, DENSE_RESULT, INVERSES, LOGICAL, OVERLAPPING_RESULT, PUTS_BACK, STARTS_LIKE_FIRST
 from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
 from irscope.transforms.functionalize.pure_ops import Operands, Twin, Twins, is_steady, written_operands
 from irscope.transforms.grouping import Refusal

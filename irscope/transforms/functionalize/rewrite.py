@@ -10,22 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from irscope._base.frozen import FrozenDict
-from irscope.ir import (
-    BOOL,
-    Block,
-    Created,
-    Edit,
-    Erased,
-    Graph,
-    Node,
-    TensorType,
-    Value,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-    steps,
-)
+from irscope.ir import BOOL, Block, Created, Edit, Erased, Graph, Node, TensorType, Value, make_block, make_node, make_value, new_id, steps
 from irscope.ops.traits import INVERSES, LIKE_ANOTHER, PUTS_BACK
 from irscope.transforms.functionalize.alias_families import Family, Member, Write, restores
 from irscope.transforms.functionalize.pure_ops import Twins

@@ -28,18 +28,7 @@ from irscope.transforms.fusion.explain import (
     why_apart,
     with_cause,
 )
-from irscope.transforms.fusion.planning import (
-    FusionOptions,
-    Named,
-    Plans,
-    Score,
-    Sides,
-    Wishes,
-    policy_of,
-    read_wishes,
-    some,
-    subject_of,
-)
+from irscope.transforms.fusion.planning import FusionOptions, Named, Plans, Score, Sides, Wishes, policy_of, read_wishes, some, subject_of
 from irscope.transforms.grouping import Refusal
 
 if TYPE_CHECKING:

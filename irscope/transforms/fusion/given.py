@@ -20,20 +20,7 @@ from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, PassError
-from irscope.ir import (
-    NOT_CONSTANT,
-    Block,
-    Created,
-    Edit,
-    Graph,
-    Merged,
-    Node,
-    Rewriter,
-    Value,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import NOT_CONSTANT, Block, Created, Edit, Graph, Merged, Node, Rewriter, Value, make_node, make_value, new_id
 from irscope.ops.registry import category_of, effect_of
 from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.transforms.base import History, PassRecord, Remark
@@ -370,8 +357,7 @@ class _Building:
         self.nodes: list[Node | None] = []
         self._known = plans.rules.known
         self._order = sorted(
-            (k for k, inside in enumerate(members) if len(inside) > groups[k].is_library),
-            key=lambda k: graph.position[members[k][-1]],
+            (k for k, inside in enumerate(members) if len(inside) > groups[k].is_library), key=lambda k: graph.position[members[k][-1]]
         )
         _check_order(graph, [(groups[k].name, members[k]) for k in self._order])
         for k, group in enumerate(groups):

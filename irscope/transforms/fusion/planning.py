@@ -398,9 +398,7 @@ def meant_in(graph: Graph) -> Meant:
     return meant
 
 
-def read_wishes(
-    meant: Meant, graphs: Iterable[Graph], forbid: Iterable[Any], force: Iterable[Any], opaque: Iterable[Named]
-) -> Wishes:
+def read_wishes(meant: Meant, graphs: Iterable[Graph], forbid: Iterable[Any], force: Iterable[Any], opaque: Iterable[Named]) -> Wishes:
     """Returns the wishes as the user gave them; `graphs` have the nodes of an op that is named for all its nodes.
 
     Raises ArgumentError for fewer than two nodes to put together or apart.

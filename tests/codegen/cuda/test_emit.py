@@ -18,18 +18,7 @@ from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.cuda.launch import laid_out as step_of
 from irscope.runtime.device.kernel_cache import ObjectStore
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan, emulated_device
-from tests.codegen.kernels import (
-    FLOATS,
-    INTEGERS,
-    LAYOUTS,
-    check_exprs,
-    expected,
-    from_words,
-    laid_out,
-    plan_of,
-    same,
-    sample,
-)
+from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, check_exprs, expected, from_words, laid_out, plan_of, same, sample
 from tests.codegen.llvm.test_emit import exprs_of, float_exprs, integer_exprs
 
 needs_compiler = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")

@@ -10,14 +10,7 @@ import pytest
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.codegen.kernel.spec import Instruction, constant_value, trimmed
 from irscope.codegen.lowering import spec_of_group
-from irscope.codegen.lowering.index_propagation import (
-    AffineIndex,
-    AxisMustSplit,
-    InstructionList,
-    Space,
-    delinearize,
-    linearize,
-)
+from irscope.codegen.lowering.index_propagation import AffineIndex, AxisMustSplit, InstructionList, Space, delinearize, linearize
 from irscope.errors import CodegenError, IrscopeError
 from irscope.ir import (
     BOOL,

@@ -58,16 +58,19 @@ def test_ops_of_the_torch_dialect_become_aten_ops(text: str) -> None:
 @pytest.mark.skipif("iree" in installed(), reason="this package reads every form")
 def test_an_unread_form_names_the_package_that_reads_it() -> None:
     with pytest.raises(ParseError) as error:
-        irs.load('func.func @f() {\n  torch.prim.Loop %a, %b, init() {\n  } : (!torch.int, !torch.bool) -> ()\n  return\n}')
+        irs.load("func.func @f() {\n  torch.prim.Loop %a, %b, init() {\n  } : (!torch.int, !torch.bool) -> ()\n  return\n}")
     assert "iree-base-compiler reads the pretty form" in str(error.value)
 
 
 def test_unknown_extents_and_writes() -> None:
-    graph = irs.load("""func.func @f(%x: !torch.tensor<[?,3],f32>) -> !torch.tensor<[?,3],f32> {
+    graph = irs.load(
+        """func.func @f(%x: !torch.tensor<[?,3],f32>) -> !torch.tensor<[?,3],f32> {
   %n = torch.constant.int 1
   %0 = torch.aten.add_.Tensor %x, %x, %n : !torch.tensor<[?,3],f32>, !torch.tensor<[?,3],f32>, !torch.int -> !torch.tensor<[?,3],f32>
   return %x : !torch.tensor<[?,3],f32>
-}""", torch.ones(2, 3))
+}""",
+        torch.ones(2, 3),
+    )
     assert graph.functional == ""
     assert irs.AliasDb(graph).has_writers(graph.inputs[0])
     x = torch.ones(2, 3)

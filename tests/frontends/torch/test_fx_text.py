@@ -19,13 +19,7 @@ def _joins(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def _types(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    return (
-        x.half().float(),
-        x.to(torch.int64) // 2,
-        (x > 0) & (x < 1),
-        torch.full_like(x, float("inf")),
-        torch.arange(8) + x,
-    )
+    return (x.half().float(), x.to(torch.int64) // 2, (x > 0) & (x < 1), torch.full_like(x, float("inf")), torch.arange(8) + x)
 
 
 def _several(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -36,23 +30,13 @@ def _several(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def _indices(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     i = torch.tensor([2, 0])
-    return (
-        x[:, i],
-        torch.ops.aten.index_put(x, [None, i], torch.zeros(2)),
-        x.gather(1, torch.zeros(4, 2, dtype=torch.int64)),
-    )
+    return (x[:, i], torch.ops.aten.index_put(x, [None, i], torch.zeros(2)), x.gather(1, torch.zeros(4, 2, dtype=torch.int64)))
 
 
 def _networks(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     image = x.reshape(1, 1, 4, 8)
     pooled = F.max_pool2d(F.conv2d(image, torch.ones(2, 1, 3, 3), padding=1), 2)
-    return (
-        pooled,
-        F.layer_norm(x, (8,)),
-        F.softmax(F.gelu(x) @ x.T, -1),
-        F.pad(x, (1, 0)),
-        x.as_strided((2, 2), (8, 1), 1),
-    )
+    return (pooled, F.layer_norm(x, (8,)), F.softmax(F.gelu(x) @ x.T, -1), F.pad(x, (1, 0)), x.as_strided((2, 2), (8, 1), 1))
 
 
 def _writes(x: torch.Tensor) -> torch.Tensor:
@@ -82,9 +66,7 @@ def test_a_printed_graph_has_the_results_of_torch(function: Callable[[torch.Tens
     assert all(name.startswith("self.") for name in read.unknown)
     found = irs.compile(read.graph, device="reference")(x.numpy(), *(each.numpy() for each in constants))
     want = function(x)
-    pairs = zip(
-        found if isinstance(found, tuple) else (found,), want if isinstance(want, tuple) else (want,), strict=True
-    )
+    pairs = zip(found if isinstance(found, tuple) else (found,), want if isinstance(want, tuple) else (want,), strict=True)
     for mine, its in pairs:
         np.testing.assert_allclose(np.asarray(mine), its.numpy(), rtol=1e-5, atol=1e-5)
 
@@ -105,11 +87,7 @@ def test_each_node_has_its_types_line_and_name() -> None:
     assert "%arg1_1 : Half(s0, 3, strides=[3, 1], device=cuda:1)" in text
     assert "= aten::add(%arg0_1" in text and "aten::to(%arg1_1" in text and not read.unknown
     (maximum,) = read.nodes["max_1"]
-    assert (
-        str(maximum.location) == "a b/m.py:12:0"
-        and read.nodes["getitem"] == ()
-        and read.nodes["add"][0].location is None
-    )
+    assert str(maximum.location) == "a b/m.py:12:0" and read.nodes["getitem"] == () and read.nodes["add"][0].location is None
     assert str(maximum.outputs[0].type) == "Half(s0, strides=[1], device=cuda:1)"
 
 
@@ -123,10 +101,7 @@ def test_what_has_no_meaning_is_kept_as_it_is() -> None:
     assert read.unknown == ("self._tensor_constant0", "torch.ops.my_lib.split_it", "torch.sym_sum") or read.unknown[1:] == (
         "torch.ops.my_lib.split_it.default", "torch.sym_sum",
     )  # fmt: skip
-    assert [node.op for node in read.graph.nodes() if node.op != "prim::Constant"] == [
-        "my_lib::split_it",
-        "python::torch.sym_sum",
-    ]
+    assert [node.op for node in read.graph.nodes() if node.op != "prim::Constant"] == ["my_lib::split_it", "python::torch.sym_sum"]
     assert len(read.graph.free_inputs) == 2
     irs.verify(read.graph)
 
@@ -138,14 +113,8 @@ def test_what_has_no_meaning_is_kept_as_it_is() -> None:
         ("class G:\n    def forward(self, x):\n        y = x.a.b(", "no Python"),
         ("class G:\n    def forward(self, x):\n        y = x", "ends before it returns"),
         ("class G:\n    def forward(self, x):\n        x.y = 1\n        return x", "line 3"),
-        (
-            "class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(lambda: 1)\n        return y",
-            "line 3",
-        ),
-        (
-            "class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(x, x)\n        return y",
-            "does not take these",
-        ),
+        ("class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(lambda: 1)\n        return y", "line 3"),
+        ("class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(x, x)\n        return y", "does not take these"),
         (
             "class G:\n    def forward(self, x):\n        y = torch.ops.aten.to.dtype(x, torch.nothing)\n        return y",
             "not a constant of torch's",

@@ -262,6 +262,7 @@ def _rooted(x: Any, w: Any) -> Any:
 
 def test_a_sum_of_gradients_is_at_no_place_and_a_loss_of_torch_at_one_of_torch():
     """Autograd adds what arrives over several ways, under the number of the last op, which it is not a part of."""
+
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()

@@ -115,7 +115,7 @@ def test_every_node_knows_its_line_and_its_function() -> None:
     graph = trace(outer, (2,))
     exp, add = graph.node("aten::exp"), graph.node("aten::add")
     first = outer.__code__.co_firstlineno
-    assert (exp.location is not None and exp.location.file == __file__ and exp.location.line == inner.__code__.co_firstlineno + 1)
+    assert exp.location is not None and exp.location.file == __file__ and exp.location.line == inner.__code__.co_firstlineno + 1
     assert add.location is not None and add.location.line == first + 2
     assert (exp.scope, add.scope) == ("inner", "")
     assert graph.names[exp.output] == "middle" or graph.names[exp.output] == "y"

@@ -16,20 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.ir.schema import AliasAnnotation, Argument, OpSchema
-from irscope.ir.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    NUMBER,
-    STR,
-    TENSOR,
-    ListType,
-    OptionalType,
-    PrimitiveType,
-    TensorType,
-    Type,
-    walk,
-)
+from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, TENSOR, ListType, OptionalType, PrimitiveType, TensorType, Type, walk
 from irscope.ops.op import has_side_effects, statistics_flag
 from irscope.ops.schemas import corrected, parse_schema
 from tests.oracles.watched import Ended, Stage, watched

@@ -7,18 +7,7 @@ import pytest
 
 from irscope.errors import ParseError
 from irscope.ir.schema import REQUIRED, AliasAnnotation, Argument, OpSchema
-from irscope.ir.types import (
-    AwaitType,
-    DictType,
-    FutureType,
-    ListType,
-    OptionalType,
-    PrimitiveType,
-    RRefType,
-    TensorType,
-    TupleType,
-    Type,
-)
+from irscope.ir.types import AwaitType, DictType, FutureType, ListType, OptionalType, PrimitiveType, RRefType, TensorType, TupleType, Type
 from irscope.ops import schemas as overlay
 from irscope.ops.registry import overloads
 from irscope.ops.schemas import corrected, overlaid_names, parse_schema

@@ -81,7 +81,7 @@ def test_torch_computes_some_ops_of_arrays_as_numpy_does(op, dtype):
       %high : float = prim::Constant[value=6.]()
       %slope : float = prim::Constant[value=0.7]()
       %none : str = prim::Constant[value="none"]()
-      %a : Tensor = aten::{op}(%x{extra.get(op, '')})
+      %a : Tensor = aten::{op}(%x{extra.get(op, "")})
       %b : Tensor = aten::mm(%w, %w)
       return (%a, %b)""")
     run, weights = irs.compile(graph), np.eye(39, dtype=dtype)

@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.cuda.fake_cupy import (
-    FakeArray,
-    FakeCupy,
-    FakeDevice,
-    FakeEvent,
-    FakeFunction,
-    FakeModule,
-    FakeStream,
-)
+from tests.runtime.cuda.fake_cupy import FakeArray, FakeCupy, FakeDevice, FakeEvent, FakeFunction, FakeModule, FakeStream
 
 FAKE = FakeCupy()
 

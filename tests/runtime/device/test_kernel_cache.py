@@ -13,13 +13,7 @@ from pathlib import Path
 import pytest
 
 from irscope.runtime.device import kernel_cache as cache
-from irscope.runtime.device.kernel_cache import (
-    KernelCache,
-    ObjectStore,
-    private_folder,
-    user_cache_directory,
-    user_store,
-)
+from irscope.runtime.device.kernel_cache import KernelCache, ObjectStore, private_folder, user_cache_directory, user_store
 
 
 def test_many_threads_build_each_key_once() -> None:

@@ -157,10 +157,12 @@ def test_no_point_of_a_kernel_in_place_is_computed_twice(width: int) -> None:
     from irscope.codegen.lowering import spec_of_group
     from irscope.runtime.cpu import CpuDevice
 
-    graph = irs.fuse(irs.parse(f"""graph(%x : Float(3, {width}, strides=[{width}, 1]), %row : Float({width}, strides=[1])):
+    graph = irs.fuse(
+        irs.parse(f"""graph(%x : Float(3, {width}, strides=[{width}, 1]), %row : Float({width}, strides=[1])):
       %y : Tensor = aten::mul(%x, %x)
       %z : Tensor = aten::mul(%y, %row)
-      return (%z)""")).graph
+      return (%z)""")
+    ).graph
     (group,) = (node for node in graph.nodes() if node.blocks)
     types = [value.type for value in group.inputs]
     found = spec_of_group(group, types)

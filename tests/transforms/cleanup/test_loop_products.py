@@ -26,7 +26,8 @@ def program(name, left, right, more):
     operands = f"{'%bias, ' if op == 'addmm' else ''}{'%w, %a' if op == 'mv' else '%a, %w'}{more}"
     if op == "mv":
         left, right = right, left
-    return f"""graph(%x : {kind(left)}, %w : {kind(right)}, %bias : {kind((4,))}):
+    return (
+        f"""graph(%x : {kind(left)}, %w : {kind(right)}, %bias : {kind((4,))}):
   %t : bool = prim::Constant[value=1]()
   %n : int = prim::Constant[value=12]()
   %one : int = prim::Constant[value=1]()
@@ -36,7 +37,9 @@ def program(name, left, right, more):
       %p : {kind(left)} = aten::{op}({operands})
       %b : {kind(left)} = aten::tanh(%p)
       -> (%t, %b)
-  return (%y)""", (left, right, (4,))
+  return (%y)""",
+        (left, right, (4,)),
+    )
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason
 functional = torch.nn.functional
 
 
-
 @pytest.fixture(autouse=True)
 def never_by_kernels_of_our_own(monkeypatch):
     monkeypatch.setattr(bound_program, "library_seconds", lambda layer: 0.0)

@@ -342,9 +342,9 @@ def test_functions_are_merged_as_far_as_the_leader_can_take_parameters() -> None
     cheap = d.recommend(budget=0.01)
     assert cheap.choices == () and "more than the budget" in cheap.declined[0].because
 
-    dialect = '''graph(%x : Float({n})):
+    dialect = """graph(%x : Float({n})):
   %y : Float({n}) = my::fill(%x)
-  return (%y)'''
+  return (%y)"""
     d = dedup(irs.Module({"f": irs.parse(dialect.format(n=16)), "g": irs.parse(dialect.format(n=32))}))
     assert d.ladder()["classes"]["free"] == 1, "they do meet"
     refused = d.recommend(budget=1)

@@ -81,12 +81,12 @@ def test_a_graph_without_scopes_has_no_such_pieces() -> None:
 
 def test_places_that_wait_for_each_other_are_not_outlined() -> None:
     """Each module's second half reads the other's first: neither can be one step, though both are the same."""
-    g = irs.parse('''graph(%x : Float(4), %y : Float(4)):
+    g = irs.parse("""graph(%x : Float(4), %y : Float(4)):
   %a : Float(4) = aten::tanh(%x), scope: net.0
   %b : Float(4) = aten::tanh(%y), scope: net.1
   %c : Float(4) = aten::mul(%a, %b), scope: net.0
   %d : Float(4) = aten::mul(%b, %a), scope: net.1
-  return (%c, %d)''')
+  return (%c, %d)""")
     d = irs.dedup(g, unit="scopes", relation="arguments")
     assert [len(cls) for cls in d.classes] == [2, 1]
     made = d.apply()

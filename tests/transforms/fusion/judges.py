@@ -86,6 +86,7 @@ def assert_as_eager(program: Program, graphs: Iterable[Graph], runs: Iterable[Ca
         with torch.no_grad():
             assert_same((run(*given), given), wanted, rtol=1e-4, atol=1e-5)
 
+
 def assert_no_dependence_is_reversed(before: Graph, after: Graph) -> None:
     """Nodes come after what they depend on, but for the numbers of which groups have their own."""
     place, db = {node.id: index for index, node in enumerate(after.nodes())}, AliasDb(before)

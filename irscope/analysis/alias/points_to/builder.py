@@ -3,16 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 
 from irscope.analysis.alias.points_to.elements import ANY_CLASS, MIXED, TENSOR, Elements, Structure
-from irscope.analysis.alias.points_to.graph import (
-    Called,
-    Origin,
-    Place,
-    PointsTo,
-    Reasons,
-    Write,
-    collapse_cycles,
-    spread_writes,
-)
+from irscope.analysis.alias.points_to.graph import Called, Origin, Place, PointsTo, Reasons, Write, collapse_cycles, spread_writes
 from irscope.ir import Node, Value
 
 # Memory from outside the program: inputs, memory that unseen code received or returns, attributes of objects.

@@ -8,19 +8,7 @@ from typing import Any, Final, Literal
 from irscope.analysis.alias.points_to.elements import class_name
 from irscope.analysis.alias.points_to.graph import Called, PointsTo, Reachability
 from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
-from irscope.ir import (
-    CONTROL_FLOW,
-    GENERATOR,
-    GROUPS,
-    NOT_CONSTANT,
-    Block,
-    ClassType,
-    Graph,
-    Node,
-    Value,
-    constant_of,
-    steps,
-)
+from irscope.ir import CONTROL_FLOW, GENERATOR, GROUPS, NOT_CONSTANT, Block, ClassType, Graph, Node, Value, constant_of, steps
 from irscope.ops.op import draws_random_numbers, has_side_effects
 from irscope.ops.registry import bind, schema_of
 

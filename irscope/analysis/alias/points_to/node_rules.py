@@ -7,31 +7,9 @@ from typing import Any, Final
 from irscope.analysis.alias.points_to.builder import PointsToBuilder
 from irscope.analysis.alias.points_to.callee_summary import Summaries, apply
 from irscope.analysis.alias.points_to.elements import MIXED, TENSOR, class_name
-from irscope.analysis.effects import (
-    CALLS,
-    OBJECT,
-    MemorySignature,
-    Signatures,
-    Source,
-    callee_of,
-    is_type_variable,
-    operands_of,
-)
+from irscope.analysis.effects import CALLS, OBJECT, MemorySignature, Signatures, Source, callee_of, is_type_variable, operands_of
 from irscope.analysis.views import ViewAliases
-from irscope.ir import (
-    ANY,
-    ClassType,
-    DictType,
-    Graph,
-    ListType,
-    Node,
-    OptionalType,
-    TensorType,
-    TupleType,
-    Type,
-    Value,
-    constant_of,
-)
+from irscope.ir import ANY, ClassType, DictType, Graph, ListType, Node, OptionalType, TensorType, TupleType, Type, Value, constant_of
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.traits import MOVES_STATISTICS, REBINDS_STORAGE, RESHAPES
 from irscope.ops.type_rules import is_contiguous, static_shape, view_strides

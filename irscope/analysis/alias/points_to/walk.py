@@ -9,16 +9,7 @@ from irscope.analysis.alias.points_to.elements import TENSOR, Elements, Structur
 from irscope.analysis.alias.points_to.graph import Effects, PointsTo, Write, collapse_cycles
 from irscope.analysis.alias.points_to.mod_ref import TASKS, WAITS, may_draw
 from irscope.analysis.alias.points_to.node_rules import LIST_RULES, RULES, STATISTICS, Copies, NodeRules, Rule
-from irscope.analysis.effects import (
-    OBJECT,
-    MemorySignature,
-    Signatures,
-    callee_of,
-    calls_in,
-    fits,
-    is_stopping,
-    operands_of,
-)
+from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, callee_of, calls_in, fits, is_stopping, operands_of
 from irscope.errors import ArgumentError
 from irscope.ir import GROUPS, Block, Graph, Module, Node, TensorType, Value
 from irscope.ops.op import has_side_effects

@@ -21,22 +21,7 @@ from time import perf_counter
 
 from irscope._base.nested import Call, run
 from irscope._base.words import plural
-from irscope.ir import (
-    Block,
-    Edit,
-    Erased,
-    Graph,
-    Moved,
-    Node,
-    Replaced,
-    TensorData,
-    Type,
-    Value,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import Block, Edit, Erased, Graph, Moved, Node, Replaced, TensorData, Type, Value, make_block, make_node, make_value, new_id
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.encoding import digest
 from irscope.transforms.dedup.form import Colors

@@ -21,22 +21,7 @@ from typing import Any
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
-from irscope.ir import (
-    FLOAT,
-    INT,
-    Block,
-    Graph,
-    Module,
-    Node,
-    Rewriter,
-    TensorData,
-    Type,
-    Value,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import FLOAT, INT, Block, Graph, Module, Node, Rewriter, TensorData, Type, Value, make_block, make_node, make_value, new_id
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.dedup.classes import Ladder, Members, pieces_of

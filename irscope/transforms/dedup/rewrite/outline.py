@@ -22,20 +22,7 @@ from typing import Final
 
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
-from irscope.ir import (
-    Block,
-    Erased,
-    Graph,
-    Merged,
-    Module,
-    Node,
-    Rewriter,
-    Symbol,
-    Value,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import Block, Erased, Graph, Merged, Module, Node, Rewriter, Symbol, Value, make_node, make_value, new_id
 from irscope.ir.module import reference_to
 from irscope.transforms.dedup.matching import differences, match
 from irscope.transforms.dedup.piece import format_holes

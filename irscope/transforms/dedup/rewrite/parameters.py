@@ -18,16 +18,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from irscope.errors import new_table
-from irscope.ir import (
-    CONTROL_FLOW,
-    GROUPS,
-    Graph,
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-)
+from irscope.ir import CONTROL_FLOW, GROUPS, Graph, Node, TensorData, TensorType, Type, Value
 from irscope.ops.registry import has_value_tensors, schema_of
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_bits

@@ -181,7 +181,7 @@ class _Import:
         if isinstance(target, self.torch._ops.OpOverload):
             if is_wrong_bound(node):
                 return None
-            rule = _PRIMS.get(target._schema.name)
+            rule = _RULES.get(target._schema.name)
             if rule is not None and (made := rule(self, node, env)) is not None:
                 return made
             symbolic = SYMBOLIC_OPS.get(target._schema.name.rpartition("::")[2])
@@ -208,6 +208,8 @@ class _Import:
         for index, argument in enumerate(schema.arguments):
             named = node.kwargs.get(argument.name, argument.default_value)
             given = node.args[index] if index < len(node.args) else named
+            if index == 0 and isinstance(given, int | float | complex) and str(argument.type) == "Tensor":
+                given = self.as_tensor(given, node.args[1:])
             inputs.append(self.value(given, parse_type(str(argument.type)), env))
         if not schema.returns:
             self.append(node, schema.name, inputs, ())
@@ -219,6 +221,14 @@ class _Import:
             return self.append(node, schema.name, inputs, (self.type(val),))[0]
         (made,) = self.append(node, schema.name, inputs, (ListType(TENSOR),))
         return self.append(node, "prim::ListUnpack", (made,), tuple(self.type(item) for item in val))
+
+    def as_tensor(self, number: complex, others: Iterable[Any]) -> Any:
+        """Returns a number as a tensor of the type that it has in common with the operands after it."""
+        dtype = self.torch.result_type(number, number)
+        for other in others:
+            held = other.meta.get("val") if isinstance(other, self.torch.fx.Node) else None
+            dtype = self.torch.result_type(number, held) if isinstance(held, self.torch.Tensor) else dtype
+        return self.torch.tensor(number, dtype=dtype)
 
     def append(self, node: Any, op: str, inputs: Sequence[Value], types: Sequence[Type]) -> tuple[Value, ...]:
         several = len(types) != 1 or op == "prim::ListUnpack"
@@ -310,7 +320,7 @@ class _Import:
         return CaptureError(f"the exported node %{node.name} has no counterpart in the IR: {why}", where=where, hint=hint)
 
 
-# Ops of `prims` that decompositions leave in a program, in terms of aten.
+# Ops that decompositions leave in a program, in terms of those that have a meaning here.
 
 
 def _convert(importer: _Import, node: Any, env: Mapping[Any, Any]) -> Value:
@@ -349,7 +359,22 @@ def _pool_indices(importer: _Import, node: Any, env: Mapping[Any, Any]) -> Value
     return found if isinstance(found, Value) and getattr(found.type, "dtype", None) == "int64" else None
 
 
-_PRIMS: Final[Mapping[str, Callable[[_Import, Any, Mapping[Any, Any]], Any]]] = {
+def _number_first(importer: _Import, node: Any, env: Mapping[Any, Any]) -> Value | None:
+    """A number and a tensor, which FX writes as an op of two tensors: the op that takes a number as the second."""
+    if len(node.args) != 2 or not isinstance(node.args[0], int | float | complex):
+        return None
+    op, alpha = _op(node), node.kwargs.get("alpha", 1)
+    if op == "aten::add" and alpha != 1:
+        return None
+    rest = [] if op == "aten::mul" else [importer.constant(alpha)]
+    operands = [importer.value(node.args[1], TENSOR, env), importer.constant(node.args[0]), *rest]
+    return importer.append(node, "aten::rsub" if op == "aten::sub" else op, operands, (importer.type(node.meta["val"]),))[0]
+
+
+_RULES: Final[Mapping[str, Callable[[_Import, Any, Mapping[Any, Any]], Any]]] = {
+    "aten::add": _number_first,
+    "aten::mul": _number_first,
+    "aten::sub": _number_first,
     "prims::convert_element_type": _convert,
     "prims::iota": _iota,
     "prims::_low_memory_max_pool_with_offsets": _max_pool,

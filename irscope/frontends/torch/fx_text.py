@@ -416,8 +416,17 @@ def _pool(reader: _Reader, name: str, args: list[Any], kwargs: dict[str, Any], t
     return reader.emit.node(schema.name, operands, [taken.get(0, TENSOR), TENSOR], names=[f"{name}.0", f"{name}.1"])
 
 
+def _number_minus(reader: _Reader, name: str, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:
+    """A number minus a tensor, which FX writes as the difference of two tensors."""
+    if len(args) != 2 or not isinstance(args[0], int | float):
+        return None
+    operands = [reader.value(each) for each in (args[1], args[0], kwargs.get("alpha", 1))]
+    return reader.emit.node("aten::rsub", operands, (type if type is not None else TENSOR,))[0]
+
+
 _Rewrite = Callable[[_Reader, str, list[Any], dict[str, Any], Type | None], Any]
 _REWRITES: Final[Mapping[str, _Rewrite]] = {
+    "aten::sub": _number_minus,
     "prims::convert_element_type": _convert,
     "prims::iota": _count,
     "prims::_low_memory_max_pool_with_offsets": _pool,

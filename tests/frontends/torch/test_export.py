@@ -93,6 +93,20 @@ def test_sums_of_extents_are_additions():
     torch.testing.assert_close(irs.compile(graph)(x), Summed()(x))
 
 
+@pytest.mark.parametrize("number", [1, 2.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
+def test_a_number_before_a_tensor_is_subtracted_from_and_divided(number: float, dtype: Any):
+    class Numbers(torch.nn.Module):
+        def forward(self, x):
+            ops, x = torch.ops.aten, x + 1
+            divided = [ops.div.Tensor_mode(7 * number, x, rounding_mode=mode) for mode in ("floor", "trunc")]
+            return ops.sub.Tensor(number, x), ops.sub.Tensor(number, x, alpha=2), *divided, ops.div.Tensor(number, x)
+
+    x = torch.arange(1, 13).reshape(3, 4).to(dtype)
+    run = irs.compile(irs.fuse(irs.load(torch.export.export(Numbers(), (x,)))))
+    torch.testing.assert_close(run(x), Numbers()(x))
+
+
 def test_dynamic_shapes_are_symbols():
     program = torch.export.export(Net(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, strict=False)
     graph = load(program)

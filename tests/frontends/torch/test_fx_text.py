@@ -91,6 +91,13 @@ def test_each_node_has_its_types_line_and_name() -> None:
     assert str(maximum.outputs[0].type) == "Half(s0, strides=[1], device=cuda:1)"
 
 
+def test_a_number_minus_a_tensor_is_what_it_says() -> None:
+    line = "class G(torch.nn.Module):\n    def forward(self, x: 'f32[2][1]cpu'):\n        a: 'f32[2][1]cpu' = {}\n        return (a,)"
+    for call, wanted in (("(2, x)", [1.0, 0.5]), ("(2, x, alpha = 3)", [-1.0, -2.5]), ("(x, 2)", [-1.0, -0.5])):
+        read = read_fx_text(line.format(f"torch.ops.aten.sub.Tensor{call}"), "g")
+        np.testing.assert_allclose(irs.compile(read.graph)(np.array([1.0, 1.5], np.float32)), wanted)
+
+
 def test_what_has_no_meaning_is_kept_as_it_is() -> None:
     read = read_fx_text(
         'class G(torch.nn.Module):\n    def forward(self, x: "f32[4][1]cpu"):\n        w: "f32[4][1]cpu" = self._tensor_constant0\n'

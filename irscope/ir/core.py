@@ -24,7 +24,7 @@ from weakref import ref
 
 from irscope._base.frozen import EMPTY, fast_constructor
 from irscope._base.results import Drawn
-from irscope._base.words import listed, plural
+from irscope._base.words import listed, one_line, plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.types import Type
 
@@ -48,7 +48,7 @@ class Location:
     @property
     def short(self) -> str:
         """The line without the folders of its file, `model.py:12`."""
-        return f"{PurePath(self.file).name}:{self.line}"
+        return one_line(f"{PurePath(self.file).name}:{self.line}")
 
 
 @dataclass(frozen=True, eq=False, slots=True)

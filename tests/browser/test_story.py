@@ -74,6 +74,8 @@ def _played(page: Any, root: Any, picture: Path) -> list[Any]:
         page.wait_for_timeout(300)
         found.append(root.evaluate(SEEN))
         taken = picture.with_name(f"{picture.name} {step + 1}.png")
+        below = "e => { for (; e; e = e.nextElementSibling) e.style.visibility = 'hidden' }"
+        root.locator(".irs-points-holder").evaluate(below)  # a page has the memory of all values, Python draws that of the selected ones
         root.screenshot(path=taken)
         found[-1]["picture"] = _blocks(taken, frame)
         page.keyboard.press("n")

@@ -474,7 +474,8 @@ def _place_columns(
             busy[channel : channel + 1] = [(first, last)]
             channels[row] = channel
         count[at] = len(busy)
-    for at in range(max((lane.column for lane in lanes.values()), default=-1) + 1):
+    columns = max((lane.column for lane in lanes.values()), default=-1) + 1
+    for at in range(columns):
         left += count.get(at, 0) * _CHANNEL
         mine = [row for row, where in zip(rows, column, strict=True) if where == at]
         here = [lane for lane in lanes.values() if lane.column == at]
@@ -483,10 +484,10 @@ def _place_columns(
         for lane in here:
             lane.x = left
         left += max([_reach(row) for row in mine] + [heads.get(here[0].cone, 0.0) if is_new else 2 * _BAND]) + _GAP
-    spare = min(60.0, max(0.0, _LEAST_WIDE - _EDGE - left + _GAP) / max(1, at + 1))
+    spare = min(60.0, max(0.0, _LEAST_WIDE - _EDGE - left + _GAP) / max(1, columns))
     for lane in lanes.values():
         lane.x += spare * (lane.column + 0.5)
-    return channels, left - _GAP + spare * (at + 1)
+    return channels, left - _GAP + spare * columns
 
 
 def _reach(row: _Row) -> float:

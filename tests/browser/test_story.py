@@ -63,6 +63,8 @@ def _played(page: Any, root: Any, picture: Path) -> list[Any]:
     frame = root.evaluate(INNER)
     page.mouse.move(0, 0)  # nothing is pointed at
     root.locator(".irs-story-controls").evaluate("controls => (controls.style.visibility = 'hidden')")
+    # a page has stored the memory of all values, Python draws that of the selected ones
+    page.add_style_tag(content=".irs-points-holder { display: none }")
     root.locator(".irs-story").focus()
     for _ in range(3):
         page.keyboard.press("p")
@@ -74,8 +76,6 @@ def _played(page: Any, root: Any, picture: Path) -> list[Any]:
         page.wait_for_timeout(300)
         found.append(root.evaluate(SEEN))
         taken = picture.with_name(f"{picture.name} {step + 1}.png")
-        below = "e => { for (; e; e = e.nextElementSibling) e.style.visibility = 'hidden' }"
-        root.locator(".irs-points-holder").evaluate(below)  # a page has the memory of all values, Python draws that of the selected ones
         root.screenshot(path=taken)
         found[-1]["picture"] = _blocks(taken, frame)
         page.keyboard.press("n")

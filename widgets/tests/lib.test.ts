@@ -43,6 +43,7 @@ test("names, ops, strings and comments are told apart", () => {
   expect(kinds).toEqual([
     ["value", "%3"], ["type", "str"], ["op", "prim::Constant"], ["string", '"a%b # \\"c"'], ["comment", "# m.py:3:4"],
   ]);
+  expect(tokens("y = x // 2  # half", true).map(({ kind, text }) => [kind, text]).slice(-2)).toEqual([["plain", "  "], ["comment", "# half"]]);
   expect(tokens("%a.1, %b").filter((token) => token.kind === "value").map((token) => token.text)).toEqual(["%a.1", "%b"]);
 });
 

@@ -9,6 +9,7 @@ import { withoutTypes } from "../lib/model/tokens";
 const LEAST_PAUSE = 80;
 const SHORT_PAUSE = 15;
 const WORDS = "a name, an op, a type";
+const isEmpty = (asked: string) => ["", "?"].includes(asked.trim());
 const QUESTION = /^\s*(?:[a-z]+\s*(?::(?!:)|[<>=])|(?:writes|reads|makes|alias)\s+%)/u;
 
 export function searchBox(context: Context): { element: HTMLElement; focus: () => void } {
@@ -48,8 +49,8 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   };
   const look = () => {
     const asked = input.value;
-    if (context.supply && !asked.trim()) return explain();
-    if (!context.supply) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words only; a notebook with a kernel answers questions" : "");
+    if (context.supply && isEmpty(asked)) return explain();
+    if (!context.supply) return offer(search(records, asked), QUESTION.test(asked) || asked.trim() === "?" ? "this page finds words only; a notebook with a kernel answers questions" : "");
     if (waiting) return;
     waiting = true;
     const answered = () => {
@@ -86,7 +87,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   /** Queries that find something in this program, once they were asked for. */
   let examples: Promise<[string, string][]> | undefined;
   const explain = () => void (examples ??= context.supply!.examples()).then((found) => {
-    if (input.value.trim() || document.activeElement !== input || context.signal.aborted) return;
+    if (!isEmpty(input.value) || document.activeElement !== input || context.signal.aborted) return;
     actions = found.map(([query]) => () => {
       input.value = query;
       queueMicrotask(look);

@@ -150,7 +150,7 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
   const look = lines.look(index);
   const waits = lines.isThere(index) ? "" : "waits";
   let nth = 0;
-  const pieces = tokens(lines.text(index)).map(({ kind, text }) => {
+  const pieces = tokens(lines.text(index), lines.isPython).map(({ kind, text }) => {
     if (kind === "plain") return text;
     if (kind !== "value") return h("span", { class: `irs-t-${kind}` }, text);
     const { record, name, kept } = lines.meant(index, text.slice(1), nth++);

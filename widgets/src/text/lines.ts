@@ -11,6 +11,8 @@ export type Mark = "selected" | "inside" | "lit" | "";
 
 export interface Lines {
   count: number;
+  /** Whether they are lines of the user's program. */
+  isPython?: boolean;
   text(line: number): string;
   /** Whether the text has types that may be hidden. */
   typed: boolean;
@@ -202,6 +204,7 @@ export function sourceLines(context: Context, file: string): Lines {
   let marks = new Map<number, Mark>();
   const lines: Lines = {
     count: source.length,
+    isPython: true,
     text: (line) => source[line],
     typed: false,
     showTypes: false,

@@ -20,14 +20,17 @@ const IR = new RegExp(
   "gu",
 );
 
+/** Python divides by `//`. */
+const PYTHON = new RegExp(IR.source.replace(String.raw`|\/\/.*$`, ""), "gu");
+
 /** Limit on the coloured letters of a line. Matching a string of some millions of letters overflows the stack of a browser. */
 const COLOURED = 50_000;
 
-export function tokens(line: string): Token[] {
-  if (line.length > COLOURED) return [...tokens(line.slice(0, COLOURED)), { kind: "plain", text: line.slice(COLOURED) }];
+export function tokens(line: string, isPython = false): Token[] {
+  if (line.length > COLOURED) return [...tokens(line.slice(0, COLOURED), isPython), { kind: "plain", text: line.slice(COLOURED) }];
   const pieces: Token[] = [];
   let from = 0;
-  for (const match of line.matchAll(IR)) {
+  for (const match of line.matchAll(isPython ? PYTHON : IR)) {
     if (match.index > from) pieces.push({ kind: "plain", text: line.slice(from, match.index) });
     const groups = match.groups as Record<TokenKind, string | undefined>;
     const kind = (Object.keys(groups) as TokenKind[]).find((name) => groups[name] !== undefined) ?? "plain";

@@ -91,7 +91,7 @@ class MemoryPlan(Drawn):
 
     @property
     def gap(self) -> int:
-        """Bytes of the peak above the lower bound: alignment, gaps that the placement could not fill, and results with memory of their own."""
+        """Bytes of the peak above the lower bound: alignment, gaps that stayed, and results with memory of their own."""
         return self.peak - self.lower_bound
 
     @cached_property

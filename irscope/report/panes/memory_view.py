@@ -317,7 +317,11 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
         when = f"while {f'the kernel of {made}' if has_kernel(node) else f'{made} = {node.op}' if made else node.op} runs"
         when += f" ({_place(node.location)})" if node.location is not None else ""
     least = f"{'at least ' if plan.unknown else ''}{byte_count(plan.lower_bound)} {when}, with {plural(len(plan.at_peak), 'value')} alive"
-    takes = f"takes {byte_count(plan.peak)}: {byte_count(plan.gap)} are alignment, gaps, and results beside the arena" if plan.gap else "takes no more"
+    takes = (
+        f"takes {byte_count(plan.peak)}: {byte_count(plan.gap)} are alignment, gaps, and results beside the arena"
+        if plan.gap
+        else "takes no more"
+    )
     caption = f"The program needs {least}; the plan {takes}."
     saved = plan.lower_bound - plan.in_place_peak
     caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""

@@ -122,7 +122,7 @@ class Hash:
 
 def range_of(tensor: Any) -> tuple[int, int]:
     """Returns the address and the number of bytes between the first and the last element of a tensor of torch."""
-    if not tensor.numel():
+    if not tensor.numel() or not tensor.data_ptr():  # no elements, or their storage was freed
         return 0, 0
     last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return tensor.data_ptr(), (last + 1) * tensor.element_size()
@@ -139,12 +139,15 @@ class Followed:
         self.lock = Lock()
         self.places, self.hash, self.contents = self._seen()
 
-    def _seen(self) -> tuple[list[int], Callable[[], int], int]:
-        places, held = [tensor.data_ptr() for tensor in self.tensors], self.hasher(self.tensors)
+    def _places(self) -> list[tuple[Any, ...]]:
+        return [(tensor.data_ptr(), tensor.shape, tensor.stride()) for tensor in self.tensors]
+
+    def _seen(self) -> tuple[list[tuple[Any, ...]], Callable[[], int], int]:
+        places, held = self._places(), self.hasher(self.tensors)
         return places, held, held()
 
     def __call__(self) -> None:
-        if [tensor.data_ptr() for tensor in self.tensors] != self.places or self.hash() != self.contents:
+        if self._places() != self.places or self.hash() != self.contents:
             with self.lock:
                 seen = self._seen()  # first: what is written meanwhile is seen at the next call
                 for again in self.all:

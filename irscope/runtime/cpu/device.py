@@ -263,8 +263,10 @@ class CpuDevice:
         return NativeLoop(self._compiler)
 
     def hasher(self, tensors: Sequence[Any]) -> Callable[[], int]:
-        """Returns what hashes the elements that tensors of torch hold at a call, where they are now; keep them alive."""
-        return self._hash.of([range_of(tensor) for tensor in tensors])
+        """Returns what hashes the elements that tensors of torch hold at a call, where they are now."""
+        held = [tensor.detach() for tensor in tensors]  # keep the memory, which another thread may exchange meanwhile
+        hashed = self._hash.of([range_of(tensor) for tensor in held])
+        return lambda held=held: hashed()  # type: ignore[misc]
 
     @cached_property
     def _hash(self) -> Hash:

@@ -273,21 +273,25 @@ class GroupCall:
     def look_up(self, *operands: Any) -> Any:
         """Runs the function for the layout of these operands, or where no kernel takes them, the nodes through the library."""
         key, known = self.memory.key(operands), self.known  # which another thread may replace
-        found = known[key] if key in known else self._specialize(key, operands)
+        found = known[key] if key in known else self._specialize(key, operands, known)
         if found is None:
             if self.fallback is None:
                 assert self.library is not None, "a layer has a fallback"
                 self.fallback = _by_library(self.group.group, self.library)
             return self.fallback(operands)
         self.call = found
+        if self.known is not known:  # a weight was written meanwhile
+            self.call = self.look_up
         return found(*operands)
 
-    def _specialize(self, key: Hashable, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    def _specialize(
+        self, key: Hashable, operands: Sequence[Any], known: dict[Hashable, Callable[..., Any] | None]
+    ) -> Callable[..., Any] | None:
         """Returns the function for operands of a new layout, and keeps it."""
-        if len(self.known) >= _MOST:
-            self.known = {}
+        if len(known) >= _MOST:
+            known.clear()
         ready = self.group.ready(operands, self.memory)
-        self.known[key] = found = None if ready is None else self._written(key, ready, operands)
+        known[key] = found = None if ready is None else self._written(key, ready, operands)
         return found
 
     def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any]) -> Callable[..., Any]:
@@ -348,6 +352,10 @@ class LayerKernel:
         """Returns the kernel with its allocator; None if it does not take such operands."""
         types = memory.types(operands)
         tensors = [None if held is None else np.asarray(array_of(held)) for held in self.held]
+        declared = [None if value is None else value.type for value in (self.layer.weight, self.layer.bias)]
+        for tensor, type in zip(tensors, declared, strict=True):
+            if isinstance(type, TensorType) and (tensor is None or (tensor.shape, str(tensor.dtype)) != (type.shape, type.dtype)):
+                return None  # the owner made another of it
         plan = None if types is None else prepared_layer(self.device, self.layer, types, tensors)
         return None if plan is None else BoundPlan(plan, (memory.maker(self.layer.made),), {})
 

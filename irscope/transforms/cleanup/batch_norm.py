@@ -118,7 +118,12 @@ class _Known:
 
     @property
     def numbers(self) -> Array:
-        """Its elements in float64, as they are now."""
+        """Its elements in float64, as they are now. Raises _Declined if its owner has made another tensor of it."""
+        tensor = self.tensor
+        if tensor is not None and (tuple(tensor.shape), str(tensor.dtype)) != (self.type.shape, f"torch.{self.type.dtype}"):
+            raise _Declined("written", f"it is a tensor of {tensor.dtype} and shape {tuple(tensor.shape)} now", self.value)
+        if tensor is not None and tensor.numel() and not tensor.data_ptr():
+            raise _Declined("written", "its memory was freed", self.value)
         found = _numbers(self.payload)
         assert found is not None  # as when it was chosen
         return found if self.view is None else found.T
@@ -484,9 +489,9 @@ def _constant(tensor: Any, old: TensorData) -> TensorData:
     return tensor_data(tensor)
 
 
-def _writes(tensor: Any) -> tuple[int, int]:
-    """How often torch has counted a write to a tensor, and where its memory is."""
-    return (0 if tensor.is_inference() else tensor._version, tensor.data_ptr())
+def _writes(tensor: Any) -> tuple[Any, ...]:
+    """How often torch has counted a write to a tensor, where its memory is, and how it is laid out."""
+    return (0 if tensor.is_inference() else tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride())
 
 
 Hasher = Callable[[Sequence[Any]], Callable[[], int]]
@@ -524,7 +529,7 @@ class FoldedWeights:
                 self._renew({tensor: name for (tensor, name), now, before in pairs if now != before} or self.names)
         return self.then() if self.then is not None else ""
 
-    def _counts(self) -> list[tuple[int, int]]:
+    def _counts(self) -> list[tuple[Any, ...]]:
         return [_writes(tensor) for tensor in self.watched]
 
     def _renew(self, changed: Mapping[int, str]) -> None:

@@ -170,7 +170,7 @@ class _Layers:
     def is_own(self, node: Node) -> bool:
         """Whether a kernel of ours computes a convolution."""
         found = layer_of(node, self.fixed) if self.own and node.op in CONVOLUTIONS else None
-        made = self.type(node.output)
+        made = None if found is None else self.type(node.output)
         is_last = made is not None and made.strides == channels_last_strides(static_shape(made) or ())
         return found is not None and found.multiplications < LARGE and is_last
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import irscope as irs
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, RunError
 from irscope.transforms.fusion import FREEZING, frozen
 
 torch = pytest.importorskip("torch")
@@ -206,3 +206,26 @@ def test_weights_that_are_folded_are_followed_however_they_are_written(write):
     assert_alike(irs.compile(before)(x), model(x))  # folded before the writes, compiled after them
     by_numpy(tensors["body.1.weight"])
     assert_alike(run(x), model(x))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("own", [nn.Linear(16, 16), nn.Conv2d(16, 16, 1), nn.Sequential(nn.Conv2d(16, 16, 1), nn.BatchNorm2d(16))])
+def test_weights_that_are_turned_in_place_or_replaced_by_others_are_followed(own):
+    model = copy.deepcopy(own).eval()
+    layer = model[0] if isinstance(model, nn.Sequential) else model
+    x = torch.randn(8, 16) if isinstance(model, nn.Linear) else torch.randn(2, 16, 5, 5).contiguous(memory_format=torch.channels_last)
+    run = irs.compile(irs.fuse(irs.load(model, x)))
+    torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-4)
+    layer.weight.data = layer.weight.data.transpose(0, 1)
+    torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-4)
+    layer.weight.data = layer.weight.data[:1].expand_as(layer.weight)
+    torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-4)
+    layer.weight.data = layer.weight.data.double()
+    with pytest.raises(RunError):
+        run(x)
+
+
+@torch.no_grad()
+def test_a_linear_of_one_row_has_no_layout_of_images():
+    model, x = nn.Linear(7, 33).eval(), torch.randn(7)
+    torch.testing.assert_close(irs.compile(irs.fuse(irs.load(model, x)))(x), model(x))

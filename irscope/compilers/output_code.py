@@ -230,6 +230,8 @@ def _held(name: str, value: ast.expr, held: Mapping[str, Allocation], sizes: Map
         return Allocation(name, _bytes_of(value), at, at)
     if isinstance(value, ast.Name) or called in _ALIASES:
         old = held.get(source.id) if isinstance(source, ast.Name) else None
+        if old is not None and old.bytes is None and name in sizes:  # `buf1 = buf0`: the only result of a library call
+            return replace(old, name=name, bytes=sizes[name])
         return replace(old, name=name, first=at, how=f"in the memory of {old.name}") if old is not None else None
     if name in sizes or _computes(called):
         return Allocation(name, sizes.get(name), max(at - 1, 0), at, "by the library")

@@ -266,21 +266,24 @@ class Program(Drawn):
         both = next((kernel.name for kernel in self.kernels if found and len(ends) == 2 and ends <= {*kernel.nodes}), "")
         return replace(found, because=f"{self.compiler} computes both in {both}") if both else found
 
-    def named(self, subject: Node | Value | Kernel | str) -> tuple[Any, ...]:
+    def named(self, subject: Any) -> tuple[Any, ...]:
         """What a subject of `why_not` means: itself, or the ops, in program order. Raises UnknownName and ArgumentError."""
         if isinstance(subject, Kernel):
             subject = subject.group or (subject.nodes or subject.part_of or (subject,))[0]
             if isinstance(subject, Kernel):
                 raise ArgumentError(f"{subject.name} computes no op of the program", hint="ask about an op, or another kernel")
         if not isinstance(subject, str):
-            return (subject,)
+            return (subject if isinstance(subject, Node | Value) else self.graph.node(subject),)
         name = subject.strip().removeprefix("%")
+        if not name:
+            raise self._unknown(name)
         values = {shown: value for value, shown in self.graph.names.items()}
         if name in values or "#" in name:
             return (values[name] if name in values else self.graph.node(name),)
         places = [node for node in self.graph.position if node.op != "prim::Constant"]
         inside = {node for each in self.kernels if name in (each.name, each.function) for node in each.nodes or each.part_of}
-        found = [node for node in places if node in inside or f"/{node.location}".rpartition(":")[0].endswith(f"/{name}")]
+        end = f"/{name}"  # of `model.py:12`, or of `model.py:12:0`
+        found = [n for n in places if n in inside or (at := f"/{n.location}").endswith(end) or at.rpartition(":")[0].endswith(end)]
         found = found or [node for node in places if name in (node.op, node.op.partition("::")[2])]
         found = found or [*self.called.get(name, ())] or [node for node in places if f".{node.scope}".endswith(f".{name}")]
         if not found:
@@ -537,8 +540,10 @@ def _points(space: Sequence[Any] | None) -> Num:
     return tensor_bytes(TensorType("uint8", None if space is None else tuple(space)))
 
 
-def _has(program: Program, subject: Node | Value | Kernel | str) -> bool:
+def _has(program: Program, subject: Any) -> bool:
     if not isinstance(subject, str):
+        if not isinstance(subject, Node | Value | Kernel):
+            return False
         graph = program.graph
         return any(subject in held for held in (program.kernels, graph.names, graph.position, program.fusion.graph.position))
     try:
@@ -594,7 +599,7 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
 
     Raises LoadError for what no reader takes, and MissingExtra for a compiler that is not installed.
     """
-    if not isinstance(compiler, str | None):
+    if isinstance(compiler, list | tuple):
         return tuple([decisions(source, *args, compiler=str(each), **options) for each in compiler])
     readers = list(_readers())
     known = list(dict.fromkeys(reader.compiler for reader in readers))

@@ -264,9 +264,14 @@ def side_by_side(here: Fusion, there: Fusion, names: tuple[str, str] | None = No
 
 def _pairs(here: Fusion, there: Fusion, match: Correspondence) -> Iterator[Pair]:
     adjacent = {(producer, consumer) for producer, _, consumer in pairs_of(there)}
+    told: dict[tuple[int, int], bool | None] = {}  # the ops of a line have one and the same tuple of images
     for producer, _, consumer in pairs_of(here):
         mine = _share(here, producer, consumer)
-        other = _images_share(there, match.images.get(producer, ()), match.images.get(consumer, ()), adjacent)
+        images = match.images.get(producer, ()), match.images.get(consumer, ())
+        key = id(images[0]), id(images[1])
+        if key not in told:
+            told[key] = _images_share(there, *images, adjacent)
+        other = told[key]
         kind: PairKind = "unmatched" if mine is None or other is None else "same" if mine == other else "here" if mine else "there"
         yield Pair(producer, consumer, kind)
 

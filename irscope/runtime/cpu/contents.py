@@ -1,4 +1,5 @@
-"""Whether the contents of some memory are those of before, by a hash in machine code: some 30 GB a second, in one call for all of it.
+"""Whether the contents of some memory are those of before, by a hash in machine code, in one call for all of it. On a Zen 5, busy,
+it took 10 µs for 1 MB, 265 for 16 MB, 6.5 ms for 134 MB.
 
 Torch counts the writes to a tensor, but not those through `.data`, through NumPy's view of it or by a pointer. Who keeps something
 that was computed from a model's weights compares their hash as well.

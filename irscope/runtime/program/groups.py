@@ -257,15 +257,13 @@ class GroupCall:
     results and calls the kernel; `call` is the one that was used last. Where operands differ from it, the key of their
     layout finds the function, or makes it."""
 
-    __slots__ = ("call", "fallback", "group", "known", "library", "memory", "writes")
+    __slots__ = ("call", "fallback", "group", "known", "library", "memory")
 
     def __init__(self, group: GroupKernels | LayerKernel, memory: Memory, library: Library | None) -> None:
         """`library`: what runs the group's nodes where there is no kernel, without a `fallback`."""
         self.group = group
         self.memory = memory
         self.library = library
-        self.writes: list[Any] = []
-        """Of a layer: the writes to its weights that were counted when they were laid out, and their addresses."""
         self.call: Callable[..., Any] = self.look_up
         self.known: dict[Hashable, Callable[..., Any] | None] = {}
         self.fallback: Callable[[Sequence[Any]], Any] | None = None
@@ -346,7 +344,6 @@ class LayerKernel:
         names: dict[str, Any] = {"group": self.call}
         exec(compiled_text(f"def run({given}):\n    return group.call({', '.join([f'x{place}' for place in places])})"), names)
         self.function: Function = names["run"]
-        self.again()
 
     def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:
         """Returns the kernel with its allocator; None if it does not take such operands."""

@@ -171,6 +171,9 @@ def test_all_panes_follow_what_is_written_and_an_error_is_marked_in_its_place(vi
     page.keyboard.press("Escape")
     assert page.locator(f"{LIVE} .irs-editor-area").count() == 0
     assert page.evaluate("document.activeElement.textContent").startswith("edit")
+    views.python("e.branch = 0")
+    page.locator(f"{LIVE} .irs-svg", has_text="relu").wait_for()
+    assert page.evaluate("document.activeElement.textContent").startswith("edit")  # also after another program was drawn
 
 
 def test_a_cell_of_text_can_be_written_on_and_its_variable_follows(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 // A pane in a cell of its own has the explorer's model behind it, and so the same view, selection and answers.
 
 import { mount } from "./explorer/index";
+import { keepFocus } from "./lib/dom/dom";
 import type { PaneName } from "./lib/model/schema";
 import type { Ask, AskKernel } from "./lib/model/answers";
 import { Draft, type Branching } from "./lib/model/branches";
@@ -81,8 +82,10 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   const renewed = () => {
     const left = arrangement(el);
     el.style.minHeight = `${el.offsetHeight}px`; // keeps the page from jumping while the element is empty
-    leave();
-    leave = drawViews(shown, model, hub, el, stays, around, left);
+    keepFocus(el, () => {
+      leave();
+      leave = drawViews(shown, model, hub, el, stays, around, left);
+    });
     el.style.minHeight = "";
   };
   model.on("change:view", renewed);

@@ -11,7 +11,7 @@ import type { Branching } from "../lib/model/branches";
 import type { Context, Kept } from "../lib/model/context";
 import { Copies } from "../lib/model/copies";
 import { Heat } from "../lib/model/heat";
-import { h } from "../lib/dom/dom";
+import { h, keepFocus } from "../lib/dom/dom";
 import { Same } from "../lib/model/same";
 import { Records, type Supply } from "../lib/model/records";
 import type { ExplorerView, PaneName, VIEW_VERSION } from "../lib/model/schema";
@@ -82,10 +82,12 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     remount: (part) => {
       const { text, graph } = whole;
       if (part.opens) context.kept.table = part.opens;
-      again();
-      if (part.paint && context.kept.graph) context.kept.graph.colour = "paint";
-      else if (part.profile && context.kept.graph) context.kept.graph.colour = "time";
-      again = mount(element, { ...view, ...part, text, graph, later: (view.later ?? []).filter((name) => !(name in part)) }, host);
+      keepFocus(element, () => {
+        again();
+        if (part.paint && context.kept.graph) context.kept.graph.colour = "paint";
+        else if (part.profile && context.kept.graph) context.kept.graph.colour = "time";
+        again = mount(element, { ...view, ...part, text, graph, later: (view.later ?? []).filter((name) => !(name in part)) }, host);
+      });
     },
   };
   const whole = { text: { ...firstText }, graph: { ...view.graph, boxes: [...view.graph.boxes], edges: [...view.graph.edges] } };

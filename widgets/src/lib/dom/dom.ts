@@ -56,3 +56,16 @@ export function dataNumber(target: EventTarget | null, name: string): number | n
   const value = found?.getAttribute(`data-${name}`);
   return value === null || value === undefined ? null : Number(value);
 }
+
+/** Fills an element anew, and gives the focus to the control that takes the place of the focused one. */
+export function keepFocus(element: HTMLElement, fill: () => void): void {
+  const focused = document.activeElement;
+  const paneOf = (control: Element) => control.closest(".irs-pane")?.getAttribute("aria-label");
+  const nameOf = (control: Element) => control.getAttribute("aria-label") ?? control.textContent;
+  const place = focused && element.contains(focused) ? [focused.tagName, paneOf(focused), nameOf(focused)] as const : null;
+  fill();
+  if (!place || (document.activeElement && document.activeElement !== document.body)) return;
+  const [tag, pane, name] = place;
+  const control = [...element.querySelectorAll<HTMLElement>(tag)].find((other) => paneOf(other) === pane && nameOf(other) === name);
+  control?.focus({ preventScroll: true });
+}

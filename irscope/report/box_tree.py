@@ -380,7 +380,7 @@ class _Draft:
                 inside.update(dict.fromkeys(block.nodes, box))
                 home.update(dict.fromkeys(block.params, box))
             if kind == "group":
-                calls.spans(box, node)
+                calls.spans(box, {scopes.get(inner, "") if scopes else inner.scope for inner in blocks[0].nodes})
         for returned, box in handed_back:
             for value in self._read(returned):
                 self._join(value, box)

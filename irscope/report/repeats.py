@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from irscope.analysis.per_graph import once
-from irscope.ir import ANY, ClassType, Graph, Node, TensorData, TensorType, Type, Value, walk
+from irscope.ir import ANY, GROUPS, ClassType, Graph, Node, TensorData, TensorType, Type, Value, walk
 from irscope.ops.registry import category_of, effect_of
 from irscope.ops.traits import PACKS_SEQUENCE
 from irscope.transforms.dedup.rewrite import Repeat, find_regions
@@ -49,7 +49,7 @@ class ModuleCalls:
     """Finds the box of each node's module, and creates one with `make(path, around)` when a call begins."""
 
     def __init__(self, make: Callable[[str, int], int], parent: list[int], one_each: bool = False) -> None:
-        """With `one_each`, each outermost path has one box, whatever reads it: those may form cycles."""
+        """With `one_each`, each outermost path has one box, whatever reads it: those may form cycles, which split nothing inside them."""
         self._make = make
         self._one_each = one_each
         self._parent = parent
@@ -79,9 +79,18 @@ class ModuleCalls:
             if call is None or not (joins or newest < call or all(source < call or self._is_in(source, call) for source in read)):
                 call = latest[box, path] = self._make(path, box)
                 self._path_of[call] = path
-            outermost = call if box < 0 else outermost
+            if box < 0:
+                outermost = call
+                if self._one_each:
+                    read = [source for source in read if self._outermost(source) == call]
+                    newest = max(read, default=-1)
             box = call
         self._before = scope, outermost, box
+        return box
+
+    def _outermost(self, box: int) -> int:
+        while self._parent[box] >= 0:
+            box = self._parent[box]
         return box
 
     def _paths_of(self, scope: str) -> list[str]:
@@ -90,9 +99,8 @@ class ModuleCalls:
             paths = self._paths[scope] = paths_of(scope)
         return paths
 
-    def spans(self, box: int, group: Node) -> None:
+    def spans(self, box: int, scopes: set[str]) -> None:
         """Record the modules that the nodes of a group are from."""
-        scopes = {inner.scope for inner in group.blocks[0].nodes}
         if len(scopes) > 1:
             self._spans[box] = scopes
 
@@ -490,38 +498,73 @@ def _lanes_of(graph: Graph) -> Mapping[Node, str]:
     given = {value for value in graph.inputs if _COTANGENT.fullmatch(value.name or "")}
     if not given and not graph.gradients:
         return {}
-    late = _reached(graph, given) if given else _after_loss(graph)
-    if not 0 < len(late) < len(graph.body.nodes):
+    ops = _Ops(graph)
+    late = _reached(ops, given) if given else _after_loss(ops)
+    if not 0 < len(late) < len(ops.nodes):
         return {}
-    lanes = {inner: LANES[node in late] for node in graph.body.nodes for inner in _with_inner((node,))}
+    lanes: dict[Node, str] = {}
+    for node in graph.body.nodes:
+        inner = list(_with_inner((node,)))
+        if node.op in GROUPS:
+            lanes.update((each, LANES[each in late]) for each in inner[1:])
+            lanes[node] = LANES[any(each in late for each in inner)]
+        else:
+            lanes.update(dict.fromkeys(inner, LANES[node in late]))
     return dict(sorted(lanes.items(), key=lambda item: item[0].id))
 
 
-def _reached(graph: Graph, given: set[Value]) -> set[Node]:
-    """The outermost nodes that need one of these values, and what is made for them alone since the first."""
+class _Ops:
+    """The outermost nodes, those of a fusion group in its place: a group may have nodes of both passes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self._meant: dict[Value, Value] = {}
+        """For a value at the border of a group, the same value on the side of its producer."""
+        for node in graph.body.nodes:
+            if node.op in GROUPS:
+                self._meant.update(zip(node.blocks[0].params, node.inputs, strict=True))
+                self._meant.update(zip(node.outputs, node.blocks[0].returns, strict=True))
+            self.nodes += node.blocks[0].nodes if node.op in GROUPS else [node]
+
+    def made(self, value: Value) -> Value:
+        """The value on the side of its producer."""
+        while value in self._meant:
+            value = self._meant[value]
+        return value
+
+    def reads(self, node: Node) -> set[Value]:
+        return {self.made(value) for inner in _with_inner((node,)) for value in inner.inputs}
+
+
+def _reached(ops: _Ops, given: set[Value]) -> set[Node]:
+    """The nodes that need one of these values, and what is made for them alone since the first."""
     known, late = set(given), set[Node]()
-    for node in graph.body.nodes:
-        if not known.isdisjoint(node.inputs) or any(not known.isdisjoint(inner.inputs) for inner in _with_inner((node,))):
+    others = {ops.made(value) for value in ops.graph.outputs}
+    """What something else than these nodes reads."""
+    for node in ops.nodes:
+        if not known.isdisjoint(ops.reads(node)):
             late.add(node)
             known.update(node.outputs)
     first = min(map(_age, late), default=0)
-    for node in reversed(graph.body.nodes):
-        readers = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-        if readers and _age(node) > first and all(isinstance(reader, Node) and reader in late for reader in readers):
+    read = set[Value]()
+    for node in reversed(ops.nodes):
+        if node not in late and not read.isdisjoint(node.outputs) and _age(node) > first and others.isdisjoint(node.outputs):
             late.add(node)
+        (read if node in late else others).update(ops.reads(node))
     return late
 
 
-def _after_loss(graph: Graph) -> set[Node]:
-    """The outermost nodes that no other result than a gradient needs, and that are younger than those that one does."""
-    gradients = {*graph.gradients.values()}
-    needed = {value for index, value in enumerate(graph.outputs) if index not in gradients}
+def _after_loss(ops: _Ops) -> set[Node]:
+    """The nodes that no other result than a gradient needs, and that are younger than those that one does."""
+    gradients = {*ops.graph.gradients.values()}
+    needed = {ops.made(value) for index, value in enumerate(ops.graph.outputs) if index not in gradients}
     early: set[Node] = set()
-    for node in reversed(graph.body.nodes):
+    for node in reversed(ops.nodes):
         if not needed.isdisjoint(node.outputs):
             early.add(node)
-            needed.update(value for inner in _with_inner((node,)) for value in inner.inputs)
-    ages = {node: _age(node) for node in graph.body.nodes if node.op != CONSTANT}
+            needed |= ops.reads(node)
+    ages = {node: _age(node) for node in ops.nodes if node.op != CONSTANT}
     wrong = fewest = 0
     border = -1
     for node in sorted(ages, key=ages.__getitem__):

@@ -236,12 +236,11 @@ def test_forward_and_backward_are_two_lanes_in_which_layers_fold(fused: bool) ->
     lanes = {box["label"]: box["id"] for box in view["boxes"] if box["kind"] == "lane"}
     assert [*lanes] == ["forward", "backward"] and not {*lanes.values()} & {*view["closed"]}
     folded = {(box.get("lane"), box.get("copies")) for box in view["boxes"] if box["kind"] == "repeat"}
-    assert folded == {("forward", 4 if fused else 5), ("backward", 4 if fused else 5)}, "the last layer is fused with what keeps the mask"
+    assert folded == {("forward", 4 if fused else 5), ("backward", 5)}, "half of the last layer is in a group with gradients"
     lane_of = {box["id"]: box.get("lane") for box in view["boxes"]}
     assert all(lane_of[box["id"]] for box in view["boxes"] if box["parent"])
-    if not fused:
-        named = ["kept", "y", "m", "turned"]
-        assert [lane_of[graph.node(name).id] for name in named] == ["forward", "forward", "backward", "backward"]
+    named = ["kept", "y", "m", "turned"][fused:]  # what keeps the mask is in that group
+    assert [lane_of[graph.node(name).id] for name in named] == ["forward", "forward", "backward", "backward"][fused:]
     layout = lay_out(view)
     left, right = layout.rects[lanes["forward"]], layout.rects[lanes["backward"]]
     assert left.x + left.width <= right.x and left.y < right.y + right.height and right.y < left.y + left.height

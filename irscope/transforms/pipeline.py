@@ -67,6 +67,10 @@ def _written_type(hint: Any) -> type | None:
 PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     Pass("fold-constants", "replaces known numbers by constants, and decided ifs by their branch", "cleanup.fold:fold_constants"),
     Pass(
+        "tables-of-lists", "writes lists that a loop of kernels fills in a known number of turns as tables, whose rows it writes",
+        "cleanup:tables_of_lists",
+    ),
+    Pass(
         "expand-loop-products", "writes small matrix products in loops as sums of products, for kernels; results differ by rounding",
         "cleanup.loop_products:expand_loop_products",
     ),
@@ -104,10 +108,12 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     ),
     Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(
-        "prepare-fusion", "the first part of fuse: fold-constants, expand-loop-products, functionalize, dce and fold-tensors",
+        "prepare-fusion",
+        "the first part of fuse: fold-constants, tables-of-lists, expand-loop-products, functionalize, dce and fold-tensors",
         "fusion:prepare_fusion",
     ),
     Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),
+    Pass("group-turns", "gives each op of a loop a kernel, where kernels compute all else of a turn", "fusion:group_turns"),
     Pass("group-views", "groups views that follow one another", "fusion:group_views"),
     Pass("group-pools", "gives each max pooling a kernel of its own, which leaves out the indices of the maxima", "fusion:group_pools"),
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),

@@ -84,7 +84,9 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = call.emit.node("prim::Loop", (limit, condition, *starts), types, blocks=(block,), names=list(call.node.output))
     elements = [item.type for item in results[len(starts) :]]
-    return [*made, *(_stacked(call, held, type, 0, False) for held, type in zip(gathered, elements, strict=True))]
+    runs = not isinstance(goes_in, Value) and bool(goes_in) and goes_on is not None and bool(goes_on)
+    turns = int(call.number(0)) if runs and call.has(0) and call.held(0).known() is not None else 0
+    return [*made, *(_stacked(call, held, type, 0, False, turns) for held, type in zip(gathered, elements, strict=True))]
 
 
 def _empty_list(call: Call) -> Value:
@@ -105,13 +107,14 @@ def _after(start: Type, result: Type) -> Type:
     return _joined(start, result) if isinstance(start, TensorType) else start
 
 
-def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool) -> Value:
-    """Stacks the tensors of a list along a new axis; of no tensors, returns an empty tensor if the shape is known."""
+def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool, turns: int) -> Value:
+    """Stacks the tensors of a list along a new axis, as many as turns, if that is known and not 0; of no tensors, returns an empty
+    tensor if the shape is known."""
     emit = call.emit
     shape = element.shape if isinstance(element, TensorType) else None
     dtype = element.dtype if isinstance(element, TensorType) else None
     type = _stacked_type(element, axis)
-    if shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
+    if turns > 0 or shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
         return _flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)
     some = emit.op("ne", emit.op("len", held, type=INT), 0, type=BOOL)
     with emit.block() as full:
@@ -150,10 +153,12 @@ def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     made, gathered, elements = _scan_steps(
         importer, call, frame, body, starts, list(zip(scanned, axes, backwards, strict=True)), list(call.node.output)
     )
+    rounds = call.size(scanned[0], axes[0])
+    turns = rounds if isinstance(rounds, int) else 0
     directions = call.integers("scan_output_directions", [0] * outputs)
     places = call.integers("scan_output_axes", [0] * outputs)
     stacked = [
-        _stacked(call, held, type, _axis(place, type, extra=1), bool(back))
+        _stacked(call, held, type, _axis(place, type, extra=1), bool(back), turns)
         for held, type, place, back in zip(gathered, elements, places, directions, strict=True)
     ]
     return [*made, *stacked]

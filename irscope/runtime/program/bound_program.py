@@ -82,12 +82,11 @@ class BoundProgram:
     def __init__(
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
         surroundings: Surroundings, arena: Arena | None = None, *, quick: bool = False,
-        loops: Mapping[Node, LoopForm] | None = None, in_loops: Mapping[Node, GroupKernels] | None = None,
-        layers: Mapping[Node, "LayerChoice"] | None = None, hasher: Hasher | None = None,
+        loops: Mapping[Node, LoopForm] | None = None, layers: Mapping[Node, "LayerChoice"] | None = None, hasher: Hasher | None = None,
     ) -> None:  # fmt: skip
-        """`quick`: ops outside kernels may be others of torch that differ in rounding alone. `loops`: those that machine code may run,
-        of the groups `in_loops`. `layers`: those that kernels compute. `hasher`: of the contents of tensors (`CpuDevice.hasher`), without
-        which nothing is made of them once."""
+        """`quick`: ops outside kernels may be others of torch that differ in rounding alone. `loops`: those that machine code may run.
+        `layers`: those that kernels compute. `hasher`: of the contents of tensors (`CpuDevice.hasher`), without which nothing is made of
+        them once."""
         self.graph = graph
         self.types = tuple(value.type for value in graph.outputs)
         self.arena = arena
@@ -119,8 +118,8 @@ class BoundProgram:
         instead = arena.instead if arena is not None and self.is_torch else None
 
         def call(node: Node) -> GroupCall | LoopCall | None:
-            if loops and in_loops and node in loops:
-                return LoopCall(loops[node], in_loops, self.memory, self.library)
+            if loops and node in loops:
+                return LoopCall(loops[node], groups, self.memory, self.library)
             return groups[node].call(self.memory, self.library) if node in groups else None
 
         def prepare(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:

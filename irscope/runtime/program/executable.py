@@ -190,8 +190,6 @@ class Executable(Drawn):
         self._kernels = Kernels(graph, device_of or _no_device, exact=exact)
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
-        self._in_loops: dict[Node, GroupKernels] = {}
-        """The groups of loops that machine code runs, some of one op that is in no group elsewhere."""
         self._free = graph.free_inputs
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, BoundProgram] = {}
@@ -303,12 +301,7 @@ class Executable(Drawn):
         first = next(iter(self._groups), None)
         if first is None or self._is_planned or not isinstance(self._kernels.device_of(first), CpuDevice):
             return {}
-        found = {node: loop_form(self.graph, node, self._groups) for node in self.graph.nodes() if node.op == "prim::Loop"}
-        alone = self._kernels.of_lone_ops()
-        for form in found.values():
-            for group in () if isinstance(form, str) else form.groups:
-                self._in_loops[group] = self._groups.get(group) or GroupKernels(group, alone)
-        return found
+        return {node: loop_form(self.graph, node, self._groups) for node in self.graph.nodes() if node.op == "prim::Loop"}
 
     @property
     def _loops(self) -> dict[Node, LoopForm]:
@@ -554,7 +547,7 @@ class Executable(Drawn):
             if library not in self._programs:  # else another thread has made it
                 self._programs[library] = BoundProgram(
                     self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
-                    loops=self._loops, in_loops=self._in_loops, layers=self._layers, hasher=self._hasher,
+                    loops=self._loops, layers=self._layers, hasher=self._hasher,
                 )  # fmt: skip
             return self._programs[library]
 

@@ -64,12 +64,6 @@ class Kernels:
         self._by_identity: dict[int, CompiledKernel] = {}
         self._lock = threading.RLock()
 
-    def of_lone_ops(self) -> Kernels:
-        """Returns kernels for ops that otherwise run through the library, with its bits; they are listed among these."""
-        found = Kernels(self.graph, self.device_of, exact=True)
-        found.compiled, found._by_identity, found._lock = self.compiled, self._by_identity, self._lock
-        return found
-
     def prepare(self, group: Node, types: Sequence[Type]) -> PreparedPlan | None:
         """Returns the plan of a group for these types; None, with a remark, where no kernel can be built."""
         device = self.device_of(group)

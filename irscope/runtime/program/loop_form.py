@@ -4,29 +4,10 @@ What the types of a run's operands decide stands in `irscope.runtime.program.loo
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
-from irscope.ir import (
-    BOOL,
-    FLOAT,
-    GROUPS,
-    INT,
-    NOT_CONSTANT,
-    NUMBER,
-    Block,
-    Graph,
-    ListType,
-    Node,
-    TensorType,
-    Type,
-    Value,
-    constant_of,
-    make_node,
-    make_value,
-    new_id,
-)
-from irscope.ops.registry import effect_of, op_of
+from irscope.ir import BOOL, FLOAT, GROUPS, INT, NOT_CONSTANT, NUMBER, Block, Graph, ListType, Node, TensorType, Type, Value, constant_of
 from irscope.ops.traits import VIEWS
 
 _MOST_VIEWS: Final = 64
@@ -73,8 +54,7 @@ class LoopForm:
     @property
     def owner(self) -> Node:
         """The node that the time of the loop counts for: its only group, or the loop."""
-        shown = [group for group in self.groups if group in self.body.nodes]
-        return shown[0] if len(shown) == 1 else self.node
+        return self.groups[0] if len(self.groups) == 1 else self.node
 
 
 def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | str:
@@ -92,16 +72,14 @@ def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | st
     nodes = [node for node in body.nodes if node.op != "prim::Constant" and node is not asked]
     if not any(node in fused for node in nodes):
         return ""
-    alone = {node: lone_group(graph, node) for node in nodes if node not in fused and _is_lone(node)}
-    steps = tuple([alone.get(node, node) for node in nodes])
-    groups = {*alone.values(), *(node for node in nodes if node in fused)}
+    steps = tuple(nodes)
     for node in steps:
-        if not (node in groups or _is_view(node) or node.op in ROWS or is_tensor_of_number(node) or _is_sum(graph, node, inside)):
+        if not (node in fused or _is_view(node) or node.op in ROWS or is_tensor_of_number(node) or _is_sum(graph, node, inside)):
             return f"{node.op} {'has blocks' if node.blocks else 'of its body has no kernel'}"
-    own = tuple(node for node in steps if node in groups)
+    own = tuple(node for node in steps if node in fused)
     if sum(map(_is_view, steps)) > _MOST_VIEWS:
         return f"its body has more than {_MOST_VIEWS} views"
-    made = {value for node in steps if node in groups or is_tensor_of_number(node) for value in node.outputs}
+    made = {value for node in steps if node in fused or is_tensor_of_number(node) for value in node.outputs}
     flag = None if asked is None else asked.inputs[0]
     if flag is not None and flag not in made:
         return "its condition is not written by a kernel"
@@ -119,27 +97,6 @@ def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | st
     if any(constant_of(graph, value) is NOT_CONSTANT for value in rest):
         return "it reads lists or objects, whose contents may be others at each run"
     return LoopForm(loop, steps, own, captured, flag, delay, _looked_back_at(body, steps, made), owned)
-
-
-def _is_lone(node: Node) -> bool:
-    """Checks for an op that no group has, and that a kernel could compute: a counter, most often."""
-    op = op_of(node)
-    is_pointwise = op is not None and op.category == "pointwise" and op.expression is not None and effect_of(node) == "pure"
-    return is_pointwise and all(isinstance(value.type, TensorType) for value in node.outputs)
-
-
-def lone_group(graph: Graph, node: Node) -> Node:
-    """Returns a group of one op, with the op's results; the loop gives it a kernel where that has torch's bits."""
-    numbers = [value for value in node.inputs if not isinstance(value.type, TensorType)]
-    fixed = {value: graph.producer[value] for value in numbers if constant_of(graph, value) is not NOT_CONSTANT}
-    given = tuple(dict.fromkeys(value for value in node.inputs if value not in fixed))
-    inner = {value: make_value(new_id(), value.type, "") for value in (*given, *fixed, *node.outputs)}
-    made = [
-        replace(each, id=new_id(), inputs=tuple([inner[v] for v in each.inputs]), outputs=tuple([inner[v] for v in each.outputs]))
-        for each in (*fixed.values(), node)
-    ]
-    body = Block(new_id(), tuple(inner[value] for value in given), tuple(made), tuple(inner[value] for value in node.outputs))
-    return make_node(new_id(), "prim::FusionGroup", given, node.outputs, {"kind": "pointwise"}, (body,), node.location, node.scope)
 
 
 def _is_view(node: Node) -> bool:

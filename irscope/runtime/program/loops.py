@@ -158,8 +158,8 @@ class LoopCall:
                 continue
             ready = self.groups[node].ready(operands, memory)
             if ready is None or ready.in_place or not ready.plan.serial:
-                name = next((each.op for each in form.body.nodes if each.outputs == node.outputs), node.op)
-                raise ValueError(f"{name} of its body has no kernel that gives the library's bits, or several threads run one")
+                ops = [each.op for each in node.blocks[0].nodes if each.op != "prim::Constant"]
+                raise ValueError(f"{ops[0] if len(ops) == 1 else 'a group'} of its body has no kernel here, or several threads run one")
             turns.launches[node] = ready.plan.serial
             turns.per_turn += len(ready.plan.serial)
             for value, make, type in zip(node.outputs, ready.makers, ready.plan.plan.outputs, strict=True):

@@ -1,6 +1,6 @@
 """Writes small matrix products in loops as sums of products, which kernels compute: a turn then needs no call of the library."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Final
@@ -79,7 +79,7 @@ def expand_loop_products(graph: Graph) -> PassRecord:
 def _sums_of(graph: Graph, body: Block) -> dict[Node, list[Node]]:
     """Returns the nodes that take the place of each product of a body; none unless all of a turn is work for kernels then."""
     products = [node for node in body.nodes if node.op in _PRODUCTS]
-    if not products or not all(node in products or _is_kernels(node) for node in body.nodes):
+    if not products or not is_turn_of_kernels(body):
         return {}
     found, work = dict[Node, list[Node]](), 0
     for node in products:
@@ -91,16 +91,29 @@ def _sums_of(graph: Graph, body: Block) -> dict[Node, list[Node]]:
     return found if work <= _MOST else {}
 
 
+def is_turn_of_kernels(body: Block, *, besides: Container[Node] = ()) -> bool:
+    """Checks if all of a turn is work for kernels, products included, and these nodes."""
+    return all(node in besides or node.op in _PRODUCTS or _is_kernels(node) for node in body.nodes)
+
+
 def _is_kernels(node: Node) -> bool:
-    """Checks for an op that kernels compute, that they see through, or that moves numbers and rows from turn to turn."""
-    if node.blocks:
-        return False
-    if node.op in _OTHERS or node.op in VIEWS:
-        return True
-    if not node.outputs or all(value.type == INT for value in (*node.inputs, *node.outputs)):
-        return node.op in ("aten::add", "aten::sub", "aten::mul")
+    """Checks for an op that kernels compute, or that a loop of kernels needs besides."""
     op = op_of(node)
-    return op is not None and op.expression is not None and effect_of(node) == "pure"
+    is_computed = op is not None and not node.blocks and op.expression is not None and effect_of(node) == "pure"
+    return moves_on(node) or (is_computed and not _is_whole(node))
+
+
+def moves_on(node: Node) -> bool:
+    """Checks for an op that kernels see through, or that moves numbers and rows from turn to turn."""
+    if node.blocks or not node.outputs:
+        return False
+    moves = node.op in _OTHERS or node.op in VIEWS
+    return moves or (_is_whole(node) and node.op in ("aten::add", "aten::sub", "aten::mul"))
+
+
+def _is_whole(node: Node) -> bool:
+    """Checks for an op on whole numbers, of which a loop in machine code has only those that are linear in the number of the turn."""
+    return all(value.type == INT for value in (*node.inputs, *node.outputs))
 
 
 @dataclass(eq=False)

@@ -23,6 +23,7 @@ from irscope.transforms.cleanup import (
     fold_tensors,
     remove_dead_nodes,
     restore_exported,
+    tables_of_lists,
     use_onednn,
 )
 from irscope.transforms.cleanup.channels_last import channels_last
@@ -32,7 +33,7 @@ from irscope.transforms.fusion.domains import MAX_PATCHES, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, patched_range
 from irscope.transforms.fusion.explain import remarks_of
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
-from irscope.transforms.fusion.outline import Groups, group_pools, group_views
+from irscope.transforms.fusion.outline import Groups, group_pools, group_turns, group_views
 from irscope.transforms.fusion.planning import (
     FusionOptions,
     Named,
@@ -185,8 +186,8 @@ Prepared = dict[bool | frozenset[Value], History]
 def prepare_fusion(graph: Graph) -> History:
     """Fold, functionalize and clean up a graph to be fused: `fuse` without the groups.
 
-    It runs `fold-constants,expand-loop-products,functionalize,dce,fold-tensors`, and after the first records only those that
-    changed something; but writes of parts stay in place where no kernel would compute the whole.
+    It runs `fold-constants,tables-of-lists,expand-loop-products,functionalize,dce,fold-tensors`, and after the first records only
+    those that changed something; but writes of parts stay in place where no kernel would compute the whole.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -207,6 +208,7 @@ def prepare(graph: Graph, options: FusionOptions, step: Callable[[], object] | N
     made = {} if made is None else made
     if False not in made:
         made[False] = _then(History(graph), fold_constants(graph))
+        made[False] = _then(made[False], tables_of_lists(made[False].final))
         if not options.exact:
             made[False] = _then(made[False], expand_loop_products(made[False].final))
     folded = made[False]
@@ -268,7 +270,8 @@ def fuse(
     * a function that takes a `Candidate` and scores it: the best merge happens first, None and numbers up to 0
       decline. It is called again when the groups have grown.
 
-    Without options it is the pipeline `prepare-fusion,fuse-groups`, and then `group-views` with `view_groups`.
+    Without options it is the pipeline `prepare-fusion,fuse-groups,group-turns`, and then `group-views` with `view_groups`: an op of
+    a loop's body in which all else is kernels is a group of its own.
 
     `view_groups` outlines two or more views that follow one another and are in no kernel into one node of kind `"view"`.
     It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, but the picture is
@@ -317,7 +320,7 @@ def fuse(
     with without_collector():
         fusion = _fuse(program, options, {})
     fusion = frozen(fusion) if freeze else fusion
-    return _with_view_groups(fusion) if view_groups else fusion
+    return _with_more_groups(fusion, group_views(fusion.graph)) if view_groups else fusion
 
 
 def fuse_groups(graph: Graph) -> Fusion:
@@ -341,7 +344,7 @@ def _fuse(graph: Graph, options: FusionOptions, made: Prepared) -> Fusion:
         history = prepare(graph, options, step, made)
         plans = plans_of(history, options)
         step()
-        fusion = form_groups(history, plans, step)
+        fusion = _with_turns(form_groups(history, plans, step))
     return replace(fusion, _again=partial(_fuse_again, graph, made, options.exact))
 
 
@@ -414,25 +417,31 @@ def frozen(fusion: Fusion) -> Fusion:
             history = history.then(record) if record.edits or record.remarks else history
         if history.final is records[at].before:
             return replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))
-        made = form_groups(history, plans_of(history, options))
+        made = _with_turns(form_groups(history, plans_of(history, options)))
     return replace(made, _again=lambda options, assumed: frozen(fusion._again(options, assumed)))
 
 
-def _with_view_groups(fusion: Fusion) -> Fusion:
-    """The same kernels, with the remaining views in groups of their own."""
-    record = group_views(fusion.graph)
+def _with_turns(fusion: Fusion) -> Fusion:
+    """The same kernels, and those of single ops with which a loop's turns are only kernels; torch's fuser has none."""
+    plans = fusion._plans
+    if plans.options.min_size > 2 or fusion.policy == "torch-legacy":
+        return fusion
+    return _with_more_groups(fusion, group_turns(fusion.graph, plans.refusal))
+
+
+def _with_more_groups(fusion: Fusion, record: PassRecord) -> Fusion:
+    """The same kernels, with the groups that a further pass made."""
     merges = [edit for edit in record.edits if isinstance(edit, Merged)]
     if not merges:
         return fusion
     leads(record)
-    group_of = {**fusion._group_of, **{node: edit.group for edit in merges for node in edit.nodes}}
     made = {*fusion.groups, *(edit.group for edit in merges)}
     return replace(
         fusion,
         graph=record.after,
         groups=tuple(node for node in record.after.nodes() if node in made),
         history=fusion.history.then(record),
-        _group_of=group_of,
+        _group_of={**fusion._group_of, **{node: edit.group for edit in merges for node in edit.nodes}},
     )
 
 
@@ -470,6 +479,6 @@ def fuse_rebuilding(graph: Graph, per: Literal["block", "merge"]) -> Fusion:
         for merge in range(len(plan.merges)) if per == "merge" else ():
             merged = groups.after(before + merge + 1)
             dependences_by(AliasDb(merged), next(each for each in merged.blocks() if each.id == block.id))
-    fusion = form_groups(history, Plans(profiles, plans, options, NOWHERE, ()))
+    fusion = _with_turns(form_groups(history, Plans(profiles, plans, options, NOWHERE, ())))
     once(fusion.graph, AliasDb, lambda: AliasDb(fusion.graph))
     return fusion

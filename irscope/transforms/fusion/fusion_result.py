@@ -324,6 +324,8 @@ class Fusion(Unpicklable, Drawn):
         group = self._group(node)
         if group is not None and group.attrs.get("kind") == "view":
             return _fused("it is in a group of views, which needs no kernel", group, node)
+        if group is not None and len(self._members.get(group, ())) == 1:
+            return _fused("it is a kernel of its own, so that all of a turn of its loop is kernels", group, node)
         if group is not None and group not in self._members:
             return _fused("it is in a group that the program had already", group, node)
         refusal = self._plans.refusal(node)

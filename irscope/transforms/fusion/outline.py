@@ -7,18 +7,18 @@ both graphs: a group is identified by its last node, keeps its id while it grows
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 from irscope._base.frozen import FrozenDict, fast_constructor
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import Shapes
-from irscope.ir import NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
+from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
 from irscope.ops.registry import bind, effect_of, schema_of
-from irscope.ops.traits import ALWAYS_SHARES, CUTS, MAX_POOLS
+from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup import constant_node
+from irscope.transforms.cleanup import constant_node, moves_on
 from irscope.transforms.fusion.block_plan import BlockPlan
 from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
 from irscope.transforms.fusion.eligibility import unpacked_cut
@@ -230,6 +230,69 @@ def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
     return any(pair is None or not inside.issuperset(pair) for pair in pairs)
 
 
+# Gives each op of a loop a kernel, where kernels compute all else of a turn.
+#
+# A loop whose turns are only kernels runs in machine code (`irscope.runtime.program.loop_form`), in tens of nanoseconds a kernel. One op
+# that is in no group would keep all of it in Python, at a microsecond or two for each op; the kernel of one op does as well elsewhere.
+
+
+@timed
+def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -> PassRecord:
+    """Make each op outside of groups a group, in the loops of which a turn is then only kernels; `refusal` says of a node why it
+    cannot be in one.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4), %n : int):
+    ...   %t : bool = prim::Constant[value=1]()
+    ...   %y : Float(4) = prim::Loop(%n, %t, %x)
+    ...     block0(%i : int, %a : Float(4)):
+    ...       %b : Float(4) = aten::tanh(%a)
+    ...       -> (%t, %b)
+    ...   return (%y)''')
+    >>> group_turns(g).remarks[0].because
+    'aten::tanh is a kernel of its own, so that all of a turn is kernels'
+    """
+    rules = profiles_of(graph).rules
+    alone = {block: _alone(graph, block, refusal or rules.refusal) for block in fusible_blocks(graph)}
+    reason = "a kernel of its own, so that all of a turn is kernels"
+
+    def kind(node: Node) -> str:
+        return "reduction" if rules.axes(node) else "pointwise"
+
+    record, groups = _groups_of_one("group-turns", graph, alone, reason, "turn", kind)
+    remarks = [Remark("passed", "turn", group, f"{node.op} is {reason}", group.outputs) for node, group in groups.items()]
+    return replace(record, remarks=tuple(remarks))
+
+
+def _alone(graph: Graph, block: Block, refusal: Callable[[Node], object]) -> list[Node]:
+    """The ops outside of groups that kernels could compute, if all else in a loop's body is kernels or moves what these read."""
+    owner = graph.owner.get(block)
+    if owner is None or owner.op != "prim::Loop":
+        return []
+    rest = [node for node in block.nodes if node.op not in GROUPS and not moves_on(node)]
+    return [] if any(node.op in JOINS or refusal(node) is not None for node in rest) else rest
+
+
+def _groups_of_one(
+    name: str, graph: Graph, alone: Mapping[Block, Sequence[Node]], reason: str, rule: str, kind: Callable[[Node], str]
+) -> tuple[PassRecord, dict[Node, Node]]:
+    """Make each of these nodes a group; returns the record without remarks, and the groups."""
+    constant, groups = copies_of(shapes_of(graph).known), dict[Node, Node]()
+    merged: dict[Block, list[Edit]] = {}
+
+    def group(node: Node) -> Node:
+        return outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind=kind(node)))
+
+    for block, nodes in alone.items():
+        own = {node: group(node) for node in nodes}
+        if own:
+            merged[block] = [Merged((node,), made, reason, rule=rule) for node, made in own.items()]
+            groups |= own
+    scheduled = {block: [groups.get(node, node) for node in block.nodes] for block in merged}
+    after, edits = with_groups(graph, scheduled, merged, ())
+    return PassRecord(name, graph, after, edits), groups
+
+
 # Gives each max pooling a kernel of its own, which writes only its result.
 #
 # Torch's op also writes the indices of the maxima, 8 bytes for each element of the result, which are not visible. In a kernel a
@@ -257,25 +320,19 @@ def group_pools(graph: Graph) -> PassRecord:
     passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
     """
     shapes, remarks = shapes_of(graph), list[Remark]()
-    constant = copies_of(shapes.known)
-    scheduled: dict[Block, Sequence[Node]] = {}
-    merged: dict[Block, list[Edit]] = {}
+    alone: dict[Block, list[Node]] = {}
     for block in fusible_blocks(graph):
-        groups: dict[Node, Node] = {}
         for node in block.nodes:
             if node.op in MAX_POOLS:
                 why_not = _refusal(node, shapes)
-                if why_not:
-                    remarks.append(Remark("missed", "pool-kernel", node, why_not, (node.inputs[0],)))
-                else:
-                    groups[node] = outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind="pointwise"))
-                    remarks.append(Remark("passed", "pool-kernel", node, _saved(node, shapes), (node.inputs[0],)))
-        if groups:
-            scheduled[block] = [groups.get(node, node) for node in block.nodes]
-            reason = "its kernel reads the windows, and does not write the indices of the maxima"
-            merged[block] = [Merged((node,), group, reason, rule="pool") for node, group in groups.items()]
-    after, edits = with_groups(graph, scheduled, merged, ())
-    return PassRecord("group-pools", graph, after, edits, tuple(remarks))
+                kind: Literal["missed", "passed"] = "missed" if why_not else "passed"
+                what = why_not or _saved(node, shapes)
+                remarks.append(Remark(kind, "pool-kernel", node, what, (node.inputs[0],)))
+                if not why_not:
+                    alone.setdefault(block, []).append(node)
+    reason = "its kernel reads the windows, and does not write the indices of the maxima"
+    record, _ = _groups_of_one("group-pools", graph, alone, reason, "pool", lambda _: "pointwise")
+    return replace(record, remarks=tuple(remarks))
 
 
 def _refusal(node: Node, shapes: Shapes) -> str:

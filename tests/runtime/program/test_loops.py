@@ -67,6 +67,37 @@ def test_newtons_method(make, turns):
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])
+def test_a_body_of_one_op_and_an_op_that_no_group_takes(make):
+    """Each is a kernel of its own, in few turns as in many, although its last bits may not be the library's."""
+    text = (
+        NEWTON[: NEWTON.index("      %q")]
+        + """      %b : Float(5, strides=[1]) = aten::cos(%a)
+      -> (%t, %b)
+  %m : int = prim::Constant[value=9]()
+  %rows : int[] = prim::Constant[value=[0]]()
+  %no : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %u : Float(5, strides=[1]), %v : Float(strides=[]) = prim::Loop(%m, %t, %x, %half)
+    block0(%j : int, %c : Float(5, strides=[1]), %d : Float(strides=[])):
+      %e : Float(5, strides=[1]) = aten::sin(%c)
+      %f : Float(strides=[]) = aten::sum(%c, %rows, %no, %none)
+      -> (%t, %e, %f)
+  return (%y, %u, %v)"""
+    )
+    text = text.replace("%half : float = prim::Constant[value=0.5]()", "").replace("%x, %half)", "%x, %z)").replace(
+        "%n : int)", "%n : int, %z : Float(strides=[]))")  # fmt: skip
+    x, z = np.linspace(0.1, 0.9, 5, dtype=np.float32), np.zeros((), np.float32)
+    y, u, v = both(fused(text), make(x), 50, make(z))
+    wanted, before = x.astype(np.float64), x.astype(np.float64)
+    for _ in range(50):
+        wanted = np.cos(wanted)
+    for _ in range(8):
+        before = np.sin(before)
+    np.testing.assert_allclose(y, wanted, rtol=1e-5)
+    np.testing.assert_allclose([*u, v], [*np.sin(before), before.sum()], rtol=1e-5)
+
+
 @pytest.mark.parametrize("turns", [-1, 0, 1, 2, 4])
 def test_few_turns_are_left_to_python(turns):
     x = np.linspace(1, 9, 5, dtype=np.float32)

@@ -39,17 +39,18 @@ def written_out(graph: Graph, text: str) -> Graph:
 def test_written_out_it_gives_the_same_graph() -> None:
     for seed in range(12):
         text = random_program(seed, size=30).text
-        assert same_structure(written_out(irs.parse(text), "fuse"), written_out(irs.parse(text), "prepare-fusion,fuse-groups")), text
+        parts = "prepare-fusion,fuse-groups,group-turns"
+        assert same_structure(written_out(irs.parse(text), "fuse"), written_out(irs.parse(text), parts)), text
 
 
 @pytest.mark.parametrize("text", [WRITES, *(random_program(seed, size=25).text for seed in range(12))])
 def test_where_each_part_is_made_whole_the_preparation_can_be_written_out_too(text: str) -> None:
     fusion = irs.fuse(irs.parse(text))
     names = [record.name for record in fusion.history.records]
-    assert names[-1] == "fuse-groups" and set(names) <= set(irs.Pipeline.passes())
+    assert names[-1] in ("fuse-groups", "group-turns") and set(names) <= set(irs.Pipeline.passes())
     if any(remark.rule == "writes-a-part" for remark in fusion.remarks):
         return
-    parts = written_out(irs.parse(text), "fold-constants,functionalize,dce,fold-tensors,fuse-groups")
+    parts = written_out(irs.parse(text), "fold-constants,functionalize,dce,fold-tensors,fuse-groups,group-turns")
     assert same_structure(fusion.graph, parts)
     assert same_structure(fusion.graph, written_out(irs.parse(text), ",".join(names)))
 

@@ -1,0 +1,180 @@
+"""Writes the lists that a loop fills as tables, of which each turn writes a row: machine code appends to no list."""
+
+from typing import NamedTuple
+
+from irscope.analysis.per_graph import alias_db_of, shapes_of
+from irscope.ir import (
+    BOOL,
+    DEVICE,
+    INT,
+    NONE,
+    Block,
+    Graph,
+    ListType,
+    Node,
+    Rewriter,
+    TensorType,
+    Type,
+    Value,
+    constant_of,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.ops.type_rules import DTYPE_CODES, contiguous_strides
+from irscope.transforms.base import PassRecord, timed
+from irscope.transforms.cleanup.fold import constant_node
+from irscope.transforms.cleanup.loop_products import is_turn_of_kernels
+
+# `out.append(h)` in a loop and `torch.stack(out)` behind it are also what a scan output of ONNX is. The rows of a table are written in
+# place where machine code runs the loop (`irscope.runtime.program.loop_form`); where Python does, a list is as good.
+#
+# **When.** The loop runs a known number of turns, at least one, and all else of a turn is work for kernels. The list is empty before the
+# loop, in the same block, and of each turn gets one tensor, of known extents and stacked row by row, that no op writes afterwards: the
+# table has the elements as they were when they were appended. Behind the loop the list is stacked once, in no other loop, and asked for
+# its length. Nothing in the program is in place: Python, if it runs the loop after all, then writes the rows in place, too, instead of
+# copying the table.
+
+_CODES = {name: code for code, name in DTYPE_CODES.items()}
+
+
+class _Filled(NamedTuple):
+    """A list that a loop fills."""
+
+    made: Node
+    append: Node
+    row: TensorType
+    stack: Node
+    axis: int
+    lengths: tuple[Node, ...]
+
+
+@timed
+def tables_of_lists(graph: Graph) -> PassRecord:
+    """Write lists that a loop of kernels fills in a known number of turns, and that are stacked behind it, as tables.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %t : bool = prim::Constant[value=1]()
+    ...   %n : int = prim::Constant[value=9]()
+    ...   %axis : int = prim::Constant[value=0]()
+    ...   %list : Tensor[] = prim::ListConstruct()
+    ...   %y : Float(4) = prim::Loop(%n, %t, %x)
+    ...     block0(%i : int, %a : Float(4)):
+    ...       %b : Float(4) = aten::tanh(%a)
+    ...       %same : Tensor[] = aten::append(%list, %b)
+    ...       -> (%t, %b)
+    ...   %all : Float(9, 4) = aten::stack(%list, %axis)
+    ...   return (%all)''')
+    >>> after = tables_of_lists(g).after
+    >>> [node.op for node in after.nodes() if node.op != "prim::Constant"]
+    ['aten::zeros', 'prim::Loop', 'aten::tanh', 'aten::select_scatter']
+    """
+    rewriter = Rewriter(graph)
+    loops = [node for node in graph.nodes() if node.op == "prim::Loop"]
+    if loops and not any(node.op.endswith("_") for node in graph.nodes()):
+        for loop in loops:
+            if found := _filled_by(graph, loop):
+                _write(rewriter, loop, found)
+    return PassRecord("tables-of-lists", graph, rewriter.finish(), rewriter.edits)
+
+
+def _filled_by(graph: Graph, loop: Node) -> list[_Filled]:
+    """The lists that become tables; none unless a turn is then only kernels."""
+    (body,) = loop.blocks
+    appends = [node for node in body.nodes if node.op == "aten::append"]
+    turns, starts, goes_on = (constant_of(graph, value) for value in (*loop.inputs[:2], body.returns[0]))
+    if not appends or type(turns) is not int or turns < 1 or starts is not True or goes_on is not True:
+        return []
+    if not is_turn_of_kernels(body, besides=appends):
+        return []
+    found = [_filled(graph, loop, append) for append in appends]
+    return [each for each in found if each is not None] if None not in found else []
+
+
+def _filled(graph: Graph, loop: Node, append: Node) -> _Filled | None:
+    held, item = append.inputs
+    made, row = graph.producer.get(held), shapes_of(graph).type(item)
+    if made is None or made.op != "prim::ListConstruct" or made.inputs or graph.block_of[made] is not graph.block_of[loop]:
+        return None
+    if not isinstance(row, TensorType) or not row.is_static or row.dtype not in _CODES or row.requires_grad or not _is_stacked_in_rows(row):
+        return None
+    users = [use.user for use in graph.users.get(held, ())]
+    behind = [user for user in users if user is not append]
+    nodes = [user for user in behind if isinstance(user, Node)]
+    stacks, lengths = ([node for node in nodes if node.op == op] for op in ("aten::stack", "aten::len"))
+    if len(stacks) != 1 or len(stacks) + len(lengths) < len(behind) or graph.users.get(append.outputs[0]):
+        return None
+    axis = constant_of(graph, stacks[0].inputs[1])
+    rank = len(row.shape or ()) + 1
+    is_behind = all(graph.position[node] > graph.position[append] and not _is_in_loop(graph, node, loop) for node in nodes)
+    if type(axis) is not int or not -rank <= axis < rank or not is_behind or alias_db_of(graph).has_writers(item):
+        return None
+    return _Filled(made, append, row, stacks[0], axis % rank, tuple(lengths))
+
+
+def _is_stacked_in_rows(row: TensorType) -> bool:
+    """Checks that the last axis of the stacked tensors is the innermost one: torch stacks images channels last where they are."""
+    shape = tuple(size for size in row.shape or () if isinstance(size, int))
+    return len(shape) != 4 or row.strides == contiguous_strides(shape)
+
+
+def _is_in_loop(graph: Graph, node: Node, loop: Node) -> bool:
+    """Whether a node is in a loop that is in the block of this one, or in this one."""
+    block: Block | None = graph.block_of[node]
+    while block is not None and block is not graph.block_of[loop]:
+        owner = graph.owner.get(block)
+        if owner is None or owner.op != "prim::If":
+            return True
+        block = graph.block_of[owner]
+    return block is None
+
+
+def _write(rewriter: Rewriter, loop: Node, lists: list[_Filled]) -> None:
+    graph, (body,) = rewriter.graph, loop.blocks
+    turns = constant_of(graph, loop.inputs[0])
+    nodes, inputs, outputs = list(body.nodes), list(loop.inputs), list(loop.outputs)
+    params, returns, before = list(body.params), list(body.returns), list[Node]()
+    for one in lists:
+        shape = (turns, *(size for size in one.row.shape or () if isinstance(size, int)))
+        whole = one.row.with_(shape=shape, strides=contiguous_strides(shape))
+        start, table, after = (make_value(new_id(), whole, "") for _ in range(3))
+        end = one.stack.output if one.axis == 0 else make_value(new_id(), whole, "")
+        before += _made(loop, "aten::zeros", start, [list(shape), _CODES[str(whole.dtype)], None, whole.device, None])
+        place = nodes.index(one.append)
+        nodes[place : place + 1] = _made(one.append, "aten::select_scatter", after, [table, one.append.inputs[1], 0, params[0]])
+        for values, value in ((inputs, start), (params, table), (returns, after), (outputs, end)):
+            values.append(value)
+        _read(rewriter, one, end, turns)
+        rewriter.erase(one.made, reason="the loop fills a table instead")
+    block = Block(body.id, tuple(params), tuple(nodes), tuple(returns))
+    again = make_node(loop.id, loop.op, tuple(inputs), tuple(outputs), loop.attrs, (block,), loop.location, loop.scope)
+    rewriter.replace_node(loop, [*before, again], reason=f"the number of its turns is known, {turns}: each writes a row of a table")
+
+
+def _read(rewriter: Rewriter, one: _Filled, table: Value, turns: int) -> None:
+    """Take the rows from the table where the list was stacked or asked for its length."""
+    rank = len(one.row.shape or ()) + 1
+    for node in one.lengths:
+        rewriter.replace_node(node, [constant_node(node.output, turns, like=node)], reason="the number of turns")
+    if one.axis == 0:
+        rewriter.erase(one.stack, reason="the table has the rows of the list")
+        return
+    order = [*range(1, one.axis + 1), 0, *range(one.axis + 1, rank)]
+    turned = make_value(new_id(), TensorType(one.row.dtype, None, device=one.row.device), "")
+    made = _made(one.stack, "aten::permute", turned, [table, order])
+    made += _made(one.stack, "aten::clone", one.stack.output, [turned, 0])
+    rewriter.replace_node(one.stack, made, reason="the table has the rows of the list")
+
+
+def _made(like: Node, op: str, output: Value, operands: list[object]) -> list[Node]:
+    """A node, behind the constants that it reads."""
+    types: dict[type, Type] = {int: INT, bool: BOOL, type(None): NONE, list: ListType(INT)}
+    nodes, inputs = list[Node](), list[Value]()
+    for operand in operands:
+        if not isinstance(operand, Value):
+            value = make_value(new_id(), types.get(type(operand), DEVICE), "")
+            nodes.append(constant_node(value, tuple(operand) if isinstance(operand, list) else operand, like=like))
+            operand = value
+        inputs.append(operand)
+    return [*nodes, make_node(new_id(), op, tuple(inputs), (output,), {}, (), like.location, like.scope)]

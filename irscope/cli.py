@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_survey(commands)
 
     cache = commands.add_parser("cache", help="show or empty the directory of compiled kernels")
-    cache.add_argument("action", choices=("info", "clear"), help="what to do")
+    cache.add_argument("action", nargs="?", choices=("info", "clear"), default="info", help="what to do (default: info)")
     cache.add_argument("--device", choices=("cpu", "cuda"), help="only the kernels of this device")
     cache.set_defaults(run=_cache)
     return parser
@@ -181,9 +181,10 @@ def _pass_line(known: Any, width: int) -> str:
 def _add_source(parser: argparse.ArgumentParser) -> None:
     files = "IR text (.ir), TorchScript (.pt), an exported program (.pt2), ONNX (.onnx), MLIR (.mlir) or HLO (.hlo)"
     parser.add_argument("file", help=f"{files}, or module:name (or path.py:name)")
+    parser.add_argument("--input", action="append", default=[], metavar="TYPE", help="one example argument; once per input, as --args")
     parser.add_argument(
-        "--input", action="append", default=[], metavar="TYPE",
-        help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",
+        "--args", dest="input", nargs="*", default=[], action="extend", metavar="TYPE",
+        help="example arguments, such as float32[1,3,416,416], filled with random numbers",
     )  # fmt: skip
     _add_reading(parser)
 
@@ -217,13 +218,14 @@ def _named(source: str, options: argparse.Namespace) -> tuple[Any, list[Any]]:
     that come with it. Raises ArgumentError."""
     from numpy import ndarray
 
-    given = [_example(text) for text in options.input]
     if ":" not in source or Path(source).exists():
-        return source, given
+        if source.endswith(".py") and Path(source).is_file():
+            raise ArgumentError(f"{source!r} holds Python: say which function or model of it", hint=f"write {source}:NAME")
+        return source, [_example(text) for text in options.input]
     if getattr(options, "graph", None) or getattr(options, "missing_weights", None):
         raise ArgumentError("--graph and --missing-weights are for files", hint=f"{source!r} is imported: leave them out")
     program, defaults = _import_program(source)
-    given = given or defaults
+    given = [_example(text) for text in options.input] or defaults  # tensors, now that the module has imported torch
     if not given:
         raise ArgumentError(f"{source!r} comes without example arguments", hint="give one array type for each: --args 'float32[4,8]'")
     if not _is_torchs(program):
@@ -314,6 +316,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _decisions(options: argparse.Namespace) -> None:
+    from irscope._base.tables import short
     from irscope.compilers import decisions
     from irscope.session import write_report
 
@@ -327,7 +330,7 @@ def _decisions(options: argparse.Namespace) -> None:
             print(f"graph break: {each}")
         for program in found.programs:
             print(f"\n{program.name}" if len(found.programs) > 1 else "")
-            print(program.table().to_string(index=False, max_rows=200))
+            print(program.table().to_string(index=False, max_rows=200, float_format=short))
         for note in (*found.notes, *(note for program in found.programs for note in program.notes)):
             print(f"note: {note}")
     if options.html:
@@ -340,16 +343,18 @@ def _wrote(page: Path) -> None:
 
 def _profile(options: argparse.Namespace) -> None:
     from irscope import load, profile
+    from irscope._base.tables import short
     from irscope.display.text import profile_text
     from irscope.session import one_graph, write_report
 
     program, given = _named(options.source, options)
     if isinstance(program, str):
         program = one_graph(load(program, *given, **_reading(options)))
+        given = given or _arguments_of(program)
     measured = profile(program, *given, seconds=options.seconds, device=options.device, threads=options.threads)
     print(profile_text(measured))
     if options.by:
-        print(measured.table(options.by).to_string(index=False, max_rows=60))
+        print(measured.table(options.by).to_string(index=False, max_rows=60, float_format=short))
     if options.html:
         _wrote(write_report(measured, output=options.html))
     if options.trace:
@@ -357,6 +362,19 @@ def _profile(options: argparse.Namespace) -> None:
     if options.speedscope:
         measured.to_speedscope(options.speedscope)
         print(f"wrote {options.speedscope}")
+
+
+def _arguments_of(graph: Any) -> list[Any]:
+    """Random arguments of the types of a graph's inputs. Raises ArgumentError where those are not known."""
+    types = [getattr(value.type, "is_static", False) and f"{value.type.dtype}{list(value.type.shape)}" for value in graph.free_inputs]
+    unknown = [graph.names[value] for value, text in zip(graph.free_inputs, types, strict=True) if not text]
+    if unknown:
+        what = f"the types of {listed([f'%{name}' for name in unknown], most=6)} are not known"
+        raise ArgumentError(what, hint=f"give one array type for each of the {len(types)} inputs: --args 'float32[4,8]' …")
+    words = [str(text).replace(" ", "") for text in types]
+    if words:
+        print(f"random arguments: --args {' '.join(map(repr, words))}", file=sys.stderr)
+    return [_example(text) for text in words]
 
 
 def _survey(options: argparse.Namespace) -> int:

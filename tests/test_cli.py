@@ -67,6 +67,24 @@ def test_a_program_is_named_by_its_module(tmp_path: Path, monkeypatch: pytest.Mo
     assert "aten::relu(%" in capsys.readouterr().out
     assert main(["show", "small.py:net", "--graph", "forward"]) == 2
     assert "are for files" in capsys.readouterr().err
+    assert main(["show", "small.py"]) == 2
+    assert "write small.py:NAME" in capsys.readouterr().err
+
+
+def test_arguments_of_a_torch_model_are_tensors_if_only_its_module_imports_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "small.py").write_text("import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x.relu()\n")
+    command = [sys.executable, "-m", "irscope", "show", "small.py:Net", "--args", "float32[2,3]"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert "aten::relu(%" in done.stdout, done.stderr
+
+
+def test_profile_makes_arguments_of_the_types_in_a_file(tmp_path: Path, program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "typed.ir").write_text(PROGRAM.replace("%x : Tensor", "%x : Float(2, 3)"))
+    assert main(["profile", str(tmp_path / "typed.ir"), "--seconds", "0.05"]) == 0
+    assert "random arguments: --args 'float32[2,3]'" in capsys.readouterr().err
+    assert main(["profile", str(program)]) == 2
+    assert "the types of %x are not known" in capsys.readouterr().err
 
 
 def test_decisions_says_what_can_be_read(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +136,7 @@ MISTAKES = [
     (["show", "README.unknown"], "README.unknown"),
     (["report", "missing.pt", "-o", "x.html"], "missing.pt"),
     (["show", "CUT"], "cut.ir:3:10"),
+    (["show", "LITERAL"], "%c = prim::Constant[value=1]()"),
     *((["show", "PROGRAM", "--input", text], "float32[1,3,416,416]") for text in ("float32", "float32[a]", "nonsense[2]")),
     (["opt", "PROGRAM", "-p", "functonalize"], "did you mean functionalize"),
     (["opt", "PROGRAM", "-p", "cse", "--print-after", "dce"], "the pipeline has no such pass"),
@@ -131,7 +150,9 @@ MISTAKES = [
 def test_a_mistake_is_one_clear_message(arguments: list[str], says: str, program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = program.with_name("cut.ir")
     cut.write_text(PROGRAM[:60])
-    assert main([{"PROGRAM": str(program), "CUT": str(cut)}.get(given, given) for given in arguments]) == 2
+    literal = program.with_name("literal.ir")
+    literal.write_text(PROGRAM.replace("relu(%x)", "add(%x, %x, 1)"))
+    assert main([{"PROGRAM": str(program), "CUT": str(cut), "LITERAL": str(literal)}.get(given, given) for given in arguments]) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("irscope: ") and says in printed.err and "Traceback" not in printed.err
     assert printed.out == ""

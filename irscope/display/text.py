@@ -81,7 +81,7 @@ def _fused(profile: Profile) -> list[str]:
     lines = [f"what fuses: {len(table)} group{'s' * (len(table) != 1)}"]
     for _, row in table.head(_MOST_ROWS).iterrows():
         times = f"{duration(row['before ms'])} → {duration(row['after ms'])}"
-        moved = f"{row['MB before']:.3g} → {row['MB after']:.3g} MB"
+        moved = f"{byte_count(1e6 * row['MB before'])} → {byte_count(1e6 * row['MB after'])}"
         lines.append(f"  {row['node']:24} {row['ops']:3} ops  {times:22} {moved:22} {row['verdict']}")
     return [*lines, *([f"  … and {len(table) - _MOST_ROWS} more"] if len(table) > _MOST_ROWS else [])]
 

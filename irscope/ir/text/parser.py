@@ -38,6 +38,7 @@ _LINE = re.compile(
 )
 _OPERANDS = re.compile(rf"[ ]*\(((?:%{NAME}(?:, %{NAME})*+)?+)\)")
 _NAME = re.compile(rf"%({NAME})")
+_LITERAL = re.compile(r"-?[\d.]+(?:e[-+]?\d+)?|\"[^\"]*\"")
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)*")
 _PYTHON_ARGUMENTS = re.compile(rf"\(([^\n]*)\)(?=\((?:%{NAME}(?:, %{NAME})*+)?+\))")
 """Torch prints the arguments of a Python op without quotes, so that only the operands after them show where they end."""
@@ -302,6 +303,10 @@ class _Reader:
             start = cursor.pos
             found = cursor.match(_NAME)
             if found is None:
+                literal = cursor.match(_LITERAL)
+                if literal is not None:
+                    hint = f"give it a name in a line above: %c = prim::Constant[value={literal.group()}]()"
+                    cursor.wrong(f"expected a value such as %x, found {literal.group()!r}", start, hint=hint)
                 cursor.fail("a value such as %x")
             value = self.visible.get(found.group(1))
             if value is None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from irscope._base.words import byte_count, plural
 from irscope.errors import IrscopeError
-from irscope.ir import Node
+from irscope.ir import Node, Value
 from irscope.runtime.profile.costs import TensorFacts
 from irscope.runtime.profile.evidence import Evidence, Remark
 from irscope.runtime.profile.readings import NodeRow
@@ -196,12 +196,27 @@ def _line(node: Node) -> object:
 
 def _describe(nodes: list[Node]) -> str:
     names = Counter(node.op.partition("::")[2] for node in nodes)
-    if "exp" in names and "sum" in names and ("div" in names or "mul" in names):
-        return f"a softmax written out in {plural(len(nodes), 'op')}"
-    if {"mean", "var"} <= names.keys() or {"mean", "rsqrt"} <= names.keys():
-        return f"a normalization written out in {plural(len(nodes), 'op')}"
+    if _is_softmax(nodes):
+        return f"the {plural(len(nodes), 'op')} of a softmax written out"
+    if "mean" in names and ("rsqrt" in names or {"var", "div"} <= names.keys()):
+        return f"the {plural(len(nodes), 'op')} of a normalization written out"
     shown = ", ".join(name for name, _ in names.most_common(4))
     return f"{plural(len(nodes), 'op')} ({shown}{', …' if len(names) > 4 else ''})"
+
+
+def _is_softmax(nodes: list[Node]) -> bool:
+    """Check whether exponentials are divided by their own sum, which may be reshaped or inverted in between."""
+    exponentials: set[Value] = set()
+    sums: set[Value] = set()
+    for node in nodes:
+        name, operands = node.op.partition("::")[2].rstrip("_"), node.inputs[:2]
+        if name == "exp":
+            exponentials |= {*node.outputs}
+        elif name in ("sum", "expand", "unsqueeze", "view", "reciprocal") and operands[0] in (exponentials if name == "sum" else sums):
+            sums |= {*node.outputs}
+        elif name in ("div", "mul") and {*operands} & exponentials and {*operands} & sums:
+            return True
+    return False
 
 
 def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:

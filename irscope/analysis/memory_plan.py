@@ -1,5 +1,6 @@
 """The memory plan of a program: a place for each memory it allocates, the peak of bytes, and what would lower it."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -386,3 +387,71 @@ def _with_least_peak(graph: Graph, found: Lifetimes, placeable: Sequence[Buffer]
         rest = [b for b in placeable if b.is_result or b.death - b.birth <= longest]
         best = min(best, _planned(graph, found, rest), key=lambda plan: plan.peak)
     return best
+
+
+# What another compiler's program allocates, to be laid beside a plan.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocation:
+    """A piece of memory that a compiler's program holds for a while."""
+
+    name: str
+    """The name of what is in it, in that compiler's words."""
+    bytes: int | None
+    """None where the compiler does not say."""
+    first: int
+    """The number of the kernel before which it is there."""
+    last: int
+    """The number of the last kernel during which it is there."""
+    how: str = "allocated"
+    """Where it comes from: allocated, by a library, or the memory of another."""
+    block: int = 0
+    """Allocations of one number lie in the same memory: where several are there at once, it counts once, as large as the largest."""
+    nodes: tuple[Node, ...] = ()
+    """The nodes whose results it holds, if that is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMemory:
+    """What a compiler's program allocates, kernel by kernel; the memory of its arguments is its caller's."""
+
+    where: str
+    """What it was read from."""
+    moments: tuple[str, ...]
+    """What runs, in order."""
+    allocations: tuple[Allocation, ...] = ()
+    held: tuple[int, ...] = ()
+    """The bytes that it holds while each runs, where the compiler says so itself."""
+    total: int | None = None
+    """The bytes that it allocates for a whole run, where it allocates once."""
+
+    @property
+    def curve(self) -> list[int]:
+        """The bytes held while each kernel runs; memory under several names counts once, and what has no known size not at all."""
+        if self.held:
+            return list(self.held)
+        changes: dict[int, list[tuple[int, int, int]]] = {}
+        for each in self.allocations if self.moments else ():
+            for at, by in ((each.first, 1), (each.last + 1, -1)) if each.first <= each.last else ():
+                changes.setdefault(at, []).append((each.block, each.bytes or 0, by))
+        there, total, found = dict[int, Counter[int]](), 0, list[int]()
+        for moment in range(len(self.moments)):
+            for block, size, by in changes.get(moment, ()):
+                sizes = there.setdefault(block, Counter())
+                total -= max(sizes, default=0)
+                sizes[size] += by
+                if not sizes[size]:
+                    del sizes[size]
+                total += max(sizes, default=0)
+            found.append(total)
+        return found
+
+    @property
+    def peak(self) -> int:
+        return max(self.curve, default=0)
+
+    @property
+    def unknown(self) -> int:
+        """How many allocations have no known size: the peak is at least what is said."""
+        return sum(each.bytes is None for each in self.allocations)

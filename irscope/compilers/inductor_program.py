@@ -19,10 +19,11 @@ from typing import Any, Final, NamedTuple
 
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import listed
+from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.dynamo import Compile, users_ops
 from irscope.compilers.output_code import ops_of_lines, read_output_code
-from irscope.compilers.record import Certainty, Change, Kernel, OwnMemory, Program, Region, likely
+from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
 from irscope.frontends.torch.export_importer import import_traced, place_of
 from irscope.frontends.torch.types import require_torch, tensor_type
 from irscope.ir import INT, Graph, Location, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
@@ -630,7 +631,9 @@ def _changes(
             continue
         if node.name not in found.before:
             yield Change("added", str(node.target), node.name, made, location=made[-1].location, scope=made[-1].scope)
-        elif node not in inside and _is_view(node):
+        elif node not in inside and (_is_view(node) or str(node.target) == "aten.cat.default"):
             because = "a view: no kernel computes it, and those that read it index its memory"
+            if not _is_view(node):
+                because = "the kernels of its operands write into its memory: none is left to compute it"
             last = made[-1]
             yield Change("vanished", str(node.target), node.name, (), because, last.location, last.scope, at=made)

@@ -23,7 +23,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.words import listed, plural
-from irscope.compilers.record import Certainty, Change, Decisions, Kernel, OwnMemory, Program, Region, likely
+from irscope.analysis.memory_plan import OwnMemory
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, Region, likely
 from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorType, Value

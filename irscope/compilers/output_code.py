@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
 from irscope._base.words import listed
+from irscope.analysis.memory_plan import Allocation, OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.record import Allocation, Certainty, Kernel, OwnMemory
+from irscope.compilers.record import Certainty, Kernel
 from irscope.errors import LoadError
 from irscope.frontends.torch.fx_text import FxText
 from irscope.ir import ITEM_SIZE, Node

@@ -7,8 +7,8 @@ reader.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast, overload
 
 import numpy as np
@@ -26,13 +26,14 @@ from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.results import Drawn, Verdict, no
 from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, LoadError, PassError, UnknownName, new_table
-from irscope.ir import Graph, Location, Node, TensorType, Value
+from irscope.ir import Graph, Location, Node, TensorType, Value, nodes_called
 from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
-from irscope.transforms.fusion import Cost, GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion
+from irscope.transforms.fusion import Cost, GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion, nearest_pair
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from irscope.analysis.memory_plan import OwnMemory
     from irscope.codegen.kernel import SourceText
 
 Certainty = Literal["exact", "matched", "guessed"]
@@ -142,71 +143,6 @@ class Break:
         return f"{self.reason}{where}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Allocation:
-    """A piece of memory that a compiler's program holds for a while."""
-
-    name: str
-    """The name of what is in it, in that compiler's words."""
-    bytes: int | None
-    """None where the compiler does not say."""
-    first: int
-    """The number of the kernel before which it is there."""
-    last: int
-    """The number of the last kernel during which it is there."""
-    how: str = "allocated"
-    """Where it comes from: allocated, by a library, or the memory of another."""
-    block: int = 0
-    """Allocations of one number lie in the same memory: where several are there at once, it counts once, as large as the largest."""
-    nodes: tuple[Node, ...] = ()
-    """The nodes whose results it holds, if that is known."""
-
-
-@dataclass(frozen=True, eq=False)
-class OwnMemory:
-    """What a compiler's program allocates, kernel by kernel; the memory of its arguments is its caller's."""
-
-    where: str
-    """What it was read from."""
-    moments: tuple[str, ...]
-    """What runs, in order."""
-    allocations: tuple[Allocation, ...] = ()
-    held: tuple[int, ...] = ()
-    """The bytes that it holds while each runs, where the compiler says so itself."""
-    total: int | None = None
-    """The bytes that it allocates for a whole run, where it allocates once."""
-
-    @property
-    def curve(self) -> list[int]:
-        """The bytes held while each kernel runs; memory under several names counts once, and what has no known size not at all."""
-        if self.held:
-            return list(self.held)
-        changes: dict[int, list[tuple[int, int, int]]] = {}
-        for each in self.allocations if self.moments else ():
-            for at, by in ((each.first, 1), (each.last + 1, -1)) if each.first <= each.last else ():
-                changes.setdefault(at, []).append((each.block, each.bytes or 0, by))
-        there, total, found = dict[int, Counter[int]](), 0, list[int]()
-        for moment in range(len(self.moments)):
-            for block, size, by in changes.get(moment, ()):
-                sizes = there.setdefault(block, Counter())
-                total -= max(sizes, default=0)
-                sizes[size] += by
-                if not sizes[size]:
-                    del sizes[size]
-                total += max(sizes, default=0)
-            found.append(total)
-        return found
-
-    @property
-    def peak(self) -> int:
-        return max(self.curve, default=0)
-
-    @property
-    def unknown(self) -> int:
-        """How many allocations have no known size: the peak is at least what is said."""
-        return sum(each.bytes is None for each in self.allocations)
-
-
 @dataclass(frozen=True, eq=False)
 class Program(Drawn):
     """One graph that was compiled, and the kernels that it became."""
@@ -244,27 +180,47 @@ class Program(Drawn):
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
         """Whether two ops are in one kernel; if not, that compiler's reason, or else what irscope's rules say. Says whose answer it is.
 
-        Each is a value or node, the name of a result (`"relu_1"`), an op (`"gelu"`, `"aten::gelu"`), a kernel or its name, a module
+        Each is a value or node, the name of a result (`"%relu_1"`), an op (`"gelu"`, `"aten::gelu"`), a kernel or its name, a module
         (`"norm1"`), or a line of the user's source (`"model.py:12"`). Of several ops that a name means, those that are in one kernel, or
-        else the nearest, are told of. Raises UnknownName.
+        else two of which one reads the other, or else the nearest, are told of. Raises UnknownName, and ArgumentError for a number.
         """
-        one, other = self.named(a), self.named(b)
+        asked = []
+        for subject in (a, b):
+            meant, gone = self._meant(subject)
+            if gone is not None:
+                because = gone.because or NOT_SEEN
+                return replace(no(f"{self.compiler} has no kernel for {gone.op} %{gone.name} ({because})"), answer="not fused")
+            asked.append(meant)
+        one, other = asked
         if len(one) == len(other) == 1:
             return self._in_its_words(self.fusion.why_not(one[0], other[0]), one[0], other[0])
-        held = {group: node for node in other for group in self.fusion.groups_of(node)}
-        shared = ((node, held[group]) for node in one for group in self.fusion.groups_of(node) if group in held)
-        place = {subject: index for index, subject in enumerate(self.graph.position)}
-        nearest = min(((x, y) for x in one for y in other), key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)))
-        pair = next(shared, nearest)
+        pair, apart = nearest_pair(self.fusion, one, other)
         found = self._in_its_words(self.fusion.why_not(*pair), *pair)
         names = [self._words(each) if isinstance(each, Node) else f"%{self.graph.names[each]}" for each in pair]
-        return replace(found, because=f"{found.because} (asked of {listed(names)})")
+        others = listed([" and ".join(map(self._words, each)) for each in apart], most=3) if found else ""
+        return replace(found, because=f"{found.because} (asked of {listed(names)}{f'; apart: {others}' if others else ''})")
 
     def _in_its_words(self, found: Verdict, a: Any, b: Any) -> Verdict:
         """The verdict, which names the kernel that has both."""
         ends = {self.graph.producer.get(each, each) for each in (a, b)}
-        both = next((kernel.name for kernel in self.kernels if found and len(ends) == 2 and ends <= {*kernel.nodes}), "")
-        return replace(found, because=f"{self.compiler} computes both in {both}") if both else found
+        has = [kernel.name for kernel in self.kernels if found and (ends <= {*kernel.nodes} or ends == {kernel.group})]
+        if not has:
+            return found
+        return replace(found, because=f"both are {has[0]}" if a is b else f"{self.compiler} computes both in {has[0]}")
+
+    def _meant(self, subject: Any) -> tuple[tuple[Any, ...], Change | None]:
+        """What a subject of `why_not` means, or what the compiler took out, if it means that."""
+        gone = [change for change in self.changes if change.kind == "vanished"]
+        try:
+            found = self.named(subject)
+        except UnknownName:
+            words = re.split("::|[.]", subject.strip().removeprefix("%"))[-1] if isinstance(subject, str) else ""
+            named = next((each for each in gone if words and words in (each.name, *re.split("::|[.]", each.op))), None)
+            if named is None:
+                raise
+            return (), named
+        makers = {self.graph.producer.get(each, each) for each in found}
+        return found, next((each for each in gone if each.at and makers <= {*each.at}), None)
 
     def named(self, subject: Any) -> tuple[Any, ...]:
         """What a subject of `why_not` means: itself, or the ops, in program order. Raises UnknownName and ArgumentError."""
@@ -272,29 +228,37 @@ class Program(Drawn):
             subject = subject.group or (subject.nodes or subject.part_of or (subject,))[0]
             if isinstance(subject, Kernel):
                 raise ArgumentError(f"{subject.name} computes no op of the program", hint="ask about an op, or another kernel")
+        if str(subject).isdecimal() and str(subject) not in self.graph.names.values():
+            hint = f'a line is "model.py:{subject}", a kernel d.kernels[{subject}]'
+            raise ArgumentError(f"the number {subject} names no op", hint=hint)
         if not isinstance(subject, str):
             return (subject if isinstance(subject, Node | Value) else self.graph.node(subject),)
-        name = subject.strip().removeprefix("%")
-        if not name:
-            raise self._unknown(name)
+        name = subject.strip()
         values = {shown: value for value, shown in self.graph.names.items()}
-        if name in values or "#" in name:
-            return (values[name] if name in values else self.graph.node(name),)
-        places = [node for node in self.graph.position if node.op != "prim::Constant"]
+        if name.removeprefix("%") in values and (name.startswith("%") or values[name] not in self.graph.producer):
+            return (values[name.removeprefix("%")],)
+        if not name.strip("%"):
+            raise self._unknown(name)
+        if "#" in name:
+            return (self.graph.node(name),)
+        short = re.split("::|[.]", name)[-1]
         inside = {node for each in self.kernels if name in (each.name, each.function) for node in each.nodes or each.part_of}
-        end = f"/{name}"  # of `model.py:12`, or of `model.py:12:0`
-        found = [n for n in places if n in inside or (at := f"/{n.location}").endswith(end) or at.rpartition(":")[0].endswith(end)]
-        found = found or [node for node in places if name in (node.op, node.op.partition("::")[2])]
-        found = found or [*self.called.get(name, ())] or [node for node in places if f".{node.scope}".endswith(f".{name}")]
+        found = tuple(inside) or self.called.get(name) or nodes_called(self.graph, name) or self.called.get(short, ())
+        found = found or tuple(node for node in nodes_called(self.graph, short) if node.op.endswith(f"::{short}"))
         if not found:
             raise self._unknown(name)
-        return tuple([node for node in found if not self.fusion.rules.is_view(node)] or found)
+        computed = {node for each in self.kernels for node in each.nodes or each.part_of}
+        best = [node for node in found if node in computed] or found
+        return tuple(sorted([node for node in best if not self.fusion.rules.is_view(node)] or best, key=self.graph.position.__getitem__))
 
     def _unknown(self, name: str) -> UnknownName:
         known = {kernel.name for kernel in self.kernels} | {node.op.partition("::")[2] for node in self.graph.position} | {*self.called}
-        near = get_close_matches(name, sorted(known | {*self.graph.names.values()}), n=4, cutoff=0.5)
+        known |= {f"{PurePath(at.file).name}:{at.line}" for node in self.graph.position if (at := node.location) is not None}
+        known |= {shown for shown in self.graph.names.values() if not shown.isdecimal()} | {node.scope for node in self.graph.position}
+        known -= {"", "Constant"}
+        near = get_close_matches(name, sorted(known), n=4, cutoff=0.5)
         hint = f"did you mean {listed(near)}? " if near else ""
-        hint += 'a name is that of a result ("relu_1"), an op ("gelu"), a kernel, or a line ("model.py:12"); print(d.graph) shows them'
+        hint += 'give a result ("%relu_1"), an op ("gelu"), a kernel, a module, or a line ("model.py:12"); print(d.graph) shows them'
         return UnknownName(f"{self.compiler} compiled nothing called {name!r} in {self.name!r}", hint=hint)
 
     def kernel(self, name: str | int) -> Kernel:

@@ -16,8 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 from irscope._base.words import plural
+from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import Lines, SourceText
-from irscope.compilers.record import Certainty, Change, Decisions, Kernel, OwnMemory, Program, program_of
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, program_of
 from irscope.compilers.xla_dump import Dump, times_of, vanished
 from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra
 from irscope.files import read_text

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from irscope._base.words import listed
-from irscope.compilers.record import Allocation, Change, OwnMemory
+from irscope.analysis.memory_plan import Allocation, OwnMemory
+from irscope.compilers.record import Change
 from irscope.errors import CaptureError
 from irscope.files import read_file
 from irscope.frontends.hlo_text import HloText, Instruction

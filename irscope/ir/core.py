@@ -466,6 +466,28 @@ def _inside(owner: Node | None, block: Block, index: int) -> Iterator[Step]:
     yield Step("leave", owner, block, index)
 
 
+def nodes_called(graph: Graph, name: str) -> tuple[Node, ...]:
+    """The nodes that a person may mean by a name, in program order; none if it means none.
+
+    A name is that of an op (`"relu"`, `"aten::relu"`) or of a result (`"relu_1"`), a line of the source (`"model.py:12"`), or a module,
+    with all that is inside of it (`"blocks.0"`, `"mlp"`). Constants are left out.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x), scope: mlp.act # model.py:12:0\\n  return (%y)")
+    >>> [nodes_called(g, name)[0].op for name in ("relu", "y", "model.py:12", "mlp")]
+    ['aten::relu', 'aten::relu', 'aten::relu', 'aten::relu']
+    """
+    maker = graph.producer.get(graph._value_by_name[name]) if name in graph._value_by_name else None
+    places = [node for node in graph.position if node.op != "prim::Constant"]
+    line, module = f"/{name}", f".{name.removeprefix('self.')}."
+    ways: tuple[Callable[[Node], bool], ...] = (
+        lambda node: node is maker or name in (node.op, node.op.partition("::")[2]),
+        lambda node: (at := f"/{node.location}").endswith(line) or at.rpartition(":")[0].endswith(line),  # `model.py:12`, `model.py:12:0`
+        lambda node: module in f".{node.scope}.",
+    )
+    return next((found for way in ways if (found := tuple(filter(way, places)))), ())
+
+
 def count_uses(graph: Graph) -> Counter[Value]:
     """The number of uses of each value as an operand or a block's result, over all blocks; much faster than `Graph.users`.
 

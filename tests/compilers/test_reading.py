@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import irscope as irs
-from irscope.compilers.record import Allocation, Decisions, Kernel, OwnMemory, likely, program_of
+from irscope.analysis.memory_plan import Allocation, OwnMemory
+from irscope.compilers.record import Change, Decisions, Kernel, likely, program_of
 from irscope.errors import ArgumentError, LoadError, UnknownName
 from irscope.transforms.fusion import Cost
 
@@ -42,6 +43,48 @@ def test_a_program_of_kernels_has_their_groups_bytes_and_what_is_recomputed() ->
         d.why_not("a", Kernel("nothing"))
     with pytest.raises(UnknownName, match="made no kernel 'k9'"):
         d.program.kernel("k9")
+
+
+PLACES = """graph(%x : Float(8, 8)):
+  %add : Float(8, 8) = aten::neg(%x), scope: blocks.0.norm # model.py:3:0
+  %t : Float(8, 8) = aten::t(%add), scope: blocks.0 # model.py:4:0
+  %a : Float(8, 8) = aten::exp(%t), scope: blocks.0.mlp.0 # model.py:5:0
+  %b : Float(8, 8) = aten::tanh(%a), scope: blocks.0.mlp.1 # model.py:5:0
+  %c : Float(8, 8) = aten::exp(%b), scope: blocks.1.mlp.0 # model.py:5:0
+  %d : Float(8, 8) = aten::tanh(%c), scope: blocks.1.mlp.1 # model.py:5:0
+  return (%d)
+"""
+
+
+def test_a_question_is_asked_in_the_words_of_the_model() -> None:
+    g = irs.parse(PLACES)
+    neg, t, *ops = g.nodes()
+    gone = [
+        Change("vanished", "aten.dropout.default", "drop", because="nothing read it"),
+        Change("vanished", "aten.t.default", "t", at=(t,)),
+    ]
+    kernels = [Kernel("k0", (neg,)), Kernel("k1", (*ops[:2],)), Kernel("k2", (ops[2],)), Kernel("k3", (ops[3],))]
+    called = {"add": (neg,), "act": (ops[1], ops[3])}
+    program = program_of(g, kernels, compiler="other", changes=tuple(gone), called=called)
+    asked = {
+        name: program.named(name) for name in ("blocks.0", "self.blocks.0.mlp", "mlp.1", "model.py:4", "F.act", "aten::exp", "k1", "%add")
+    }
+    assert asked["blocks.0"] == (neg, *ops[:2]) and asked["self.blocks.0.mlp"] == tuple(ops[:2]) and asked["mlp.1"] == (ops[1], ops[3])
+    assert asked["model.py:4"] == (t,) and asked["F.act"] == (ops[1], ops[3]) and asked["aten::exp"] == (ops[0], ops[2])
+    assert asked["k1"] == tuple(ops[:2]) and asked["%add"] == (g.value("add"),)
+    told = program.why_not("exp", "tanh")
+    assert told and told.because == "other computes both in k1 (asked of exp %a, tanh %b; apart: exp %c and tanh %d, exp %c and tanh %b)"
+    assert program.why_not(program.kernels[1], program.kernels[1]).because == "both are k1"
+    assert str(program.why_not("aten::dropout", "exp")) == "not fused: other has no kernel for aten.dropout.default %drop (nothing read it)"
+    assert "no kernel for aten.t.default %t" in program.why_not("t", "exp").because
+    assert "k0 (%add, model.py:3)" in program.why_not("neg", "%d").because
+    for number in (5, "5"):
+        with pytest.raises(ArgumentError, match="the number 5 names no op") as error:
+            program.why_not(number, "exp")
+        assert '"model.py:5", a kernel d.kernels[5]' in error.value.hint
+    with pytest.raises(UnknownName) as lost:
+        program.why_not("model.py:7", "exp")
+    assert "model.py:5" in lost.value.hint
 
 
 def test_where_all_links_cannot_be_so_the_surer_ones_are_shown_with_a_note() -> None:

@@ -26,10 +26,11 @@ class Words:
         return self.graph.names.get(value, value.name or f"#{value.id}")
 
     def node_words(self, node: Node) -> str:
-        """The op, its results and its line: `aten::mul (%c, model.py:12)`."""
+        """The op, or the name that a compiler gave to a group, its results and its line: `aten::mul (%c, model.py:12)`."""
         made = listed(node.outputs, lambda value: f"%{self.name(value)}")
         told = ", ".join(filter(None, (made, node.location.short if node.location is not None else "")))
-        return f"{node.op} ({told})" if told else node.op
+        op = str(node.attrs.get("kernel") or node.op) if node.blocks else node.op
+        return f"{op} ({told})" if told else op
 
     def label_of(self, place: int) -> Label:
         """The label of a class: that of its first element that belongs to a value, or else of its first element."""

@@ -9,9 +9,9 @@ import numpy as np
 from irscope._base.words import byte_count, plural, shortened
 from irscope.analysis.live_ranges import Buffer
 from irscope.analysis.memory_placement import Block, stacked
-from irscope.analysis.memory_plan import MemoryPlan, memory_plan
+from irscope.analysis.memory_plan import MemoryPlan, OwnMemory, memory_plan
 from irscope.analysis.views import ViewAliases, as_demand
-from irscope.compilers.record import OwnMemory, Program
+from irscope.compilers.record import Program
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
 from irscope.ops.registry import category_of

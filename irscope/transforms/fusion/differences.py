@@ -5,8 +5,8 @@ in one kernel of one side and apart on the other is a difference; its price is t
 that keeps them apart.
 """
 
-from collections.abc import Iterator, Set
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence, Set
+from typing import Any, NamedTuple
 
 from irscope._base.results import Verdict
 from irscope.errors import ArgumentError
@@ -14,6 +14,8 @@ from irscope.ir import Node, TensorType, Value
 from irscope.ops.view_steps import Num, typical
 from irscope.transforms.fusion.fusion_result import Fusion
 from irscope.transforms.fusion.given import GivenFusion
+
+_Pair = tuple[Any, Any]
 
 
 class Difference(NamedTuple):
@@ -68,6 +70,20 @@ def pairs_of(fusion: Fusion) -> Iterator[tuple[Node, Value, Node]]:
         for value in node.outputs:
             if isinstance(value.type, TensorType):
                 yield from ((node, value, reader) for reader in _readers(fusion, value))
+
+
+def nearest_pair(fusion: GivenFusion, one: Sequence[Any], other: Sequence[Any]) -> tuple[_Pair, list[_Pair]]:
+    """Of two sets of nodes or inputs, one of each to tell of: two in one kernel, or two of which one reads the other, or else the
+    nearest. And the pairs of which one reads the other, and that no kernel computes together."""
+    groups = {node: {*fusion.groups_of(node)} for node in {*one, *other}}
+    held = {group: node for node in other for group in groups[node]}
+    shared = ((node, held[group]) for node in one for group in sorted(groups[node] & held.keys(), key=lambda group: group.id))
+    first, second, place = {*one}, {*other}, fusion.original.position
+    read = [(producer, consumer) for producer, _, consumer in pairs_of(fusion)]
+    linked = [(a, b) for a, b in read if a in first and b in second] + [(b, a) for a, b in read if a in second and b in first]
+    pairs = linked or [(a, b) for a in one for b in other]
+    nearest = min(pairs, key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)))
+    return next(shared, nearest), [pair for pair in linked if groups[pair[0]].isdisjoint(groups[pair[1]])]
 
 
 def _readers(fusion: Fusion, value: Value) -> dict[Node, None]:

@@ -50,7 +50,8 @@ def _told_path(plan: BlockPlan, x: int, y: int, cycle: Refusal) -> Refusal:
     between = [node for node in cycle.evidence if isinstance(node, Node) and find(plan.index[node]) not in (find(x), find(y))]
     if not between:
         return cycle
-    node = next((node for node in between if not plan.fusible[plan.index[node]]), between[0])
+    outside = [node for node in between if not plan.fusible[plan.index[node]]] or between[:1]
+    node = next((node for node in outside if not plan.rules.is_view(node) and category_of(node) != "container"), outside[0])
     ends = (plan.untouched.obstacle(*sorted((end, plan.index[node]))) for end in (y, x))  # a view joins what reads it
     refusal = plan.rules.refusal(node) or next(filter(None, ends), None)
     why = "is in another kernel" if refusal is None else f"stays out of their kernel ({refusal.because})"

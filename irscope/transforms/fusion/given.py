@@ -129,7 +129,8 @@ class GivenFusion(Fusion):
             return None
         told = self._told(a, b)
         if told is not None:
-            return Refusal("told", f"{self.policy} says: {told.because}", (a, b))
+            tried = told.because.startswith("it tried")
+            return Refusal("told", f"{self.policy} {told.because[3:]}" if tried else f"{self.policy} says: {told.because}", (a, b))
         found = self._never(a, b) or self._by_rules(a, b)
         if found is not None:
             return Refusal(found.rule, f"{self.policy} {self.silence}; by irscope's rules, {found.because}", found.evidence)

@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 import irscope as irs
-from irscope.compilers.record import Allocation, OwnMemory, program_of
+from irscope.analysis.memory_plan import Allocation, OwnMemory
+from irscope.compilers.record import program_of
 from irscope.display.memory_pictures import buffer_svg, memory_svg
 from irscope.errors import ArgumentError, UnknownName
 from irscope.report.pages import Exploration, Inspection

@@ -33,6 +33,8 @@ FLAGS = [
 ]  # fmt: skip
 TOKEN = "irscope-test"
 ACTIVE = ".jp-NotebookPanel:not(.lm-mod-hidden)"
+PATIENCE_MS = 30_000
+"""How long a page may take for what it usually does at once: other processes have the machine too."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,6 +67,24 @@ def chromium(*flags: str) -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=executable, args=[*FLAGS, *flags], headless=True)
         yield browser
         browser.close()
+
+
+def expect(of: Any) -> Any:
+    """Playwright's assertions about a page or a part of it, which wait until they hold."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE_MS)
+    return expect(of)
+
+
+def settled(page: Any) -> None:
+    """Wait for what a page draws in its next frame."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def holds(page: Any, condition: str, *given: Any) -> None:
+    """Wait until a function of the page, given these, is true."""
+    page.wait_for_function(f"given => ({condition})(...given)", arg=list(given), timeout=PATIENCE_MS)
 
 
 @dataclass
@@ -201,7 +221,7 @@ class Lab:
         light = "true" if name.endswith("Light") else "false"
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
-        self.page.wait_for_timeout(300)  # Lab removes the old theme's sheet later, and trips over a second change before
+        expect(self.page.locator("#jupyterlab-splash")).to_have_count(0)  # Lab takes it away later, and trips over a second change before
 
 
 @pytest.fixture(scope="session")
@@ -219,7 +239,7 @@ def started_lab(browser: Any, root: Path, width: int, height: int) -> Iterator[L
     with _server(root) as url:
         context = browser.new_context(viewport={"width": width, "height": height})
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE_MS)
         lab = Lab(page, root)
         lab.watch(url, _LABS_OWN)
         page.goto(f"{url}/lab?token={TOKEN}&reset", wait_until="domcontentloaded")
@@ -292,12 +312,9 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def prints(lab: Lab, code: str, expected: str) -> None:
     """Wait until an expression has this value in Python: the page holds a message back while another is on its way."""
-    got = ""
-    for _ in range(40):
+    got, end = "", time.monotonic() + PATIENCE_MS / 1000
+    while got != expected and time.monotonic() < end:
         got = lab.python(f"print({code})")
-        if got == expected:
-            return
-        lab.page.wait_for_timeout(50)
     assert got == expected
 
 
@@ -310,7 +327,7 @@ def window(browser: Any, height: int = 900, *, ours: bool = True) -> Iterator[An
     """An empty window; no error of what is opened in it may have come when it closes, nor a complaint of a page of ours."""
     context = browser.new_context(viewport={"width": 1400, "height": height})
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(PATIENCE_MS)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if ours and message.type == "error" else None)

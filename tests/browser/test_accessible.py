@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import opened
+from tests.browser.conftest import expect, holds, opened, settled
 from tests.browser.pages import EXPLORERS, pages, states
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +93,7 @@ def test_keys_alone_take_the_tour(page: Any) -> None:
     page.locator(".irs-inspector [role=tab][tabindex='0']").focus()
     for _ in range(4):
         keys.press("ArrowRight")
-    assert page.evaluate("document.activeElement.textContent") == "Kernel"
+    expect(page.locator(".irs-inspector").get_by_role("tab", name="Kernel")).to_be_focused()
     page.get_by_role("slider", name="step of the history").focus()
     keys.press("Home")
     page.locator("[role=slider][aria-valuenow='0']").wait_for()
@@ -102,9 +102,9 @@ def test_keys_alone_take_the_tour(page: Any) -> None:
     page.locator(".irs-dock-bar [role=tab][aria-selected=true]", has_text="Classes").wait_for()
     page.locator(".irs-dock .irs-whole").focus()
     keys.press("Enter")
-    assert not page.locator(".irs-graph").is_visible()
+    expect(page.locator(".irs-graph")).to_be_hidden()
     keys.press("Enter")
-    assert page.locator(".irs-graph").is_visible()
+    expect(page.locator(".irs-graph")).to_be_visible()
 
 
 def test_reduced_motion_stills_what_moves(page: Any) -> None:
@@ -113,12 +113,12 @@ def test_reduced_motion_stills_what_moves(page: Any) -> None:
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     page.locator(".irs-box.t-now").first.wait_for(state="attached")
-    moving = "() => document.getAnimations().length"
-    assert page.evaluate(moving) == 0
+    settled(page)
+    assert page.evaluate("document.getAnimations().length") == 0
     page.emulate_media(reduced_motion="no-preference")
     page.keyboard.press("ArrowRight")
     page.locator(".irs-box.t-now").first.wait_for(state="attached")
-    assert page.evaluate(moving) > 0
+    holds(page, "() => document.getAnimations().length > 0")
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
@@ -127,6 +127,8 @@ def test_high_contrast_keeps_words_apart_from_their_ground_and_shows_what_is_sel
     page.get_by_role("button", name="open all").click()
     page.locator(".irs-text [data-record]", has_text="%bent0").first.click()
     page.locator(".irs-line.selected").first.wait_for()
+    page.locator(".irs-box.selected").first.wait_for()
+    settled(page)
     style = "(element, name) => getComputedStyle(element)[name]"
     words, face = page.locator(".irs-kind-op .irs-label").first, page.locator(".irs-kind-op .irs-face").first
     canvas = page.locator(".irs").evaluate(style, "backgroundColor")

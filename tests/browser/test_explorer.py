@@ -1,12 +1,13 @@
 """The explorer in JupyterLab: what a reader clicks arrives in Python, and what Python selects is marked."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, Lab, prints
+from tests.browser.conftest import ACTIVE, PATIENCE_MS, Lab, expect, holds, prints, settled
 
 EXPLORE = """
 import irscope as irs, torch
@@ -37,14 +38,13 @@ def _nothing_selected(explorer: Lab) -> Iterator[None]:
 
 def wait_marked(lab: Lab, selector: str) -> Any:
     found = lab.page.locator(f"{LIVE} {selector}").first
-    found.wait_for(timeout=5000)
+    found.wait_for()
     return found
 
 
 def test_a_click_on_a_box_arrives_in_python_and_marks_its_line(explorer: Lab) -> None:
     explorer.page.locator(f"{LIVE} .irs-kind-op", has_text="conv2d").first.click()
-    line = wait_marked(explorer, ".irs-line.selected")
-    assert "aten::conv2d" in line.inner_text()
+    expect(explorer.page.locator(f"{LIVE} .irs-line.selected").first).to_contain_text("aten::conv2d")
     prints(explorer, "e.selected == [f.graph.node('c0')]", "True")
 
 
@@ -69,7 +69,7 @@ def test_two_records_ask_about_the_pair_and_light_the_evidence(explorer: Lab) ->
     explorer.page.locator(f"{LIVE} .irs-verdict", has_text="May they alias? no").wait_for()
     explorer.python("e.selection = ['a49', 'row']")
     explorer.page.locator(f"{LIVE} .irs-verdict", has_text="%row is a view of %a49").wait_for()
-    assert explorer.page.locator(f"{LIVE} .irs-verdict .irs-yes").count() == 1
+    expect(explorer.page.locator(f"{LIVE} .irs-verdict .irs-yes")).to_have_count(1)
     wait_marked(explorer, ".irs-t-value.lit, .irs-line.lit, .irs-line.selected")
 
 
@@ -108,8 +108,7 @@ def test_the_keyboard_walks_opens_searches_and_clears(explorer: Lab) -> None:
     page.keyboard.type("select")
     page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
     page.keyboard.press("Enter")
-    wait_marked(explorer, ".irs-line.selected")
-    assert "aten::select" in wait_marked(explorer, ".irs-line.selected").inner_text()
+    expect(page.locator(f"{LIVE} .irs-line.selected").first).to_contain_text("aten::select")
     page.locator(f"{LIVE} .irs-text .irs-scroller").focus()
     page.keyboard.press("Escape")
     page.locator(f"{LIVE} .irs-hints").wait_for()
@@ -127,16 +126,17 @@ def test_keys_in_the_explorer_are_not_commands_of_the_notebook(explorer: Lab) ->
 def test_opening_a_group_shows_its_ops_and_keeps_its_place(explorer: Lab) -> None:
     page = explorer.page
     explorer.python("e.selection = '%a0'")
-    page.locator(f"{LIVE} .irs-subject").get_by_role("button", name="show in graph").click()
+    page.locator(f"{LIVE} .irs-subject", has_text="%a0").get_by_role("button", name="show in graph").click()
     group = wait_marked(explorer, ".irs-kind-group.selected")
+    settled(page)
     top = "box => box.getBoundingClientRect().y"
     before = group.evaluate(top)
     identity = group.get_attribute("data-id")
     group.locator(".irs-toggle").click()
     opened = page.locator(f"{LIVE} [data-id='{identity}'][aria-expanded=true]")
     opened.wait_for()
-    assert abs(opened.evaluate(top) - before) < 3
-    assert page.locator(f"{LIVE} .irs-kind-op", has_text="add").count() >= 1
+    holds(page, f"(box, before) => Math.abs(({top})(box) - before) < 3", opened.element_handle(), before)
+    page.locator(f"{LIVE} .irs-kind-op", has_text="add").first.wait_for()
     opened.locator(".irs-toggle").click()
 
 
@@ -148,14 +148,14 @@ def test_a_selection_marks_what_is_drawn_and_draws_nothing_again(explorer: Lab) 
     line.locator("[data-record]").first.click()
     page.locator(f"{LIVE} .irs-sentence", has_text="may share memory").wait_for()  # evidence has come, too
     wait_marked(explorer, ".irs-box.selected")
+    expect(line).to_have_class(re.compile("selected"))
     assert [element.evaluate("element => element.isConnected") for element in held] == [True, True]
-    assert "selected" in held[1].get_attribute("class")
 
 
 def test_a_double_click_opens_and_closes_and_leaves_selected_what_it_is_about(explorer: Lab) -> None:
     page = explorer.page
     explorer.python("e.selection = '%a0'")
-    page.locator(f"{LIVE} .irs-subject").get_by_role("button", name="show in graph").click()
+    page.locator(f"{LIVE} .irs-subject", has_text="%a0").get_by_role("button", name="show in graph").click()
     identity = wait_marked(explorer, ".irs-kind-group.selected").get_attribute("data-id")
     for open_ in ("true", "false"):
         page.locator(f"{LIVE} .irs-kind-group[data-id='{identity}'] .irs-label").dblclick()
@@ -166,16 +166,16 @@ def test_the_tables_sort_filter_and_select(explorer: Lab) -> None:
     page = explorer.page
     page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Remarks").click()
     page.locator(f"{LIVE} .irs-filter input").fill("missed")
+    expect(page.locator(f"{LIVE} .irs-dock .irs-row.passed")).to_have_count(0)
     row = page.locator(f"{LIVE} .irs-dock .irs-row.missed").first
     row.click()
     page.locator(f"{LIVE} .irs-verdict").first.wait_for()
-    assert page.locator(f"{LIVE} .irs-dock .irs-row.passed").count() == 0
     page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Classes").click()
     page.locator(f"{LIVE} .irs-card").first.click()
     prints(explorer, "len(e.selection)", explorer.python("print(max(map(len, irs.dedup(f).members('alpha'))))"))
     page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Timing").click()
     page.locator(f"{LIVE} .irs-timing button", has_text="measure").click()
-    page.locator(f"{LIVE} .irs-time-bar").nth(2).wait_for(timeout=60_000)
+    page.locator(f"{LIVE} .irs-time-bar").nth(2).wait_for(timeout=2 * PATIENCE_MS)
 
 
 def test_both_themes_are_legible(explorer: Lab, tmp_path: Path) -> None:
@@ -202,11 +202,12 @@ def test_a_second_output_of_the_same_explorer_is_linked_and_a_reloaded_page_find
     second.locator(".irs-box.holding").first.wait_for()
     second.locator(".irs-line", has_text="%c0 =").locator("[data-record]").first.click()
     page.locator(LIVE).nth(0).locator(".irs-subject h3", has_text="%c0").wait_for()
+    expect(page.locator(LIVE)).to_have_count(2)
     assert page.evaluate("() => Object.keys(globalThis.irscopeBundles).length") == 1
     explorer.save()
     explorer.reload()
-    page.locator(f"{LIVE} .irs-box.holding").first.wait_for(timeout=30_000)
-    assert page.locator(f"{LIVE} .irs-subject h3").first.inner_text().startswith("%c0")
+    page.locator(f"{LIVE} .irs-box.holding").first.wait_for(timeout=2 * PATIENCE_MS)
+    expect(page.locator(f"{LIVE} .irs-subject h3").first).to_have_text(re.compile("^%c0"))
 
 
 def test_a_pane_in_another_cell_is_linked(explorer: Lab) -> None:
@@ -222,9 +223,12 @@ def test_a_pane_in_another_cell_is_linked(explorer: Lab) -> None:
 
 
 def assert_picture(lab: Lab) -> None:
-    picture = lab.page.locator(f"{ACTIVE} .irs-static img").first
-    picture.wait_for()
-    assert picture.evaluate("image => image.complete && image.naturalWidth") > 99
+    lab.page.locator(f"{ACTIVE} .irs-static img").first.wait_for()
+    holds(
+        lab.page,
+        "where => { const image = document.querySelector(where); return image?.complete && image.naturalWidth > 99; }",
+        f"{ACTIVE} .irs-static img",
+    )
 
 
 def test_a_saved_notebook_shows_the_picture_without_its_kernel(explorer: Lab) -> None:
@@ -239,9 +243,8 @@ def test_a_notebook_that_is_not_trusted_shows_the_picture_too(explorer: Lab) -> 
     explorer.close()
     (explorer.root / "stranger.ipynb").write_text(saved.replace("network(50)", "network(51)"), encoding="utf-8")
     explorer.reopen("stranger.ipynb")
-    trusted = "() => window.jupyterapp.shell.currentWidget.content.widgets[0].model.trusted"
-    assert explorer.page.evaluate(trusted) is False
     assert_picture(explorer)
+    assert explorer.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets[0].model.trusted") is False
 
 
 LARGE = """
@@ -275,12 +278,11 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
         page.locator(f"{LIVE} .irs-search input").fill("")
         page.locator(f"{LIVE} .irs-search-help").click()
         examples = page.locator(f"{LIVE} .irs-examples [role=option]")
-        examples.first.wait_for()
-        assert examples.count() == 6
+        expect(examples).to_have_count(6)
         query = examples.nth(1).locator("strong").text_content()
         examples.nth(1).click()  # fills the box, and asks
         page.locator(f"{LIVE} .irs-found:not(.irs-examples) [role=option] code").first.wait_for()
-        assert page.locator(f"{LIVE} .irs-search input").input_value() == query
+        expect(page.locator(f"{LIVE} .irs-search input")).to_have_value(query)
         page.locator(f"{LIVE} .irs-search input").fill("op:matmul and bytes>1")
         page.locator(f"{LIVE} .irs-found", has_text="op:matmul & bytes>1").wait_for()  # the hint is a query
         page.locator(f"{LIVE} .irs-search input").fill("op:relu")
@@ -293,12 +295,12 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
         page.locator(f"{LIVE} .irs-stage :is(.selected, .holding)").first.wait_for()  # its page of text said where it stands
         page.wait_for_timeout(200)
         assert lab.python("print(len(asked))") == "0"
-        assert page.locator(f"{LIVE} .irs-dock-panel").is_hidden()  # text and graph have its place until somebody asks
+        expect(page.locator(f"{LIVE} .irs-dock-panel")).to_be_hidden()  # text and graph have its place until somebody asks
         page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Remarks").click()
         page.locator(f"{LIVE} .irs-filter input").click()  # nothing covers it
         page.locator(f"{LIVE} .irs-text button", has_text="edit").wait_for()
         page.locator(f"{LIVE} .irs-graph button", has_text="open all").click()
-        page.locator(f"{LIVE} .irs-graph [role=status]", has_text="stay closed").wait_for(timeout=60_000)
+        page.locator(f"{LIVE} .irs-graph [role=status]", has_text="stay closed").wait_for(timeout=2 * PATIENCE_MS)
         for name in ("close all", "fit"):
             page.locator(f"{LIVE} .irs-graph button", has_text=name).click()
         stretch.first.click()
@@ -308,7 +310,7 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
         stretch.nth(1).locator(".irs-toggle").click()
         page.locator(f"{LIVE} .irs-kind-stretch[aria-expanded=true]").wait_for()
         page.locator(f"{LIVE} .irs-step-offer button", has_text="step by step").click()
-        page.locator(f"{LIVE} [role=slider]").wait_for(timeout=30_000)
+        page.locator(f"{LIVE} [role=slider]").wait_for(timeout=2 * PATIENCE_MS)
         page.locator(f"{LIVE} .irs-kind-stretch[aria-expanded=true]").wait_for()  # drawn anew, and open as it was
         page.locator(f"{LIVE} .irs-filter input").wait_for()  # its table too
         lab.python("e.step = 3")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab, opened
+from tests.browser.conftest import ACTIVE, Lab, expect, holds, opened, prints
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
 
@@ -45,11 +45,11 @@ def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
 def test_a_page_tells_facts_and_pace(page: Any) -> None:
     facts = page.locator(".irs-kernel-facts")
     facts.locator("summary").wait_for()
-    assert facts.locator("table").is_hidden(), "the text of the kernel has the room"
+    expect(facts.locator("table")).to_be_hidden()  # the text of the kernel has the room
     facts.locator("summary").click()
     facts.get_by_text("8 B read, 4 B written").wait_for()
-    assert "copying as many bytes takes" in facts.inner_text()
-    assert facts.locator("tr").count() >= 6
+    expect(facts).to_contain_text("copying as many bytes takes")
+    facts.locator("tr").nth(5).wait_for()
     page.get_by_role("tab", name="assembly").click()
     facts.get_by_text("8 B read, 4 B written").wait_for()  # stays unfolded
     facts.locator("summary").click()
@@ -66,17 +66,15 @@ def test_a_line_of_assembly_selects_its_node_and_its_lines_are_marked(page: Any)
     marked = page.locator(f"{CODE}.selected")
     marked.first.wait_for()
     assert all("sqrt" in text for text in marked.all_inner_texts() if text.split()[-2:-1] != ["movabsq"])
-    assert page.get_by_role("tab", name="assembly").get_attribute("aria-selected") == "true", "the language stays"
+    expect(page.get_by_role("tab", name="assembly")).to_have_attribute("aria-selected", "true")  # the language stays
 
 
 def test_a_node_selected_elsewhere_marks_its_lines_in_sight(page: Any) -> None:
     page.get_by_role("tab", name="assembly").click()
     page.locator(".irs-text .irs-line", has_text="aten::exp").first.locator("[data-record]").first.click()
     marked = page.locator(f"{CODE}.selected").first
-    marked.wait_for()
-    box, panel = marked.bounding_box(), page.locator(".irs-panel").first.bounding_box()
-    assert panel["y"] <= box["y"] <= panel["y"] + panel["height"]
-    assert page.locator(f"{CODE}.selected", has_text="sqrt").count() == 0
+    expect(marked).to_be_in_viewport()
+    expect(page.locator(f"{CODE}.selected", has_text="sqrt")).to_have_count(0)
 
 
 def test_a_line_under_the_pointer_lights_its_node_in_text_and_graph(page: Any) -> None:
@@ -88,20 +86,20 @@ def test_a_line_under_the_pointer_lights_its_node_in_text_and_graph(page: Any) -
 
 def test_hot_loops_stand_alone_until_all_is_asked_for(page: Any) -> None:
     page.get_by_role("tab", name="assembly").click()
-    page.locator(CODE).first.wait_for()
+    page.locator(CODE, has_text="sqrt").first.wait_for()
     few = page.locator(CODE).count()
     switch = page.get_by_role("button", name="hot loops only")
     switch.click()
-    assert page.locator(CODE).count() > few
-    assert page.locator(f"{CODE}.hot").count() == few
+    page.locator(CODE).nth(few).wait_for()
+    expect(page.locator(f"{CODE}.hot")).to_have_count(few)
     switch.click()
-    assert page.locator(CODE).count() == few
+    expect(page.locator(CODE)).to_have_count(few)
 
 
 def test_what_a_page_does_not_hold_is_said(page: Any) -> None:
     page.get_by_role("tab", name="PTX").click()
     page.get_by_text("a notebook generates the rest").wait_for()
-    assert page.locator(CODE).count() == 0
+    expect(page.locator(CODE)).to_have_count(0)
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +118,10 @@ def test_machine_code_comes_from_python_and_its_lines_select_there(notebook: Lab
     line = page.locator(f"{LIVE} {CODE}.linked", has_text="sqrt").first
     line.click()
     page.locator(f"{LIVE} .irs-text .irs-line.selected", has_text="aten::sqrt").wait_for()
-    page.wait_for_timeout(200)
-    selected = "[node.op for node in f.graph.nodes() if node.id in e.selection]"
-    assert notebook.python(f"print({selected})") == "['aten::sqrt']"
+    prints(notebook, "[node.op for node in f.graph.nodes() if node.id in e.selection]", "['aten::sqrt']")
     notebook.python("e.selection = [node for node in f.groups[0].blocks[0].nodes if node.op == 'aten::exp']")
     page.locator(f"{LIVE} {CODE}.selected").first.wait_for()
-    assert page.locator(f"{LIVE} {CODE}.selected", has_text="sqrt").count() == 0
+    expect(page.locator(f"{LIVE} {CODE}.selected", has_text="sqrt")).to_have_count(0)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.theme(theme)
         page.screenshot(path=tmp_path / f"{theme}.png")
@@ -138,17 +134,20 @@ def test_source_ir_and_kernel_stand_side_by_side_and_mark_the_same_lines(page: A
     for pane in columns:
         pane.locator(".irs-line").first.wait_for()
     source, ir, kernel = columns
-    assert not page.locator(".irs-graph").is_visible() and page.locator(".irs-dock").is_visible()
+    expect(page.locator(".irs-graph")).to_be_hidden()
+    expect(page.locator(".irs-dock")).to_be_visible()
     ir.locator(".irs-line", has_text="aten::tanh").locator("[data-record]").first.click()
     kernel.locator(".irs-line.selected").first.wait_for()
     source.locator(".irs-line.selected", has_text="np.tanh").wait_for()
     kernel.locator(".irs-line.linked:not(.selected)").last.click()
-    assert "np.tanh" not in ir.locator(".irs-line.selected").first.inner_text()
     source.locator(".irs-line.selected", has_text="return").wait_for()
+    expect(ir.locator(".irs-line.selected").first).not_to_contain_text("np.tanh")
     width = source.bounding_box()["width"]
     source.locator(".irs-scroller").press("z")
-    assert source.bounding_box()["width"] > 1.5 * width and all(pane.is_visible() for pane in columns)
+    holds(page, "(pane, width) => pane.getBoundingClientRect().width > 1.5 * width", source.element_handle(), width)
+    assert all(pane.is_visible() for pane in columns)
     page.get_by_role("separator", name="resize panes").locator("visible=true").first.press("ArrowLeft")
     assert all(pane.bounding_box()["width"] > 100 for pane in columns)
     page.get_by_role("button", name="columns", exact=True).click()
-    assert page.locator(".irs-graph").is_visible() and not kernel.is_visible()
+    expect(page.locator(".irs-graph")).to_be_visible()
+    expect(kernel).to_be_hidden()

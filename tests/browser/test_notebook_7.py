@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, TOKEN, Lab, _server, prints
+from tests.browser.conftest import ACTIVE, PATIENCE_MS, TOKEN, Lab, _server, expect, prints
 
 pytest.importorskip("notebook", reason="Notebook 7 is not installed: pip install 'irscope[dev]'")
 
@@ -25,7 +25,7 @@ def notebook(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with _server(root, "notebook", "JupyterNotebookApp") as url:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE_MS)
         lab = Lab(page, root)
         lab.watch(url, _ITS_OWN)
         lab.write("seven.ipynb", *CELLS)
@@ -46,8 +46,8 @@ def test_a_click_selects_in_python_and_in_the_pane_of_another_cell(notebook: Lab
     page.locator(f"{LIVE} .irs-line", has_text="aten::").last.click()
     page.locator(f"{ACTIVE} .irs-only-inspector h3").wait_for()
     prints(notebook, "len(e.selected)", "1")
-    title = page.locator(f"{ACTIVE} .irs-only-inspector h3").inner_text()
-    assert notebook.python("print(e.selected[0].op)").partition("::")[2] in title
+    op = notebook.python("print(e.selected[0].op)").partition("::")[2]
+    expect(page.locator(f"{ACTIVE} .irs-only-inspector h3")).to_contain_text(op)
 
 
 def test_python_selects_and_steps_in_the_page(notebook: Lab) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, Lab, opened, prints
+from tests.browser.conftest import ACTIVE, PATIENCE_MS, Lab, expect, holds, opened, prints
 
 LIVE = f"{ACTIVE} .irs"
 CELLS = (
@@ -64,7 +64,7 @@ def test_what_is_picked_is_heard_by_observers_and_seen_in_every_tab(manners: Lab
     page = manners.page
     page.locator(f"{LIVE}:not(.irs-only) .irs-line", has_text="%turned").locator("[data-record]").first.click()
     prints(manners, "heard[-1] == [f.graph.value('turned').id] == e.selection", "True")
-    assert page.locator(f"{ACTIVE} .irs-static").last.is_hidden()  # the picture for a saved notebook, beside live tabs
+    expect(page.locator(f"{ACTIVE} .irs-static").last).to_be_hidden()  # the picture for a saved notebook, beside live tabs
     assert manners.python("print(e.static().data.count('<img'))") == "1"
     for tab in ("memory", "two", "all"):
         page.locator(f"{ACTIVE} .jupyter-widget-TabPanel-tabContents, {ACTIVE} .widget-tab").first.wait_for()
@@ -73,8 +73,8 @@ def test_what_is_picked_is_heard_by_observers_and_seen_in_every_tab(manners: Lab
             page.locator(f"{LIVE}.irs-only-memory .irs-memory-bar").first.wait_for()
         if tab == "two":
             page.locator(f"{LIVE}.irs-only-text .irs-line.selected", has_text="%turned").wait_for()
-            widths = [page.locator(f"{LIVE}.irs-only-{name}").bounding_box()["width"] for name in ("text", "inspector")]
-            assert min(widths) > 200
+            for name in ("text", "inspector"):
+                holds(page, "pane => document.querySelector(pane).getBoundingClientRect().width > 200", f"{LIVE}.irs-only-{name}")
 
 
 def test_each_pane_stands_alone(manners: Lab, tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_a_slow_cell_shows_how_far_it_is_and_may_be_interrupted(manners: Lab) ->
     page = manners.page
     slow = 'for _ in counted(range(600), "counting"):\n    time.sleep(0.1)'
     manners.add_cell(f"import time\nfrom irscope._base.running import counted\n{slow}", wait=False)
-    page.locator(f"{ACTIVE} .widget-hbox", has_text="counting").wait_for(timeout=30_000)
+    page.locator(f"{ACTIVE} .widget-hbox", has_text="counting").wait_for(timeout=2 * PATIENCE_MS)
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()")
-    page.locator(f"{ACTIVE} .jp-RenderedText", has_text="KeyboardInterrupt").first.wait_for(timeout=30_000)
+    page.locator(f"{ACTIVE} .jp-RenderedText", has_text="KeyboardInterrupt").first.wait_for(timeout=2 * PATIENCE_MS)
     prints(manners, "bool(f.why_not('scaled0', 'bent0')), e.select('op:select') == [f.graph.node('row')]", "True True")
 
 
@@ -105,13 +105,15 @@ def test_a_saved_notebook_is_converted_with_its_picture(manners: Lab, browser: A
         text, _ = nbconvert.HTMLExporter().from_filename(str(manners.root / "manners.ipynb"))
     (tmp_path / "manners.html").write_text(text, encoding="utf-8")
     with opened(browser, (tmp_path / "manners.html").as_uri(), ".irs-static img >> nth=0", ours=False) as page:
-        widths = page.locator(".irs-static img").evaluate_all("images => images.map((image) => image.complete && image.naturalWidth)")
-        assert len(widths) == 2 and min(widths) > 100  # in the tabs, and alone in its cell
+        expect(page.locator(".irs-static img")).to_have_count(2)  # in the tabs, and alone in its cell
+        holds(page, "() => [...document.querySelectorAll('.irs-static img')].every(image => image.complete && image.naturalWidth > 100)")
 
 
 def test_a_restarted_kernel_is_reported_and_the_views_stay(manners: Lab) -> None:
     page = manners.page
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     page.locator(f"{LIVE}:not(.irs-only) .irs-line", has_text="%copied").locator("[data-record]").first.click()
-    page.locator(f"{LIVE}:not(.irs-only) .irs-inspector", has_text="Run the cell again to reconnect").first.wait_for(timeout=30_000)
-    assert page.locator(f"{LIVE}:not(.irs-only) .irs-line.selected", has_text="%copied").count()
+    page.locator(f"{LIVE}:not(.irs-only) .irs-inspector", has_text="Run the cell again to reconnect").first.wait_for(
+        timeout=2 * PATIENCE_MS
+    )
+    page.locator(f"{LIVE}:not(.irs-only) .irs-line.selected", has_text="%copied").first.wait_for()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, ROOT, Lab
+from tests.browser.conftest import ACTIVE, PATIENCE_MS, ROOT, Lab, expect, prints
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'irscope[tour]'")
 
@@ -26,9 +26,7 @@ def test_a_notebook_runs_in_a_real_lab(lab: Lab, tmp_path: Path, name: str, ques
     """Each quiz is shown by the explorer's views, and no cell fails."""
     run(lab, name)
     asking = lab.page.locator(f"{ACTIVE} .irs-asking")
-    lab.page.wait_for_function(
-        "([where, count]) => document.querySelectorAll(where).length === count", arg=[f"{ACTIVE} .irs-asking", questions]
-    )
+    expect(asking).to_have_count(questions)
     for number in range(questions):
         asking.nth(number).scroll_into_view_if_needed()
         asking.nth(number).locator(".irs-box").first.wait_for()
@@ -42,9 +40,11 @@ VISIBLE_BOX = """live => {
   const spot = box => { const {left, top, height} = box.getBoundingClientRect(); return {x: left + 4, y: top + height / 2}; };
   const hit = box => { const {x, y} = spot(box); return box.parentElement.contains(document.elementFromPoint(x, y)); };
   const box = [...document.querySelectorAll(`${live} .irs-face`)].find(hit);
-  return box && spot(box);
+  const [before, now] = [window.irsPlace, box && JSON.stringify(spot(box))];
+  window.irsPlace = now;
+  return now === before && box && spot(box);
 }"""
-"""Where a reader could click on a box now: Lab lays out long notebooks late, and a pane shows a part of its graph."""
+"""Where a reader could click on a box now, when it rests: Lab lays out long notebooks late, and a pane shows a part of its graph."""
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +59,11 @@ def tour(lab: Lab) -> Iterator[Lab]:
 def test_a_click_on_a_node_of_yolov3_arrives_in_python(tour: Lab, tmp_path: Path) -> None:
     page = tour.page
     page.locator(LIVE).first.evaluate("explorer => explorer.scrollIntoView({block: 'center'})")
-    place = page.wait_for_function(VISIBLE_BOX, arg=LIVE, polling=200, timeout=30_000).json_value()
+    place = page.wait_for_function(VISIBLE_BOX, arg=LIVE, polling=200, timeout=PATIENCE_MS).json_value()
     page.mouse.click(place["x"], place["y"])
     page.locator(f"{LIVE} .irs-box.selected").first.wait_for()
     chosen = page.locator(f"{LIVE} .irs-box.selected").first.get_attribute("data-id")
-    assert tour.python(f"print({chosen} in e.selection)") == "True"
+    prints(tour, f"{chosen} in e.selection", "True")
     tour.python("e.selection = [g.node('aten::view#0')]")
     page.locator(f"{LIVE} .irs-line.selected", has_text="aten::view").wait_for()
     page.locator(f"{LIVE} .irs-points-to").wait_for()

@@ -13,7 +13,7 @@ import irscope as irs
 from irscope.display.diff_page import diff_html
 from irscope.report.pages import Exploration, Inspection
 from tests.browser import pages
-from tests.browser.conftest import opened, window
+from tests.browser.conftest import expect, holds, opened, settled, window
 from tests.browser.pages import network
 
 PROGRAM = """graph(%x : Float(8)):
@@ -46,7 +46,7 @@ def test_the_page_draws_itself_and_answers_from_its_details(page: Any, tmp_path:
     page.locator(".irs-line.selected", has_text="aten::conv2d").wait_for()
     page.locator(".irs-sentence", has_text="may share memory").wait_for()
     page.get_by_role("tab", name="Kernel").click()
-    assert page.locator(".irs-source").count() == 0
+    expect(page.locator(".irs-source")).to_have_count(0)
     page.locator(".irs-kind-group .irs-label").first.click()
     page.locator(".irs-source .irs-line.linked").first.click()
     page.locator(".irs-line.selected", has_text="aten::").wait_for()
@@ -55,10 +55,9 @@ def test_the_page_draws_itself_and_answers_from_its_details(page: Any, tmp_path:
 def test_the_page_follows_the_reader_s_colour_scheme(page: Any, tmp_path: Path) -> None:
     page.emulate_media(color_scheme="dark")
     page.goto(written(tmp_path, 3))
-    style = "e => getComputedStyle(e).backgroundColor"
-    dark = page.locator(".irs").evaluate(style)
+    expect(page.locator(".irs")).to_have_css("background-color", "rgb(22, 24, 29)")
     page.emulate_media(color_scheme="light")
-    assert (dark, page.locator(".irs").evaluate(style)) == ("rgb(22, 24, 29)", "rgb(255, 255, 255)")
+    expect(page.locator(".irs")).to_have_css("background-color", "rgb(255, 255, 255)")
 
 
 def test_twenty_thousand_boxes_open_and_close_with_few_elements_drawn(page: Any, tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ def test_the_search_key_needs_no_click_first(page: Any, tmp_path: Path) -> None:
     page.goto(written(tmp_path, 20))
     page.locator(".irs-box").first.wait_for()
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.type") == "search"
+    expect(page.locator(".irs-search input")).to_be_focused()
 
 
 def test_a_large_page_holds_its_data_compressed_and_answers_all_the_same(page: Any, tmp_path: Path) -> None:
@@ -109,11 +108,14 @@ def test_closed_tables_give_their_place_to_the_rest(page: Any, tmp_path: Path) -
     page.goto(written(tmp_path, PROGRAM))
     tab = page.get_by_role("tab", name="Remarks")
     tab.wait_for()
-    before = page.locator(".irs-main").bounding_box()["height"]
+    height = "document.querySelector('.irs-main').getBoundingClientRect().height"
+    page.locator(".irs-box").first.wait_for()
+    settled(page)
+    before = page.evaluate(height)
     tab.click()
-    assert page.locator(".irs-main").bounding_box()["height"] > before + 80
+    holds(page, f"before => {height} > before + 80", before)
     tab.click()
-    assert page.locator(".irs-main").bounding_box()["height"] == before
+    holds(page, f"before => {height} === before", before)
 
 
 def test_escape_leaves_the_steps(page: Any, tmp_path: Path) -> None:
@@ -123,7 +125,8 @@ def test_escape_leaves_the_steps(page: Any, tmp_path: Path) -> None:
         page.keyboard.press(key)
     page.locator(".irs-line.t-joined").first.wait_for()
     page.keyboard.press("Escape")  # the selection first
-    assert page.locator(".irs-line.selected").count() == 0
+    expect(page.locator(".irs-line.selected")).to_have_count(0)
+    settled(page)
     assert page.locator(".irs-line.t-joined").count()
     page.keyboard.press("Escape")
     page.locator(".irs-line.t-joined").first.wait_for(state="detached")
@@ -134,6 +137,7 @@ def test_bars_keep_what_is_in_them_in_sight(page: Any, tmp_path: Path, width: in
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(written(tmp_path, PROGRAM))
     page.locator(".irs-svg .irs-box").first.wait_for()
+    settled(page)
     for bar in page.locator(".irs-head, .irs-graph > .irs-bar, .irs-text > .irs-bar").all():
         around = bar.bounding_box()
         for inside in bar.locator("input, select, button").all():
@@ -156,9 +160,7 @@ def test_a_group_marks_the_lines_of_source_that_its_nodes_came_from(page: Any, t
     page.locator(".irs-text select").select_option(label="act.py")
     page.locator(".irs-text > .irs-bar", has_text="6 lines").wait_for()
     page.locator(".irs-kind-group").first.click(position={"x": 60, "y": 8})
-    page.locator(".irs-line.selected").wait_for()
-    marked = page.locator(".irs-line.selected, .irs-line.inside").all_inner_texts()
-    assert [text.split("\n")[-1] for text in marked] == lines[3:]
+    expect(page.locator(".irs-line.selected code, .irs-line.inside code")).to_have_text(lines[3:])
 
 
 @pytest.mark.parametrize("width", [1280, 700])
@@ -197,6 +199,7 @@ def test_a_deep_model_is_one_screen_with_letters_that_can_be_read(page: Any, tmp
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(written(tmp_path, deep(24)))
     page.locator(".irs-kind-repeat", has_text="×24").wait_for()
+    settled(page)
     for name in ("%x", "×24", "head", "result"):  # from first to last, without a move
         box, stage = page.locator(".irs-box", has_text=name).last.bounding_box(), page.locator(".irs-stage").bounding_box()
         assert stage["y"] <= box["y"] and box["y"] + box["height"] <= stage["y"] + stage["height"], name
@@ -213,6 +216,7 @@ def test_of_a_long_program_the_first_look_shows_what_can_be_read(page: Any, tmp_
     chain = [f"  %v{k + 1} : Float(8) = foreign::op{k % 9}(%v{k})" for k in range(400)]
     page.goto(written(tmp_path, "\n".join(["graph(%v0 : Float(8)):", *chain, "  return (%v400)"])))
     page.locator(".irs-stage .irs-label").first.wait_for()
+    settled(page)
     assert min(page.evaluate(LETTERS)) >= 10
     map, stage = page.locator(".irs-map").bounding_box(), page.locator(".irs-stage").bounding_box()
     assert map is None or (stage["y"] <= map["y"] and map["y"] + map["height"] <= stage["y"] + stage["height"])

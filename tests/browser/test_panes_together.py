@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, Lab, prints
+from tests.browser.conftest import ACTIVE, PATIENCE_MS, Lab, expect, holds, prints, settled
 
 PROGRAM = """
 import irscope as irs
@@ -28,6 +28,9 @@ def panes(lab: Lab) -> Iterator[Lab]:
     """Three panes in a row, and below them the explorer."""
     with lab.shown("panes.ipynb", PROGRAM, "e", until=".irs .irs-counts"):
         lab.page.locator(f"{LIVE}.irs-only .irs-box").first.wait_for()
+        for name in ("text", "inspector"):
+            lab.page.locator(f"{LIVE}.irs-only-{name} .irs-bar").first.wait_for()
+        settled(lab.page)
         yield lab
 
 
@@ -47,14 +50,14 @@ def test_panes_share_the_width_of_a_row_and_take_the_heights_that_layouts_name(p
     assert abs(size(panes, f"{LIVE}:not(.irs-only)")[1] - 560) < 4
 
 
-def in_sight(lab: Lab, selector: str, stage: str) -> bool:
-    found: bool = lab.page.evaluate(
-        """([selector, stage]) => { const box = document.querySelector(selector)?.getBoundingClientRect();
+def comes_in_sight(lab: Lab, selector: str, stage: str) -> None:
+    holds(
+        lab.page,
+        """(selector, stage) => { const box = document.querySelector(selector)?.getBoundingClientRect();
         const around = document.querySelector(stage).getBoundingClientRect();
         return !!box && box.left < around.right && box.right > around.left && box.top < around.bottom && box.bottom > around.top; }""",
-        [selector, stage],
-    )
-    return found
+        selector, stage,
+    )  # fmt: skip
 
 
 def test_what_is_selected_elsewhere_comes_into_sight_in_text_and_graph(panes: Lab) -> None:
@@ -63,8 +66,8 @@ def test_what_is_selected_elsewhere_comes_into_sight_in_text_and_graph(panes: La
         panes.python(f"e.selection = '%{name}'")
         panes.page.locator(f"{whole} .irs-line.selected", has_text=f"%{name} ").first.wait_for()
         panes.page.locator(f"{whole} .irs-stage :is(.selected, .holding)").first.wait_for()
-        assert in_sight(panes, f"{whole} .irs-stage :is(.selected, .holding) > .irs-face", f"{whole} .irs-stage")
-        assert in_sight(panes, f"{LIVE}.irs-only .irs-line.selected", f"{LIVE}.irs-only-text .irs-scroller")
+        comes_in_sight(panes, f"{whole} .irs-stage :is(.selected, .holding) > .irs-face", f"{whole} .irs-stage")
+        comes_in_sight(panes, f"{LIVE}.irs-only .irs-line.selected", f"{LIVE}.irs-only-text .irs-scroller")
 
 
 def test_the_switch_shows_the_program_as_written_and_what_a_pass_took_away(panes: Lab) -> None:
@@ -80,7 +83,7 @@ def test_the_switch_shows_the_program_as_written_and_what_a_pass_took_away(panes
     prints(panes, "e.step", "0")
     page.locator(f"{whole} .irs-programs button", has_text="fused").click()
     line.wait_for(state="detached")
-    assert page.locator(f"{whole} .irs-line.t-joined").count() == 0  # out of the steps
+    expect(page.locator(f"{whole} .irs-line.t-joined")).to_have_count(0)  # out of the steps
 
 
 def test_a_view_in_a_tab_of_its_own_fills_it(panes: Lab) -> None:
@@ -89,10 +92,9 @@ def test_a_view_in_a_tab_of_its_own_fills_it(panes: Lab) -> None:
         """() => { const panel = window.jupyterapp.shell.currentWidget; panel.content.activeCellIndex = 1;
         return window.jupyterapp.commands.execute('notebook:create-output-view'); }"""
     )
-    page.locator(".jp-LinkedOutputView .irs .irs-box").first.wait_for(timeout=15_000)
-    page.wait_for_timeout(200)  # the panel takes its size
-    tab, view = size(panes, ".jp-LinkedOutputView"), size(panes, ".jp-LinkedOutputView .irs")
-    assert view[1] > 0.9 * tab[1]
+    page.locator(".jp-LinkedOutputView .irs .irs-box").first.wait_for()
+    height = "document.querySelector('.jp-LinkedOutputView{}').getBoundingClientRect().height"
+    holds(page, f"() => {height.format(' .irs')} > 0.9 * {height.format('')}")
     page.evaluate("() => window.jupyterapp.shell.currentWidget.close()")
 
 
@@ -115,8 +117,9 @@ e
 '''
 
 
-def marked(lab: Lab, selector: str) -> set[str]:
-    return {text.split(" ")[0].rstrip(",") for text in lab.page.locator(f"{LIVE} {selector}").all_inner_texts()}
+LIT = """names => { const word = each => each.textContent.split(' ')[0].replace(/,$/, '');
+  const found = new Set([...document.querySelectorAll(names)].map(word));
+  return """
 
 
 def test_a_value_lights_its_alias_set_and_two_the_way_on_which_they_meet(lab: Lab, tmp_path: Path) -> None:
@@ -126,14 +129,14 @@ def test_a_value_lights_its_alias_set_and_two_the_way_on_which_they_meet(lab: La
         row.click()
         page.locator(f"{LIVE} .irs-t-value.lit").first.wait_for()
         page.screenshot(path=str(tmp_path / "value.png"))
-        assert {"%a", "%p0", "%q"} <= marked(lab, ".irs-t-value.lit")
-        assert "%b" not in marked(lab, ".irs-t-value.lit")
-        assert page.locator(f"{LIVE} .irs-box.lit").count() >= 2
+        values = f"{LIVE} .irs-t-value.lit"
+        holds(page, f"{LIT} ['%a', '%p0', '%q'].every(name => found.has(name)) && !found.has('%b'); }}", values)
+        page.locator(f"{LIVE} .irs-box.lit").nth(1).wait_for()
         written.click(modifiers=["Shift"])
         page.locator(f"{LIVE} .irs-verdict", has_text="is a view of %a").wait_for()
         page.screenshot(path=str(tmp_path / "pair.png"))
-        lit = marked(lab, ".irs-t-value.lit") | marked(lab, ".irs-line.lit")
-        assert {"%q", "%q0"} <= lit or {"%p0", "%q0"} <= lit
+        on_the_way = f"{LIT} found.has('%q0') && (found.has('%q') || found.has('%p0')); }}"
+        holds(page, on_the_way, f"{values}, {LIVE} .irs-line.lit")
 
 
 def test_the_model_of_a_member_opens_with_its_group_selected(lab: Lab, tmp_path: Path) -> None:
@@ -149,5 +152,5 @@ def test_the_model_of_a_member_opens_with_its_group_selected(lab: Lab, tmp_path:
             lab.page.wait_for_function("([e, count]) => e.options.length === count", arg=[lists.nth(1).element_handle(), count])
         lists.nth(1).select_option(index=1)
         box.get_by_role("button", name="Open the model").click()
-        lab.page.locator(f"{ACTIVE} .irs-box").first.wait_for(timeout=60_000)
+        lab.page.locator(f"{ACTIVE} .irs-box").first.wait_for(timeout=2 * PATIENCE_MS)
         lab.page.locator(f"{ACTIVE} .irs-line.selected").first.wait_for()

@@ -1,5 +1,6 @@
 """Where the time goes, in the explorer: heat on boxes and lines, and the Time table, by mouse and by keyboard."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.runtime.profile import Profile
-from tests.browser.conftest import ACTIVE, Lab, opened, prints
+from tests.browser.conftest import ACTIVE, Lab, expect, holds, opened, prints
 
 
 def program(x: Any) -> Any:
@@ -45,21 +46,21 @@ def test_a_slow_node_is_selected_by_mouse_and_its_box_is_hot(page: Any) -> None:
     page.locator(".irs-line.selected", has_text="aten::sort").wait_for()
     page.locator(".irs-graph select").select_option("time")
     colour = "e => getComputedStyle(e).getPropertyValue('--c')"
-    hot = page.locator(".irs-kind-op", has_text="sort").evaluate(colour)
-    input_ = page.locator(".irs-kind-input").first.evaluate(colour)
-    assert hot != input_
     page.locator(".irs-legend button", has_text="of the time").wait_for()
+    cold = page.locator(".irs-kind-input").first.evaluate(colour)
+    hot = page.locator(".irs-kind-op", has_text="sort").element_handle()
+    holds(page, f"(box, cold) => ({colour})(box) !== cold", hot, cold)
     page.locator(".irs-graph select").select_option("roof")
     page.locator(".irs-legend button", has_text="at the roof").wait_for()
-    assert page.locator(".irs-time-head select").last.input_value() == "roof"
+    expect(page.locator(".irs-time-head select").last).to_have_value("roof")
 
 
 def test_lines_of_text_and_source_are_as_hot_as_what_they_take(page: Any) -> None:
     sort = page.locator(".irs-line", has_text="aten::sort").locator(".irs-heat")
-    assert "of the time" in (sort.get_attribute("title") or "")
+    expect(sort).to_have_attribute("title", re.compile("of the time"))
     page.locator(".irs-text select").select_option(label=Path(__file__).name)
     line = page.locator(".irs-line", has_text="np.sort(hot) @ x").locator(".irs-heat")
-    assert "moved" in (line.get_attribute("title") or "")
+    expect(line).to_have_attribute("title", re.compile("moved"))
 
 
 def test_the_icicle_is_walked_with_arrow_keys_and_looked_into_with_enter(page: Any) -> None:
@@ -70,14 +71,15 @@ def test_the_icicle_is_walked_with_arrow_keys_and_looked_into_with_enter(page: A
     for key in ("ArrowDown", "ArrowDown", "ArrowDown"):  # the program, its first line, the first op there
         page.keyboard.press(key)
     chosen = page.locator(".irs-icicle-box.current")
-    assert chosen.inner_text() in ("exp", "mul", "tanh", "add")
+    expect(chosen).to_have_text(re.compile("^(exp|mul|tanh|add)$"))
     page.locator(".irs-line.selected").first.wait_for()
-    narrow = chosen.evaluate("e => e.offsetWidth")
+    width = "document.querySelector('.irs-icicle-box.current')?.offsetWidth"
+    narrow = page.evaluate(width)
     page.keyboard.press("Enter")
-    assert chosen.evaluate("e => e.offsetWidth") > narrow
+    holds(page, f"narrow => {width} > narrow", narrow)
     page.keyboard.press("Backspace")
-    assert chosen.evaluate("e => e.offsetWidth") == narrow
-    assert "µs" in page.locator(".irs-said-below").inner_text()
+    holds(page, f"narrow => {width} === narrow", narrow)
+    expect(page.locator(".irs-said-below")).to_contain_text(re.compile("[µm]s"))
 
 
 def test_one_run_and_its_memory_select_and_are_selected(page: Any) -> None:
@@ -85,31 +87,33 @@ def test_one_run_and_its_memory_select_and_are_selected(page: Any) -> None:
     page.locator(".irs-span").first.click()
     page.locator(".irs-line.selected").first.wait_for()
     page.locator(".irs-line", has_text="aten::sort").locator("code").click(position={"x": 2, "y": 6})
-    assert page.locator(".irs-span.selected").count() == 1
+    expect(page.locator(".irs-span.selected")).to_have_count(1)
     page.get_by_role("listbox", name="one run").focus()
-    wide = page.locator(".irs-run-wide")
-    before = wide.evaluate("e => e.offsetWidth")
+    width = "document.querySelector('.irs-run-wide').offsetWidth"
+    before = page.evaluate(width)
     page.keyboard.press("+")
-    assert wide.evaluate("e => e.offsetWidth") > before
-    assert page.locator(".irs-run-curve path").count() == 1
+    holds(page, f"before => {width} > before", before)
+    expect(page.locator(".irs-run-curve path")).to_have_count(1)
 
 
 def test_the_roofline_is_clicked_brushed_and_walked(page: Any) -> None:
     page.get_by_role("tab", name="Roofline").click()
+    page.locator(".irs-time-panel > *").first.wait_for()
     marks = page.locator(".irs-mark")
     if not marks.count():
         pytest.skip("the limits of this machine are not known")
     page.locator(".irs-roofline").focus()
     page.keyboard.press("ArrowRight")
-    assert page.locator(".irs-mark.selected").count() == 1 and "bound at" in page.locator(".irs-said-below").inner_text()
+    expect(page.locator(".irs-mark.selected")).to_have_count(1)
+    expect(page.locator(".irs-said-below")).to_contain_text("bound at")
     page.keyboard.press("Escape")
-    assert page.locator(".irs-mark.selected").count() == 0
+    expect(page.locator(".irs-mark.selected")).to_have_count(0)
     box = page.locator(".irs-roofline").bounding_box()
     page.mouse.move(box["x"] + 2, box["y"] + 2)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2, steps=3)
     page.mouse.up()
-    assert page.locator(".irs-mark.selected").count() == marks.count()
+    expect(page.locator(".irs-mark.selected")).to_have_count(marks.count())
 
 
 def test_a_group_before_and_after_and_what_would_help(page: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, expect, prints
 
 ASKED = f"{ACTIVE} .irs-asking"
 CELL = """
@@ -62,16 +62,16 @@ def test_a_wrong_pick_in_the_views_is_answered_with_its_witness(quiz: Lab, tmp_p
     wrong = quiz.python("print(next(o.name for o in q.questions[0].options if not o.verdict))")
     page.locator(f"{ASKED} .irs-line .irs-t-value", has_text=wrong).first.click()
     picked = page.locator(f"{ASKED} .irs-option:has(:checked) code")
-    assert picked.all_inner_texts() == [wrong]
+    expect(picked).to_have_text([wrong])
     page.screenshot(path=tmp_path / "asking.png")
     page.locator(f"{ASKED} .irs-check").click()
     page.locator(f"{ASKED} .irs-judgement.wrong").wait_for()
     page.locator(f"{ASKED} .irs-said-wrong", has_text=wrong).wait_for()
-    assert page.locator(f"{ASKED} .irs-line.lit, {ASKED} .irs-box.lit").count() > 0
+    page.locator(f"{ASKED} .irs-line.lit, {ASKED} .irs-box.lit").first.wait_for(state="attached")
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         quiz.theme(theme)
         page.screenshot(path=tmp_path / f"answered {theme}.png")
-    assert quiz.python("print(q.judgements[0].picks, bool(q.judgements[0]))") == f"('{wrong}',) False"
+    prints(quiz, "q.judgements[0].picks, bool(q.judgements[0])", f"('{wrong}',) False")
 
 
 def test_questions_are_solved_by_keyboard_alone(quiz: Lab) -> None:
@@ -82,7 +82,7 @@ def test_questions_are_solved_by_keyboard_alone(quiz: Lab) -> None:
         page.locator(f"{ASKED} .irs-title", has_text=f"Question {number + 1} of {LAST + 1}").wait_for()
         page.locator(f"{ASKED} .irs-option").first.wait_for()
         _answer_by_keys(quiz, number)
-    assert quiz.python("print([q.questions[k].kind for k in q.judgements if q.judgements[k]] == kinds[1:])") == "True"
+    prints(quiz, "[q.questions[k].kind for k in q.judgements if q.judgements[k]] == kinds[1:]", "True")
     assert not quiz.errors, quiz.errors
 
 

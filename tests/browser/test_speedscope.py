@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
+from tests.browser.conftest import PATIENCE_MS
 
 torch = pytest.importorskip("torch")
 
@@ -39,14 +40,15 @@ def served(route: Any) -> None:
 def opened(browser: Any, trace: Path) -> str:
     """The text of speedscope's page with a trace in it; asserts that nothing went wrong."""
     page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
     said: list[str] = []
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
     page.route(f"{HOST}**", served)
     page.goto(HOST)
     page.locator("input[type=file]").set_input_files(trace)
-    page.get_by_text("Sandwich").click(timeout=20_000)
-    page.get_by_text("aten::linear").first.wait_for(timeout=20_000)
+    page.get_by_text("Sandwich").click()
+    page.get_by_text("aten::linear").first.wait_for()
     text: str = page.locator("body").inner_text()
     page.close()
     assert not said, said

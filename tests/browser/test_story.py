@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab, opened
+from tests.browser.conftest import ACTIVE, Lab, expect, opened, prints, settled
 
 TOLD = f"{ACTIVE} .irs-told"
 CELL = """
@@ -58,6 +58,12 @@ def _blocks(picture: Path, frame: dict[str, int]) -> Any:
     return inside[: 4 * height, : 4 * width].reshape(height, 4, width, 4, 3).mean(axis=(1, 3))
 
 
+RESTS = """() => new Promise(done => {
+  let rests = setTimeout(done, 300);
+  const seen = new MutationObserver(() => { clearTimeout(rests); rests = setTimeout(() => { seen.disconnect(); done(); }, 300); });
+  seen.observe(document.querySelector('.irs-told'), {subtree: true, childList: true, attributes: true, characterData: true}); })"""
+
+
 def _played(page: Any, root: Any, picture: Path) -> list[Any]:
     """What is seen at each step, from the first on, by the key; each with its picture, without the buttons, which a page has less of."""
     frame = root.evaluate(INNER)
@@ -73,7 +79,10 @@ def _played(page: Any, root: Any, picture: Path) -> list[Any]:
         page.wait_for_function(
             "at => [...document.querySelectorAll('.irs-story-at')].some(e => e.textContent === at)", arg=f"{step + 1} / 2"
         )
-        page.wait_for_timeout(300)
+        name = ("%x", "%c")[step]
+        root.locator(".irs-panel .irs-sentence", has_text=name).first.wait_for(state="attached")  # the answer has come
+        root.locator(".irs-line.selected", has_text=name).wait_for()
+        page.evaluate(RESTS)
         found.append(root.evaluate(SEEN))
         taken = picture.with_name(f"{picture.name} {step + 1}.png")
         root.screenshot(path=taken)
@@ -87,7 +96,7 @@ def test_a_story_made_in_lab_plays_from_disk(lab: Lab, browser: Any, tmp_path: P
         _add(lab, "%x", "It **begins** here.")
         lab.page.locator(f"{TOLD} .irs-text .irs-whole").click()
         _add(lab, "%c", "A product of *matrices* ends the kernel.")
-        assert lab.python("print([step.selection for step in s.steps])") == "[('%x',), ('%c',)]"
+        prints(lab, "[step.selection for step in s.steps]", "[('%x',), ('%c',)]")
         live = _played(lab.page, lab.page.locator(TOLD), tmp_path / "live")
         lab.python("s.save('story.html')")
         frame = lab.page.locator(TOLD).evaluate(INNER)
@@ -123,7 +132,7 @@ def test_what_a_step_selects_is_in_sight_whatever_fills_the_explorer(browser: An
         for key, step in (("n", 2), ("n", 3), ("n", 4), ("p", 3), ("p", 2), ("p", 1)):
             page.keyboard.press(key)
             page.locator(".irs-story-at", has_text=f"{step} / 4").wait_for()
-            page.wait_for_timeout(150)
+            settled(page)
             if step < 4:
                 page.wait_for_function(IN_SIGHT)
             if step == 2:  # in the middle of all the room that there is
@@ -146,8 +155,8 @@ def test_the_stories_of_the_project_play(browser: Any, tmp_path: Path, capsys: p
             for step in range(count):
                 page.locator(".irs-story-at", has_text=f"{step + 1} / {count}").wait_for()
                 texts.append(page.locator(".irs-story-text").inner_text())
-                page.wait_for_timeout(200)
+                settled(page)
                 page.screenshot(path=saved.with_name(f"{saved.stem} {step + 1}.png"))
                 page.keyboard.press("n")
             assert len(set(texts)) == count >= 3
-            assert page.locator(".irs-problem").count() == 0
+            expect(page.locator(".irs-problem")).to_have_count(0)

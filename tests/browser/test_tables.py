@@ -2,6 +2,7 @@
 holes and pieces side by side; panes that fill the explorer.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab, opened
+from tests.browser.conftest import ACTIVE, Lab, expect, holds, opened
 from tests.report.panes.test_memory_view import PROGRAM
 from tests.report.panes.test_same_view import HAND
 
@@ -24,7 +25,8 @@ def laid_out(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
 def test_copies_stand_out_and_their_layout_says_why(laid_out: Any) -> None:
     page = laid_out
-    assert page.locator(".irs-box.moves").count() == 1 and page.locator(".irs-line.moves").count() == 1
+    expect(page.locator(".irs-box.moves")).to_have_count(1)
+    expect(page.locator(".irs-line.moves")).to_have_count(1)
     page.locator(".irs-legend button", has_text="copies").click()
     page.locator(".irs-line.moves.selected", has_text="%copied").wait_for()
     page.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
@@ -36,7 +38,7 @@ def test_the_byte_map_of_a_buffer_is_clicked_and_walked(laid_out: Any) -> None:
     page.locator(".irs-inspector").wait_for()
     page.locator(".irs-text [data-record]", has_text="%left").first.click()
     page.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
-    assert page.locator(".irs-axis").all_inner_texts()[0].startswith("axis 0: 8")
+    expect(page.locator(".irs-axis").first).to_have_text(re.compile("^axis 0: 8"))
     page.locator(".irs-buffer-row", has_text="%t").click()
     page.locator(".irs-subject h3", has_text="%t").wait_for()
     page.get_by_role("listbox", name="bytes of the buffer of %x").focus()
@@ -49,12 +51,15 @@ def test_the_memory_plan_is_linked_with_the_selection(laid_out: Any) -> None:
     page = laid_out
     page.get_by_role("tab", name="Memory").click()
     bars = page.locator(".irs-memory-bar")
-    assert bars.count() >= 3 and page.locator(".irs-memory-bar.peak").count() and page.locator(".irs-memory-peak").count() == 1
+    bars.nth(2).wait_for()
+    page.locator(".irs-memory-bar.peak").first.wait_for()
+    expect(page.locator(".irs-memory-peak")).to_have_count(1)
     page.get_by_role("listbox", name="memory plan").focus()
     page.keyboard.press("ArrowRight")
     page.locator(".irs-line.selected", has_text="%copied").wait_for()
     page.keyboard.press("ArrowRight")
-    assert page.locator(".irs-memory-bar.selected").count() == 1 and "made by" in page.locator(".irs-memory .irs-said-below").inner_text()
+    expect(page.locator(".irs-memory-bar.selected")).to_have_count(1)
+    expect(page.locator(".irs-memory .irs-said-below")).to_contain_text("made by")
 
 
 def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None:
@@ -69,9 +74,10 @@ def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None
         live.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
         live.locator(".irs-buffer-row").first.wait_for()
         lab.python("e.selection = ['x']")
+        live.locator(".irs-subject h3", has_text="%x").wait_for()
         live.get_by_label("assumed layout").select_option("columns")
         live.locator(".irs-sentence", has_text="with %x column by column, 1 node would copy 256 B (now 1 node copying 256 B)").wait_for()
-        assert live.locator(".irs-neighbour").count() == 2
+        expect(live.locator(".irs-neighbour")).to_have_count(2)
 
 
 @pytest.fixture
@@ -84,13 +90,14 @@ def page(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
 
 def test_a_step_shows_its_cards_and_a_card_its_holes_side_by_side(page: Any) -> None:
-    assert "alpha" in page.locator(".irs-rung.chosen").inner_text() and page.locator(".irs-card").count() == 2
+    expect(page.locator(".irs-rung.chosen")).to_contain_text("alpha")
+    expect(page.locator(".irs-card")).to_have_count(2)
     page.locator(".irs-rung", has_text="constants").click()
     page.locator(".irs-card", has_text="×2").click()
     page.locator(".irs-same-detail", has_text='d.apply("constants") applies it').wait_for()
-    assert page.locator(".irs-kind-group.selected").count() == 2
-    assert page.locator(".irs-holes td.other").inner_text() == "0.25"
-    assert page.locator(".irs-beside .irs-hole").all_inner_texts() == ["0.5", "0.25"]
+    expect(page.locator(".irs-kind-group.selected")).to_have_count(2)
+    expect(page.locator(".irs-holes td.other")).to_have_text("0.25")
+    expect(page.locator(".irs-beside .irs-hole")).to_have_text(["0.5", "0.25"])
     page.locator(".irs-beside .irs-hole").first.hover()
     page.locator(".irs-holes th.lit", has_text="'other' of aten::mul").wait_for()
     page.locator(".irs-beside td", has_text="aten::tanh").last.click(position={"x": 4, "y": 6})
@@ -108,10 +115,10 @@ def test_a_box_of_equal_parts_says_what_differs_between_them_and_opens_each(brow
         page.locator(".irs-graph").get_by_text("×3").click()
         table = page.locator(".irs-inspector .irs-holes")
         table.wait_for()
-        assert "each reads the result of the one before" in page.locator(".irs-repeat .irs-sentence").first.inner_text()
-        assert table.locator("thead th").all_inner_texts() == ["", "'other' of aten::mul", "from the previous one"]
-        assert [table.locator(f"tbody tr:nth-child({k}) td").first.inner_text() for k in (1, 2, 3)] == ["0.1", "0.2", "0.3"]
-        assert page.locator(".irs-repeat .irs-beside .irs-hole").all_inner_texts() == ["%x0", "%x1", "0.1", "0.2"]
+        expect(page.locator(".irs-repeat .irs-sentence").first).to_contain_text("each reads the result of the one before")
+        expect(table.locator("thead th")).to_have_text(["", "'other' of aten::mul", "from the previous one"])
+        expect(table.locator("tbody td:nth-of-type(1)")).to_have_text(["0.1", "0.2", "0.3"])
+        expect(page.locator(".irs-repeat .irs-beside .irs-hole")).to_have_text(["%x0", "%x1", "0.1", "0.2"])
         table.get_by_role("button", name="region0.1", exact=True).click()
         page.locator(".irs-subject h3", has_text="region0.1").wait_for()
 
@@ -120,7 +127,7 @@ def test_the_ladder_and_the_cards_are_walked_with_arrow_keys(page: Any) -> None:
     page.get_by_role("listbox", name="steps of the ladder").focus()
     for _ in range(4):
         page.keyboard.press("ArrowDown")
-    assert "constants" in page.locator(".irs-rung.chosen").inner_text()
+    expect(page.locator(".irs-rung.chosen")).to_contain_text("constants")
     page.get_by_role("listbox", name="classes at step constants").focus()
     page.keyboard.press("Home")
     page.locator(".irs-same-detail", has_text="2 pieces that are equal at step 'constants'").wait_for()
@@ -129,21 +136,27 @@ def test_the_ladder_and_the_cards_are_walked_with_arrow_keys(page: Any) -> None:
 
 
 def test_a_pane_fills_the_explorer_and_gives_the_others_their_place_again(page: Any) -> None:
-    def shown() -> list[bool]:
-        return [page.locator(f".irs-{name}").is_visible() for name in ("text", "graph", "inspector", "dock")]
+    def shown(*names: str) -> None:
+        for name in ("text", "graph", "inspector", "dock"):
+            expect(page.locator(f".irs-{name}")).to_be_visible(visible=name in names)
 
-    wide = page.locator(".irs-graph").bounding_box()["width"]
+    width = "document.querySelector('.irs-graph').getBoundingClientRect().width"
+    wide = page.evaluate(width)
+    assert wide < 1300
     page.locator(".irs-graph .irs-whole").click()
-    assert shown() == [False, True, False, False] and page.locator(".irs-graph").bounding_box()["width"] > 1300 > wide
+    shown("graph")
+    holds(page, f"() => {width} > 1300")
     page.locator(".irs-graph .irs-whole").focus()
     page.keyboard.press("Enter")
-    assert shown() == [True] * 4 and page.locator(".irs-graph").bounding_box()["width"] == wide
+    shown("text", "graph", "inspector", "dock")
+    holds(page, f"wide => {width} === wide", wide)
     page.locator(".irs-dock .irs-whole").click()
-    assert shown() == [False, False, False, True]
+    shown("dock")
     page.get_by_role("button", name="tables", exact=True).click()
     for name in ("text", "inspector"):
         page.get_by_role("button", name=name, exact=True).click()
-    assert shown() == [False, True, False, True] and page.locator(".irs-graph").bounding_box()["width"] > 1300
+    shown("graph", "dock")
+    holds(page, f"() => {width} > 1300")
 
 
 def test_a_notebook_shows_any_two_pieces_side_by_side(lab: Lab) -> None:
@@ -153,5 +166,4 @@ def test_a_notebook_shows_any_two_pieces_side_by_side(lab: Lab) -> None:
         live.locator(".irs-card").first.click()
         lab.python("e.selection = [g.id for g in f.groups]")
         live.get_by_role("button", name="show them side by side").click()
-        live.locator(".irs-verdict .irs-beside .irs-hole").first.wait_for()
-        assert live.locator(".irs-verdict .irs-beside .irs-hole").all_inner_texts() == ["0.5", "0.25"]
+        expect(live.locator(".irs-verdict .irs-beside .irs-hole")).to_have_text(["0.5", "0.25"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab, prints, window
+from tests.browser.conftest import ACTIVE, Lab, expect, prints, settled, window
 
 STEPS = 20
 """Of a long history, as many as two of its groups have."""
@@ -52,10 +52,6 @@ def opened(page: Any, tmp_path: Path, source: Any) -> Any:
     return slider
 
 
-def settled(page: Any) -> None:
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
 def now(page: Any, what: str) -> list[str]:
     settled(page)
     found: list[str] = page.locator(f"{what}.t-now").all_inner_texts()
@@ -70,16 +66,15 @@ def test_keys_move_the_step_and_every_pane_follows(page: Any, tmp_path: Path) ->
         ("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("PageUp", last), ("PageDown", 0), ("End", last)
     ):  # fmt: skip
         page.keyboard.press(key)
-        settled(page)
-        assert slider.get_attribute("aria-valuenow") == str(state)
+        expect(slider).to_have_attribute("aria-valuenow", str(state))
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")  # fold-constants
     assert "%two : int = aten::add(%one, %one)" in " ".join(now(page, ".irs-line")).replace("%two =", "%two : int =")
     page.keyboard.press("ArrowRight")
     lines = [line.split("\n")[-1].strip() for line in now(page, ".irs-line")]
     assert lines == ["%e = aten::neg(%m.1)", "%f.1 = aten::exp(%e)"]
-    assert page.locator(".irs-box.t-now").count() == 2
-    assert slider.get_attribute("aria-valuetext") == f"step 2 of {last}: merged %e and %f into group 1, saves 33 kB"
+    expect(page.locator(".irs-box.t-now")).to_have_count(2)
+    expect(slider).to_have_attribute("aria-valuetext", f"step 2 of {last}: merged %e and %f into group 1, saves 33 kB")
     page.locator("[role=status]", has_text="merged %e and %f").wait_for(state="attached")
 
 
@@ -88,13 +83,10 @@ def test_a_line_reads_as_before_until_its_node_is_joined(page: Any, tmp_path: Pa
     page.keyboard.press("Home")
     settled(page)
     line = page.locator(".irs-line.t-loose", has_text="aten::add")
-    assert line.locator("code").inner_text().strip() == "%b = aten::add(%a, %y, %two)"
+    expect(line.locator("code")).to_have_text("%b = aten::add(%a, %y, %two)")
     page.keyboard.press("End")
-    settled(page)
-    assert page.locator(".irs-line.t-joined", has_text="aten::add").locator("code").inner_text().strip() == (
-        "%b = aten::add(%a, %y.1, %two)"
-    )
-    assert page.locator(".irs-line .t-kept", has_text="%b").count() == 2
+    expect(page.locator(".irs-line.t-joined", has_text="aten::add").locator("code")).to_have_text("%b = aten::add(%a, %y.1, %two)")
+    expect(page.locator(".irs-line .t-kept", has_text="%b")).to_have_count(2)
 
 
 @pytest.mark.parametrize("removed", ["shown", "as they are"])
@@ -116,7 +108,7 @@ def test_nothing_moves_between_merges_nor_at_all_with_removed_lines_shown(remove
         page.keyboard.press("ArrowRight")
         settled(page)
         seen.add(page.evaluate(places))
-    assert slider.get_attribute("aria-valuenow") == slider.get_attribute("aria-valuemax")
+    expect(slider).to_have_attribute("aria-valuenow", slider.get_attribute("aria-valuemax"))
     assert seen == {before}
 
 
@@ -150,25 +142,24 @@ def test_a_pipeline_is_read_backwards_line_by_line(page: Any, tmp_path: Path) ->
 def test_buttons_play_pointer_and_list_move_the_step(page: Any, tmp_path: Path) -> None:
     history = irs.fuse(irs.parse(PROGRAM)).history
     slider = opened(page, tmp_path, history)
-    at = lambda: slider.get_attribute("aria-valuenow")  # noqa: E731
+
+    def at(step: int) -> None:
+        expect(slider).to_have_attribute("aria-valuenow", str(step))
+
     page.get_by_role("button", name="step back").click()
-    settled(page)
-    assert at() == str(len(history.steps) - 1)
+    at(len(history.steps) - 1)
     page.locator(".irs-step").first.click()
-    settled(page)
-    assert at() == "1"
+    at(1)
     box = slider.bounding_box()
     page.mouse.click(box["x"] + 1, box["y"] + 8)
-    settled(page)
-    assert at() == "0"
-    assert page.get_by_role("button", name="step back").is_disabled()
+    at(0)
+    expect(page.get_by_role("button", name="step back")).to_be_disabled()
     page.keyboard.press(".")
-    settled(page)
-    assert at() == "1"
+    at(1)
     slider.focus()
     page.keyboard.press(" ")
     page.locator(f".irs-track[aria-valuenow='{len(history.steps)}']").wait_for()
-    assert page.get_by_role("button", name="play").get_attribute("aria-pressed") == "false"
+    expect(page.get_by_role("button", name="play")).to_have_attribute("aria-pressed", "false")
 
 
 def test_names_in_the_sentence_select_and_the_alias_tab_follows(page: Any, tmp_path: Path) -> None:
@@ -182,7 +173,7 @@ def test_names_in_the_sentence_select_and_the_alias_tab_follows(page: Any, tmp_p
     page.locator(".irs-panel", has_text="at step 2: only its group uses it now").wait_for()
     page.get_by_role("button", name="step back").click()
     page.locator(".irs-panel", has_text="at step 1").wait_for()
-    assert "only its group" not in page.locator(".irs-panel").inner_text()
+    expect(page.locator(".irs-panel")).not_to_contain_text("only its group")
 
 
 def test_a_program_without_a_history_has_no_step_bar(page: Any, tmp_path: Path) -> None:
@@ -208,7 +199,7 @@ def test_a_step_of_a_long_history_touches_only_what_changed(page: Any, tmp_path:
         for _ in range(STEPS):
             page.keyboard.press("ArrowRight")
             settled(page)
-        assert slider.get_attribute("aria-valuenow") == str(STEPS)
+        expect(slider).to_have_attribute("aria-valuenow", str(STEPS))
         touched[groups] = page.evaluate("window.changes") / STEPS
         assert page.locator("*").count() < 3000
     assert touched[200] < 1.2 * touched[20] + 5, touched
@@ -234,7 +225,7 @@ def test_the_step_is_python_s_both_ways(notebook: Lab) -> None:
     assert notebook.python("print(t.step == len(f.history.steps))") == "True"
     notebook.python("t.step = 2")
     page.locator(f"{live} .irs-track[aria-valuenow='2']").wait_for()
-    assert page.locator(f"{live} .irs-box.t-now").count() == 2
+    expect(page.locator(f"{live} .irs-box.t-now")).to_have_count(2)
     page.locator(f"{live} .irs-track").press("ArrowRight")
     prints(notebook, "t.step", "3")
     assert "there is no step 99" in notebook.python("t.step = 99")

@@ -97,7 +97,7 @@ def samples(share: int, of: int, most: int) -> Iterator[tuple[Any, Any]]:
         for name in DTYPES:
             dtype = getattr(torch, name)
             if dtype in op.supported_dtypes("cpu"):
-                torch.manual_seed(0)
+                torch.default_generator.manual_seed(0)
                 np.random.seed(0)
                 random.seed(0)
                 yield from ((op, sample) for sample in islice(op.sample_inputs("cpu", dtype), most))

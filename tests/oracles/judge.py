@@ -41,7 +41,7 @@ class Seen:
 
 def seen(function: Callable[..., Any], arguments: Sequence[Any]) -> Seen:
     """Call a function, with the generator in one known state."""
-    torch.manual_seed(_SEED)
+    torch.default_generator.manual_seed(_SEED)
     with torch.no_grad():
         results = flat(function(*arguments))
     memories = [whole(x) for x in arguments if isinstance(x, torch.Tensor)]

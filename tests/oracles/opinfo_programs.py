@@ -100,7 +100,7 @@ class _Writer:
         plain, script = self.call("in place" in kind)
         names = {**self.constants, "op": self.op.inplace_variant if "in place" in kind else self.op.op}
         try:
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)
             with torch.no_grad():
                 copies = [x.clone() for x in arguments] if kind != "layouts" else arguments
                 probe = _made(f"{head}{lines}    r = {plain}\n    return r\n", {**space, **names})

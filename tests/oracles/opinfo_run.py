@@ -85,7 +85,7 @@ def jobs(database: Sequence[Any], rounds: int) -> list[Job]:
 def work(job: Job, skip: int) -> Iterator[Stage | Ended]:
     """The programs of a job."""
     op = _DATABASE[job.number]
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
     count = 0
@@ -181,7 +181,7 @@ def captured(program: Program, way: str) -> tuple[Any, Callable[..., Any]]:
             return torch.jit.script(function), function
         except Exception:
             pass
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     with torch.no_grad():
         return torch.jit.trace(plain, tuple(fresh(program.arguments)), check_trace=False), plain
 

@@ -24,7 +24,7 @@ def observed(graph: Graph, arguments: Any) -> list[Any]:
     Strides are compared of dimensions of one element too: torch orders the dimensions of results by all of them.
     """
     arguments = as_torch(arguments)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     reached = parts([*run(graph, arguments).results, *arguments])[1:]
     numbers: dict[int, int] = {}
     seen = []

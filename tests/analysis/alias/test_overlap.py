@@ -133,7 +133,7 @@ def writes_into_slices(seed: int) -> Graph:
 def check_slices(seed: int) -> int:
     """How many pairs of values may alias and do not overlap."""
     graph = writes_into_slices(seed)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     x, db = torch.rand(6, 8), AliasDb(graph)
     check_orders(graph, db, lambda: [x.clone()], random.Random(seed), orders=3)
     tensors = [value for value in graph.values() if isinstance(value.type, TensorType)]

@@ -70,7 +70,7 @@ def audit(torch: Any, schema: OpSchema, variants: int = 24) -> Finding:
     with warnings.catch_warnings(), torch.no_grad(), contextlib.suppress(KeyError):
         warnings.simplefilter("ignore")
         for variant in range(variants):
-            torch.manual_seed(variant)
+            torch.default_generator.manual_seed(variant)  # `torch.manual_seed` also formats the stack, for each GPU that may come
             arguments = [_value(torch, argument, index, variant) for index, argument in enumerate(schema.arguments)]
             _observe(torch, call, finding, arguments)
     return finding

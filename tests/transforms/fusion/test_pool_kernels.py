@@ -33,7 +33,7 @@ def pooled(rng: random.Random) -> tuple[Any, Any]:
 def test_random_windows_have_torchs_maxima() -> None:
     kernels = 0
     for seed in range(60):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         function, x = pooled(random.Random(seed))
         record = group_pools(irs.load(function, x))
         run = irs.compile(record.after)

@@ -198,7 +198,7 @@ class Lab:
         printed: str = self.page.evaluate(
             """async code => { const panel = window.jupyterapp.shell.currentWidget; let out = '';
             const run = panel.sessionContext.session.kernel.requestExecute({code, store_history: false});
-            run.onIOPub = m => { if (m.header.msg_type === 'stream') out += m.content.text;
+            run.onIOPub = m => { if (m.content.name === 'stdout') out += m.content.text;
               if (m.header.msg_type === 'error') out += m.content.ename + ': ' + m.content.evalue; };
             await run.done; return out; }""",
             code,

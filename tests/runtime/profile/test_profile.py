@@ -3,7 +3,8 @@
 Nothing here asserts a time: numbers are compared with each other, counted, or taken from a clock that the test drives.
 """
 
-import time
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -195,23 +196,26 @@ def test_no_call_begins_once_the_time_is_up(calls: int, monkeypatch: pytest.Monk
     """A program of 0.1 s is given 0.1 s, 0.3 s and 1.2 s: it may be called once more than fits."""
     from irscope.runtime.program import Executable
 
-    run, slept = Executable.__call__, 0
+    run, called = Executable.__call__, 0
 
     def slow(self: Any, *args: Any) -> Any:
-        nonlocal slept
-        slept += 1
-        time.sleep(0.1)
+        nonlocal called
+        called += 1
         return run(self, *args)
 
     monkeypatch.setattr(Executable, "__call__", slow)
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: 0.1 * called))
+    monkeypatch.setattr(measuring, "_SHORT_NS", 0)
+    monkeypatch.setattr(measuring, "_forced_switches", lambda: 0)
     p = irs.profile(chain, torch.from_numpy(X), seconds=0.1 * calls, threads=1)
-    assert slept <= calls + 1
+    assert called <= calls + 1
     assert len(p.top(3)) == 3 and repr(p) and p.remarks is not None
     assert bool(p.warnings) is (calls < 12) or "busy" in p.warnings[0]
     assert calls > 1 or "would also measure the fused program" in p.warnings[-1] or "more than the first call" in p.warnings[-1]
 
 
-def test_a_numpy_function_is_compared_with_itself() -> None:
+def test_a_numpy_function_is_compared_with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=count(0, 0.001).__next__))
     rng = np.random.default_rng(0)
     x, y = rng.random(10_000), rng.random(10_000)
 

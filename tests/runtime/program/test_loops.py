@@ -241,11 +241,11 @@ def test_an_interrupt_ends_a_long_loop():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts pytest in the background has it ignored
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     try:
+        timer.start()
         with pytest.raises(KeyboardInterrupt):
-            timer.start()
             run(x, 10**13)
-    finally:
         timer.join()
+    finally:
         signal.signal(signal.SIGINT, before)
 
 

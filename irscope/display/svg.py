@@ -202,12 +202,12 @@ def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: 
     parts.append(f'<text class="h" x="{x:.1f}" y="{baseline:.1f}"{anchor}>{in_markup(layout.labels[box["id"]])}</text>')
     if box["detail"] and not is_open:
         parts.append(f'<text class="d" x="{x:.1f}" y="{rect.y + 33:.1f}"{anchor}>{in_markup(_shortened(box["detail"]))}</text>')
+    wide = 10 + 7 * len(f"×{copies}") if copies else 0
     if copies:
-        wide = 10 + 7 * len(f"×{copies}")
         parts.append(f'<rect class="r" x="{right - wide - 4:.1f}" y="{rect.y + 4:.1f}" width="{wide}" height="15" rx="7.5"/>')
         parts.append(f'<text class="c" x="{right - wide / 2 - 4:.1f}" y="{rect.y + 15.5:.1f}" text-anchor="middle">×{copies}</text>')
     if box["writes"]:
-        parts.append(f'<path transform="translate({right - 16:.1f} {bottom - 16:.1f})" fill="{colour}" d="{PEN}"/>')
+        parts.append(f'<path transform="translate({right - 16 - wide:.1f} {rect.y + 7:.1f})" fill="{colour}" d="{PEN}"/>')
     return f'<g data-box="{box["id"]}">{"".join(parts)}</g>'
 
 

@@ -64,6 +64,11 @@ def check(view: GraphView) -> int:
         box = int(group.attrib["data-box"])
         frames[box] = Frame(x, y, x + width, y + height)
         titles[box] = [text.text or "" for text in group.iter(f"{SVG}text")]
+        for pen in (path for path in group.iter(f"{SVG}path") if path.get("transform")):
+            left, top = (float(number) for number in re.findall(r"[\d.-]+", pen.attrib["transform"]))
+            badges = [float(rect.attrib["x"]) for rect in group.iter(f"{SVG}rect") if rect.get("class") == "r"]
+            assert x + 12 + 7.9 * len(titles[box][0]) <= left + 1 and left + 11 <= min([x + width, *badges]), titles[box]
+            assert top + 10 <= y + 23
     paths = [path for path in root.iter(f"{SVG}path") if path.get("data-from")]
     around = {parents[box] for box in frames}
     for path in paths:

@@ -92,15 +92,15 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
     made.push(s("g", { class: "irs-toggle", transform: `translate(14 ${look.open ? 13 : middle - 4})` },
       s("rect", { x: -8, y: -8, width: 16, height: 16, rx: 4 }), s("path", { d: sign }), s("title", {}, look.open ? "close" : "open")));
   }
-  if (look.copies > 1) {
-    const text = `×${look.copies}`;
-    const wide = 10 + 7 * text.length;
+  const text = `×${look.copies}`;
+  const wide = look.copies > 1 ? 10 + 7 * text.length : 0;
+  if (wide) {
     made.push(s("g", { class: "irs-badge", transform: `translate(${w - wide - 4} 4)` },
       s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, text),
       s("title", {}, `${look.copies} equal parts; click to select them all`)));
   }
   if (box.writes) {
-    made.push(s("path", { class: "irs-pen", transform: `translate(${w - 16} ${height - 16})`, d: "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z" }));
+    made.push(s("path", { class: "irs-pen", transform: `translate(${w - 16 - wide} 7)`, d: "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z" }));
   }
   return made;
 }

@@ -12,7 +12,7 @@ export function aliasTab(context: Context, detail: Detail, alias: AliasDetail): 
   const own = new Set([detail.id, ...context.records.valuesOf(detail.id)]);
   const others = alias.alias_set.filter((record) => !own.has(record));
   const made: Node[] = [sentence(context, alias.summary)];
-  if (others.length) made.push(labelled("points to", pictureOf(context, [detail.id])));
+  if (others.length) made.push(pictureOf(context, [detail.id], "points to"));
   made.push(labelled(`may share memory with ${others.length || "nothing else"}`, limited(context, others)));
   made.push(labelled(alias.writers.length ? `written by ${alias.writers.length}` : "never written in place", limited(context, alias.writers)));
   return made;
@@ -25,9 +25,15 @@ function limited(context: Context, records: readonly number[]): HTMLElement {
   return h("div", {}, chips(context, records.slice(0, MOST)), more, all);
 }
 
-/** The lanes around some records, once they are there; the tab Points-to of the tables has the lines of the program beside them. */
-export function pictureOf(context: Context, ids: readonly number[]): HTMLElement {
+/** The lanes around some records, once they are there, below their label; the tab Points-to of the tables has the lines of the program
+ * beside them. */
+export function pictureOf(context: Context, ids: readonly number[], label = ""): HTMLElement {
   const holder = h("div", { class: "irs-points-holder", tabindex: "0" });
-  memoryOf(context, ids).then((view) => view && holder.replaceChildren(memoryPicture(context, view, false)), () => undefined);
-  return holder;
+  const element = label ? labelled(label, holder) : holder;
+  element.hidden = true;
+  memoryOf(context, ids).then((view) => {
+    if (view) holder.replaceChildren(memoryPicture(context, view, false));
+    element.hidden = !view;
+  }, () => undefined);
+  return element;
 }

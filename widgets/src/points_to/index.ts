@@ -3,6 +3,7 @@
 import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
 import type { PointsToArrow, PointsToBox, PointsToView } from "../lib/model/schema";
+import { nearby } from "./nearby";
 
 const BOX = 24;
 const SMALL = 6.7;
@@ -13,8 +14,7 @@ export async function memoryOf({ view, supply, steps, records }: Context, ids: r
   if (supply) return supply.pointsTo(ids, steps && steps.at !== steps.last ? steps.at : undefined);
   const values = ids.flatMap((id) => (records.isValue(id) ? [id] : records.valuesOf(id).slice(0, 1)));
   const whole = view.points_to;
-  if (!whole || !values.every((value) => whole.boxes.some((box) => box.record === value))) return null;
-  return { ...whole, boxes: whole.boxes.map((box) => ({ ...box, subject: values.includes(box.record) })) };
+  return whole && values.every((value) => whole.boxes.some((box) => box.record === value)) ? nearby(whole, values) : null;
 }
 
 /** Draws the picture, with the lines of the program in its margin or, in a narrow pane beside them, without. */

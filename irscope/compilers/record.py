@@ -28,7 +28,7 @@ from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, LoadError, PassError, UnknownName, new_table
 from irscope.ir import Graph, Location, Node, TensorType, Value, nodes_called
 from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
-from irscope.transforms.fusion import Cost, GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion, nearest_pair
+from irscope.transforms.fusion import Cost, GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion, memory_of, nearest_pair
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -475,8 +475,8 @@ def program_of(
         )  # fmt: skip
         moved = kernel.bytes
         if moved is None and kernel.nodes:
-            ends = [group] if group is not None else list(kernel.nodes)
-            moved = sum(rules.size_in_bytes(value) for node in ends for value in (*dict.fromkeys(node.inputs), *node.outputs))
+            memory = memory_of(rules)
+            moved = sum(map(memory.alone, kernel.nodes)) if group is None else fusion.traffic(group)[1]
         filled.append(replace(kernel, group=group, recomputed=again, bytes=moved))
     calls, unknown = sum(kernel.is_library for kernel in filled), tensor_bytes(TensorType("uint8", None))
     moved = sum((unknown if kernel.bytes is None else kernel.bytes for kernel in filled), start=0)

@@ -241,6 +241,11 @@ PATCHES: Final = frozenset(PUTS_BACK.values())
 JOINS: Final = _aten("cat concat stack")
 """They join a list of tensors along an axis."""
 
+OVERWRITES: Final = _aten("copy_ fill_ zero_ normal_ uniform_ bernoulli_")
+"""They do not read the memory that they write."""
+LOOKS_UP: Final = _aten("embedding index_select gather index take take_along_dim")
+"""They read as many elements of the first operand as they return."""
+
 LAYS_OUT: Final = frozenset({"mkldnn::_convolution_pointwise", "irscope::convolution"})
 """They read a weight `W` in an order of their own: a program that holds the weight lays it out once, and keeps both."""
 

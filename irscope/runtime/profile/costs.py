@@ -12,14 +12,12 @@ from typing import Any, Final
 from irscope._base.nested import leaves
 from irscope.ir import GROUPS, Node
 from irscope.ops.registry import category_of, effect_of
+from irscope.ops.traits import LOOKS_UP, OVERWRITES
 from irscope.runtime.machine import limits
 from irscope.runtime.measure.workload import bytes_of, flops_of
 from irscope.runtime.program import Code, PeakMemory, Slots, blocks_of
 
 _MOVES_NOTHING: Final = ("container", "scalar", "control")
-_OVERWRITES: Final = ("aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::bernoulli_")
-"""Ops that do not read the memory they write."""
-_LOOKS_UP: Final = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index", "aten::take", "aten::take_along_dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +134,8 @@ def _count(cost: NodeCost, node: Node, inputs: Sequence[Any], outputs: Sequence[
     written = bytes_of(outputs)
     if not outputs and writes:
         written = bytes_of(inputs[:1])
-    read = bytes_of(inputs[1:] if node.op in _OVERWRITES else inputs)
-    if node.op in _LOOKS_UP:
+    read = bytes_of(inputs[1:] if node.op in OVERWRITES else inputs)
+    if node.op in LOOKS_UP:
         read = min(read, written + bytes_of([item for item in inputs[1:] if item is not None]))
     cost.written_bytes += written
     cost.read_bytes += read

@@ -275,11 +275,14 @@ class Eligibility:
         return f"%{self.graph.names[value]}"
 
     def size_in_bytes(self, value: Value) -> Num:
-        """The bytes of a tensor, a formula where extents are unknown; 0 for other values, and for views that kernels see through. Nothing
-        is known of a foreign type, such as `!stablehlo.future`."""
-        found, producer = self.tensor_type(value), self.graph.producer.get(value)
-        if producer is not None and self.is_view(producer) and self.refusal(producer) is None:
-            return 0
+        """What a policy counts for a value: its bytes, or 0 for a view that kernels see through."""
+        producer = self.graph.producer.get(value)
+        return 0 if producer is not None and self.is_view(producer) and self.refusal(producer) is None else self.bytes_of(value)
+
+    def bytes_of(self, value: Value) -> Num:
+        """The bytes of a tensor, a formula where extents are unknown; 0 for other values. Nothing is known of a foreign type, such as
+        `!stablehlo.future`."""
+        found = self.tensor_type(value)
         if found is None:
             is_foreign = isinstance(value.type, ClassType) and value.type.name.startswith("!") and not value.type.name.endswith("token")
             return tensor_bytes(TensorType("uint8", None)) if is_foreign else 0

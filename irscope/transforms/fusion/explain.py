@@ -5,14 +5,18 @@ looked up and not guessed: with nothing merged the two are no obstacle to each o
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError, new_table
-from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, TensorType, Value
+from irscope.ir import CONTROL_FLOW, GROUPS, ITEM_SIZE, NOT_CONSTANT, Block, Graph, Node, TensorType, Value
 from irscope.ops.registry import category_of, effect_of, lookup
-from irscope.ops.view_steps import Num, byte_words, formula, is_unknown, tensor_bytes
+from irscope.ops.traits import ALWAYS_SHARES, JOINS, LOOKS_UP, OVERWRITES, PACKS_SEQUENCE, PATCHES
+from irscope.ops.type_rules import static_shape
+from irscope.ops.view_steps import KINDS, Num, byte_set, byte_words, formula, is_at_least, is_unknown, quotient, tensor_bytes, typical
 from irscope.transforms.base import Remark
 from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
@@ -179,16 +183,20 @@ def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ..
 
 
 def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
-    saved: dict[Node, Num] = {}
+    members: dict[Node, list[Node]] = {}
+    for node in plan.block.nodes:
+        if node in grouped.group_of:
+            members.setdefault(grouped.group_of[node], []).append(node)
     again: dict[Node, int] = {}
     for merge in plan.merges:
         group = grouped.group_of.get(plan.block.nodes[merge.consumer])
         if group is not None:
-            saved[group] = saved.get(group, 0) + merge.bytes_saved
             again[group] = again.get(group, 0) + merge.recomputed
-    for group, bytes_saved in saved.items():
+    for group in again:
         count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
-        amount = f", which saves {byte_words(bytes_saved)} of memory traffic" if bytes_saved != 0 and not is_unknown(bytes_saved) else ""
+        before, after = memory_of(plan.rules).traffic(group, members[group])
+        saved = before - after
+        amount = f", which saves {byte_words(saved)} of memory traffic" if saved != 0 and not is_unknown(saved) else ""
         price = f"; what it computes again takes as long as moving some {byte_words(again[group])}" if again[group] else ""
         yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}{price}", group.outputs)
 
@@ -298,7 +306,7 @@ def group_table(
         space = str(plan.group(plan.index[nodes[-1]]).domain)
         if group.attrs["kind"] == "view":
             space = format_space(rules.space(nodes[-1]))
-        before, after = group_traffic(group, nodes, rules)
+        before, after = memory_of(rules).traffic(group, nodes)
         rows.append({
             "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
             "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
@@ -311,10 +319,215 @@ def group_table(
     return new_table(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
 
 
-def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[Num, Num]:
-    """Returns the bytes moved before and after; a group of views moves none, even if kernels cannot see through some of them."""
-    moving = [] if group.attrs["kind"] == "view" else [node for node in nodes if not rules.is_view(node)]
-    return sum(_bytes(rules, node) for node in moving), _bytes(rules, group) if moving else 0
+# Memory traffic: the bytes that ops read and write, each by itself, and as one kernel. Every number of bytes that a fusion shows is
+# counted here.
+#
+# **An op by itself** reads each byte that its operands occupy once, however often they name it, and writes each byte of its results.
+# A lookup reads no more of its table than it returns, and an op that overwrites a tensor does not read it.
+#
+# **A view** that shares memory moves nothing. As an operand it stands for the bytes that it shows: a slice for its own elements, an
+# `expand` for those that it repeats, a transpose for all. Operands that show the same bytes count once, and several parts of a
+# tensor count together as the whole at most. A view that copies is an op like others.
+#
+# **A kernel** reads the bytes of outside memory that its ops need, through its own views too, each byte once, and writes its results.
+# What its views leave out is not computed, and what only that would need is not read.
+
+
+class Part(NamedTuple):
+    """Some of the memory of a tensor, or all of it."""
+
+    number: int
+    """One number for the same bytes; larger than that of the part that it lies in."""
+    bytes: Num
+    around: "Part | None" = None
+
+
+_ALL_BYTES: Final = frozenset({"same place", "exchange", "unit axes", "regroup", "stretch"})
+"""The kinds of views that show all bytes of their operand."""
+_PASSES_ON: Final = ("container", "scalar", "control")
+
+
+class Memory:
+    """The memory that the ops of one program read and write."""
+
+    def __init__(self, rules: Eligibility) -> None:
+        self._rules = rules
+        self._made = rules.graph.producer
+        self._parts: dict[Value, Part] = {}
+        self._numbers: dict[object, int] = {}
+        self._sizes: dict[Value, Num] = {}
+        self._traffic: dict[Node, tuple[Num, Num]] = {}
+
+    def traffic(self, group: Node, nodes: Sequence[Node]) -> tuple[Num, Num]:
+        """The bytes that the nodes of a group move, each by itself, and those that they move as one kernel."""
+        found = self._traffic.get(group)
+        if found is None:
+            is_kernel = group.attrs["kind"] != "view" and not all(map(self.is_free, nodes))
+            found = (sum(map(self.alone, nodes)), self.together(nodes, group.outputs)) if is_kernel else (0, 0)
+            self._traffic[group] = found
+        return found
+
+    def is_free(self, node: Node) -> bool:
+        """Whether a node moves no tensor: a view that shares memory, and what works on containers, numbers and the order of the run."""
+        if node.op in GROUPS:
+            return False
+        return node.op.startswith("prim::") or node.op in CONTROL_FLOW or category_of(node) in _PASSES_ON or self._shares(node)
+
+    def alone(self, node: Node) -> Num:
+        """The bytes that a node moves by itself."""
+        if self.is_free(node):
+            return 0
+        read = self._tensors(node)
+        written = sum(map(self._size, self._results(node)))
+        if not node.outputs and effect_of(node) == "in-place":
+            written = self._size(node.inputs[0])
+        if node.op in OVERWRITES:
+            read = read[1:]
+        parts = list(map(self._part, read))
+        if node.op in LOOKS_UP:
+            return _least(_union(parts), written + _union(parts[1:])) + written
+        return _union(parts) + written
+
+    def together(self, nodes: Sequence[Node], results: Sequence[Value]) -> Num:
+        """The bytes that nodes move as one kernel with these results."""
+        made = {value for node in nodes for value in node.outputs}
+        need = {value: self._size(value) for value in results}
+        read: list[Part] = []
+        for node in reversed(nodes):
+            for value in node.outputs:
+                amount = need.get(value, 0)
+                source = self._source(value, copied=True) if self._rules.is_view(node) or self._shares(node) else None
+                if amount != 0 and source is not None and source not in made and amount == self._size(value) and self._shares(node):
+                    read.append(self._part(value))
+                elif amount != 0:
+                    for operand in self._tensors(node) if source is None else [source]:
+                        size = self._size(operand)
+                        need[operand] = _least(need.get(operand, 0) + self._needed(node, value, amount, operand), size)
+        read += [self._piece(value, amount) for value, amount in need.items() if value not in made]
+        return _union(read) + sum(map(self._size, results))
+
+    def _needed(self, node: Node, value: Value, amount: Num, operand: Value) -> Num:
+        """The bytes of an operand that a node needs for so many bytes of its result."""
+        size, here, there = self._size(operand), self._item(value), self._item(operand)
+        is_whole = amount == self._size(value) or category_of(node) != "pointwise" or node.op in JOINS | PATCHES
+        if is_whole and not self._rules.is_view(node):
+            return size
+        scaled = amount if here == there else quotient(amount * there, here)
+        return size if scaled is None else _least(scaled, size)
+
+    def _item(self, value: Value) -> int:
+        found = self._rules.tensor_type(value)
+        return ITEM_SIZE.get(found.dtype, 8) if found is not None and found.dtype is not None else 4
+
+    def _tensors(self, node: Node) -> list[Value]:
+        """The tensors that a node reads, those in its lists included."""
+        found: list[Value] = []
+        for value in node.inputs:
+            made = self._made.get(value)
+            found += made.inputs if made is not None and made.op in PACKS_SEQUENCE else [value]
+        return found
+
+    def _results(self, node: Node) -> Sequence[Value]:
+        """The results of a node, or the tensors of the list that it makes, if another node unpacks it."""
+        users = self._rules.graph.users.get(node.outputs[0], ()) if len(node.outputs) == 1 else ()
+        reader = users[0].user if users else None
+        return reader.outputs if isinstance(reader, Node) and reader.op == "prim::ListUnpack" else node.outputs
+
+    def _size(self, value: Value) -> Num:
+        """The bytes that a tensor occupies: indices of the same element count once."""
+        size = self._sizes.get(value)
+        if size is None:
+            size = self._sizes[value] = self._occupied(value)
+        return size
+
+    def _occupied(self, value: Value) -> Num:
+        found = self._rules.tensor_type(value)
+        if found is None or found.strides is None or found.shape is None:
+            return self._rules.bytes_of(value)
+        item, extents = self._item(value), static_shape(found)
+        if extents is not None:
+            places = byte_set(0, item, extents, [step * item for step in found.strides])
+            return places.size if places.size is not None else places.stop - places.start
+        return tensor_bytes(replace(found, shape=tuple([dim if step else 1 for dim, step in zip(found.shape, found.strides, strict=True)])))
+
+    def _shares(self, node: Node) -> bool:
+        """Whether a node is a view, and not known to copy."""
+        if effect_of(node) != "view" or not node.inputs or not node.outputs:
+            return False
+        return node.op in ALWAYS_SHARES or bool(self._rules.db.may_alias(node.inputs[0], node.outputs[0]))
+
+    def _source(self, value: Value, *, copied: bool = False) -> Value | None:
+        """The tensor that a value is a view of (or a copy, if `copied`); None if it is none."""
+        made = self._made.get(value)
+        if made is not None and made.op == "prim::ListUnpack":
+            made = self._made.get(made.inputs[0])
+        if made is None or not (self._shares(made) or (copied and self._rules.is_view(made))) or made.op in PACKS_SEQUENCE:
+            return None
+        return made.inputs[0]
+
+    def _part(self, value: Value) -> Part:
+        """The memory that a tensor occupies, in that of the tensor that it is a view of."""
+        views: list[tuple[Value, Value]] = []
+        here = value
+        while here not in self._parts and (source := self._source(here)) is not None:
+            views.append((here, source))
+            here = source
+        if here not in self._parts:
+            self._parts[here] = self._numbered(here, self._size(here))
+        for here, source in reversed(views):
+            self._parts[here] = self._shown(here, self._parts[source])
+        return self._parts[value]
+
+    def _shown(self, view: Value, whole: Part) -> Part:
+        """The part of its operand's memory that a view shows."""
+        made = self._made[view]
+        cut = self._made[made.inputs[0]] if made.op == "prim::ListUnpack" else made
+        size, kind = self._size(view), KINDS.get(cut.op)
+        if kind in _ALL_BYTES and size != 0:
+            return whole
+        if kind == "placed":  # it may show what the operand does not
+            return self._numbered(view, size)
+        size = _least(size, whole.bytes)
+        if size == whole.bytes:
+            return whole
+        known = [repr(self._rules.known(given)) if self._rules.known(given) is not NOT_CONSTANT else given for given in cut.inputs[1:]]
+        return self._numbered((whole.number, cut.op, *known, made.outputs.index(view)), size, whole)
+
+    def _piece(self, value: Value, amount: Num) -> Part:
+        """So many bytes of a tensor: all, or some."""
+        whole = self._part(value)
+        return whole if amount == self._size(value) else self._numbered((whole.number, value), _least(amount, whole.bytes), whole)
+
+    def _numbered(self, key: object, size: Num, around: Part | None = None) -> Part:
+        return Part(self._numbers.setdefault(key, len(self._numbers)), size, around)
+
+
+def memory_of(rules: Eligibility) -> Memory:
+    return once(rules.graph, Memory, lambda: Memory(rules))
+
+
+def _least(a: Num, b: Num) -> Num:
+    """The smaller of two numbers; where that depends on the run, the one that is smaller for extents of 64. Unknown if one of them is."""
+    if is_unknown(a) or is_unknown(b):
+        return a if is_unknown(a) else b
+    return a if is_at_least(b, a) else b if is_at_least(a, b) else min(a, b, key=typical)
+
+
+def _union(parts: Iterable[Part]) -> Num:
+    """The bytes of several parts, each byte once; parts of one tensor that lie beside each other are not told from those that overlap."""
+    found = {part.number: (part, part.bytes) for part in parts}
+    waiting = sorted(-number for number in found)
+    total: Num = 0
+    while waiting:
+        part, size = found.pop(-heappop(waiting))
+        if part.around is None:
+            total += size
+            continue
+        above, number = part.around, part.around.number
+        if number not in found:
+            heappush(waiting, -number)
+        found[number] = above, _least(found[number][1] + size if number in found else size, above.bytes)
+    return total
 
 
 class Cost(NamedTuple):
@@ -332,14 +545,12 @@ class Cost(NamedTuple):
         return _microseconds(self.bytes, bytes_per_second(bandwidth))
 
 
-_PASSES_ON: Final = ("container", "scalar", "control")
-
-
-def program_cost(graph: Graph, rules: Eligibility) -> Cost:
+def program_cost(graph: Graph, members: Mapping[Node, Sequence[Node]], rules: Eligibility) -> Cost:
     """Returns the cost of a fused graph; the nodes in the block of an if or a loop count once."""
     kernels = calls = 0
     moved: Num = 0
     inside: set[Block] = set()
+    memory = memory_of(rules)
     for node in graph.nodes():
         if graph.block_of[node] in inside:
             continue
@@ -348,21 +559,15 @@ def program_cost(graph: Graph, rules: Eligibility) -> Cost:
             if node.attrs.get("kind") == "view":
                 continue
             kernels += 1
-        elif node.op.startswith("prim::") or node.op in CONTROL_FLOW or category_of(node) in _PASSES_ON or effect_of(node) == "view":
-            continue
-        else:
+            moved += memory.traffic(node, members[node])[1] if node in members else memory.alone(node)
+        elif not memory.is_free(node):
             calls += 1
-        moved += _bytes(rules, node)
+            moved += memory.alone(node)
     return Cost(kernels, calls, moved)
 
 
 def _ops(nodes: Sequence[Node]) -> str:
     return ", ".join(node.op.partition("::")[2] for node in nodes[:8]) + (", …" if len(nodes) > 8 else "")
-
-
-def _bytes(rules: Eligibility, node: Node) -> Num:
-    """The bytes that a node moves if it runs alone."""
-    return sum(map(rules.size_in_bytes, (*dict.fromkeys(node.inputs), *node.outputs)))
 
 
 def _flops(rules: Eligibility, node: Node) -> Num:

@@ -23,7 +23,7 @@ from irscope.transforms.fusion.explain import (
     Cost,
     given_groups,
     group_table,
-    group_traffic,
+    memory_of,
     program_cost,
     why_apart,
     with_cause,
@@ -166,12 +166,14 @@ class Fusion(Unpicklable, Drawn):
 
     @cached_property
     def _cost(self) -> Cost:
-        return program_cost(self.graph, self._plans.rules)
+        return program_cost(self.graph, self._members, self._plans.rules)
 
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
         """One row per group: its ops, its iteration space, and its cost.
 
-        Bytes before are those that its nodes move if each runs alone, bytes after those of the kernel; they are formulas where
+        Bytes before are those that its nodes move if each runs alone: what its operands occupy in memory, each byte once, and its
+        results. A view moves nothing; where it is an operand, it counts as the bytes that it shows. Bytes after are those of the
+        kernel: what it needs of memory that others have made, each byte once, and the results that leave it. They are formulas where
         extents are unknown. Flops are the operations in the ops' expressions, where an `exp` counts as one. The time is that
         of moving the bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which the column names:
         the time of a memory-bound kernel.
@@ -189,7 +191,7 @@ class Fusion(Unpicklable, Drawn):
 
     def traffic(self, group: Node) -> tuple[Num, Num]:
         """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`."""
-        return group_traffic(group, self._members[group], self._plans.rules)
+        return memory_of(self._plans.rules).traffic(group, self._members[group])
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
         """The group that contains a node, or the producer of a value; None if there is none."""

@@ -26,7 +26,7 @@ from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.transforms.base import History, PassRecord, Remark
 from irscope.transforms.fusion.block_plan import BlockPlan, PlacedWishes, Subject
 from irscope.transforms.fusion.eligibility import Eligibility
-from irscope.transforms.fusion.explain import Cost, group_traffic
+from irscope.transforms.fusion.explain import Cost, memory_of
 from irscope.transforms.fusion.fuse_pass import form_groups, prepare
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
 from irscope.transforms.fusion.outline import copies_of
@@ -399,8 +399,8 @@ class _Building:
         for last, (group, members) in groups.items():
             assert group is not None  # `_order` has those with a node
             block = self.graph.block_of[last]
-            saved, after = group_traffic(group, members, self.plans.rules)
-            saved = saved - after
+            before, after = memory_of(self.plans.rules).traffic(group, members)
+            saved = before - after
             reason = f"{self.compiler} computes {plural(len(members), 'node')} in {group.attrs['kernel']}"
             edit = Merged(tuple(members), group, reason, saved if isinstance(saved, int) else 0, "given")
             merged.setdefault(block, []).append(edit)

@@ -1,0 +1,172 @@
+"""The bytes that ops and kernels move, against the storages of eager torch, whose elements are followed one by one."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+import torch
+
+import irscope as irs
+from irscope.transforms.fusion.eligibility import Eligibility
+from irscope.transforms.fusion.explain import memory_of
+from tests.random_programs.view_chains import Program, addresses, call_torch, chains, storage_of
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tensor_occupies_the_bytes_that_it_has_in_torch(seed: int) -> None:
+    """Also a view, in the memory of the tensor that it is a view of."""
+    p = chains(seed, 3, length=6)
+    g = irs.parse(p.text)
+    rules = Eligibility(g)
+    for name, tensor in p.tensors.items():
+        type = rules.tensor_type(g.value(name))
+        if type is not None and type.is_static and type.dtype is not None:  # of items of a list, some are not known
+            assert memory_of(rules)._part(g.value(name)).bytes == len(addresses(tensor, tensor)), (name, p.text)
+
+
+# Random programs of pointwise ops, reductions and views, each line run by torch. All elements have 4 bytes.
+
+_VIEWS: Final[dict[str, Callable[[random.Random, torch.Tensor], list[Any]]]] = {
+    "slice.Tensor": lambda rng, t: [axis := rng.randrange(t.dim()), rng.randrange(t.shape[axis]), t.shape[axis], rng.choice([1, 1, 2])],
+    "transpose.int": lambda rng, t: [rng.randrange(t.dim()), rng.randrange(t.dim())],
+    "select.int": lambda rng, t: [0, rng.randrange(t.shape[0])],
+    "chunk.": lambda rng, t: [2, rng.randrange(t.dim())],
+    "unsqueeze.": lambda rng, t: [rng.randrange(t.dim() + 1)],
+    "expand.": lambda rng, t: [[rng.randrange(1, 4), *t.shape]],
+    "reshape.": lambda rng, t: [[-1]],
+    "contiguous.": lambda rng, t: [0],
+}  # fmt: skip
+
+
+@dataclass
+class Recorded(Program):
+    """A random program that keeps what each of its tensors was made by."""
+
+    made_by: dict[str, tuple[str, str, tuple[Any, ...]]] = field(default_factory=dict)
+
+    def grow(self) -> None:
+        rng = self.rng
+        name = rng.choice(list(self.tensors)[-5:])
+        t, roll, before = self.tensors[name], rng.random(), len(self.tensors)
+        if roll < 0.25 or not t.dim():
+            call: tuple[Any, ...] = (rng.choice(["relu.", "tanh."]), name)
+        elif roll < 0.5:
+            call = ("mul.Tensor", name, rng.choice([other for other, x in self.tensors.items() if x.shape in (t.shape, t.shape[-1:])]))
+        elif roll < 0.6:
+            call = ("sum.dim_IntList", name, [rng.randrange(t.dim())], rng.random() < 0.5)
+        else:
+            kind = rng.choice(list(_VIEWS))
+            call = (kind, name, *_VIEWS[kind](rng, t))
+        op, _, overload = call[0].partition(".")
+        if op == "sum":
+            self.made(op, name, [*call[2:], None], t.sum(*call[2:]))
+        else:
+            self.call(op, overload, name, *call[2:])
+        self.made_by.update(dict.fromkeys(list(self.tensors)[before:], (op, overload, call[1:])))
+
+
+def random_program(seed: int) -> Recorded:
+    p = Recorded(random.Random(seed))
+    for shape in p.rng.sample([(4, 6), (6,), (6, 1), (3, 4, 6), (1,), (4, 6)], 3):
+        p.input(torch.rand(shape).mT.contiguous().mT if len(shape) == 2 and p.rng.random() < 0.4 else torch.rand(shape))
+    while len(p.tensors) < 14:
+        p.grow()
+    return p
+
+
+def shares(p: Recorded, name: str) -> bool:
+    return storage_of(p.tensors[name]) == storage_of(p.tensors[p.made_by[name][2][0]])
+
+
+def places_in(p: Recorded, name: str) -> set[tuple[int, int]]:
+    t = p.tensors[name]
+    return {(storage_of(t), 4 * t.storage_offset() + byte) for byte in addresses(t, t)}
+
+
+def bytes_alone(p: Recorded, name: str) -> int:
+    """What the op of a tensor reads and writes by itself."""
+    if shares(p, name):
+        return 0
+    operands = [each for each in p.made_by[name][2] if isinstance(each, str)]
+    return len(set().union(*(places_in(p, each) for each in operands))) + len(places_in(p, name))
+
+
+def bytes_together(p: Recorded, members: list[str], results: list[str]) -> int:
+    """What a kernel of these tensors' ops reads of other memory, element by element from its results back, and writes."""
+    places: dict[str, tuple[Any, torch.Tensor]] = {}
+    """The tensor that has its elements, or the storage of one from outside, and which of these it shows."""
+
+    def located(name: str) -> tuple[Any, torch.Tensor]:
+        if name not in places:
+            t = p.tensors[name]
+            op, overload, (source, *given) = p.made_by.get(name, ("", "", ("",)))
+            if name not in members:
+                count = t.untyped_storage().nbytes() // 4
+                places[name] = storage_of(t), torch.arange(count).as_strided(t.shape, t.stride(), t.storage_offset())
+            elif f"{op}.{overload}" in _VIEWS:
+                owner, shown = located(source)
+                seen = call_torch(op, overload, shown, given)
+                siblings = [other for other in p.tensors if p.made_by.get(other) is p.made_by[name]]
+                places[name] = owner, seen if isinstance(seen, torch.Tensor) else seen[siblings.index(name)]
+            else:
+                places[name] = name, torch.arange(t.numel()).reshape(t.shape)
+        return places[name]
+
+    needed: dict[Any, set[int]] = {}
+    for name in results:
+        owner, shown = located(name)
+        needed.setdefault(owner, set()).update(shown.flatten().tolist())
+    for name in reversed(members):
+        op, overload, (source, *given) = p.made_by[name]
+        if f"{op}.{overload}" in _VIEWS:
+            continue
+        wanted = torch.zeros(p.tensors[name].numel(), dtype=torch.bool)
+        wanted[list(needed.get(name, ()))] = True
+        wanted = wanted.reshape(p.tensors[name].shape)
+        if op == "sum":
+            axis, keeps = given
+            wanted = (wanted if keeps else wanted.unsqueeze(axis[0])).expand(p.tensors[source].shape)
+        for operand in (source, *(each for each in given if isinstance(each, str))):
+            owner, shown = located(operand)
+            needed.setdefault(owner, set()).update(shown.expand(wanted.shape)[wanted].tolist())
+    read: int = sum(len(each) for owner, each in needed.items() if isinstance(owner, int))
+    return 4 * (read + sum(int(p.tensors[name].numel()) for name in results))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_traffic_of_a_group_is_that_of_its_elements(seed: int) -> None:
+    """Of an operand that is broadcast to a tensor of which views leave out a part, the bytes are only a bound."""
+    p = random_program(seed)
+    f = irs.fuse(irs.parse(p.text), policy="min-bytes" if seed % 2 else "greedy")
+    for group in f.groups:
+        members = [value.name for node in f._members[group] for value in node.outputs if value.name in p.tensors]
+        before, after = f.traffic(group)
+        true = bytes_together(p, members, [value.name for value in group.outputs])
+        assert before == sum(bytes_alone(p, name) for name in members), p.text
+        cut = any(p.made_by[name][0] in ("slice", "select", "chunk") and p.made_by[name][2][0] in members for name in members)
+        assert after == true or (cut and isinstance(after, int) and after > true), p.text
+
+
+def test_views_count_as_what_they_show() -> None:
+    """Two slices of an input, its transpose, and an expanded row: all are read from memory, inside the group or not."""
+    x = torch.ones(4, 8)
+
+    def halves(x: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        left, right = x.relu().chunk(2, 1)
+        return left * right + row.expand(4, 4) + x[:, :4]
+
+    f = irs.fuse(irs.load(halves, x, torch.ones(1, 4)))
+    assert [f.traffic(group) for group in f.groups] == [(784, 208)]
+
+
+def test_library_calls_read_lists_tables_and_copies() -> None:
+    def calls(table: torch.Tensor, index: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> object:
+        return table[index], torch.cat([x, y]), x.t().contiguous() @ y, x.t().to(torch.float16)
+
+    f = irs.fuse(irs.load(calls, torch.ones(1000, 8), torch.tensor([3, 5]), torch.ones(4, 6), torch.ones(4, 6)))
+    looked_up, joined, copied, product, halved = 64 + 16 + 64, 96 + 96 + 192, 96 + 96, 96 + 96 + 144, 96 + 48
+    assert f.cost() == (0, 5, looked_up + joined + copied + product + halved)

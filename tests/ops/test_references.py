@@ -265,7 +265,11 @@ def test_pools(kernel: list[int], stride: list[int], padding: list[int], ceil_mo
 @pytest.mark.parametrize("size", [[1, 1], [3, 2], [7, 5]])
 def test_adaptive_pools(size: list[int]) -> None:
     check("aten::adaptive_avg_pool2d", noise(2, 3, 9, 8), size, **CLOSE)
-    check("aten::adaptive_avg_pool2d", last(noise(2, 3, 9, 8)), size, strides=size != [1, 1], **CLOSE)
+    for image in (last(noise(2, 3, 9, 8)), last(noise(1, 3, 9, 8)), last(noise(2, 1, 9, 8)), last(noise(2, 3, 9, 1)), noise(2, 3, 1, 1)):
+        check("aten::adaptive_avg_pool2d", image, size, **CLOSE)
+        check("aten::_adaptive_avg_pool2d", image, size, **CLOSE)
+    check("aten::adaptive_avg_pool3d", noise(2, 3, 4, 9, 8).contiguous(memory_format=torch.channels_last_3d), [2, *size], **CLOSE)
+    check("aten::adaptive_avg_pool3d", noise(2, 3, 4, 9, 8).contiguous(memory_format=torch.channels_last_3d), [1, *size], **CLOSE)
     check("aten::adaptive_avg_pool1d", noise(2, 3, 9), size[:1], **CLOSE)
 
 

@@ -94,9 +94,11 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
             return TensorType(self.dtype)
         _check_rank(self, space, "adaptive pooling")
         sizes = sizes * space if len(sizes) == 1 else sizes
-        result = _sized(self, sizes)
-        single = all(size == 1 for size in sizes) and not _is_laid_out_in_rows(self)
-        return result.with_(strides=None) if single else result
+        is_single = all(size == 1 for size in sizes)
+        result = in_format(self.dtype, (*self.shape[:-space], *sizes), False) if space == 3 and not is_single else _sized(self, sizes)
+        if is_single and not _is_laid_out_in_rows(self) and not type_suggests_channels_last(self):
+            return result.with_(strides=None)  # torch takes the mean, whose strides depend on those of all axes
+        return result
 
     return rule
 
@@ -207,14 +209,18 @@ def _adaptive_avg(space: int) -> Callable[..., Array]:
             pairs = [part for size, count in zip(inner, counts, strict=True) for part in (count, size // count)]
             apart = np.ascontiguousarray(wide(self)).reshape(*self.shape[: self.ndim - space], *pairs)
             found = mean_of(apart, tuple(range(apart.ndim - 2 * space + 1, apart.ndim, 2)))
-            return like_input(found.astype(self.dtype, copy=False), self)
+            return laid_out(found.astype(self.dtype, copy=False), self)
         result = self
         for axis, count in zip(range(self.ndim - space, self.ndim), spread(output_size, space), strict=True):
             size = result.shape[axis]
             bounds = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
             before = (slice(None),) * axis
             result = np.stack([result[(*before, slice(a, b))].mean(axis=axis) for a, b in bounds], axis=axis)
-        return like_input(result.astype(self.dtype, copy=False), self)
+        return laid_out(result.astype(self.dtype, copy=False), self)
+
+    def laid_out(result: Array, self: Array) -> Array:
+        is_single = all(size == 1 for size in result.shape[result.ndim - space :])
+        return like_input(result, self) if space < 3 or is_single else np.ascontiguousarray(result)
 
     return reference
 

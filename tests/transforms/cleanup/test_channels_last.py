@@ -53,6 +53,23 @@ def test_the_whole_program_lies_channels_last_and_its_results_as_before(fused: b
     assert len(copies) == 3, "at the entrance, and of both results"
 
 
+class Weighed(nn.Module):
+    """Channels weighed by their means, as in squeeze-and-excitation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 16, 3, 1, 1), nn.Conv2d(16, 16, 1), nn.Conv2d(16, 8, 3, 1, 1)
+
+    def forward(self, x: Any) -> Any:
+        x = functional.silu(self.a(x))
+        return self.c(x * torch.sigmoid(self.b(functional.adaptive_avg_pool2d(x, 1)))).mean((2, 3))
+
+
+def test_means_of_channels_lie_channels_last_too() -> None:
+    record = check(Weighed(), torch.rand(2, 3, 32, 32), fused=False)
+    assert [remark.kind for remark in record.remarks] == ["passed"]
+
+
 class Straight(nn.Module):
     """Its second result comes from a group, its first from a convolution that alone reads what a group makes."""
 

@@ -24,9 +24,10 @@ from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.dynamo import Compile, users_ops
 from irscope.compilers.output_code import ops_of_lines, read_output_code
 from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
-from irscope.frontends.torch.export_importer import import_traced, place_of
+from irscope.frontends.torch.export_importer import call_target, import_traced, place_of
 from irscope.frontends.torch.types import require_torch, tensor_type
 from irscope.ir import INT, Graph, Location, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
+from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.fusion import Reason
 
 _PURPOSE: Final = "to read what Inductor decided"
@@ -97,6 +98,8 @@ def program_seen(
     Raises CaptureError for an op that the IR cannot hold, and what Python raises where Inductor's objects are not what they were."""
     called, inputs = title.replace(" ", "_"), _Inputs(forward, original)
     graph, nodes_of = import_traced(seen.module, called if called.isidentifier() else "compiled", inputs.names)
+    graph = remove_dead_nodes(graph).after  # an unused view would be one more reader of what a kernel keeps
+    nodes_of = {fx: tuple(filter(graph.position.__contains__, nodes)) for fx, nodes in nodes_of.items()}
     graph = inputs.put_into(graph) if seen is forward else replace(graph, distinct_inputs=True)
     links, seen.nodes_of = _Links(seen), nodes_of
     bodies = {node.name: links.body_of(node) for node in seen.nodes}
@@ -244,8 +247,10 @@ class _Links:
     def _exact(self, ir: Any) -> Any:
         """The FX node whose value Inductor says a buffer is; None if it does not say."""
         found = None
-        if type(ir).__name__ == "FallbackKernel":
-            found = next((node for node in ir.origins if node.target is ir.op_overload), None)
+        if type(ir).__name__ in ("FallbackKernel", "EffectfulKernel"):
+            packet = getattr(ir.op_overload, "overloadpacket", ir.op_overload)  # `sort.stable` where the program has `sort.default`
+            same = [each for each in ir.origins if packet in (call_target(each), getattr(call_target(each), "overloadpacket", None))]
+            found = max(same, key=lambda node: (call_target(node) is ir.op_overload, self.order.get(node, -1)), default=None)
         elif type(getattr(ir, "layout", None)).__name__.startswith("MutationLayout"):
             found = next((node for node in ir.origins if getattr(getattr(node.target, "_schema", None), "is_mutable", False)), None)
         if found is None:
@@ -292,7 +297,8 @@ class _Links:
     def body_of(self, node: SeenNode) -> list[Any]:
         """The FX nodes that a kernel computes, in program order; empty if it computes only a part of a node."""
         mine = {buffer for _, buffers, _ in node.parts for buffer in buffers}
-        roots = [self.stored[buffer][0] for buffer in mine if buffer in self.stored and buffer not in self.seen.removed]
+        kept = node.is_library or bool(self.unknown(node))  # a call without results, and what a part is made from in registers
+        roots = [self.stored[buffer][0] for buffer in mine if buffer in self.stored and (kept or buffer not in self.seen.removed)]
         allowed = {each for _, _, ir in node.parts for each in self._origins(ir)} | {*roots}
         if node.is_library:
             return sorted(map(_source, roots), key=self.order.__getitem__)
@@ -306,6 +312,11 @@ class _Links:
             found.add(each)
             waiting += [before for before in each.all_input_nodes if _source(before) not in read]
         return sorted(found, key=self.order.__getitem__)
+
+    def unknown(self, node: SeenNode) -> list[Any]:
+        """Inductor's IR of what a generated kernel makes for others to read, and what is the value of no FX node."""
+        read = set[str]().union(*(other.reads for other in self.seen.nodes if other is not node)) - self.stored.keys()
+        return [] if node.is_library else [ir for _, buffers, ir in node.parts if not read.isdisjoint(buffers)]
 
     def _memory(self, node: SeenNode, mine: set[str]) -> set[str]:
         """The buffers that a kernel reads; one that is a part of an op counts as what that part was made from."""
@@ -366,17 +377,17 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
     }.get(least, "")
     function = node.function
     name = function or getattr(node.parts[0][2], "python_kernel_name", None) or type(node.parts[0][2]).__name__
-    source = None
-    if function in seen.texts:
-        language, text = seen.texts[function]
-        source = SourceText(text, language, (NO_NODE,) * text.count("\n"), function)
-    parts = [each for _, _, ir in node.parts for each in links._origins(ir)[-1:]] if not body else []
+    language, text = seen.texts.get(function, ("", ""))
+    source = SourceText(text, language, (NO_NODE,) * text.count("\n"), function) if text else None
+    unknown = [ir for _, _, ir in node.parts] if not body else links.unknown(node)
+    parts = [each for ir in unknown for each in links._origins(ir)[-1:]]
     made = _nodes(body, nodes_of)
-    if not body:
-        least, because = "matched", "Inductor does not say which value it stores, and none has that size: it is a part of one"
+    if unknown:
+        least = "guessed" if least == "guessed" else "matched"
+        because = "Inductor does not say which value it stores, and none has that size: it is a part of one"
     elif links.parts_read(node) and not node.is_library:
         least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
-    moved = node.bytes if not body or links.parts_read(node) else None
+    moved = node.bytes if unknown or links.parts_read(node) else None
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
 

@@ -102,6 +102,41 @@ def test_an_op_that_two_kernels_compute_together_is_a_region() -> None:
     assert d.program.kernel(d.kernels[-1].name) in d.kernels
 
 
+def test_library_calls_of_another_overload_and_calls_without_results_have_their_nodes() -> None:
+    """Inductor calls `sort.stable` for `sort`, and a token keeps the check that a matrix is positive definite in its place."""
+
+    def f(x: Any) -> Any:
+        values, index = torch.linalg.cholesky(x @ x.T + 4).sort(-1)
+        return values.cumsum(0) * 2, index + 1
+
+    d = ask(f, torch.eye(4))
+    calls = {kernel.name.split(".")[-2]: kernel for kernel in d.program.library_calls if kernel.name.startswith("torch.ops")}
+    assert {name: [node.op for node in kernel.nodes] for name, kernel in calls.items()} == {
+        "linalg_cholesky_ex": ["aten::linalg_cholesky_ex"], "_linalg_check_errors": ["aten::_linalg_check_errors"],
+        "sort": ["aten::sort"], "cumsum": ["aten::cumsum"],
+    }  # fmt: skip
+    assert all(kernel.certainty == "exact" for kernel in calls.values()) and not d.program.notes
+
+
+def test_what_a_partial_sum_is_made_from_is_in_its_kernel_though_it_is_stored_nowhere() -> None:
+    d = ask(lambda x: F.smooth_l1_loss(x.sum(0), x.mean(0)), torch.randn(6, 2, 5))
+    first, second = d.kernels
+    assert [node.op for node in first.nodes] == ["aten::sum", "aten::mean", "aten::sub", "aten::abs"]
+    assert [node.op for node in first.part_of] == ["aten::mean"] and first.part_of[0] in second.nodes
+    assert first.certainty == "matched" and not d.program.notes
+
+
+def test_an_unused_view_does_not_keep_a_kernel_from_its_nodes() -> None:
+    def f(x: Any, y: Any) -> Any:
+        x[1:3].mul_(2)
+        x[:, 0].copy_(y[:, 0])
+        return x[1:3]
+
+    d = ask(f, torch.randn(4, 4), torch.randn(4, 4))
+    (kernel,) = d.kernels
+    assert kernel.nodes[-1].op == "aten::copy_" and kernel.group is not None and not d.program.notes
+
+
 def test_a_graph_break_makes_several_programs() -> None:
     def broken(x: Any) -> Any:
         y = torch.relu(x) * 2

@@ -73,7 +73,24 @@ def import_traced(module: Any, name: str, names: Mapping[str, str]) -> tuple[Gra
     importer.names = names
     env = importer.inputs(placeholders)
     graph = importer.build.finish(importer.body(module, env))
-    return graph, {node: _makers(graph, env[node]) for node in module.graph.nodes if node.op == "call_function"}
+    calls = [node for node in module.graph.nodes if node.op == "call_function"]
+    return graph, {node: _makers(graph, env[node]) for node in calls} | _without_results(graph, calls)
+
+
+def call_target(node: Any) -> Any:
+    """Returns what an FX node calls, also where a token keeps the call in its place."""
+    return node.args[1] if getattr(node.target, "__name__", "") == "with_effects" else node.target
+
+
+def _without_results(graph: Graph, calls: Sequence[Any]) -> dict[Any, tuple[Node, ...]]:
+    """The nodes of the calls that make nothing, such as a check of errors; both sides have those of an op in program order."""
+    found: dict[Any, tuple[Node, ...]] = {}
+    schemas = {node: getattr(call_target(node), "_schema", None) for node in calls}
+    silent = {node: schema.name for node, schema in schemas.items() if schema is not None and not schema.returns}
+    for op in dict.fromkeys(silent.values()):
+        made, asked = [node for node in graph.nodes() if node.op == op], [node for node, name in silent.items() if name == op]
+        found |= {node: (each,) for node, each in zip(asked, made, strict=True)} if len(made) == len(asked) else {}
+    return found
 
 
 def _makers(graph: Graph, made: Any) -> tuple[Node, ...]:
@@ -271,7 +288,18 @@ class _Import:
         if name == "wrap_with_autocast":
             hint = "if you trust who made the file, trust=True decomposes it; or save program.run_decompositions({})"
             raise self.refused(node, "it runs under autocast", hint)
+        if name == "with_effects":
+            return self.ordered(node, env)
         raise self.refused(node, f"it is the higher-order op {name}")
+
+    def ordered(self, node: Any, env: dict[Any, Any]) -> Any:
+        """Imports an op that AOTAutograd keeps in its place by a token, such as a check of errors: the token is no value of ours."""
+        _, target, *args = node.args
+        val = node.meta["val"][1:]
+        val = val[0] if len(target._schema.returns) == 1 else val
+        facts = {name: getattr(node, name, None) for name in ("name", "op", "stack_trace", "kwargs")}
+        made = self.call(SimpleNamespace(**facts, target=target, args=tuple(args), meta={**node.meta, "val": val}), env)
+        return ((), *(made if isinstance(made, tuple) else () if made is None else (made,)))
 
     def inline(self, module: Any, operands: Iterable[Any], env: dict[Any, Any]) -> tuple[Value, ...]:
         inner = self.enter(env[module], [self.value(item, ANY, env) for item in operands])
@@ -377,6 +405,8 @@ _RULES: Final[Mapping[str, Callable[[_Import, Any, Mapping[Any, Any]], Any]]] = 
     "aten::sub": _number_first,
     "prims::convert_element_type": _convert,
     "prims::iota": _iota,
+    "prims::_make_token": lambda *_: (),  # it orders calls, and is no value
+    "prims::_sink_tokens": lambda *_: (),
     "prims::_low_memory_max_pool_with_offsets": _max_pool,
     "prims::_low_memory_max_pool_offsets_to_indices": _pool_indices,
 }

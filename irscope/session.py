@@ -238,7 +238,7 @@ def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | No
     source = _decided(source)
     if isinstance(source, Fusion):
         return source if exact is None else source.exactly(exact)
-    if not arguments or isinstance(getattr(source, "graph", source), Graph):
+    if not arguments or isinstance(getattr(source, "graph", source), Graph) or type(source).__module__.startswith("irscope."):
         return one_graph(source)
     return fuse(load(source, *arguments), exact=exact)
 
@@ -489,6 +489,8 @@ def exploration(
     if isinstance(source, Fusion):
         fusion = source
     else:
+        if isinstance(getattr(source, "graph", None), Graph):  # of what was made of a program: an executable, an alias db, a memory plan
+            source = source.graph
         graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
         fusion = fuse(one_graph(graph))
     timed = None

@@ -254,13 +254,14 @@ def _then(history: History, record: PassRecord) -> History:
 
 
 def fuse(
-    graph: Graph | Module, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
+    graph: Graph | Module | Fusion, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
     force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), freeze: bool = False,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels, after folding what is known before the program runs and functionalizing in-place ops.
 
-    A `Module` is fused as its one public graph, with its calls inlined. Groups are formed within each block, of `min_size` to
+    A `Module` is fused as its one public graph, with its calls inlined, and the program of a `Fusion` again, from before it was fused
+    (`f.what_if` keeps its options). Groups that a graph has already stay as they are. Groups are formed within each block, of `min_size` to
     `max_nodes` nodes, with at most `max_arguments` inputs and outputs. The meaning of the program is preserved: see
     `irscope.transforms.grouping` for the argument. `policy`:
 
@@ -312,7 +313,8 @@ def fuse(
     >>> f.groups, f.refused[0].because.partition(": ")[2]
     ((), 'aten::t is a view at the edge of a group: a kernel has only views between two of its nodes')
     """
-    program = graph_of(graph, "fuse")
+    given = getattr(graph, "fusion", graph)
+    program = given.original if isinstance(given, Fusion) else graph_of(graph, "fuse")
     wishes = read_wishes(meant_in(program), [program], forbid, force, opaque)
     options = FusionOptions(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
     if freeze and options.exact:

@@ -402,7 +402,9 @@ class Fusion(Unpicklable, Drawn):
 
     def __repr__(self) -> str:
         nodes = sum(map(len, self._members.values()))
-        return f"<Fusion of {self.original.name!r}: {plural(nodes, 'node')} in {plural(len(self.groups), 'group')}>"
+        given = sum(node.op in GROUPS and node not in self._members for node in self.graph.nodes())
+        more = f", {plural(given, 'group')} given" if given else ""
+        return f"<Fusion of {self.original.name!r}: {plural(nodes, 'node')} in {plural(len(self.groups), 'group')}{more}>"
 
 
 def _fused(because: str, *witness: Any) -> Verdict:

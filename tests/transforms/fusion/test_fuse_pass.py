@@ -1,5 +1,6 @@
 """Fusion on random programs: the result means the same, also after every merge; no dependence is reversed; the answers agree."""
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from irscope.ir.invariants import verify
 from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.runtime.reference import run_reference
+from irscope.session import exploration
 from irscope.transforms.fusion.fuse_pass import fuse, fuse_groups, prepare_fusion
 from tests.random_programs.graphs import Program, programs
 from tests.transforms.fusion.judges import assert_no_dependence_is_reversed, assert_same
@@ -292,3 +294,18 @@ def test_a_group_is_answered_for_by_its_members() -> None:
     for group in f.groups:
         assert f.why_not(group, group) and all(f.why_not(group, inner) for inner in group.blocks[0].nodes)
         assert "gone" not in f.why_alone(group).because
+
+
+def test_a_fusion_is_fused_again_and_given_groups_are_counted() -> None:
+    """An executable shows what runs, and what a verb does not take, it refuses by its name."""
+    g, x = irs.parse(CHAIN), np.ones((2, 3), np.float32)
+    f = irs.fuse(g)
+    assert irs.fuse(f).original is g and str(irs.fuse(f).graph) == str(f.graph)
+    assert len(irs.fuse(f, opaque=["b"]).groups) == 0
+    assert repr(irs.fuse(f.graph)) == "<Fusion of 'graph': 0 nodes in 0 groups, 1 group given>"
+    compiled = irs.compile(f)
+    assert exploration(compiled, (), measure="never").fusion.original is compiled.graph
+    with pytest.raises(ArgumentError, match=r"compare works on a Graph.* not on Dedup"):
+        irs.compare(irs.dedup(f), x)
+    with pytest.raises(ArgumentError, match=r"profile works on a Graph.* not on Dedup"):
+        irs.profile(irs.dedup(f), x)

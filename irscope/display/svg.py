@@ -6,7 +6,7 @@ from math import log2
 from typing import Final
 
 from irscope._base.words import in_markup, plural
-from irscope.report.layout import MOST_DETAIL, Layout, Route, lay_out
+from irscope.report.layout import MOST_DETAIL, Layout, Rect, Route, lay_out
 from irscope.report.view_models import Box, ComparedView, GraphView
 from irscope.report.words import COMPARED, PALETTE, WRITES
 
@@ -81,17 +81,18 @@ PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z"
 
 def graph_svg(
     view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False,
-    compared: ComparedView | None = None,
+    compared: ComparedView | None = None, layout: Layout | None = None, lacking: Collection[int] = (),
 ) -> str:  # fmt: skip
     """Draw a graph view, as the explorer does; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme. With
-    another grouping, colours say which pairs of ops it has in one kernel, too, and a legend says so.
+    another grouping, colours say which pairs of ops it has in one kernel, too, and a legend says so. In a given layout, of boxes that
+    this program lacks only the places are shown.
 
     A few effects are drawn as dashed red edges; of many, none.
     """
     if sum(not edge["value"] for edge in view["edges"]) > _FEW_EFFECTS:
         view = view | {"edges": [edge for edge in view["edges"] if edge["value"]]}
     shut = _closed_until_it_fits(view, closed)
-    layout = lay_out(view, shut)
+    layout = layout or lay_out(view, shut)
     words = _compared_words(compared) if compared is not None else []
     width = max(layout.width, *(24.0 + 6.4 * len(word) for _, word in words), 0.0) + 2 * _MARGIN
     height = layout.height + 2 * _MARGIN + 18 * len(words)
@@ -108,7 +109,11 @@ def graph_svg(
 
     def boxes(*, is_open: bool) -> list[str]:
         those = [box for box in drawn if (box["id"] in inner) == is_open]
-        return [_box(box, layout, is_open=is_open, is_selected=box["id"] in selected, colour=_colour(box, kinds)) for box in those]
+        return [
+            _place(layout.rects[box["id"]]) if box["id"] in lacking
+            else _box(box, layout, is_open=is_open, is_selected=box["id"] in selected, colour=_colour(box, kinds))
+            for box in those
+        ]  # fmt: skip
 
     picture += boxes(is_open=True)
     picture += [_edge(route, layout, pairs.get((route.source, route.target), "")) for route in layout.routes]
@@ -209,6 +214,11 @@ def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: 
     if box["writes"]:
         parts.append(f'<path transform="translate({right - 16 - wide:.1f} {rect.y + 7:.1f})" fill="{colour}" d="{PEN}"/>')
     return f'<g data-box="{box["id"]}">{"".join(parts)}</g>'
+
+
+def _place(rect: Rect) -> str:
+    """Where another program has a box."""
+    return f'<rect x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="4" class="e t"/>'
 
 
 _CLUSTERS: Final = ("module", "repeat", "stretch", "lane")

@@ -4,12 +4,17 @@ import difflib
 import random
 import re
 import zlib
+from base64 import b64decode
+from collections import Counter
+from xml.etree import ElementTree
 
 import pytest
 
 import irscope as irs
 from irscope.display.diff_page import diff_html
 from irscope.errors import ArgumentError
+from irscope.report.layout import lay_out
+from irscope.report.panes import graph_view
 from tests.random_programs.graphs import random_program
 
 TEXT = """graph(%x : Float(4, 4), %y : Float(4, 4)):
@@ -139,3 +144,28 @@ def test_what_a_program_takes_and_returns_and_the_order_of_writes_belong_to_it()
     assert [change.how for change in irs.diff(g, irs.parse(early)).of("changed")] == ["is now before %u = aten::add_"]
     pure = text.replace("aten::add_", "aten::add")
     assert irs.diff(irs.parse(pure), irs.parse(later.replace("aten::add_", "aten::add"))).is_empty
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_sides_have_the_same_places_and_all_edges(seed: int) -> None:
+    graph = irs.parse(random_program(seed).text)
+    after = irs.functionalize(graph).after if seed % 2 else irs.fuse(graph).graph
+    page = diff_html(irs.diff(graph, after))
+    sides = [ElementTree.fromstring(b64decode(data)) for data in re.findall(r"base64,([^\"]+)", page)]
+    if not sides:
+        return
+    svg = "{http://www.w3.org/2000/svg}"
+    places: list[dict[str, str]] = []
+    for side, program in zip(sides, (graph, after), strict=True):
+        groups = {group.attrib["data-box"]: group for group in side.iter(f"{svg}g")}
+        faces = {box: next(rect for rect in group.iter(f"{svg}rect") if not rect.get("class")) for box, group in groups.items()}
+        places.append({box: f"{face.get('x')} {face.get('y')}" for box, face in faces.items()})
+        ends = {(path.get("data-from"), path.get("data-to")) for path in side.iter(f"{svg}path") if path.get("data-from")}
+        view = graph_view(program)
+        closed = lay_out(view)
+        assert len(ends) <= len(view["edges"]) and (ends or not closed.routes)
+        titles = [group.findtext(f"{svg}title") for group in groups.values()]
+        ops = [f"{box['label']} {box['detail']}" for box in view["boxes"] if box["kind"] in ("op", "group") and box["id"] in closed.rects]
+        assert not Counter(ops) - Counter(titles), "everything that a picture of the program alone shows"
+    before, there = places
+    assert before.keys() & there.keys() and all(before[box] == there[box] for box in before.keys() & there.keys())

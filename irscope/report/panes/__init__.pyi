@@ -8,6 +8,6 @@ from .kernel_view import KernelViews as KernelViews
 from .memory_view import LayoutViews as LayoutViews, buffer_view as buffer_view, buffers_with_views as buffers_with_views
 from .memory_view import memory_view as memory_view, own_memory_view as own_memory_view
 from .profile_view import Heat as Heat, profile_view as profile_view, time_sentence as time_sentence
-from .program_view import classes_picture as classes_picture
+from .program_view import classes_picture as classes_picture, graph_view as graph_view
 from .same_view import SameViews as SameViews, class_sentence as class_sentence, class_views as class_views
 from .same_view import with_coarser_steps as with_coarser_steps

@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 from irscope._base.words import plural
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import Lines, SourceText
-from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, program_of
+from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, likely, program_of
 from irscope.compilers.xla_dump import Dump, times_of, vanished
-from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra
+from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra, ParseError, PassError
 from irscope.files import read_text
 from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text, is_serialised, read_proto
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
@@ -408,23 +408,17 @@ def _program(
         )
         for each, nodes, stored in sites
     ]  # fmt: skip
-    before = dump.before() if dump is not None else ""
-    gone = vanished(parse_hlo(before), module, flat.named) if before else ()
-    changes = (*_added(flat, module), *gone)
+    gone, said = _vanished(dump, module, flat) if dump is not None else ((), ())
+    changes, notes = (*_added(flat, module), *gone), (*notes, *said)
     unlined = sum(not module.provenance(each.instruction).frames for each in known)
     if unlined:
         notes = (*notes, f"XLA names no line for {plural(unlined, 'kernel')}")
-    program = program_of(
-        flat.graph,
-        made,
-        compiler=compiler,
-        name=module.name,
-        silence="gives no reasons",
-        changes=changes,
-        notes=tuple(notes),
-        memory=_memory(dump, flat) if dump is not None else None,
-        **facts,
-    )
+    memory = _memory(dump, flat) if dump is not None else None
+    facts |= {"compiler": compiler, "name": module.name, "silence": "gives no reasons", "changes": changes, "memory": memory}
+    try:
+        program = program_of(flat.graph, made, notes=tuple(notes), **facts)
+    except PassError:  # an op that irscope does not know may write to what a view shares memory with
+        program = likely(flat.graph, [_without_views(flat.graph, kernel) for kernel in made], notes=notes, **facts)
     lines = text.split("\n")
     moving = {each.name for _, each in module.instructions() if each.opcode in MOVES}
     kernels = []
@@ -432,6 +426,27 @@ def _program(
         again = tuple([each for each in kernel.recomputed if each.node.outputs[0].name not in moving])
         kernels.append(replace(kernel, source=_source(kernel, hlo, module, lines, dump), recomputed=again))
     return replace(program, kernels=tuple(kernels))
+
+
+def _vanished(dump: Dump, module: HloText, flat: "_Flat") -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """Returns what XLA's rewrites took out, and a note where its text of the program before them cannot be read."""
+    try:
+        before = dump.before()
+        return tuple(vanished(parse_hlo(before), module, flat.named)) if before else (), ()
+    except (ParseError, LoadError) as error:
+        return (), (f"what vanished is not known, since the program before XLA's rewrites cannot be read: {error.what}",)
+
+
+def _without_views(graph: Graph, kernel: Kernel) -> Kernel:
+    """The kernel without the views with which it begins, where others read them: these compute nothing, and can stand before it."""
+    left = set(kernel.nodes)
+    for node in kernel.nodes:
+        makers = (graph.producer.get(value) for value in node.inputs)
+        used = {use.user for value in node.outputs for use in graph.users.get(value, ())}
+        is_view = effect_of(node) == "view" and node not in (kernel.stores or ())
+        if is_view and left.isdisjoint(each for each in makers if each is not None) and not used <= left:
+            left.remove(node)
+    return replace(kernel, nodes=tuple([node for node in kernel.nodes if node in left]))
 
 
 def _memory(dump: Dump, flat: "_Flat") -> OwnMemory | None:

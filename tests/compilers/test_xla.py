@@ -156,6 +156,11 @@ def test_an_op_in_several_fusions_is_one_node_that_they_compute_again() -> None:
     assert lined.group.blocks[0].nodes[lined.source.node_of(line)].op == "aten::tanh"
 
 
+def test_views_are_outside_of_a_fusion_where_what_irscope_does_not_know_reads_them_first() -> None:
+    d = check(lambda x: jnp.unique(x, size=4), (floats(5, 6),))
+    assert all(kernel.nodes for kernel in d.kernels)
+
+
 def test_why_not_says_that_xla_gives_no_reasons_and_whose_answer_it_is() -> None:
     d = irs.decisions(DUMPS / "tpu_after_optimizations.txt")
     told = d.why_not(d.kernels[1], d.kernels[2])
@@ -206,6 +211,17 @@ def test_generated_code_beside_a_dump_is_the_source_of_its_kernel(tmp_path: Path
         (tmp_path / f"{begin}{file}").unlink()
     (kernel,) = irs.decisions(path).kernels
     assert kernel.source.language == "hlo"
+
+
+@pytest.mark.parametrize("keep", [0.5, 1.0])
+def test_a_cut_text_of_the_program_before_xla_s_rewrites_is_a_note(keep: float, tmp_path: Path) -> None:
+    lowered = jax.jit(lambda x: jnp.tanh(x) + x.reshape(4, 2).T.reshape(8)).lower(jnp.ones(8))
+    after, before = lowered.compile().as_text(), lowered.as_text("hlo")
+    begin = f"module_0001.{parse_hlo(after).name}."
+    (tmp_path / f"{begin}cpu_after_optimizations.txt").write_text(after)
+    (tmp_path / f"{begin}before_optimizations.txt").write_text(before[: int(len(before) * keep)])
+    d = irs.decisions(tmp_path)
+    assert d.kernels and any("before XLA's rewrites cannot be read" in note for note in d.program.notes) == (keep < 1)
 
 
 def test_text_that_xla_has_not_optimized_and_functions_that_it_refuses_are_errors() -> None:

@@ -63,11 +63,8 @@ class Rows(tuple[T, ...]):
         return "\n".join(self.lines()) if self else "()"
 
     def _repr_html_(self) -> str | None:
-        from irscope._base.tables import words_html
-
-        shown = self.table().astype(str)
-        columns = {"": [str(number) for number in shown.index], **{title: shown[title].tolist() for title in shown}}
-        return words_html(columns, ("where", "why", "what to do")) if self else None
+        made: str | None = self.table()._repr_html_() if self else None
+        return made
 
 
 # Programs and analyses do not depend on SVG: the root of the package sets `Drawn.drawing`, a function that loads the drawing module

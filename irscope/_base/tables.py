@@ -4,15 +4,19 @@ as long as one reads them."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from math import isnan, nan
+from numbers import Real
 from typing import Any
 
 import pandas as pd
 
-from irscope._base.words import in_markup
+from irscope._base.words import byte_count, in_markup, time_words
 
 _MOST_ROWS = 60
 _LEAST_CELL = 20
+_LONGEST_LINE = 30
+"""The most letters of a cell that does not wrap in a notebook."""
 _LONGEST_CELL = 300
 """The most letters of a cell in a notebook, where it wraps."""
 
@@ -33,28 +37,64 @@ class Table(pd.DataFrame):
         rows = {"max_rows": _MOST_ROWS} if len(self) > _MOST_ROWS else {}
         width = shutil.get_terminal_size().columns
         options: dict[str, Any] = {"line_width": width, "max_colwidth": max(_LEAST_CELL, width - _LEAST_CELL), **rows}
-        text: str = self.to_string(show_dimensions=bool(rows), float_format=short, **options)
+        units = {title: _writer(title) for title in self.columns if _writer(title) is not _cell}
+        text: str = self.to_string(show_dimensions=bool(rows), float_format=short, formatters=units, **options)
         return text
 
     def _repr_html_(self) -> str | None:
-        with pd.option_context("display.max_colwidth", _LONGEST_CELL, "display.float_format", short, "display.max_columns", None):
+        if self.columns.nlevels > 1 or self.index.nlevels > 1 or not self.columns.is_unique or not len(self.columns):
             made: str | None = super()._repr_html_()  # type: ignore[misc]
             return made
+        shown = self.head(_MOST_ROWS)
+        cells = {"" if self.index.name is None else str(self.index.name): [_cell(label) for label in shown.index]}
+        for title in shown.columns:
+            column = list(map(_writer(title), shown[title].tolist()))
+            if any(column) or not len(shown):  # what no row has would only push others out of sight
+                cells[str(title)] = column
+        long = [title for title, column in cells.items() if max(map(len, column), default=0) > _LONGEST_LINE]
+        words = [title for title, column in cells.items() if any(text[:1] == "%" or text[:1].isalpha() for text in column)]
+        more = len(self) - len(shown)
+        return words_html(cells, {*words, *long}, long) + (f"<p>and {more:,} more rows</p>" if more else "")
 
 
-def words_html(cells: Mapping[str, Sequence[str]], sentences: Container[str] = ()) -> str:
-    """Columns of words and numbers as HTML, the first as heads of the rows: sentences are at the left and wrap, the rest does not."""
+def _writer(title: object) -> Callable[[Any], str]:
+    """How the cells of a column are written: amounts of memory and times, as its title says, with a unit."""
+    words = str(title).split()
+    return _bytes if "bytes" in words else _seconds if words == ["seconds"] else _cell
+
+
+def _bytes(cell: Any) -> str:
+    amount = float(cell) if isinstance(cell, Real) else nan
+    return _cell(cell) if isnan(amount) else f"-{byte_count(-amount)}" if amount < 0 else byte_count(amount)
+
+
+def _seconds(cell: Any) -> str:
+    amount = float(cell) if isinstance(cell, Real) else nan
+    return _cell(cell) if isnan(amount) else time_words(1e9 * amount)
+
+
+def _cell(cell: Any) -> str:
+    if cell is None or cell is pd.NA or (isinstance(cell, float) and isnan(cell)):
+        return ""
+    text = short(cell) if isinstance(cell, float) else f"{cell:,}" if type(cell) is int and abs(cell) >= 10_000 else str(cell)
+    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+
+
+def words_html(cells: Mapping[str, Sequence[str]], words: Container[str] = (), wrapped: Container[str] | None = None) -> str:
+    """Columns of words and numbers as HTML, the first as heads of the rows: words are at the left, and wrap, or those alone of them
+    that are `wrapped`."""
 
     def cell(title: str, text: str) -> str:
-        style = "text-align:left" if title in sentences else "text-align:right;white-space:nowrap"
-        return f'<td style="{style}">{in_markup(text)}</td>'
+        side = "left" if title in words else "right"
+        wraps = title in (words if wrapped is None else wrapped)
+        return f'<td style="text-align:{side}{"" if wraps else ";white-space:nowrap"}">{in_markup(text)}</td>'
 
     first, *titles = cells
-    sides = ((title, "left" if title in sentences else "right") for title in cells)
-    heads = "".join(f'<th scope="col" style="text-align:{side};white-space:nowrap">{in_markup(title)}</th>' for title, side in sides)
+    sides = ((title, "left" if title in words else "right") for title in cells)
+    heads = "".join(f'<th scope="col" style="text-align:{side}">{in_markup(title)}</th>' for title, side in sides)
     rows = ""
     for k, label in enumerate(cells[first]):
-        head = f'<th scope="row" style="white-space:nowrap">{in_markup(label)}</th>'
+        head = f'<th scope="row" style="text-align:{"left" if first in words else "right"};white-space:nowrap">{in_markup(label)}</th>'
         rows += f"<tr>{head}{''.join(cell(title, cells[title][k]) for title in titles)}</tr>"
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 

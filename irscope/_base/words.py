@@ -61,6 +61,17 @@ def byte_count(count: float) -> str:
     return f"{count:.3g} TB"
 
 
+def time_words(ns: float) -> str:
+    """Formats nanoseconds with a readable unit.
+
+    >>> time_words(1234.0), time_words(12_345_678.0)
+    ('1.23 µs', '12.3 ms')
+    """
+    if ns < 999.5e3:
+        return f"{ns / 1e3:.3g} µs"
+    return f"{ns / 1e6:.3g} ms" if ns < 999.5e6 else f"{ns / 1e9:.3g} s"
+
+
 _OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 

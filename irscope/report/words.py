@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from irscope._base.words import time_words
 from irscope.ir import DictType, Graph, ListType, Node, OptionalType, TensorType, TupleType, Type, Value
-from irscope.runtime.timer import time_words
 from irscope.transforms.base import History
 
 _SHORT = {

@@ -23,6 +23,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from irscope._base.words import time_words
+
 getrusage: Any = None
 with suppress(ImportError):  # only Linux counts for each thread
     from resource import RUSAGE_THREAD, getrusage
@@ -112,17 +114,6 @@ class Spread:
             return f"no difference from {name} seen" if name else "no difference seen"
         times = other.median / self.median
         return f"{times:,.{0 if times >= 99.5 else 2}{'f' if times >= 99.5 else 'g'}}× as fast{f' as {name}' if name else ''}"
-
-
-def time_words(ns: float) -> str:
-    """Formats nanoseconds with a readable unit.
-
-    >>> time_words(1234.0), time_words(12_345_678.0)
-    ('1.23 µs', '12.3 ms')
-    """
-    if ns < 999.5e3:
-        return f"{ns / 1e3:.3g} µs"
-    return f"{ns / 1e6:.3g} ms" if ns < 999.5e6 else f"{ns / 1e9:.3g} s"
 
 
 @dataclass(frozen=True, slots=True)

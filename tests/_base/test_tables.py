@@ -34,6 +34,16 @@ def test_a_notebook_s_table_cuts_no_sentence_and_has_short_numbers() -> None:
     assert html is not None and "leaves of it" in html and ">393<" in html
 
 
+def test_a_notebook_s_table_has_units_words_at_the_left_and_no_column_without_a_cell() -> None:
+    cells = {"value": ["%a", "%b"], "bytes saved": [2097664, -512], "seconds": [1.73e-5, float("nan")], "trips": [None, None]}
+    made = Table({**cells, "flops": [1179648, 7]}).rename_axis("group")
+    html = str(made._repr_html_())
+    assert ">2.1 MB<" in html and ">-512 B<" in html and ">17.3 µs<" in html and ">1,179,648<" in html
+    assert "trips" not in html and 'text-align:left">value<' in html and 'text-align:right">flops<' in html and ">group<" in html
+    assert "2.1 MB" in repr(made) and made["bytes saved"].sum() == 2097152
+    assert "and 940 more rows" in str(Table({"n": range(1000)})._repr_html_())
+
+
 def test_remarks_are_a_table_of_reasons_with_their_number() -> None:
     lines = [f"  %b{k} : Float(4) = aten::relu_(%x{k})" for k in range(3)]
     g = irs.parse("\n".join([f"graph({', '.join(f'%x{k} : Float(4)' for k in range(3))}):", *lines, "  return (%b0, %b1, %b2)"]))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from irscope._base.words import byte_count, plural
+from irscope._base.words import byte_count, plural, time_words
 from irscope.ir import GROUPS, Graph, Node
 from irscope.ops.view_steps import Num, byte_words
 from irscope.report.box_tree import writes_memory
@@ -18,7 +18,6 @@ from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count, TimelineView
 from irscope.report.words import duration
-from irscope.runtime.timer import time_words
 from irscope.transforms.base import History
 
 if TYPE_CHECKING:

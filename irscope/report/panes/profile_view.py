@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from irscope._base.loaded_code import loaded_lines
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, time_words
 from irscope.report.view_models import (
     HeatLine,
     HelpView,
@@ -24,7 +24,6 @@ from irscope.report.view_models import (
     TimingView,
 )
 from irscope.runtime.profile import place, shares
-from irscope.runtime.timer import time_words
 
 if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from irscope._base.words import time_words
 from irscope.errors import ArgumentError, MissingExtra, new_table
-from irscope.runtime.timer import Spread, time_words
+from irscope.runtime.timer import Spread
 
 if TYPE_CHECKING:
     import pandas as pd

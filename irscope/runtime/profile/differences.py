@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irscope._base.words import time_words
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph
 from irscope.runtime.measure.accuracy import arrays, distance
@@ -14,7 +15,7 @@ from irscope.runtime.measure.conditions import ArgumentSnapshot
 from irscope.runtime.profile.evidence import Remark
 from irscope.runtime.profile.readings import NodeRow, Readings, piece_key, place
 from irscope.runtime.program import compile_graph
-from irscope.runtime.timer import Measurement, Spread, measure, time_words
+from irscope.runtime.timer import Measurement, Spread, measure
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from irscope._base.results import Rows
+from irscope._base.words import time_words
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import new_table
@@ -14,7 +15,6 @@ from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import category_of, effect_of
 from irscope.runtime.profile.costs import NodeCost, TensorFacts
 from irscope.runtime.profile.readings import NodeRow, Readings
-from irscope.runtime.timer import time_words
 
 if TYPE_CHECKING:
     import pandas as pd

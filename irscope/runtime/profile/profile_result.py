@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from irscope._base.results import Drawn
-from irscope._base.words import byte_count, plural
+from irscope._base.words import byte_count, plural, time_words
 from irscope.errors import ArgumentError, new_table
 from irscope.files import write_file
 from irscope.ir import Node
@@ -23,7 +23,6 @@ from irscope.runtime.profile.readings import By, Readings, check, group_table, n
 from irscope.runtime.profile.slow_ops import group_remarks, layout_remarks, roof_remarks, waiting_remarks
 from irscope.runtime.profile.wasted_work import copy_remarks, dtype_remarks, growing_remarks, repeated_remarks
 from irscope.runtime.profile.way import Instruction
-from irscope.runtime.timer import time_words
 
 if TYPE_CHECKING:
     import pandas as pd

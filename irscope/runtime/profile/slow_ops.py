@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from irscope._base.words import byte_count, plural
+from irscope._base.words import byte_count, plural, time_words
 from irscope.errors import IrscopeError
 from irscope.ir import Node, Value
 from irscope.runtime.profile.costs import TensorFacts
 from irscope.runtime.profile.evidence import Evidence, Remark
 from irscope.runtime.profile.readings import NodeRow
-from irscope.runtime.timer import time_words
 from irscope.transforms.fusion import Fusion
 
 # -- operands that are expanded or lie across -------------------------------------------------------------------------
@@ -345,7 +344,8 @@ def _one_loop(evidence: Evidence, group: list[Remark]) -> Remark:
         return group[0]
     main = max(group, key=lambda remark: remark.now_ns)
     nodes = [node for remark in group for node in remark.nodes]
-    because = f"{len(group)} lines, of which {main.because.removeprefix('it ')}"
+    where = f" (line {main.line.line})" if main.line is not None else ""
+    because = f"{len(group)} lines; the slowest of them{where} {main.because.removeprefix('it ')}"
     gain = sum(remark.gain_ns for remark in group)
     return evidence.remark("many-small-ops", nodes, gain, because, main.advice, first=main.node)
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from irscope._base.loaded_code import file_of
+from irscope._base.words import time_words
 from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.files import read_json
@@ -28,7 +29,7 @@ from irscope.runtime.profile.measuring import Measured
 from irscope.runtime.profile.profile_result import Profile
 from irscope.runtime.profile.way import HostWatch, Way
 from irscope.runtime.program import compile_graph
-from irscope.runtime.timer import Spread, time_words
+from irscope.runtime.timer import Spread
 
 # -- which event is which node ----------------------------------------------------------------------------------------
 

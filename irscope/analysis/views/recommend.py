@@ -29,7 +29,7 @@ class StrideDemand(NamedTuple):
     needed: Num
 
     def __str__(self) -> str:
-        return f"stride({self.axis}) = {self.stride}, {self.needed} needed"
+        return f"stride({self.axis}) is {self.stride} and would have to be {self.needed}"
 
 
 def stride_demands(failure: Failure) -> tuple[StrideDemand, ...]:
@@ -82,7 +82,7 @@ def failure_words(failure: Failure, operand: str, op: str) -> str:
         axes = _axes(sorted({axis for pair in pairs for axis in pair}))
         still = [axis for axis in {axis for pair in pairs for axis in pair} if layout.strides[axis] == 0]
         repeated = f", and axis {still[0]} repeats what it has" if still else ""
-        return f"{op} puts {axes} of {operand} together{repeated}; it needs rows dense: {needs}"
+        return f"{op} puts {axes} of {operand} together, which lie apart in memory{repeated}: {needs}"
     if isinstance(step, Dense):
         what = "row by row" if step.memory_format == 0 else "channels last"
         return f"{operand} is not laid out {what}: {needs}" if needs else f"torch does not regard {operand} as laid out {what}"

@@ -240,7 +240,7 @@ class ViewAliases:
         ...   %y : Tensor = aten::reshape(%x, %all)
         ...   return (%y)''')
         >>> print(ViewAliases(g).explain("y"))
-        no, because aten::reshape puts axes 0 and 1 of %x together; it needs rows dense: stride(0) = 5, 4 needed
+        no, because aten::reshape puts axes 0 and 1 of %x together, which lie apart in memory: stride(0) is 5 and would have to be 4
         """
         value = self._value(value)
         placement = self.placement(value)

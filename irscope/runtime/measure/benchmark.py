@@ -362,7 +362,7 @@ class _Contest:
         plain = f"torch's ops, called one by one{on_arrays}" if used == "torch" else f"irscope's interpreter, through {LIBRARY_NAMES[used]}"
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
-            f"{memory}; {reads}; op by op: {plain}; {errors}."
+            f"{memory}; {reads}; op by op: {plain}; of copy: the part of the speed at which memory is copied; {errors}."
         )
 
 

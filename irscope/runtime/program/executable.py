@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.nested import leaves
 from irscope._base.results import Drawn
-from irscope._base.words import plural, warn_caller
+from irscope._base.words import plural, time_words, warn_caller
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
 from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
@@ -593,7 +593,7 @@ class Executable(Drawn):
 
     def __repr__(self) -> str:
         counts = f"{plural(len(self._groups), 'group')}, {plural(len(self.kernels), 'kernel')}"
-        return f"<Executable {self.graph.name!r} on {self.device}: {counts}, compiled in {self.compile_seconds * 1e3:.0f} ms>"
+        return f"<Executable {self.graph.name!r} on {self.device}: {counts}, compiled in {time_words(1e9 * self.compile_seconds)}>"
 
 
 def _no_device(group: Node) -> Device:

@@ -58,9 +58,10 @@ def _told_path(plan: BlockPlan, x: int, y: int, cycle: Refusal) -> Refusal:
     node = next((node for node in outside if not plan.rules.is_view(node) and category_of(node) != "container"), outside[0])
     ends = (plan.untouched.obstacle(*sorted((end, plan.index[node]))) for end in (y, x))  # a view joins what reads it
     refusal = plan.rules.refusal(node) or next(filter(None, ends), None)
-    why = "is in another kernel" if refusal is None else f"stays out of their kernel ({refusal.because})"
-    path = " → ".join(words(node) for node in cycle.evidence if isinstance(node, Node))
-    return Refusal("cycle", f"{words(node)} lies between them, and {why}: {path}", cycle.evidence)
+    why = "is in another kernel" if refusal is None else f"stays out of their kernel: {refusal.because}"
+    names = plan.rules.graph.names
+    path = " → ".join(f"%{names[each.outputs[0]]}" if each.outputs else each.op for each in cycle.evidence if isinstance(each, Node))
+    return Refusal("cycle", f"{words(node)} lies between them ({path}), and {why}", cycle.evidence)
 
 
 def with_cause(graph: Graph, node: Node, refusal: Refusal) -> Refusal:

@@ -120,7 +120,7 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
                 _tell_scripted(title, place)
                 return replace(graph, modes=modes or graph.modes)
         what = f"torch.export cannot capture {title}"
-        where = trimmed(str(error)) + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
+        where = trimmed(str(error)).replace("FakeTensor", "Tensor") + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
         raise CaptureError(what, where=where, hint=advice) from None
     return replace(import_exported(program, name, lambda _: True), modes=modes)  # its locations are frames that just ran here
 
@@ -151,7 +151,8 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
 
 def _tell_scripted(title: str, place: tuple[str, str] | None) -> None:
     at = f" at {place[0]}" if place else ""
-    warn_caller(f"{title} uses a number read from a tensor{at}, which torch.export cannot follow: torch.jit.script captured it")
+    what = f"{title} reads a number from a tensor{at} and goes on with it in Python, which torch.export cannot capture"
+    warn_caller(f"{what}; torch.jit.script did, with all branches. Nothing is wrong with the program")
 
 
 def _failed_at(error: Exception) -> tuple[str, str] | None:
@@ -227,7 +228,8 @@ def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: st
     if needed and not args:
         raise ArgumentError(
             f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
-            hint=f"{call}({'model' if inspect.ismethod(function) else title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
+            hint=f"{call}({'model' if inspect.ismethod(function) else title}, {', '.join(signature.parameters)}), with arrays or tensors of the "
+            "sizes that you mean, such as torch.zeros(2, 3)",
         )
     why = ""
     try:

@@ -20,8 +20,16 @@ from irscope.session import explore, is_compiled, profile
 def load(shell: Any) -> None:
     """Register the magics and the rich display with an IPython shell."""
     register(shell)
-    shell.register_magic_function(lambda line, cell: _ir(shell, line, cell), magic_kind="cell", magic_name="ir")
-    shell.register_magic_function(lambda line, cell=None: _look(shell, line, cell), magic_kind="line_cell", magic_name="irscope")
+
+    def ir(line: str, cell: str) -> Any:
+        return _ir(shell, line, cell)
+
+    def irscope(line: str, cell: str | None = None) -> Any:
+        return _look(shell, line, cell)
+
+    ir.__doc__ = irscope.__doc__ = (__doc__ or "").partition("\n\n")[2]  # what `%irscope?` shows
+    shell.register_magic_function(ir, magic_kind="cell", magic_name="ir")
+    shell.register_magic_function(irscope, magic_kind="line_cell", magic_name="irscope")
 
 
 def show_histories(shell: Any) -> None:

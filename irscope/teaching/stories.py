@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from irscope.errors import ArgumentError, MissingExtra
 from irscope.files import read_text, write_file
@@ -62,7 +62,7 @@ class Story:
         colour means, the one pane to show, and a sentence in Markdown. `at` inserts it before that step instead of at
         the end.
 
-        Raises UnknownName for anything that the program does not have, and ArgumentError for an unknown state or pane.
+        Raises UnknownName for anything that the program does not have, and ArgumentError for an unknown state, pane or colour.
         """
         several = selection if isinstance(selection, Iterable) and not isinstance(selection, str) else [selection]
         last = self.exploration.fusion.history.count
@@ -70,6 +70,7 @@ class Story:
             raise ArgumentError(f"there is no state {state}", hint=f"the history has states 0 to {last}")
         if pane and pane not in get_args(PaneName):
             raise ArgumentError(f"there is no pane {pane!r}", hint=f"the panes are {', '.join(get_args(PaneName))}")
+        _check_colour(colour)
         step = Step(
             str(text), tuple(map(self._name, several)), state if state is None or state >= 0 else last + 1 + state,
             None if open is None else tuple(map(self._name, open)), colour, pane,
@@ -92,6 +93,7 @@ class Story:
             raise ArgumentError(
                 f"a step has no {sorted(unknown)[0]}", hint="text, colour, pane and state can be changed; add another step for the rest"
             )
+        _check_colour(changes.get("colour", "kind"))
         self._changed([*self.steps[:number], replace(self.steps[number], **changes), *self.steps[number + 1 :]], number)
 
     def move(self, number: int, to: int) -> None:
@@ -209,6 +211,15 @@ class Story:
         return {"text/plain": str(self), "text/html": picture_and_text(self.exploration, str(self))}
 
 
+_COLOURS: Final = ("kind", "equal", "pass", "paint", "compared", "time", "bytes", "memory", "roof")
+"""What colour may mean: the kind of an op, its class, forward or backward, `e.paint`, the other compiler, a profile's measures."""
+
+
+def _check_colour(colour: str) -> None:
+    if colour not in _COLOURS:
+        raise ArgumentError(f"colour cannot mean {colour!r}", hint=f"it means one of {', '.join(_COLOURS)}")
+
+
 class _StoryVerb:
     """Record a walk through a program, and replay it.
 
@@ -227,8 +238,11 @@ class _StoryVerb:
     1. It all begins with **%x**.   [%x]
     """
 
-    def __call__(self, source: Any, *example_args: Any, title: str = "", measure: bool = False, **options: Any) -> Story:
+    def __call__(self, source: Any = None, *example_args: Any, title: str = "", measure: bool = False, **options: Any) -> Story:
         from irscope.session import exploration
+
+        if source is None:
+            raise ArgumentError("a story is told about a program", hint="irs.story(f), or irs.story(model, x)")
 
         found = exploration(source, example_args, measure="at once" if measure else "never", **options)
         return Story(found, title or found.graph.name)

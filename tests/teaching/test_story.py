@@ -36,6 +36,17 @@ def test_steps_keep_names_and_the_view_has_ids() -> None:
     assert (view["at"], view["problems"]) == (1, [])
 
 
+def test_a_colour_that_means_nothing_is_refused() -> None:
+    s = made()
+    with pytest.raises(ArgumentError, match="colour cannot mean 'group'\n  hint: it means one of kind, equal"):
+        s.add("x", colour="group")
+    with pytest.raises(ArgumentError, match="colour cannot mean 'group'"):
+        s.edit(0, colour="group")
+    with pytest.raises(ArgumentError, match="a story is told about a program"):
+        irs.story()
+    assert len(s) == 2
+
+
 def test_steps_are_edited_moved_and_removed() -> None:
     s, heard = made(), []
     s.on_change.append(lambda: heard.append(len(s)))

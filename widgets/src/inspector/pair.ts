@@ -62,8 +62,8 @@ function besideOffer(context: Context, pair: PairDetail): HTMLElement {
 /** Why a question does not apply to some pairs of records. */
 const DOES_NOT_APPLY = {
   alias: "one of the two is not a value, so it has no memory to share",
-  fusion: "one of the two has no producer in the program, or a pass removed it: there is nothing to fuse",
-  same: "two fusion groups, or members of two, are compared; this pair is in one group, or partly in none",
+  fusion: "one of the two is an input, or a pass removed what made it: there is nothing to fuse",
+  same: "only two fusion groups can be the same, and these two are not in two of them",
 };
 
 function verdict(context: Context, question: string, pair: PairDetail, kind: keyof typeof DOES_NOT_APPLY): HTMLElement {

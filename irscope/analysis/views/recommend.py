@@ -37,7 +37,7 @@ def stride_demands(failure: Failure) -> tuple[StrideDemand, ...]:
 
     >>> failure = Failure(Regroup((12,), True), Layout((3, 4), (5, 1), 0, None), Failed(""))
     >>> print(*stride_demands(failure))
-    stride(0) = 5, 4 needed
+    stride(0) is 5 and would have to be 4
     """
     layout = failure.before
     if layout.strides is None:

@@ -30,7 +30,7 @@ def test_copies_stand_out_and_their_layout_says_why(laid_out: Any) -> None:
     page.locator(".irs-legend button", has_text="copies").click()
     page.locator(".irs-line.moves.selected", has_text="%copied").wait_for()
     page.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
-    page.locator(".irs-copy-note", has_text="stride(0) = 1, 64 needed").wait_for()
+    page.locator(".irs-copy-note", has_text="stride(0) is 1 and would have to be 64").wait_for()
 
 
 def test_the_byte_map_of_a_buffer_is_clicked_and_walked(laid_out: Any) -> None:

@@ -42,7 +42,7 @@ def exploration() -> Exploration:
 
 def test_a_copy_is_shown_with_the_step_that_failed(exploration: Exploration) -> None:
     (copy,) = exploration.layouts.copies()
-    assert (copy["label"], copy["bytes"]) == ("%copied = reshape", 256) and "stride(0) = 1, 64 needed" in copy["because"]
+    assert (copy["label"], copy["bytes"]) == ("%copied = reshape", 256) and "stride(0) is 1 and would have to be 64" in copy["because"]
     found = exploration.layouts.layout(exploration.graph.value("copied"))
     assert (found["kind"], found["decided"], found["root"], found["buffer"]) == ("copy", True, exploration.graph.value("copied").id, None)
 

@@ -8,7 +8,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable
 from io import BytesIO
-from typing import Any
+from typing import Any, get_args
 
 from irscope._base.words import in_markup
 
@@ -176,10 +176,14 @@ def _png(figure: Any) -> bytes:
 # Tab completion of value names inside strings: `f.why_not("co` offers values of the program of `f`.
 
 _OBJECT = r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
-_ASKED = re.compile(_OBJECT + r"""\.(?:\w+\((?:[^()]*,\s*)?|selection\s*=\s*\[?(?:[^\]]*,\s*)?)(["'])(%?)([\w.]*)$""")
+_ASKED = re.compile(
+    _OBJECT + r"""\.(?:\w+\((?:[^()]*,\s*)?(?:\w+\s*=\s*)?\[?|selection\s*=\s*\[?(?:[^\]]*,\s*)?)["'](?P<sign>%?)(?P<word>[\w.]*)$"""
+)
 """An object, a method of it or its selection, and an unfinished string."""
-_CHOSEN = re.compile(_OBJECT + r"""\((?:[^()]|\([^()]*\))*\bpolicy\s*=\s*(["'])()([\w-]*)$""")
-"""A function or method, and an unfinished string for its `policy`."""
+_CHOSEN = re.compile(_OBJECT + r"""\((?:[^()]|\([^()]*\))*\b(policy|relation|compiler|device|pane)\s*=\s*["'](?P<sign>)(?P<word>[\w-]*)$""")
+"""A function or method, and an unfinished string for an option of it that takes one of a few words."""
+_FIRST = re.compile(r"\(\s*" + _OBJECT + r"\s*,[^()]*$")
+"""The first argument of an unfinished call."""
 _MOST = 200
 
 
@@ -197,7 +201,7 @@ def register_completion(shell: Any) -> None:
         if typed is None:
             return []
         # the word that the completer passes may begin anywhere in the string
-        begun = typed[3] + typed[4]
+        begun = typed["sign"] + typed["word"]
         extra = len(begun) - len(text)
         return [name[extra:] for name in found] if extra >= 0 else [text[: len(text) - len(begun)] + name for name in found]
 
@@ -217,17 +221,27 @@ def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
     """
     chosen = _CHOSEN.search(line)
     if chosen is not None:
-        from irscope.transforms.fusion import POLICIES
-
         asked = namespace.get(chosen[1].partition(".")[0])
         homes = (getattr(asked, "__name__", ""), getattr(asked, "__module__", ""), type(asked).__module__)
         is_ours = any(str(home).partition(".")[0] == "irscope" for home in homes)
-        return [name for name in POLICIES if is_ours and name.startswith(chosen[4])]
+        return [word for word in _choices(chosen[2]) if word.startswith(chosen["word"])] if is_ours else []
     typed = _ASKED.search(line)
     if typed is None:
         return []
     names = _names(_looked_up(typed[1], namespace))
-    return [f"{typed[3]}{name}" for name in sorted(name for name in names if name.startswith(typed[4]))[:_MOST]]
+    if not names and (first := _FIRST.search(line)) is not None:  # irs.quiz.fusion(f, subject="
+        names = _names(_looked_up(first[1], namespace))
+    return [f"{typed['sign']}{name}" for name in sorted(name for name in names if name.startswith(typed["word"]))[:_MOST]]
+
+
+def _choices(option: str) -> Iterable[str]:
+    """The words that an option takes."""
+    from irscope.report.view_models import PaneName
+    from irscope.transforms.dedup import RELATIONS
+    from irscope.transforms.fusion import POLICIES
+
+    words = {"policy": POLICIES, "relation": RELATIONS, "pane": get_args(PaneName), "device": ("cpu", "cuda", "reference")}
+    return words.get(option, ("inductor", "onnxruntime", "iree", "xla"))
 
 
 def _looked_up(path: str, namespace: dict[str, Any]) -> Any:

@@ -91,7 +91,9 @@ def _tell_of_prints(source: object, made: Graph | Module) -> None:
     """Warn of a function that prints: unless it was scripted, the program does not."""
     names = getattr(getattr(getattr(source, "forward", source), "__code__", None), "co_names", ())
     if "print" in names and isinstance(made, Graph) and not any(node.op == "prim::Print" for node in made.nodes()):
-        warn_caller(f"{_kind(source)} calls print: what that wrote just now, if anything, was of the capture; the loaded program prints nothing")
+        warn_caller(
+            f"{_kind(source)} calls print: what it wrote just now was of the capture, and the program that was loaded prints nothing"
+        )
 
 
 def _frontend_of(source: object, args: Sequence[object]) -> Frontend:

@@ -534,7 +534,10 @@ def _id(graph: Graph, record: object) -> int:
 
 
 class _Quizzes(ModuleType):
-    """This module, which says what to call where somebody calls it."""
+    """This module, which says what to call where somebody calls it, and offers that to the Tab key."""
+
+    def __dir__(self) -> list[str]:
+        return list(__all__)
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         kinds = ", ".join(f".{name}" for name in KINDS)

@@ -118,7 +118,7 @@ COMPLETED = "graph(%x : Tensor):\n  %conv : Tensor = aten::relu(%x)\n  %cost : T
 def test_the_tab_key_offers_names_of_values_where_a_method_is_asked(shell: Any) -> None:
     completers = pytest.importorskip("IPython.core.completer")
     g = irs.parse(COMPLETED)
-    shell.user_ns.update(g=g, f=irs.fuse(g), db=irs.AliasDb(g), other="co")
+    shell.user_ns.update(irs=irs, g=g, f=irs.fuse(g), s=irs.story(g), db=irs.AliasDb(g), other="co")
     for _ in range(2):
         register_completion(shell)
 
@@ -134,6 +134,10 @@ def test_the_tab_key_offers_names_of_values_where_a_method_is_asked(shell: Any) 
         ('f.graph.value("con', ['f.graph.value("conv']),
         ('f.selection = ["x", "co', ['f.selection = ["x", "conv', 'f.selection = ["x", "cost']),
         ('f.what_if(policy="min', ['f.what_if(policy="min-bytes']),
+        ('f.decide(compiler="ind', ['f.decide(compiler="inductor']),
+        ('f.dedup(relation="ext', ['f.dedup(relation="extents']),
+        ('s.add("x", pane="poi', ['s.add("x", pane="points-to']),
+        ('irs.quiz.fusion(f, subject="con', ['irs.quiz.fusion(f, subject="conv']),
     ):
         assert set(wanted) <= set(applied(line)), line
     assert not [found for found in applied('other.f(policy="min') if "min-bytes" in found]

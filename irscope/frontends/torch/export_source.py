@@ -228,8 +228,8 @@ def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: st
     if needed and not args:
         raise ArgumentError(
             f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
-            hint=f"{call}({'model' if inspect.ismethod(function) else title}, {', '.join(signature.parameters)}), with arrays or tensors of the "
-            "sizes that you mean, such as torch.zeros(2, 3)",
+            hint=f"{call}({'model' if inspect.ismethod(function) else title}, {', '.join(signature.parameters)}), with tensors or "
+            "arrays of the sizes that you mean, such as torch.zeros(2, 3)",
         )
     why = ""
     try:

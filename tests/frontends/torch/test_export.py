@@ -183,7 +183,7 @@ def test_a_saved_program_is_the_same(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("source", "args", "error", "hint"), [
-    (Net(), (), "needs example arguments", "irs.load(model, <x>)"), (Net, (1,), "Net is the class of a model", "irs.load(Net(), x)"),
+    (Net(), (), "needs example arguments", "irs.load(model, x)"), (Net, (1,), "Net is the class of a model", "irs.load(Net(), x)"),
     (Net(), (1, 1), "2 example arguments", "pass x"), (Net(), (1, 1, 1), "3 example arguments", "pass x"),
     ("program", (1, 1), "2 example arguments", "pass x: Float(2, 3"),
 ])  # fmt: skip

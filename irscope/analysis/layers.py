@@ -3,7 +3,7 @@
 A *point* of a result is all of its channels at one place: a pixel of an image, or a row of a matrix. Each point is a sum over the taps
 of a window, of a vector of the operand times a matrix of weights; a product has windows of one tap. `layer_of` reads a node so, if
 everything about it is known: extents, layouts, numbers. The result's points follow one another in memory, each with its channels in
-a row (channels last), while the operand may have any strides.
+a row (channels last), or channel by channel in planes, while the operand may have any strides.
 
 Kernels compute layers (`irscope.runtime.cpu.layers`); with the sum and the clamp after them they are `irscope::convolution`, which
 `irscope.transforms.cleanup.onednn` puts in their place.
@@ -29,11 +29,13 @@ LARGE: Final = 1 << 24
 """Multiplications from which a layer is the library's, which is then as quick."""
 MOST_TAPS: Final = 1 << 18
 """The most taps of all points, each of which has a number in a table; and elements between channels, as many as there are zeros."""
+MOST_ELEMENTS: Final = 1 << 28
+"""The most elements of a result, whose places are numbers of four bytes."""
 MOST_WEIGHTS: Final = 1 << 18
 """The most weights of a layer, of which a program holds a second copy as a kernel reads them."""
 
 _EPILOGUES: Final = frozenset({"mkldnn::_convolution_pointwise", "irscope::convolution"})
-CONVOLUTIONS: Final = _EPILOGUES | {"aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution"}
+CONVOLUTIONS: Final = _EPILOGUES | {"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution"}
 _PRODUCTS: Final = frozenset({"aten::linear", "aten::mm", "aten::matmul", "aten::addmm", "mkldnn::_linear_pointwise"})
 _NAMES: Final[Mapping[str, tuple[str, str, str]]] = {
     "aten::mm": ("self", "mat2", ""), "aten::matmul": ("self", "other", ""), "aten::addmm": ("mat1", "mat2", "self"),
@@ -96,6 +98,11 @@ class Layer:
     @property
     def multiplications(self) -> int:
         return self.points * self.groups * prod(self.matrix)
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether the result has its channels apart, each in a plane."""
+        return self.node.op in CONVOLUTIONS and not _is_dense(self.made, (0, *range(2, len(self.axes) + 1), 1))
 
     @property
     def is_depthwise(self) -> bool:
@@ -194,9 +201,9 @@ def _convolution(
     axes = [Axis(0, sizes[0])]
     for place, (taps, step, margin, gap) in enumerate(zip(matrix[2:], steps, margins, gaps, strict=True), 2):
         axes.append(Axis(place, (sizes[place] + 2 * margin - gap * (taps - 1) - 1) // step + 1, taps, step, margin, gap))
-    if list(made) != [axes[0].made, matrix[0], *[axis.made for axis in axes[1:]]]:
+    if list(made) != [axes[0].made, matrix[0], *[axis.made for axis in axes[1:]]] or prod(made) > MOST_ELEMENTS:
         return None
-    if not _is_dense(node.output.type, (0, *range(2, space + 2), 1)):
+    if not _is_dense(node.output.type, (0, *range(2, space + 2), 1)) and (other or not _is_dense(node.output.type, range(space + 2))):
         return None
     shape = matrix[0] // groups, matrix[1], prod(matrix[2:])
     return Layer(node, x, weight, bias, other, tuple(axes), 1, groups, shape, False, bounds)

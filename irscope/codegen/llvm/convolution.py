@@ -7,7 +7,8 @@ a point of the operand is repeated in a vector and multiplied by the weights of 
 
 **Where a window lies** is in a table: for each point, and each tap of the window, the bytes from the operand's first element to
 the point that it reads, or a negative number for one in the padding; there zeros are read instead. So strides, dilations, paddings and
-batches are no concern of the kernel, and it reads nothing but what the table says.
+batches are no concern of the kernel, and it reads nothing but what the table says. Where the result has its channels apart (planes, as
+torch lays out most), a second table has the bytes from its first element to each point.
 
 `void kernel(ptr data, ptr dims)`: `data` holds the addresses of the result, of the operand, and of the tensor that is added if one is;
 `dims` the words of `NUMBERS` and `ADDRESSES`. A part of the points is a call with other words, of at least one tile. The last tile
@@ -21,12 +22,13 @@ from irscope.codegen.kernel import SourceText
 from irscope.codegen.llvm.builder import FunctionBuilder, VectorBuilder
 from irscope.codegen.llvm.kernel_base import Target
 
-NUMBERS: Final = ("start", "stop", "taps", "depth", "step", "groups", "blocks", "channels", "row", "group_shift", "block_shift")
+NUMBERS: Final = ("start", "stop", "taps", "depth", "step", "groups", "blocks", "channels", "row", "group_shift", "block_shift", "column")
 """The first point and the one after the last; the taps of a window; the channels that a group reads, and the bytes between them;
 the groups, the blocks of vectors of each, and the channels that it makes; the elements from a point of the result to the next; the
-bytes between the channels that two groups, and two blocks, read."""
-ADDRESSES: Final = ("weights", "bias", "table", "zeros")
-"""What follows the numbers: memory that stays the same from call to call. Zeros are as many as the channels that a group reads span."""
+bytes between the channels that two groups, and two blocks, read; the elements between two channels of the result."""
+ADDRESSES: Final = ("weights", "bias", "table", "zeros", "places")
+"""What follows the numbers: memory that stays the same from call to call. Zeros are as many as the channels that a group reads span;
+places are those of the points of a result in planes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,16 @@ class ConvolutionText:
     has_tail: bool = False
     """Whether the channels of a group do not fill the vectors."""
     adds: bool = False
+    has_planes: bool = False
+    """Whether the channels of the result lie apart; nothing is added then."""
     low: float | None = None
     high: float | None = None
     """The bounds between which results are clamped; NaN stays NaN."""
 
     @property
     def name(self) -> str:
-        kind = f"convolution_{self.points}x{self.vectors}{'d' if self.depthwise else ''}{'t' if self.has_tail else ''}"
+        marks = (("d", self.depthwise), ("t", self.has_tail), ("p", self.has_planes))
+        kind = f"convolution_{self.points}x{self.vectors}{''.join([letter for letter, holds in marks if holds])}"
         ends = [
             f"_{word}_{end!r}".replace("-", "m").replace(".", "p").replace("+", "")
             for word, end in (("from", self.low), ("to", self.high))
@@ -142,10 +147,14 @@ class _Convolution:
                 tap.following = self._sums(places, *tap.carried)
         sums = tap.carried[1:]
         for place in range(made.points):
-            start = self._times(self._plus(point, str(place)), self.dims["row"])
-            start = self._plus(start, self.channel)
+            number = self._plus(point, str(place))
+            start = "" if made.has_planes else self._plus(self._times(number, self.dims["row"]), self.channel)
             for vector in range(made.vectors):
-                self._store(sums[place * made.vectors + vector], start, vector)
+                total = self._clamped(sums[place * made.vectors + vector], start, vector)
+                if made.has_planes:
+                    self._scatter(total, number, vector)
+                else:
+                    self._store(total, start, vector)
 
     def _place(self, row: str, tap: str, operand: str) -> str:
         """Return the place that a tap of a window reads: in the operand, or zeros."""
@@ -199,14 +208,33 @@ class _Convolution:
         self.body.declarations.add(f"declare {self.kind} {symbol}(ptr, i32, {lanes}, {self.kind})")
         return self.body.value(f"call {self.kind} {symbol}(ptr {place}, i32 4, {lanes} {self.masks[vector]}, {self.kind} zeroinitializer)")
 
-    def _store(self, total: str, start: str, vector: int) -> None:
-        """Emit what follows the sum, and store it."""
+    def _clamped(self, total: str, start: str, vector: int) -> str:
+        """Emit what follows the sum."""
         if self.made.adds:
             total = self.vector.op("fadd", "float", total, self._some(self._at(self.pointers["other"], start, "float"), vector))
         for word, end in (("olt", self.made.low), ("ogt", self.made.high)):
             if end is not None:
                 limit = self.vector.constant("float", end)
                 total = self.vector.select("float", self.vector.compare(word, "float", total, limit), limit, total)
+        return total
+
+    def _scatter(self, total: str, point: str, vector: int) -> None:
+        """Store the channels of a point, which lie apart."""
+        body, column = self.body, self.dims["column"]
+        shift = body.value(f"load i32, ptr {self._at(self.pointers['places'], point, 'i32')}, align 4")
+        base = self._at(self.pointers["y"], body.value(f"sext i32 {shift} to i64"))
+        base = self._at(base, self._times(self._plus(self.channel, str(vector * self.lanes)), column), "float")
+        steps, lanes, mask = self.vector.type("i64"), self.vector.type("ptr"), self.vector.type("i1")
+        numbers = ", ".join([f"i64 {lane}" for lane in range(self.lanes)])
+        apart = self.vector.op("mul", "i64", f"<{numbers}>", self.vector.splat("i64", column))
+        places = body.value(f"getelementptr float, ptr {base}, {steps} {apart}")
+        symbol = f"@llvm.masked.scatter.v{self.lanes}f32.v{self.lanes}p0"
+        body.declarations.add(f"declare void {symbol}({self.kind}, {lanes}, i32, {mask})")
+        chosen = self.masks[vector] if self.masks else self.vector.constant("i1", 1)
+        body.add(f"call void {symbol}({self.kind} {total}, {lanes} {places}, i32 4, {mask} {chosen})")
+
+    def _store(self, total: str, start: str, vector: int) -> None:
+        """Store the channels of a point, which follow one another."""
         place = self._at(self._at(self.pointers["y"], start, "float"), str(vector * self.lanes), "float")
         if not self.masks:
             self.body.add(f"store {self.kind} {total}, ptr {place}, align 4")

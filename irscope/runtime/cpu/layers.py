@@ -43,6 +43,7 @@ def kernel_of(layer: Layer, target: Target) -> tuple[ConvolutionText, float]:
     made, read, taps = layer.matrix
     lanes, registers = target.vector_bytes // 4, 32 if target.masks else 16
     groups, channels = (1, layer.groups) if layer.is_depthwise else (layer.groups, made)
+    stored = 3 if not layer.has_planes else 24 if target.masks else 48  # a scattered vector goes element by element
     found = []
     for points, vectors in _SHAPES:
         sums = points * vectors
@@ -50,11 +51,11 @@ def kernel_of(layer: Layer, target: Target) -> tuple[ConvolutionText, float]:
             tiles = groups * -(-channels // (vectors * lanes)) * -(-layer.points // points)
             loads = vectors + (sums if layer.is_depthwise else points)
             tap = 0.75 * points + read * max(sums / 2, loads / 2, 4)  # two vectors a cycle, and the latency of a sum
-            found.append((tiles * (taps * tap + 3 * sums + 10), vectors, points))
+            found.append((tiles * (taps * tap + stored * sums + 10), vectors, points))
     cycles, vectors, points = min(found)
     low, high = layer.bounds
     has_tail = channels % (vectors * lanes) != 0
-    text = ConvolutionText(points, vectors, layer.is_depthwise, has_tail, layer.other is not None, low, high)
+    text = ConvolutionText(points, vectors, layer.is_depthwise, has_tail, layer.other is not None, layer.has_planes, low, high)
     return text, _CALL + cycles / _HERTZ
 
 
@@ -82,6 +83,15 @@ def windows(layer: Layer, strides: Sequence[int]) -> Any:
         inside = (inside[:, None, :, None] & fits[None, :, None, :]).reshape(shape)
     places = np.where(inside, places, -1)
     return None if places.max(initial=0) >= 1 << 31 else np.ascontiguousarray(places, np.int32)
+
+
+def places(layer: Layer) -> Any:
+    """Returns the bytes from the first element of a result in planes to each point of it; nothing for any other."""
+    strides = layer.made.strides or ()
+    found = np.zeros(1, np.int64)
+    for axis in layer.axes if layer.has_planes else ():
+        found = (found[:, None] + 4 * strides[axis.place] * np.arange(axis.made)).ravel()
+    return found.astype(np.int32)
 
 
 def laid_out(layer: Layer, text: ConvolutionText, lanes: int, weight: Any, bias: Any) -> tuple[Any, Any]:
@@ -132,11 +142,13 @@ class LayerPlan(HostPlan):
         groups, channels = (1, layer.groups) if layer.is_depthwise else (layer.groups, made)
         width, blocks = text.vectors * lanes, -(-channels // (text.vectors * lanes))
         zeros = aligned(np.zeros(max((read - 1) * step + 1, width), np.float32))
-        held = (*laid_out(layer, text, lanes, *tensors), table, zeros)
+        held = (*laid_out(layer, text, lanes, *tensors), table, zeros, places(layer))
         self.held = held
         """What the kernel reads besides operands."""
         shifts = (0, 4 * width) if layer.is_depthwise else (4 * read * step, 0)
-        numbers = (taps, read, 4 * step, groups, blocks, channels, layer.groups * made, *shifts, *[array.ctypes.data for array in held])
+        column = layer.made.strides[1] if layer.has_planes else 1  # type: ignore[index]
+        sizes = (taps, read, 4 * step, groups, blocks, channels, layer.groups * made, *shifts, column)
+        numbers = (*sizes, *[array.ctypes.data for array in held])
         inputs = [Operand("float32", "tensor", (UNIT,))] * self.plan.inputs
         launch = SimpleNamespace(
             writes=(0,), reads=tuple(range(self.plan.inputs)), elements=layer.points, spec=SimpleNamespace(inputs=inputs)

@@ -43,20 +43,20 @@ def checked(model, *given, **options):
     return run
 
 
-def convolution(seed):
-    """A convolution of random extents, of which the result has elements, and its operand."""
+def convolution(seed, *, planes=False):
+    """A convolution of random extents, of which the result has elements, and its operand, laid out channels last or in planes."""
     draw = random.Random(seed)
-    space = draw.choice([2, 2, 2, 3])
+    space = draw.choice([1, 1, 2, 3] if planes else [2, 2, 2, 3])
     groups = draw.choice([1, 1, 2, 3, 24])
     read = draw.choice([1, 2, 3, 5, 16]) if groups < 24 else draw.choice([1, 1, 2])
     made = draw.choice([1, 2, 7, 16, 17, 40, 100]) if groups < 24 else draw.choice([1, 1, 2])
     window = [(draw.randint(1, 3), draw.randint(1, 3), draw.randint(0, 3), draw.randint(1, 2)) for _ in range(space)]
     taps, steps, margins, gaps = map(list, zip(*window, strict=True))
     sizes = [max(draw.randint(1, 9), gap * (tap - 1) + 1 - 2 * margin) for tap, _, margin, gap in window]
-    kind = torch.nn.Conv2d if space == 2 else torch.nn.Conv3d
+    kind = {1: torch.nn.Conv1d, 2: torch.nn.Conv2d, 3: torch.nn.Conv3d}[space]
     torch.manual_seed(seed)
     model = kind(groups * read, groups * made, taps, steps, margins, gaps, groups, bias=draw.random() < 0.7)
-    last = torch.channels_last if space == 2 else torch.channels_last_3d
+    last = torch.contiguous_format if planes else torch.channels_last if space == 2 else torch.channels_last_3d
     return model.eval(), torch.randn(draw.randint(1, 3), groups * read, *sizes).contiguous(memory_format=last)
 
 
@@ -66,6 +66,14 @@ def test_convolutions_of_random_extents(seed):
     result = model(x)
     if not result.is_contiguous(memory_format=torch.channels_last if result.dim() == 4 else torch.channels_last_3d):
         pytest.skip("torch makes this one plane by plane")
+    checked(model, x)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_convolutions_in_planes(seed):
+    model, x = convolution(seed, planes=True)
+    if not model(x).is_contiguous() or (model.groups > 1 and model.in_channels == model.groups == model.out_channels and x.stride(1) > 1):
+        pytest.skip("torch makes this one channels last, or each channel has its own window, of which vectors are read")
     checked(model, x)
 
 
@@ -119,8 +127,8 @@ def constant(graph, value):
 def test_nothing_is_read_or_written_beyond_the_tensors():
     """The operand ends where a protected page begins."""
     libc = ctypes.CDLL(None, use_errno=True)
-    for seed in range(12):
-        model, x = convolution(seed)
+    for seed, planes in product(range(12), [False, True]):
+        model, x = convolution(seed, planes=planes)
         graph = irs.Pipeline("fold-constants")(irs.load(model, x)).graph
         node = next(node for node in graph.nodes() if "conv" in node.op)
         layer = layer_of(node, partial(constant, graph))
@@ -132,11 +140,12 @@ def test_nothing_is_read_or_written_beyond_the_tensors():
         memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
         start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         assert not libc.mprotect(ctypes.c_void_p(start + pages * mmap.PAGESIZE), mmap.PAGESIZE, 0)
-        order = (0, *range(2, x.dim()), 1)
+        order = tuple(range(x.dim())) if planes else (0, *range(2, x.dim()), 1)
         held = np.ascontiguousarray(x.permute(order).numpy())
         address = start + pages * mmap.PAGESIZE - held.nbytes
         ctypes.memmove(address, held.ctypes.data, held.nbytes)
-        expected = model(x).detach().permute(order).numpy()
+        order = tuple(range(x.dim())) if layer.has_planes else (0, *range(2, x.dim()), 1)
+        expected = model(x).detach().permute(order).contiguous().numpy()
         made = np.full(expected.size + 64, 7, np.float32)
         plan([made.ctypes.data + 128], [address])
         np.testing.assert_allclose(made[32 : 32 + expected.size].reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
@@ -188,11 +197,10 @@ def test_what_stays_the_librarys(monkeypatch):
     for run in (compile_graph(graph, exact="torch"), compile_graph(graph, layers=False), compile_graph(graph, use_kernels=False)):
         assert "layer" not in named(run)
         assert torch.equal(run(x), model(x))
-    plane = x.contiguous()  # plane by plane
     given = lambda x, w: functional.conv2d(x, w)  # noqa: E731
     written = lambda x: functional.linear(x, torch.ones(4, 4).mul_(2))  # noqa: E731
     wide = torch.nn.Linear(4, 4).double()
-    others = (model, (plane,)), (given, (x, model[0].weight)), (wide, (torch.randn(4, 4).double(),)), (written, (x[0, 0, :4, :4],))
+    others = (given, (x, model[0].weight)), (wide, (torch.randn(4, 4).double(),)), (written, (x[0, 0, :4, :4],))
     for function, operands in others:
         run = irs.compile(irs.load(function, *operands))
         assert "layer" not in named(run)

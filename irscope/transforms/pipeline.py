@@ -71,6 +71,10 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "cleanup:tables_of_lists",
     ),
     Pass(
+        "expand-recurrent", "writes small GRUs and simple recurrent layers as loops, for kernels; results differ by rounding",
+        "cleanup:expand_recurrent",
+    ),
+    Pass(
         "expand-loop-products", "writes small matrix products in loops as sums of products, for kernels; results differ by rounding",
         "cleanup.loop_products:expand_loop_products",
     ),
@@ -109,7 +113,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(
         "prepare-fusion",
-        "the first part of fuse: fold-constants, tables-of-lists, expand-loop-products, functionalize, dce and fold-tensors",
+        "the first part of fuse: fold-constants, expand-recurrent, tables-of-lists, expand-loop-products, functionalize, dce, fold-tensors",
         "fusion:prepare_fusion",
     ),
     Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),

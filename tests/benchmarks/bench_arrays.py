@@ -1,4 +1,4 @@
-"""Programs of arrays beside what their users have: NumPy functions, JAX's loops, and models in ONNX beside onnxruntime.
+"""Programs of arrays beside what their users have: NumPy functions, loops of JAX and torch, and models in ONNX beside onnxruntime.
 
     python tests/benchmarks/bench_arrays.py [--rounds 30] [--rows numpy loop resnet ...]
 
@@ -9,6 +9,7 @@ makes it: batch norms folded, convolutions channels last and oneDNN's.
 
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -75,6 +76,35 @@ def jax_cell() -> list[Work]:
     return [lambda: jax.block_until_ready(jitted(*arrays)), lambda: apart(*given), lambda: fused(*given)]
 
 
+def jax_igamma() -> list[Work]:
+    """The incomplete gamma function of 16 numbers, which JAX computes by loops that end by a flag: `jax.jit`, op by op, fused."""
+    import jax
+
+    a, x = jax.numpy.linspace(1, 3, 16), jax.numpy.linspace(0.5, 4, 16)
+    jitted, graph, given = jax.jit(jax.lax.igamma), irs.load(jax.lax.igamma, a, x), (np.asarray(a), np.asarray(x))
+    apart, fused = irs.compile(graph), irs.compile(irs.fuse(graph))
+    np.testing.assert_allclose(np.asarray(fused(*given)), np.asarray(jitted(a, x)), rtol=1e-5)
+    return [lambda: jitted(a, x).block_until_ready(), lambda: apart(*given), lambda: fused(*given)]
+
+
+def torch_layer(kind: str, hidden: int, steps: int) -> list[Work]:
+    """A recurrent layer of torch: torch's call, and ours on arrays and on tensors."""
+    import torch
+
+    with warnings.catch_warnings(action="ignore"):  # torch.export, of the module's weights
+        model, x = getattr(torch.nn, kind)(hidden, hidden).eval(), torch.randn(steps, 1, hidden)
+        run = irs.compile(irs.fuse(irs.load(model, x)))
+    torch.testing.assert_close(run(x)[0], model(x)[0], rtol=1e-4, atol=1e-5)
+    return [lambda: model(x), lambda: run(x.numpy()), lambda: run(x)]
+
+
+def onnx_layer() -> list[Work]:
+    """Thirty steps of a GRU of 24 numbers, from ONNX: onnxruntime, ours on arrays and on tensors."""
+    import torch
+
+    return onnx_model(lambda: (torch.nn.GRU(16, 24, batch_first=True), (torch.randn(1, 30, 16),)))[:3]
+
+
 def onnx_model(make: Callable[[], Any]) -> list[Work]:
     """A model that torch exports (with onnxscript): onnxruntime, ours as it is fused, on arrays and on tensors, and both as compiled."""
     import onnxruntime
@@ -103,6 +133,11 @@ ROWS: Final[dict[str, tuple[str, Callable[[], list[Work]]]]] = {
     "numpy": ("NumPy", numpy_function),
     "loop": ("jax.jit", jax_loop),
     "cell": ("jax.jit", jax_cell),
+    "igamma": ("jax.jit", jax_igamma),
+    "gru": ("torch", lambda: torch_layer("GRU", 32, 50)),
+    "rnn": ("torch", lambda: torch_layer("RNN", 32, 50)),
+    "lstm": ("torch", lambda: torch_layer("LSTM", 32, 50)),
+    "onnx-gru": ("onnxruntime", onnx_layer),
     "resnet": ("onnxruntime", lambda: onnx_model(models.resnet)),
     "unet": ("onnxruntime", lambda: onnx_model(models.unet)),
     "vit": ("onnxruntime", lambda: onnx_model(models.vit)),

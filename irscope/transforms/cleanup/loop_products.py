@@ -1,4 +1,4 @@
-"""Writes small matrix products in loops as sums of products, which kernels compute: a turn then needs no call of the library."""
+"""Writes small recurrent layers as loops, and small products in loops as sums: a turn then needs no call of the library."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
@@ -6,10 +6,14 @@ from math import prod
 from typing import Any, Final
 
 from irscope.analysis.per_graph import shapes_of
+from irscope.frontends.emit import CODES, Emitter, Place
 from irscope.ir import (
     BOOL,
+    DEVICE,
     INT,
     NONE,
+    NOT_CONSTANT,
+    TENSOR,
     Block,
     Graph,
     ListType,
@@ -23,25 +27,194 @@ from irscope.ir import (
     make_value,
     new_id,
 )
-from irscope.ops.registry import effect_of, op_of
+from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import VIEWS
 from irscope.ops.type_rules import contiguous_strides
-from irscope.transforms.base import PassRecord, timed
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.fold import constant_node
 
+# Recurrent layers.
+#
+# Torch's GRU calls its library four times and more for each step, 8 to 10 µs; as a loop of kernels a step takes 0.3 to 3 µs, and
+# the products with the sequence stay one product of the library (measured: 2 to 9 times as fast). LSTMs in float32 stay whole:
+# oneDNN has them as one call, which takes as long as the loop, or less.
+#
+# **When.** Everything but the numbers is known, the layers are small enough for the products of a step to become sums (below), and there
+# are steps enough for the loop to run in machine code. Nothing draws random numbers: no dropout, or no training.
+#
+# **Rounding.** The same sums and functions as torch's, within what kernels and sums of products differ by.
+
+_GATES: Final = {"aten::gru": 3, "aten::rnn_tanh": 1, "aten::rnn_relu": 1}
+_LAYERS: Final = frozenset({*_GATES, "aten::lstm"})
+_LEAST_STEPS: Final = {"aten::gru": 5, "aten::rnn_tanh": 12, "aten::rnn_relu": 12}
+"""Steps from which a loop pays: 40 µs to enter it, 8 to 10 µs for each step of torch's GRU, 3 to 4 of the others (Zen 5)."""
+
+
+@timed
+def expand_recurrent(graph: Graph) -> PassRecord:
+    """Write small GRUs and simple recurrent layers as loops, whose steps kernels compute; the results differ by rounding.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(20, 1, 2), %h : Float(1, 1, 4), %w : Float(4, 2), %u : Float(4, 4)):
+    ...   %weights : Tensor[] = prim::ListConstruct(%w, %u)
+    ...   %no : bool = prim::Constant[value=0]()
+    ...   %one : int = prim::Constant[value=1]()
+    ...   %drop : float = prim::Constant[value=0.0]()
+    ...   %y : Float(20, 1, 4), %end : Float(1, 1, 4) = aten::rnn_tanh(%x, %h, %weights, %no, %one, %drop, %no, %no, %no)
+    ...   return (%y)''')
+    >>> [node.op for node in expand_recurrent(g).after.node("prim::Loop").blocks[0].nodes if node.op != "prim::Constant"]
+    ['aten::select', 'aten::linear', 'aten::add', 'aten::tanh', 'aten::select_scatter']
+    """
+    rewriter, remarks = Rewriter(graph), list[Remark]()
+    for node in graph.nodes():
+        if node.op not in _LAYERS:
+            continue
+        layer = _Recurrent(graph, node)
+        if why_not := layer.why_not():
+            remarks.append(Remark("missed", "recurrent", node, why_not))
+            continue
+        because = (
+            f"{node.op} of {layer.products:,} multiplications a step is a loop of kernels, without a call of the library for each step"
+        )
+        rewriter.replace_node(node, layer.write(), reason=because)
+        for old, new in zip(node.outputs, layer.results, strict=True):
+            rewriter.replace(old, new, reason=because)
+        remarks.append(Remark("passed", "recurrent", node, because))
+    return PassRecord("expand-recurrent", graph, rewriter.finish(), rewriter.edits, tuple(remarks))
+
+
+class _Recurrent:
+    """One op, of one or several layers in one or two directions, and the loops that take its place."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node, self.emit = graph, node, Emitter(node.op)
+        self.emit.place = Place(node.location, "", node.scope)
+        schema = schema_of(node)
+        self.operands: dict[str, Any] = {} if schema is None else bind(node, schema)
+        made = graph.producer.get(self.operands.get("params", node))
+        is_fixed = made is not None and all(isinstance(use.user, Node) and use.user.op in _LAYERS for use in graph.users[made.outputs[0]])
+        self.weights = made.inputs if made is not None and made.op == "prim::ListConstruct" and is_fixed else ()
+        self.products, self.results = 0, list[Value]()
+
+    def why_not(self) -> str:
+        """Returns why the library has to run it; empty text if loops may."""
+        if not {"input", "hx"} <= self.operands.keys():
+            return "its sequences differ in length"
+        self.numbers = {name: constant_of(self.graph, value) for name, value in self.operands.items() if isinstance(value, Value)}
+        names = "has_biases", "num_layers", "dropout", "train", "bidirectional", "batch_first"
+        if any(self.numbers[name] is NOT_CONSTANT for name in names):
+            return "how many layers and directions it has, or which biases, is not constant"
+        if self.numbers["train"] and self.numbers["dropout"]:
+            return "it draws random numbers"
+        if self.node.op == "aten::lstm":
+            return "oneDNN runs an LSTM of float32 in one call, which takes no longer than a loop of kernels"
+        return self._why_not_of_these_types() or self._why_not_of_this_size()
+
+    def _why_not_of_these_types(self) -> str:
+        tensors = [shapes_of(self.graph).type(value) for value in (self.operands["input"], self.operands["hx"], *self.weights)]
+        types = [type for type in tensors if isinstance(type, TensorType) and type.is_static and str(type.device or "cpu") == "cpu"]
+        if len(types) < len(tensors) or not self.weights or len({type.dtype for type in types}) > 1:
+            return "the extents of its operands are not known, or it is not on the processor"
+        given, state, *weights = map(_extents, types)
+        if types[0].dtype not in ("float32", "float64") or [len(given), len(state)] != [3, 3]:
+            return "it is not of float32 or float64, or has no batch"
+        self.sides = 2 if self.numbers["bidirectional"] else 1
+        self.steps, self.batch = (given[1], given[0]) if self.numbers["batch_first"] else given[:2]
+        self.hidden, self.type = state[2], types[0].with_(requires_grad=None)
+        rows, layers = self.hidden * _GATES[self.node.op], self.numbers["num_layers"]
+        wanted = list[tuple[int, ...]]()
+        for width in (given[2], *[self.hidden * self.sides] * (layers - 1)):
+            wanted += [(rows, width), (rows, self.hidden), *[(rows,)] * (2 if self.numbers["has_biases"] else 0)] * self.sides
+        if state[:2] != (layers * self.sides, self.batch) or weights != wanted:
+            return "its weights or its state have other extents than its layers"
+        return ""
+
+    def _why_not_of_this_size(self) -> str:
+        self.products, least = self.batch * self.hidden**2 * _GATES[self.node.op], _LEAST_STEPS[self.node.op]
+        if self.products > _MOST:
+            return f"a step has {self.products:,} multiplications, and from {_MOST + 1:,} on products are the library's"
+        if self.steps < least or not self.products:
+            return f"it has {self.steps} steps, and a loop pays from {least} on"
+        return ""
+
+    def write(self) -> list[Node]:
+        """Returns the nodes of all layers; `results` are the sequence of hidden states and the last ones."""
+        emit, ends = self.emit, list[Value]()
+        rows = self.operands["input"]
+        rows = emit.op("transpose", rows, 0, 1) if self.numbers["batch_first"] else rows
+        each = 4 if self.numbers["has_biases"] else 2
+        for layer in range(self.numbers["num_layers"]):
+            found = []
+            for side in range(self.sides):
+                place = layer * self.sides + side
+                end, hidden = self._direction(rows, place, [*self.weights[place * each : (place + 1) * each], None, None], bool(side))
+                ends.append(end)
+                found.append(hidden)
+            rows = found[0] if len(found) == 1 else emit.op("cat", emit.list(found, TENSOR), 2)
+        rows = emit.op("transpose", rows, 0, 1) if self.numbers["batch_first"] else rows
+        ends_type = self._of(len(ends), self.batch, self.hidden)
+        made = [rows, emit.op("stack", emit.list(ends, TENSOR), 0, type=ends_type)]
+        names = {new: (old.name, new.type) for old, new in zip(self.node.outputs, made, strict=True)}
+        renamed = emit.rename((0, 0), names)
+        self.results = [renamed.get(value, value) for value in made]
+        return list(emit.build.take_back(0))
+
+    def _direction(self, rows: Value, place: int, weights: Sequence[Value | None], backwards: bool) -> tuple[Value, Value]:
+        """Writes one layer in one direction; returns its last hidden state and all of them."""
+        emit, (outer, inner, outer_bias, inner_bias) = self.emit, weights[:4]
+        state, table = self._of(self.batch, self.hidden), self._of(self.steps, self.batch, self.hidden)
+        start = emit.op("clone", emit.op("select", self.operands["hx"], 0, place), 0, type=state)
+        width = self.hidden * _GATES[self.node.op]
+        given = emit.op("linear", rows, outer, outer_bias, type=self._of(self.steps, self.batch, width))
+        device = None if table.device is None else emit.constant(table.device, DEVICE)
+        empty = emit.op("zeros", list(_extents(table)), CODES[str(table.dtype)], None, device, None, type=table)
+        with emit.block([("i", INT), ("h", state), ("rows", table)]) as block:
+            turn, before, filled = block.params
+            turn = emit.op("sub", self.steps - 1, turn, type=INT) if backwards else turn
+            wide = self._of(self.batch, width)
+            x = emit.op("select", given, 0, turn, type=wide)
+            after = self._cell(x, emit.op("linear", before, inner, inner_bias, type=wide), before)
+            block.returns([emit.value(True), after, emit.op("select_scatter", filled, after, 0, turn, type=table)])
+        end, whole = emit.node("prim::Loop", (emit.value(self.steps), emit.value(True), start, empty), (state, table), blocks=(block,))
+        return end, whole
+
+    def _cell(self, x: Value, y: Value, before: Value) -> Value:
+        """Returns the next hidden state from what the step and the state before it give to the gates."""
+        emit, state = self.emit, self._of(self.batch, self.hidden)
+
+        def op(name: str, *operands: Any) -> Value:
+            return emit.op(name, *operands, *((1,) if name in ("add", "sub") else ()), type=state)
+
+        if self.node.op != "aten::gru":
+            return op(self.node.op.removeprefix("aten::rnn_"), op("add", x, y))
+        part = state.with_(strides=(3 * self.hidden, 1))
+        (r, z, n), (own_r, own_z, own_n) = [
+            [emit.op("slice", one, 1, gate * self.hidden, (gate + 1) * self.hidden, 1, type=part) for gate in range(3)] for one in (x, y)
+        ]
+        new = op("tanh", op("add", n, op("mul", op("sigmoid", op("add", r, own_r)), own_n)))
+        return op("add", new, op("mul", op("sigmoid", op("add", z, own_z)), op("sub", before, new)))
+
+    def _of(self, *shape: int) -> TensorType:
+        return self.type.with_(shape=shape, strides=contiguous_strides(shape))
+
+
+# Products.
+#
 # A loop whose turns are only kernels runs in machine code (`irscope.runtime.program.loop_form`), where a turn takes tens of nanoseconds.
 # One small product that is left to the library keeps all of it in Python, at a microsecond or two for each op. As a sum over products
-# it fuses with what surrounds it, and takes a nanosecond for about eight multiplications; large products are better off in the library.
+# it fuses with what surrounds it, and takes a nanosecond for about twenty multiplications; large products are better off in the library.
 #
 # **When.** The body has no blocks, all else in it is work for kernels, and its products have known extents and at most `_MOST`
 # multiplications together. Operands are row-major where their layout is known: then so is the sum, as the library's product is.
+# The weight of a `linear` of several rows is turned once, before the loop: sums along its rows, a few elements each, take ten times as
+# long.
 #
 # **Rounding.** The sum adds in another order than the library. Both are within the usual bound of a sum of `k` products, `k` roundings
 # of the sum of their absolute values. Only float32 and float64: products of halves are added in float32 by the library, and the
 # product of two halves would be rounded here.
 
-_MOST: Final = 1 << 13
-"""Multiplications of a turn: a microsecond, about what a call of the library costs."""
+_MOST: Final = 1 << 16
+"""Multiplications of a turn: 2 to 3 µs (Zen 5), of which the turn from Python takes 4 to 6."""
 _PRODUCTS: Final = frozenset(f"aten::{name}" for name in "mm mv bmm matmul addmm linear".split())
 _OTHERS: Final = frozenset({
     "prim::Constant", "prim::ListUnpack", "prim::NumToTensor", "aten::Bool", "aten::__getitem__", "aten::select_scatter",
@@ -70,23 +243,25 @@ def expand_loop_products(graph: Graph) -> PassRecord:
         if loop.op != "prim::Loop":
             continue
         sums = _sums_of(graph, loop.blocks[0])
-        for old, new in sums.items():
+        for old, made in sums.items():
             because = f"{old.op} is small, and as a sum of products it leaves no call of the library to a turn of the loop"
-            rewriter.replace_node(old, new, reason=because)
+            for node in made.before:
+                rewriter.insert_before(loop, node, reason=because)
+            rewriter.replace_node(old, made.nodes, reason=because)
     return PassRecord("expand-loop-products", graph, rewriter.finish(), rewriter.edits)
 
 
-def _sums_of(graph: Graph, body: Block) -> dict[Node, list[Node]]:
-    """Returns the nodes that take the place of each product of a body; none unless all of a turn is work for kernels then."""
+def _sums_of(graph: Graph, body: Block) -> dict[Node, "_Sum"]:
+    """Returns what takes the place of each product of a body; none unless all of a turn is work for kernels then."""
     products = [node for node in body.nodes if node.op in _PRODUCTS]
     if not products or not is_turn_of_kernels(body):
         return {}
-    found, work = dict[Node, list[Node]](), 0
+    found, work = dict[Node, _Sum](), 0
     for node in products:
         made = _Sum(graph, node)
         if not made.write():
             return {}
-        found[node] = made.nodes
+        found[node] = made
         work += made.work
     return found if work <= _MOST else {}
 
@@ -123,6 +298,8 @@ class _Sum:
     graph: Graph
     old: Node
     nodes: list[Node] = field(default_factory=list)
+    before: list[Node] = field(default_factory=list)
+    """What is made once, before the loop."""
     work: int = 0
 
     def write(self) -> bool:
@@ -162,8 +339,11 @@ class _Sum:
         if len(left) == len(right) == 3 and left[0] != right[0]:
             return None  # batches that are broadcast stay a product of the library
         match len(left), len(right):
-            case ((1 | 2 | 3), 2) if self.old.op == "aten::linear":
+            case ((1 | 2 | 3), 2) if self.old.op == "aten::linear" and prod(left[:-1]) == 1:
                 return self._unsqueezed(a, left, len(left) - 1), b, len(left), (*left[:-1], right[0], left[-1])
+            case ((1 | 2 | 3), 2) if self.old.op == "aten::linear":
+                is_outside = self.graph.block_of[b] is not self.graph.block_of[self.old]
+                return (self._unsqueezed(a, left, len(left)), self._turned(b), len(left) - 1, (*left, right[0])) if is_outside else None
             case (1, 2) | (2, 2) | (3, 3):
                 depth = len(left) - 1
                 wide = b if len(left) == 1 else self._unsqueezed(b, right, depth - 1)
@@ -171,6 +351,17 @@ class _Sum:
             case 2, 1:
                 return a, b, 1, tuple(left)
         return None
+
+    def _turned(self, weight: Value) -> Value:
+        """Returns a weight of another block with its columns as rows."""
+        given = shapes_of(self.graph).type(weight)
+        assert isinstance(given, TensorType)  # a matrix
+        rows, columns = _extents(given)
+        inside, self.nodes = self.nodes, self.before
+        view = self._add("aten::t", [weight], given.with_(shape=(columns, rows), strides=(1, columns)))
+        made = self._add("aten::clone", [view, self._constant(0, INT)], given.with_(shape=(columns, rows), strides=(rows, 1)))
+        self.nodes = inside
+        return made
 
     def _unsqueezed(self, value: Value, shape: Sequence[int], axis: int) -> Value:
         given = shapes_of(self.graph).type(value)

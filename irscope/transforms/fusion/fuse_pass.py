@@ -18,6 +18,7 @@ from irscope.ops.traits import PATCHES
 from irscope.transforms.base import History, PassRecord
 from irscope.transforms.cleanup import (
     expand_loop_products,
+    expand_recurrent,
     fold_batch_norm,
     fold_constants,
     fold_tensors,
@@ -186,8 +187,9 @@ Prepared = dict[bool | frozenset[Value], History]
 def prepare_fusion(graph: Graph) -> History:
     """Fold, functionalize and clean up a graph to be fused: `fuse` without the groups.
 
-    It runs `fold-constants,tables-of-lists,expand-loop-products,functionalize,dce,fold-tensors`, and after the first records only
-    those that changed something; but writes of parts stay in place where no kernel would compute the whole.
+    It runs `fold-constants,expand-recurrent,tables-of-lists,expand-loop-products,functionalize,dce,fold-tensors`, and after the first
+    records only those that changed something or say why they did not; but writes of parts stay in place where no kernel would compute
+    the whole.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -208,6 +210,8 @@ def prepare(graph: Graph, options: FusionOptions, step: Callable[[], object] | N
     made = {} if made is None else made
     if False not in made:
         made[False] = _then(History(graph), fold_constants(graph))
+        if not options.exact and (layers := expand_recurrent(made[False].final)).remarks:
+            made[False] = made[False].then(layers)
         made[False] = _then(made[False], tables_of_lists(made[False].final))
         if not options.exact:
             made[False] = _then(made[False], expand_loop_products(made[False].final))

@@ -1,10 +1,10 @@
-"""Small matrix products in loops become sums: their numbers are torch's within the rounding of a sum, whatever the ranks and layouts."""
+"""Small recurrent layers become loops, and small matrix products in loops sums: with torch's numbers, but for the rounding of a sum."""
 
 import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.transforms.cleanup import expand_loop_products
+from irscope.transforms.cleanup import expand_loop_products, expand_recurrent
 
 torch = pytest.importorskip("torch")
 
@@ -81,3 +81,64 @@ def test_batches_that_are_broadcast_stay_a_product():
 def test_others_stay_with_the_library(old, new):
     text, _ = program("mm", *PRODUCTS["mm"])
     assert old in text and not expand_loop_products(irs.parse(text.replace(old, new))).edits
+
+
+exported = pytest.mark.filterwarnings("ignore:The tensor attributes self._flat_weights")
+LAYERS = {
+    "GRU": ("GRU", {}, torch.float32),
+    "GRU both ways": ("GRU", {"num_layers": 2, "bidirectional": True, "batch_first": True}, torch.float32),
+    "GRU of doubles": ("GRU", {"bias": False}, torch.float64), "RNN both ways": ("RNN", {"bidirectional": True}, torch.float32),
+    "RNN of relu": ("RNN", {"nonlinearity": "relu", "num_layers": 2, "batch_first": True}, torch.float64),
+}  # fmt: skip
+
+
+def layer(name, batch=3, steps=13):
+    kind, options, dtype = LAYERS[name]
+    torch.manual_seed(0)
+    model = getattr(torch.nn, kind)(5, 6, **options).eval().to(dtype)
+    states = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+    x = torch.randn(*((batch, steps) if options.get("batch_first") else (steps, batch)), 5, dtype=dtype)
+    return model, (x, torch.randn(states, batch, 6, dtype=dtype))
+
+
+@exported
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_recurrent_layer_in_loops_has_torchs_numbers(name, batch):
+    model, given = layer(name, batch)
+    graph = irs.load(model, *given)
+    run = irs.compile(irs.fuse(graph))
+    assert {remark.kind for remark in run.remarks if remark.rule == "native-loop"} == {"passed"}
+    assert any(node.op in ("aten::gru", "aten::rnn_tanh", "aten::rnn_relu") for node in irs.fuse(graph, exact="torch").graph.nodes())
+    with torch.no_grad():
+        wanted = model(*given)
+        for made in (run(*given), irs.compile(expand_recurrent(graph).after)(*given), run(*given)):
+            for found, other in zip(made, wanted, strict=True):
+                assert torch.allclose(found, other, rtol=1e-5, atol=1e-6) and found.stride() == other.stride()
+
+
+@exported
+@pytest.mark.parametrize(("change", "because"), [
+    (lambda: (torch.nn.GRU(5, 200), (torch.rand(9, 2, 5),)), "240,000 multiplications"),
+    (lambda: (torch.nn.GRU(5, 6), (torch.rand(2, 3, 5),)), "it has 2 steps"),
+    (lambda: (torch.nn.GRU(5, 6).half(), (torch.rand(9, 3, 5).half(),)), "it is not of float32"),
+    (lambda: (torch.nn.LSTM(5, 6), (torch.rand(9, 3, 5),)), "oneDNN runs"),
+])  # fmt: skip
+def test_other_recurrent_layers_stay_with_the_library(change, because):
+    model, given = change()
+    fusion = irs.fuse(irs.load(model.eval(), *given))
+    (remark,) = [remark for remark in fusion.remarks if remark.rule == "recurrent"]
+    assert remark.kind == "missed" and because in remark.because
+
+
+@exported
+def test_a_wrong_state_or_a_list_that_grows_keeps_the_layer():
+    """Torch refuses a state of one row for two, which a loop would take; and a list may have got more weights since it was made."""
+    model, given = layer("GRU")
+    text = str(irs.load(model, *given))
+    assert expand_recurrent(irs.parse(text)).edits
+    line = next(line for line in text.splitlines() if "prim::ListConstruct" in line)
+    name = line.split(":")[0].strip()
+    grown = f"{line}\n  %more : Tensor[] = aten::append({name}, %input)"
+    for old, new in (("Float(1, 3, 6, strides=[18, 6, 1]", "Float(1, 1, 6, strides=[6, 6, 1]"), (line, grown)):
+        assert old in text and not expand_recurrent(irs.parse(text.replace(old, new))).edits

@@ -105,7 +105,10 @@ def _parser() -> argparse.ArgumentParser:
     decisions = commands.add_parser("decisions", help="say what another compiler decided: its kernels, library calls, and why")
     decisions.add_argument("source", help="module:name (or path.py:name), a model's file, HLO text, or a folder of TORCH_TRACE logs")
     _add_input(decisions)
-    decisions.add_argument("--compiler", metavar="NAME", help="inductor, xla, onnxruntime or iree (default: by what the source is)")
+    decisions.add_argument(
+        "--compiler", metavar="NAMES", action="append", default=[],
+        help="inductor, xla, onnxruntime or iree (default: by what the source is); several, with commas between, are shown side by side",
+    )  # fmt: skip
     decisions.add_argument("--why-not", nargs=2, metavar=("A", "B"), help="say why two ops are not in one kernel")
     decisions.add_argument("--html", metavar="OUT", help="write one HTML page with all views")
     decisions.set_defaults(run=_decisions)
@@ -321,20 +324,22 @@ def _decisions(options: argparse.Namespace) -> None:
     from irscope.session import write_report
 
     program, examples = _named(options.source, options)
-    found = decisions(program, *examples, compiler=options.compiler)
-    if options.why_not:
-        print(found.why_not(*options.why_not))
-    else:
+    names = [name.strip() for each in options.compiler for name in each.split(",")]
+    all_found = (decisions(program, *examples),) if not names else decisions(program, *examples, compiler=names)
+    for found in all_found:
+        if options.why_not:
+            print(f"{found.compiler}: " * (len(names) > 1) + str(found.why_not(*options.why_not)))
+            continue
         print(found)
         for each in found.breaks:
             print(f"graph break: {each}")
-        for program in found.programs:
-            print(f"\n{program.name}" if len(found.programs) > 1 else "")
-            print(program.table().to_string(index=False, max_rows=200, float_format=short))
-        for note in (*found.notes, *(note for program in found.programs for note in program.notes)):
+        for part in found.programs:
+            print(f"\n{part.name}" if len(found.programs) > 1 else "")
+            print(part.table().to_string(index=False, max_rows=200, float_format=short))
+        for note in (*found.notes, *(note for part in found.programs for note in part.notes)):
             print(f"note: {note}")
     if options.html:
-        _wrote(write_report(found, output=options.html))
+        _wrote(write_report(all_found, output=options.html))
 
 
 def _wrote(page: Path) -> None:

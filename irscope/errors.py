@@ -136,8 +136,8 @@ def _why_not_loaded(package: str) -> str:
     name = package.replace("-", "_")
     if not isinstance(error, ImportError):
         return ""
-    if isinstance(error, ModuleNotFoundError) and (error.name or name).partition(".")[0] == name:
-        return ""
+    if isinstance(error, ModuleNotFoundError) and f"{name}_".startswith((error.name or name).partition(".")[0] + "_"):
+        return ""  # `iree-base-compiler` is imported as `iree`
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

@@ -91,8 +91,11 @@ def load(
         raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")
     made = source
     if is_compiled(source):
+        from irscope.compilers.dynamo import original_of
+
         told = "what torch.compile returned is read as the program before it; irs.decisions(program, *args) shows what was compiled"
         warnings.warn(told, stacklevel=2)
+        made = source = original_of(source)  # torch's wrapper would stand in the path of each module
     if not isinstance(source, Module):
         made = frontends.load(source, *example_args, name=name, trust=trust, missing_weights=missing_weights)
     if isinstance(made, Module):

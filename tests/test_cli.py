@@ -92,6 +92,22 @@ def test_decisions_says_what_can_be_read(program: Path, capsys: pytest.CaptureFi
     assert "no reader for the compiler 'gcc'" in capsys.readouterr().err
 
 
+def test_decisions_of_several_compilers_are_written_on_one_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    nodes = [onnx.helper.make_node("Relu", ["x"], ["a"], name="r"), onnx.helper.make_node("Tanh", ["a"], ["b"], name="t")]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4]) for name in ("x", "b")]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    model = tmp_path / "g.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), model)
+    both = ["--compiler", "onnxruntime", "--compiler", "onnxruntime"]
+    assert main(["decisions", str(model), *both, "--html", str(tmp_path / "out.html")]) == 0
+    assert capsys.readouterr().out.count("<Decisions of onnxruntime: 0 kernels, 2 library calls>") == 2
+    assert "2 library calls, 64 B; 2 of 2 ops matched (2 by name)" in (tmp_path / "out.html").read_text()
+    assert main(["decisions", str(model), "--compiler", "onnxruntime,onnxruntime", "--why-not", "Relu", "Tanh"]) == 0
+    assert capsys.readouterr().out.startswith("onnxruntime: not fused: it is legal by irscope's rules")
+
+
 def test_cache_shows_and_clears_the_compiled_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,7 +67,8 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
     original = original_of(source) or source
     options = _options_of(source)
     title = str(getattr(original, "__name__", type(original).__name__))
-    check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, title, "irs.decisions")
+    called = f"torch.compile({title})" if source is not original else title
+    check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, called, "irs.decisions")
     with CAPTURE_LOCK:
         seen, records = observe(original, args, options, backward=backward)
         times = _times(original, args, options, seen) if measure else {}

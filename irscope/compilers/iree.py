@@ -95,6 +95,7 @@ def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
     """Returns a program as MLIR, and IREE's word for the kind of its ops."""
     if isinstance(source, Path) and (source.suffix.lower() == ".onnx" or onnx_source.recognizes(source, read_file(source).getvalue()[:64])):
         _no_arguments(args, "an ONNX model")
+        _tools()
         return _imported_onnx(source), "onnx"
     if isinstance(source, Path | str | bytes):
         _no_arguments(args, "a text of MLIR")
@@ -105,6 +106,7 @@ def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
     if mlir_source.bindings_of(source) is not None:
         return str(source).encode(), "auto"
     if torch_model_of(source) is not None:
+        _tools()
         with tempfile.TemporaryDirectory(prefix="irscope-iree-") as folder:
             path = Path(folder) / "model.onnx"
             path.write_bytes(exported(source, args).SerializeToString())

@@ -10,6 +10,7 @@ marked as one.
 
 import json
 import logging
+import re
 import statistics
 import sys
 import tempfile
@@ -87,6 +88,7 @@ def exported(source: Any, args: Sequence[Any]) -> Any:
     Raises LoadError, with torch's words, if it cannot, and MissingExtra without onnxscript, which torch needs for it.
     """
     from irscope.frontends.torch.capture import capturing
+    from irscope.frontends.torch.export_source import check_arguments
     from irscope.frontends.torch.types import require_torch
 
     torch = require_torch("to export a model")
@@ -96,6 +98,9 @@ def exported(source: Any, args: Sequence[Any]) -> Any:
         error = MissingExtra("onnxscript", extra="onnx", purpose="to export a torch model to ONNX")
         error.hint = "pip install onnxscript" if "irscope[" in error.hint else error.hint
         raise error from None
+    model = torch_model_of(source)
+    if not isinstance(source, Graph):
+        check_arguments(model.forward, args, type(model).__name__, "irs.decisions")
     given = tuple(args) if args or not isinstance(source, Graph) else tuple(_zeros(torch, value) for value in source.free_inputs)
     log = logging.getLogger("torch.onnx")
     before = log.level
@@ -103,9 +108,10 @@ def exported(source: Any, args: Sequence[Any]) -> Any:
         log.setLevel(logging.ERROR)  # of its loggers, some of which are only made now
         with warnings.catch_warnings(), capturing():
             warnings.simplefilter("ignore")
-            return torch.onnx.export(torch_model_of(source), given, dynamo=True, verbose=False).model_proto
+            return torch.onnx.export(model, given, dynamo=True, verbose=False).model_proto
     except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()][:6]
+        said = re.sub(r"\x1b\[[\d;]*m", "", str(error)).rpartition("## Exception summary")[2]
+        lines = [line for line in said.splitlines() if line.strip()][:6]
         hint = "torch.onnx.export(model, args, dynamo=True) may say more; or give an ONNX file"
         raise LoadError("torch cannot export this model to ONNX", where="\n".join(lines), hint=hint) from None
     finally:

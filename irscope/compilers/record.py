@@ -328,7 +328,16 @@ class Program(Drawn):
 
 @dataclass(frozen=True, eq=False)
 class Decisions(Drawn):
-    """What a compiler decided about a program: the result of `irs.decisions`."""
+    """What a compiler decided about a program: the result of `irs.decisions`.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Float(9)):\\n  %a : Float(9) = aten::relu(%x)\\n  %b : Float(9) = aten::tanh(%a)\\n  return (%b)")
+    >>> d = Decisions("other", (program_of(g, [Kernel("k0", tuple(g.nodes()))], compiler="other"),))
+    >>> d, d.kernels
+    (<Decisions of other: 1 kernel, 0 library calls>, (<kernel k0: relu, tanh, 72 B>,))
+    >>> print(d.why_not("relu", "tanh"))
+    fused: other computes both in k0
+    """
 
     compiler: str
     """Its name: inductor, xla, onnxruntime, iree."""
@@ -563,12 +572,10 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
 
     Raises LoadError for what no reader takes, and MissingExtra for a compiler that is not installed.
     """
-    if isinstance(compiler, list | tuple):
-        return tuple([decisions(source, *args, compiler=str(each), **options) for each in compiler])
     readers = list(_readers())
-    known = list(dict.fromkeys(reader.compiler for reader in readers))
-    if compiler is not None and compiler not in known:
-        raise ArgumentError(f"there is no reader for the compiler {compiler!r}", hint=f"choose one of {', '.join(known)}")
+    _check_names([compiler] if compiler is None or isinstance(compiler, str) else compiler, readers)  # before one of them takes minutes
+    if compiler is not None and not isinstance(compiler, str):
+        return tuple([decisions(source, *args, compiler=each, **options) for each in compiler])
     source = _existing(source)
     for reader in readers:
         if (compiler is None or compiler == reader.compiler) and reader.reads(source, compiler):
@@ -577,9 +584,23 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
     kind = f"{type(source).__module__}.{type(source).__qualname__}"
     what = f"no reader takes {str(source)!r}" if isinstance(source, Path) else f"no reader takes an object of type {kind}"
     takes = "\n".join(f"{reader.compiler}: {reader.name}" for reader in readers if compiler in (None, reader.compiler))
-    is_program = callable(source) and compiler is None
-    hint = "irs.decisions(torch.compile(model), x), or name a compiler: irs.decisions(model, x, compiler=…)"
-    raise LoadError(what, where=takes, hint=hint if is_program else "give one of these")
+    hint = "give one of these"
+    if callable(source) and compiler is None:
+        hint = "irs.decisions(torch.compile(model), x), or name a compiler: irs.decisions(model, x, compiler=…)"
+    elif hasattr(source, "dtype"):
+        hint = "this is a result: give what was called, and its arguments: irs.decisions(f, x)"
+    raise LoadError(what, where=takes, hint=hint)
+
+
+def _check_names(asked: Iterable[Any], readers: Sequence[Reader]) -> None:
+    known, asked = list(dict.fromkeys(reader.compiler for reader in readers)), list(asked)
+    if not asked:
+        raise ArgumentError("no compiler is named", hint=f"choose some of {', '.join(known)}")
+    for each in asked:
+        if each is not None and each not in known:
+            near = get_close_matches(str(each).lower(), known, n=1)
+            hint = f"did you mean {near[0]!r}? there are {', '.join(known)}" if near else f"choose one of {', '.join(known)}"
+            raise ArgumentError(f"there is no reader for the compiler {each!r}", hint=hint)
 
 
 def _check_options(reader: Reader, options: Iterable[str]) -> None:
@@ -589,8 +610,8 @@ def _check_options(reader: Reader, options: Iterable[str]) -> None:
     known = [key for key, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
     strange = next((key for key in options if key not in known), None)
     if strange is not None:
-        hint = f"it has {', '.join(known)}" if known else "leave it out"
-        raise ArgumentError(f"{reader.name}: {reader.compiler} is read without an option {strange!r}", hint=hint)
+        hint = f"it has {', '.join(known)}; arguments of the program go by position" if known else "leave it out"
+        raise ArgumentError(f"{reader.compiler} is read without an option {strange!r}", hint=hint)
 
 
 def _readers() -> Iterator[Reader]:

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 from irscope._base.words import plural
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import Lines, SourceText
+from irscope.compilers.ort import torch_model_of
 from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, likely, program_of
 from irscope.compilers.xla_dump import Dump, times_of, vanished
 from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra, ParseError, PassError
@@ -43,7 +44,7 @@ def reads(source: object, compiler: str | None) -> bool:
         return bool(_dumps(source)) if source.is_dir() else is_serialised(source) or _begins_as_hlo(source)
     home = type(source).__module__
     is_jax = home.startswith(("jax.", "jaxlib.")) and (hasattr(source, "lower") or hasattr(source, "compile") or hasattr(source, "as_text"))
-    return is_jax or (compiler == "xla" and callable(source))
+    return is_jax or (compiler == "xla" and callable(source) and torch_model_of(source) is None)
 
 
 def _dumps(folder: Path) -> list[Path]:

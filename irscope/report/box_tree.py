@@ -206,10 +206,10 @@ class BoxTree:
         if made["kind"] == "group":
             ops = [self._called(inner) for inner in node.blocks[0].nodes if inner.op != CONSTANT and not self._is_number(inner)]
             label, detail = " · ".join(ops[:3]) + (" …" if len(ops) > 3 else ""), f"{plural(len(ops), 'op')} → {detail}"
+            label = str(node.attrs.get("kernel") or label)  # the name that another compiler gave
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)
         made["values"] = [value.id for value in node.outputs]
-        made["writes"] = writes_memory(self.graph, node)
-        made["equivalence_class"] = self.classes.get(node, -1)
+        made["writes"], made["equivalence_class"] = writes_memory(self.graph, node), self.classes.get(node, -1)
 
     def _called(self, node: Node) -> str:
         """The op without its namespace, a pointwise one with the numbers among its tensors in their places: `sub(1, ·)`."""

@@ -228,6 +228,9 @@ def test_what_is_kept_apart_from_the_compiler_is_not_compiled() -> None:
     compiled = [torch.compile(torch.relu), torch.compile(torch.nn.ReLU()), model]
     others = [torch.compiler.disable(torch.relu), mock.MagicMock(), torch.nn.ReLU(), 3]
     assert all(map(is_compiled, compiled)) and not any(map(is_compiled, others))
+    with pytest.warns(UserWarning, match="read as the program before it"):
+        g = irs.load(torch.compile(torch.nn.Sequential(torch.nn.ReLU())), torch.ones(2))
+    assert g.name == "Sequential" and [node.scope for node in g.nodes()] == ["0"]
     with pytest.raises(LoadError, match="no reader takes"):
         irs.decisions(others[0], torch.ones(2))
     with pytest.raises(ArgumentError, match="without an option 'level'"):
@@ -346,7 +349,7 @@ def test_another_backend_is_refused_and_a_plain_model_is_compiled_when_asked() -
     with pytest.raises(ArgumentError, match="whose decisions irscope does not read"):
         irs.decisions(torch.compile(torch.sin, backend="eager"), x)
     assert len(irs.decisions(lambda x: x.sin() + 1, x, compiler="inductor").kernels) == 1
-    with pytest.raises(ArgumentError, match="needs example arguments"):
+    with pytest.raises(ArgumentError, match=r"torch\.compile\(Block\) needs example arguments"):
         irs.decisions(torch.compile(Block()))
 
 

@@ -116,6 +116,11 @@ def test_an_unknown_source_is_an_error_that_says_what_can_be_read(tmp_path: Path
         irs.decisions(3)
     with pytest.raises(ArgumentError, match="no reader for the compiler 'gcc'"):
         irs.decisions(3, compiler="gcc")
+    with pytest.raises(ArgumentError, match="no reader for the compiler 'onnxrutime'") as error:
+        irs.decisions(print, compiler=("inductor", "onnxrutime"))  # before Inductor is asked
+    assert error.value.hint.startswith("did you mean 'onnxruntime'? there are inductor, ")
+    with pytest.raises(ArgumentError, match="no compiler is named"):
+        irs.decisions(3, compiler=())
     with pytest.raises(LoadError, match="there is no file or folder"):
         irs.decisions(tmp_path / "no.hlo")
     (tmp_path / "a.what").write_text("?")

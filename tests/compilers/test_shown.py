@@ -44,6 +44,8 @@ def test_a_page_has_the_kernels_of_the_compiler_its_programs_and_breaks(decision
     assert rows[0] == ["k0", "kernel", "relu, tanh", "8 kB", "relu, 4 kB not read", 0.5, ""] and selects[0] == [group.id]
     assert rows[2][:4] == ["layout", "kernel", "a part of exp", "8 kB"]
     assert "decided" not in page(decisions.programs[0].graph).view
+    groups = {box["id"]: box["label"] for box in shown.view["graph"]["boxes"] if box["kind"] == "group"}
+    assert groups[group.id] == "k0", "a box has the name that the compiler gave to its kernel"
 
 
 def test_a_kernel_is_shown_as_the_compiler_wrote_it_and_as_irscope_would(decisions: Decisions) -> None:

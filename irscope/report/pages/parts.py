@@ -7,21 +7,23 @@ picture, or when a pane is opened. A page without Python has all of them stored.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Final
 
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope._base.running import counted
-from irscope._base.words import shortened
+from irscope._base.words import plural, shortened
 from irscope.analysis.memory_plan import memory_plan
+from irscope.compilers.record import Decisions
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
+from irscope.ops.view_steps import byte_words
 from irscope.report.pages.details import HistoryInspection, Inspection, stored_details
 from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.pages.headline import headline, history_headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.pages.side_by_side import side_by_side
+from irscope.report.pages.side_by_side import Correspondence, side_by_side
 from irscope.report.panes import (
     Heat,
     SameViews,
@@ -327,7 +329,18 @@ def explorer_view(exploration: Exploration, *, details: bool = False, answers: b
         return ProgramPage(exploration, Cost.WHOLE_PROGRAM if whole else _held_of_large(exploration)).view
     if answers is None:
         answers = len(exploration.graph.position) <= _MOST_ANSWERED
-    return ProgramPage(exploration, Cost.EVERY_ANSWER if answers else Cost.STORED).view
+    view = ProgramPage(exploration, Cost.EVERY_ANSWER if answers else Cost.STORED).view
+    if "decided" in view:  # a live page has them as branches
+        view["decided"]["notes"] += map(partial(_beside_words, exploration.fusion.original), exploration.beside)
+    return view
+
+
+def _beside_words(graph: Graph, other: Decisions) -> str:
+    """What another compiler decided about the same program, in a sentence."""
+    program = other.programs[other.largest]
+    cost = program.fusion.cost()
+    runs = f"{plural(cost.kernels, 'kernel')}, {plural(cost.calls, 'library call')}, {byte_words(cost.bytes)}"
+    return f"{other.compiler} {other.version} makes of it {runs}; {Correspondence(graph, program.graph)}"
 
 
 def history_page(history: History) -> Page:

@@ -489,7 +489,8 @@ def program_of(
         filled.append(replace(kernel, group=group, recomputed=again, bytes=moved))
     calls, unknown = sum(kernel.is_library for kernel in filled), tensor_bytes(TensorType("uint8", None))
     moved = sum((unknown if kernel.bytes is None else kernel.bytes for kernel in filled), start=0)
-    fusion = replace(fusion, told_cost=Cost(len(filled) - calls, calls, moved))
+    unrun = [node for each in facts.get("changes", ()) if each.kind == "vanished" for node in each.at if not rules.is_view(node)]
+    fusion = replace(fusion, told_cost=Cost(len(filled) - calls, calls, moved), assembled=frozenset(unrun))
     return Program(name or graph.name, compiler, graph, tuple(filled), fusion, **facts)
 
 

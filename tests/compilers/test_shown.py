@@ -7,12 +7,20 @@ import pytest
 
 import irscope as irs
 from irscope.codegen.kernel import SourceText
-from irscope.compilers.record import Break, Decisions, Kernel, program_of
+from irscope.compilers.record import Break, Change, Decisions, Kernel, program_of
 from irscope.errors import ArgumentError
 from irscope.report.pages import Branches, ProgramPage
 from irscope.session import exploration
 from tests.compilers.test_reading import TEXT
 
+CAT = """graph(%x : Float(8, strides=[1])):
+  %a : Float(8, strides=[1]) = aten::relu(%x)
+  %b : Float(8, strides=[1]) = aten::tanh(%x)
+  %l : Tensor[] = prim::ListConstruct(%a, %b)
+  %0 : int = prim::Constant[value=0]()
+  %c : Float(16, strides=[1]) = aten::cat(%l, %0)
+  return (%c)
+"""
 CODE = "void both(float* x)\n{\n    relu(x);\n    tanh(x);\n}\n"
 
 
@@ -78,6 +86,16 @@ def test_a_difference_has_its_bytes_and_the_reason_of_the_side_that_keeps_it_apa
     shown = page(apart).view["differences"]
     assert shown["selects"] == [[a.id, c.id]] and shown["rows"][0][2] == "4 kB"
     assert decisions.programs[0].differences().empty, "an op that two kernels compute is in both"
+
+
+def test_a_cat_that_the_kernels_of_its_parts_write_is_no_difference() -> None:
+    g = irs.parse(CAT)
+    a, b, *_, cat = g.nodes()
+    gone = Change("vanished", "cat", "c", because="written by parts", at=(cat,))
+    kernels = [Kernel("k0", (a,)), Kernel("k1", (b,))]
+    program = program_of(g, kernels, compiler="other", changes=(gone,))
+    assert program.fusion.assembled == {cat} and program.differences().empty
+    assert list(program_of(g, kernels, compiler="other").differences()["bytes"]) == [32, 32], "unless somebody computes it"
 
 
 def test_the_verbs_take_it(decisions: Decisions) -> None:

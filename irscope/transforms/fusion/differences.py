@@ -104,8 +104,16 @@ def _computes(fusion: Fusion, node: Node) -> bool:
 def kernels_of(fusion: Fusion, node: Node) -> Set[Node] | None:
     """The groups that compute a node of the program as written, or the node itself; None if a pass before grouping replaced it."""
     if isinstance(fusion, GivenFusion):
-        return {*fusion.groups_of(node)} or {node}
+        parts = [fusion.groups_of(part) for part in _operands(fusion, node)] if node in fusion.assembled else ()
+        return {group for groups in parts for group in groups} or {*fusion.groups_of(node)} or {node}
     return None if isinstance(fusion._find(node), Verdict) else {fusion.group_of(node) or node}
+
+
+def _operands(fusion: Fusion, node: Node) -> Iterator[Node]:
+    """The ops that make a node's operands, those in a list included."""
+    makers = fusion.original.producer
+    for made in (makers[value] for value in node.inputs if value in makers):
+        yield from (makers[value] for value in made.inputs if value in makers) if made.op == "prim::ListConstruct" else (made,)
 
 
 def _share(first: Set[Node] | None, second: Set[Node] | None) -> bool | None:

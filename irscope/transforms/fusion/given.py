@@ -80,6 +80,8 @@ class GivenFusion(Fusion):
     """What is said of the compiler where it has no reason: `never tried it` if it tells of every pair that it tried."""
     told_cost: Cost | None = None
     """What that compiler's kernels cost, where some are no groups: an op whose parts others write in place is no call."""
+    assembled: frozenset[Node] = frozenset()
+    """Nodes that no kernel computes, because those of their operands write the result, each its part: a `cat`."""
     _copies: Mapping[Node, tuple[Node, ...]] = field(repr=False)
     """The nodes of the planned graph that compute a node of the original, if these are not just that node."""
 

@@ -39,6 +39,7 @@ from irscope.frontends.torch.capture import CAPTURE_LOCK
 from irscope.frontends.torch.export_source import check_arguments, trimmed
 from irscope.frontends.torch.types import require_torch
 from irscope.runtime.device import user_cache_directory
+from irscope.runtime.measure import threads_for, with_threads
 
 compiler: Final = "inductor"
 name: Final = "the result of torch.compile, with arguments to call it with"
@@ -59,9 +60,10 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
     """Compiles the program once more, for inference, and returns what Inductor decided.
 
     With `backward` it is compiled for training, as it is where gradients are asked for: into a program that also returns what is saved for
-    the backward pass, and one that computes the gradients. With `measure` it is compiled another time, with a C++ compiler, and run:
-    `k.ms` is then the median of some runs, as torch's profiler sees them. A function that holds several kernels has one time, which is in
-    the program's notes. Raises CaptureError where the program cannot be compiled, and where this torch does not have what is watched.
+    the backward pass, and one that computes the gradients. With `measure` it is compiled another time, with a C++ compiler, and run: `k.ms`
+    is then the median of some runs, as torch's profiler sees them. A function that holds several kernels has one time, which is in the
+    program's notes; where other programs keep the processors busy, one thread is measured, and a note says so. Raises CaptureError where
+    the program cannot be compiled, and where this torch does not have what is watched.
     """
     torch = require_torch(_PURPOSE)
     original = original_of(source) or source
@@ -71,7 +73,8 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
     check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, called, "irs.decisions")
     with CAPTURE_LOCK:
         seen, records = observe(original, args, options, backward=backward)
-        times = _times(original, args, options, seen) if measure else {}
+        threads = threads_for(None) if measure else None
+        times = with_threads(threads.count, _times, original, args, options, seen) if threads is not None else {}
     version = str(torch.__version__)
     programs = []
     breaks, compiles = breaks_and_compiles(records)
@@ -88,7 +91,7 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
     finally:
         for graph in seen:  # Dynamo may keep them on code that it shares with the user
             graph.inputs, graph.leaves, graph.nodes = [], [], []
-    notes = []
+    notes = [threads.warning] if threads is not None and threads.warning else []
     if torch.is_grad_enabled() and not backward and _learns(original, args):
         notes.append("compiled for inference: backward=True shows the two programs of a training step, forward and backward")
     if not programs:

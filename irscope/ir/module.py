@@ -253,7 +253,9 @@ def graph_of(program: Any, verb: str) -> Graph:
     """
     if isinstance(program, Module):
         return inlined(program)
-    program = getattr(program, "fusion", None) or program  # what another compiler decided has the program with its groups
+    decided = getattr(program, "fusion", None)  # by another compiler: the program with its groups, which irscope forms anew
+    if decided is not None:
+        program = decided.original if verb == "fuse" else decided
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):
         what = f"{verb} works on a Graph, a Module or the result of fuse, not on {type(program).__name__}"

@@ -25,6 +25,7 @@ def test_the_verbs_see_the_program_with_that_compilers_groups() -> None:
     x = np.linspace(-2, 2, 1000, dtype=np.float32)
     for got, want in zip(irs.compile(d)(x), run_reference(g, x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert len(irs.fuse(d).groups) == 1, "irscope's own, of the same program"
     assert len(irs.dedup(d).classes) == 2 and irs.memory_plan(d).peak > 0
     assert list(irs.compare(d, x, repeats=1).table().index)[-1] == "other's groups"
     shown = exploration(d, (), measure="never")

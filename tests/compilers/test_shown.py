@@ -88,7 +88,7 @@ def test_a_difference_has_its_bytes_and_the_reason_of_the_side_that_keeps_it_apa
     assert decisions.programs[0].differences().empty, "an op that two kernels compute is in both"
 
 
-def test_a_cat_that_the_kernels_of_its_parts_write_is_no_difference() -> None:
+def test_a_cat_whose_parts_other_kernels_write_keeps_no_bytes_out_of_memory() -> None:
     g = irs.parse(CAT)
     a, b, *_, cat = g.nodes()
     gone = Change("vanished", "cat", "c", because="written by parts", at=(cat,))

@@ -13,9 +13,11 @@ FRONT  := $(shell find widgets -path widgets/node_modules -prune -o -type f -pri
 lab: $(VENV)/lab.stamp
 	$(BIN)/irscope lab
 
-test: $(VENV)/dev.stamp lint types layers unit
+test: $(VENV)/dev.stamp
+	$(MAKE) -j 2 $(VENV)/compiled.stamp lint types layers
+	$(MAKE) unit
 
-check: $(VENV)/dev.stamp lint types layers
+check: $(VENV)/compiled.stamp lint types layers
 	@tests=$$($(BIN)/python tests/changed.py); [ -z "$$tests" ] || $(BIN)/python -m pytest -q $$tests
 
 lint: $(VENV)/dev.stamp
@@ -29,7 +31,7 @@ layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 # A process that crashes ends the run, with its stack: started again, xdist waits for ever for tests that it has lost.
-unit: $(VENV)/dev.stamp
+unit: $(VENV)/compiled.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 --durations=50
 
 docs: $(VENV)/docs.stamp
@@ -52,8 +54,13 @@ $(VENV)/lab.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	touch $@ $(VENV)/lab.stamp
+
+# The files of all packages take half a minute, while the linters need one processor. Some are for other Pythons and do not compile.
+$(VENV)/compiled.stamp: $(VENV)/dev.stamp
+	-$(BIN)/python -W ignore -m compileall -q $(VENV)/lib >$(VENV)/compiled.log 2>&1
+	touch $@
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'

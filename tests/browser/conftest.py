@@ -296,7 +296,7 @@ def _environment(root: Path) -> dict[str, str]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values), encoding="utf-8")
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return dict(os.environ, **own, JUPYTER_PLATFORM_DIRS="1", JUPYTER_NO_CONFIG="1", PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=path)
+    return dict(os.environ, **own, JUPYTER_PLATFORM_DIRS="1", JUPYTER_NO_CONFIG="1", PYTHONPATH=path)
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -44,7 +44,7 @@ def test_many_threads_build_each_key_once() -> None:
 
 def test_distinct_keys_are_built_side_by_side() -> None:
     kept: KernelCache[int] = KernelCache()
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=60)
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda key: kept.get(key, lambda: both.wait() * 0 + key), range(2)))
     assert results == [0, 1]

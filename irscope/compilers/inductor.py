@@ -20,6 +20,7 @@ import os
 import re
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -86,7 +87,9 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
             name += (" backward" if graph.is_backward else " forward") if backward else ""
             before = forward.get(graph.compile_id, graph)
             programs.append(program_seen(graph, before, original, name, by_id.get(graph.compile_id), times))
-    except (AttributeError, KeyError, IndexError) as error:
+    except IrscopeError:
+        raise
+    except Exception as error:
         raise _changed(version, f"{type(error).__name__}: {error}") from error
     finally:
         for graph in seen:  # Dynamo may keep them on code that it shares with the user
@@ -436,7 +439,8 @@ def observe(
             raise
         except Exception as error:
             call = "torch.compile(model)(x).sum().backward()" if backward else "torch.compile(model)(x)"
-            raise (_changed(str(torch.__version__), watch.problem) if watch.problem else _refused(error, call)) from None
+            problem = watch.problem or _own_problem(error)
+            raise (_changed(str(torch.__version__), problem) if problem else _refused(error, call)) from None
     if watch.refused:
         raise CaptureError(f"irscope does not read this program as Inductor compiled it: {watch.refused}", hint="ask about the parts")
     if watch.problem:
@@ -599,6 +603,16 @@ def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
         except Exception:  # buffers that it has no size for
             moved = None
         seen.nodes.append(SeenNode(node.get_name(), bool(node.is_extern()), parts, reads, moved))
+
+
+def _own_problem(error: BaseException | None) -> str:
+    """What irscope did not find while it watched, which torch tells as an error of the program; empty for any other error."""
+    while error is not None:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if isinstance(error, AttributeError | LookupError) and frames and frames[-1].f_globals.get("__name__", "") == __name__:
+            return f"{type(error).__name__}: {error}"
+        error = error.__cause__ or error.__context__
+    return ""
 
 
 def _changed(version: str, what: str) -> CaptureError:

@@ -6,7 +6,7 @@ several fusions compute stands in each of them in HLO; here it is one node, whic
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from glob import escape
 from importlib import import_module
@@ -141,7 +141,9 @@ def _timed(programs: tuple[Program, ...], made: Any, args: Sequence[Any]) -> tup
 
 def _compiled(lowered: Any, dump: str) -> Any:
     """Compiles with a dump, apart from the user's cache on disk: what that has is not compiled, and it needs no programs of ours."""
-    config = import_module("jax._src.config")
+    config: Any = None
+    with suppress(ImportError):  # a module of JAX's own, which may go
+        config = import_module("jax._src.config")
     without_cache = getattr(config, "enable_compilation_cache", None)
     with without_cache(False) if without_cache is not None else nullcontext():
         try:
@@ -157,10 +159,11 @@ def _programs(made: Any, dump: Path) -> Iterator[Program]:
     try:
         modules = made.runtime_executable().hlo_modules()
         texts = [(module.to_string(), module.as_serialized_hlo_module_proto()) for module in modules]
+        run = _flat_call(made)
     except Exception as error:
         what = f"JAX {jax.__version__} does not show what it compiled: {type(error).__name__}: {error}"
         raise LoadError(what, hint="irscope reads it with JAX 0.10; compiled.as_text() gives the text, which irs.decisions reads") from None
-    xla, run, figures = Converter(), _flat_call(made), _figures(made)
+    xla, figures = Converter(), _figures(made)
     for text, proto in texts:
         module = parse_hlo(text)
         path = next(dump.glob(f"*.{escape(module.name)}.{_DUMPS}"), None)

@@ -139,7 +139,14 @@ def _isolated(work: Callable[[], Any], size: int, what: str) -> Any:
 def graph_of_proto(xla: "Converter", proto: bytes, module: HloText, *, name: str | None = None) -> Graph:
     """Returns the graph of a serialised module, of which `module` is the text: values have its names, and the user's lines."""
     bindings = required("jaxlib")
-    code = bindings.ir.Module.parse(xla.stablehlo(with_own_names(proto)), new_context(bindings))
+    try:
+        code = bindings.ir.Module.parse(xla.stablehlo(with_own_names(proto)), new_context(bindings))
+    except IrscopeError:
+        raise
+    except Exception as error:  # classes of jaxlib's own
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
+        what = f"jaxlib does not say in StableHLO what the ops of {module.file or module.name or 'this program'} mean: {said}"
+        raise LoadError(what, hint="irscope reads it with jaxlib 0.10; if that is the version, please report the program") from None
     _spell_as_stablehlo(bindings.ir, code)
     try:
         made = import_program(_reading(bindings, code.operation, module), code.operation, "")

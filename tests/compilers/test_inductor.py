@@ -375,6 +375,15 @@ def test_changed_internals_are_an_error_that_names_the_version(where: str, said:
     assert torch.__version__ in str(error.value) and "2.13" in error.value.hint
 
 
+def test_a_name_that_torch_changed_is_reported_as_a_change_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._inductor.scheduler as scheduler
+
+    monkeypatch.setattr(scheduler.WhyNoFuse, "__init__", lambda reason, one, other: None)
+    monkeypatch.setattr(scheduler.WhyNoFuse, "__call__", lambda reason, said, *given: None)
+    with pytest.raises(CaptureError, match=f"torch {re.escape(torch.__version__)} does not let irscope see.*name1"):
+        irs.decisions(torch.compile(lambda x: (x.sum(0), (x + 1).softmax(-1))), torch.randn(64, 32))
+
+
 def test_what_vanished_says_into_what_as_far_as_inductor_s_own_graphs_do() -> None:
     def rewritten(x: Any, w: Any) -> Any:
         twice = torch.ones(8, 8) * 2

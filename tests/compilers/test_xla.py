@@ -2,7 +2,6 @@
 
 import random
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -239,7 +238,18 @@ def test_a_jax_with_other_internals_is_an_error_that_says_so(monkeypatch: pytest
     monkeypatch.setattr(type(made), "runtime_executable", lambda self: None)
     with pytest.raises(LoadError, match=rf"JAX {jax.__version__} does not show what it compiled"):
         irs.decisions(made)
-    monkeypatch.setitem(sys.modules, "jax", None)
+
+
+def test_a_jaxlib_that_does_not_convert_a_program_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    import jaxlib._jax
+
+    def refuse(proto: bytes) -> str:
+        raise RuntimeError("no conversion")
+
+    made = jax.jit(jnp.tanh).lower(jnp.ones(2)).compile()
+    monkeypatch.setattr(jaxlib._jax.mlir, "hlo_to_stablehlo", refuse)
+    with pytest.raises(LoadError, match="does not say in StableHLO what the ops of jit_tanh mean: RuntimeError: no conversion"):
+        irs.decisions(made)
 
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 150))])

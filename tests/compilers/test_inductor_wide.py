@@ -6,6 +6,7 @@ compilation, and its own map from generated code to ops (`inductor_provenance_tr
 
 import json
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 
 import irscope as irs
 from irscope.compilers import Decisions
+from irscope.errors import CaptureError
 from irscope.ops.registry import effect_of
 
 torch = pytest.importorskip("torch")
@@ -181,6 +183,39 @@ def _within_the_origins(d: Decisions, mapping: dict[str, list[str]]) -> None:
 
 def _name(node: irs.Node) -> str:
     return re.sub(r"\.\d+$", "", node.outputs[0].name or "")
+
+
+HIDDEN = (
+    "all_input_nodes", "args", "get_buffer_names", "get_mutation_names", "get_name", "get_nodes", "get_numel", "get_origin_node",
+    "graph_inputs", "inputs", "is_extern", "layout", "meta", "module", "mutated_inputs", "name1", "node", "nodes", "op", "op_overload",
+    "origin_node", "origins", "python_kernel_name", "read_writes", "reads", "removed_buffers",
+)  # fmt: skip
+"""What irscope reads of Inductor's objects; each may have another name in the next version."""
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_inductor_calls_otherwise_is_an_error_or_leaves_every_kernel_its_nodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor import dependencies, graph, ir, scheduler
+
+    watched = scheduler.BaseSchedulerNode, scheduler.Scheduler, scheduler.WhyNoFuse, dependencies.ReadWrites
+    for each in (*watched, ir.IRNode, ir.Layout, graph.GraphLowering, torch.fx.Node):
+        monkeypatch.setattr(each, "__getattribute__", _hiding(each.__getattribute__, name))
+    x = torch.ones(6, 8)
+    try:
+        d = irs.decisions(torch.compile(lambda x, w: (F.gelu(x @ w).sort(-1)[0].softmax(-1), x.add_(1).sum())), x, torch.ones(8, 8))
+    except CaptureError as error:
+        assert name in str(error)
+    else:
+        assert len(d.program.library_calls) == 2 and all(kernel.nodes or kernel.part_of for kernel in d.kernels)
+
+
+def _hiding(old: Any, name: str) -> Any:
+    def read(held: Any, asked: str) -> Any:
+        if asked == name and sys._getframe(1).f_globals.get("__name__", "").startswith("irscope.compilers.inductor"):
+            raise AttributeError(f"{type(held).__name__!r} object has no attribute {asked!r}")
+        return old(held, asked)
+
+    return read
 
 
 def test_each_kernel_has_the_time_that_torchs_profiler_saw(monkeypatch: pytest.MonkeyPatch) -> None:

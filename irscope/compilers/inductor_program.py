@@ -303,14 +303,14 @@ class _Links:
         if node.is_library:
             return sorted(map(_source, roots), key=self.order.__getitem__)
         read = {_source(self.stored[buffer][0]) for buffer in self._memory(node, mine) if buffer in self.stored}
-        found: set[Any] = set()
-        waiting = [*roots]
+        found, views, waiting = set[Any](), set[Any](), [*roots]
         while waiting:
             each = _source(waiting.pop())
-            if each in found or each not in allowed:
-                continue
-            found.add(each)
-            waiting += [before for before in each.all_input_nodes if _source(before) not in read]
+            if each not in found and each not in views and (each in allowed or _is_view(each)):  # one that changes nothing is no origin
+                (found if each in allowed else views).add(each)
+                waiting += [before for before in each.all_input_nodes if _source(before) not in read]
+        for each in sorted(views, key=self.order.__getitem__):
+            found.update({each} if any(_source(before) in found for before in each.all_input_nodes) else ())
         return sorted(found, key=self.order.__getitem__)
 
     def unknown(self, node: SeenNode) -> list[Any]:

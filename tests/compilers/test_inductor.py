@@ -126,6 +126,14 @@ def test_what_a_partial_sum_is_made_from_is_in_its_kernel_though_it_is_stored_no
     assert first.certainty == "matched" and not d.program.notes
 
 
+def test_a_view_that_changes_nothing_does_not_end_what_a_kernel_computes() -> None:
+    """Inductor names `expand` to the same extents in no origins."""
+    d = ask(lambda x: torch.stack([x.sin().unsqueeze(1).expand(4, 1, 3) * 2, x.cos().unsqueeze(1)]).sum(0), torch.randn(4, 3))
+    assert {node.op for kernel in d.kernels for node in kernel.nodes} >= {"aten::sin", "aten::mul"}
+    each = ask(torch.func.vmap(torch.func.grad(lambda x, w: torch.tanh(x @ w).pow(2).sum()), (0, None)), torch.randn(5, 4), torch.eye(4))
+    assert not [note for note in each.program.notes if "is in no kernel" in note]
+
+
 def test_an_unused_view_does_not_keep_a_kernel_from_its_nodes() -> None:
     def f(x: Any, y: Any) -> Any:
         x[1:3].mul_(2)

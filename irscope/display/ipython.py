@@ -8,6 +8,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable
 from io import BytesIO
+from struct import unpack
 from typing import Any, get_args
 
 from irscope._base.words import in_markup
@@ -138,6 +139,7 @@ def _view_aliases(views: Any) -> str:
 
 def _comparison(comparison: Any) -> str:
     from irscope._base.tables import words_html
+    from irscope.display.svg import embedded_svg
 
     cells = comparison.cells()
     titles = list(cells)
@@ -149,10 +151,22 @@ def _comparison(comparison: Any) -> str:
     table = f"{first}{table}"
     caption = f'<p style="max-width:60em">{in_markup(comparison.caption)}</p>'
     try:
-        picture = _png(comparison.chart())
+        light, dark = (_png(comparison.chart(theme=theme)) for theme in ("light", "dark"))
     except ImportError:
         return table + caption
-    return f'{table}{caption}<img alt="run times" src="data:image/png;base64,{b64encode(picture).decode()}">'
+    return f"{table}{caption}{embedded_svg(_in_both_themes(light, dark), 'run times')}"
+
+
+def _in_both_themes(light: bytes, dark: bytes) -> str:
+    """An SVG with two PNGs of one size, which shows the one for the reader's colours."""
+    width, height = unpack(">II", light[16:24])
+    size = f'width="{width}" height="{height}"'
+    images = (
+        f'<image class="{name}" {size} href="data:image/png;base64,{b64encode(png).decode()}"/>'
+        for name, png in (("l", light), ("d", dark))
+    )
+    style = "<style>.d{display:none}@media(prefers-color-scheme:dark){.d{display:inline}.l{display:none}}</style>"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{style}{"".join(images)}</svg>'
 
 
 def _diff(diff: Any) -> str:
@@ -169,7 +183,7 @@ def _profile(profile: Any) -> str:
 
 def _png(figure: Any) -> bytes:
     picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=90)
+    figure.savefig(picture, format="png", dpi=90, bbox_inches="tight")
     return picture.getvalue()
 
 

@@ -383,6 +383,9 @@ class Module:
         return f"<Module {self.name!r}: {text}>"
 
 
+_MOST_IN_HINT: Final = 12
+
+
 def _no_name(kind: str, given: object) -> ArgumentError:
     what = f"a {kind} is looked up by itself or by its printed name, not by {type(given).__name__}"
     return ArgumentError(what, hint="print(graph) shows all names")
@@ -390,7 +393,9 @@ def _no_name(kind: str, given: object) -> ArgumentError:
 
 def _unknown(kind: str, name: str, graph: Graph, known: Mapping[str, object]) -> UnknownName:
     near = get_close_matches(name.removeprefix("%"), list(known)[:20_000], n=3)
-    hint = f"did you mean {', '.join(f'%{n}' for n in near)}?" if near else "print(graph) shows all names"
+    few = [f"%{each}" for each in known] if len(known) <= _MOST_IN_HINT else []
+    all_names = f"there are {', '.join(few)}" if few else "print(graph) shows all names"
+    hint = f"did you mean {', '.join(f'%{n}' for n in near)}?" if near else all_names
     return UnknownName(f"graph {graph.name!r} has no {kind} {name}", hint=hint)
 
 

@@ -1,5 +1,7 @@
 """Pictures and pages are well-formed, escape what they show, and ask for nothing from outside."""
 
+import re
+from base64 import b64decode
 from importlib import import_module
 from typing import Any
 from xml.etree import ElementTree
@@ -97,6 +99,8 @@ def test_what_was_measured_and_its_charts_show_themselves(shell: Any) -> None:
     data, _ = shell.display_formatter.format(comparison)
     assert "<img" in data["text/html"]
     assert comparison.caption.split(".")[0] in data["text/html"]
+    picture = re.search(r"svg.xml;base64,([^\"]+)", data["text/html"])
+    assert picture is not None and b64decode(picture[1]).count(b"data:image/png") == 2, "a chart for each theme"
     data, _ = shell.display_formatter.format(comparison.chart())
     assert data["image/png"]
 

@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_input(decisions)
     decisions.add_argument(
         "--compiler", metavar="NAMES", action="append", default=[],
-        help="inductor, xla, onnxruntime or iree (default: by what the source is); several, with commas between, are shown side by side",
+        help="inductor, xla, onnxruntime or iree (default: by the source, inductor for torch); several, with commas between: side by side",
     )  # fmt: skip
     decisions.add_argument("--why-not", nargs=2, metavar=("A", "B"), help="say why two ops are not in one kernel")
     decisions.add_argument("--html", metavar="OUT", help="write one HTML page with all views")
@@ -321,10 +321,12 @@ def _diff(options: argparse.Namespace) -> int:
 def _decisions(options: argparse.Namespace) -> None:
     from irscope._base.tables import short
     from irscope.compilers import decisions
-    from irscope.session import write_report
+    from irscope.session import is_compiled, write_report
 
     program, examples = _named(options.source, options)
     names = [name.strip() for each in options.compiler for name in each.split(",")]
+    if not names and not isinstance(program, str) and _is_torchs(program) and not is_compiled(program):
+        names = ["inductor"]
     all_found = (decisions(program, *examples),) if not names else decisions(program, *examples, compiler=names)
     for found in all_found:
         if options.why_not:

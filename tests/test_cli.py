@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import irscope.compilers
 from irscope.cli import main
+from irscope.errors import ArgumentError
 
 PROGRAM = """graph(%x : Tensor):
   %y : Tensor = aten::relu(%x)
@@ -105,6 +107,23 @@ def test_decisions_of_several_compilers_are_written_on_one_page(tmp_path: Path, 
     assert "2 library calls, 64 B; 2 of 2 ops matched (2 by name)" in (tmp_path / "out.html").read_text()
     assert main(["decisions", str(model), "--compiler", "onnxruntime,onnxruntime", "--why-not", "Relu", "Tanh"]) == 0
     assert capsys.readouterr().out.startswith("onnxruntime: not fused: it is legal by irscope's rules")
+
+
+def test_decisions_of_a_torch_model_are_inductor_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+
+    def told(_: object, *args: object, compiler: object = None) -> None:
+        raise ArgumentError(f"{compiler} with {type(args[0]).__name__}")
+
+    monkeypatch.setattr(irscope.compilers, "decisions", told)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchs.py").write_text("import torch\n\ndef f(x):\n    return x.relu()\n")
+    (tmp_path / "numpys.py").write_text("def f(x):\n    return x + 1\n")
+    for name, wanted in (("torchs.py:f", "['inductor'] with Tensor"), ("numpys.py:f", "None with ndarray")):
+        assert main(["decisions", name, "--args", "float32[2]"]) == 2
+        assert wanted in capsys.readouterr().err
 
 
 def test_cache_shows_and_clears_the_compiled_kernels(

@@ -362,7 +362,8 @@ class _Contest:
         plain = f"torch's ops, called one by one{on_arrays}" if used == "torch" else f"irscope's interpreter, through {LIBRARY_NAMES[used]}"
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
-            f"{memory}; {reads}; op by op: {plain}; of copy: the part of the speed at which memory is copied; {errors}."
+            f"{memory}; {reads}; op by op: {plain}; of copy: the part of the speed at which memory is copied; "
+            f"kernels: compiled, of which a group may have several; launched: groups and library calls of a run; {errors}."
         )
 
 
@@ -389,7 +390,7 @@ def _row(
 ) -> Row:  # fmt: skip
     time, made, spread = times[entry.label], entry.executable, times[entry.label].spread
     cold = entry.cold if made is not None else max(first.seconds - time.median, 0.0) * 1e3
-    lacking = len(made.remarks) - len(made.told) if made is not None else 0
+    lacking = made.without_kernels if made is not None else 0
     without = f"{plural(lacking, 'group')} without a kernel" if lacking else ""
     is_told = entry.label != base or spread.is_noisy
     faster = spread.ratio_words(times[base].spread, base) if is_told else ""

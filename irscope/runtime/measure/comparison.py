@@ -30,9 +30,9 @@ class Row:
     """Time to compile its kernels, with nothing in any cache; 0 where there is nothing to compile. For a foreign competitor:
     the excess of its first call over a later one."""
     kernels: int
-    """Kernels compiled."""
+    """Kernels compiled; a group that joins tensors has several, and equal groups may share one."""
     launched: int | None
-    """Kernels that one run launches, ours and the library's; None where they are not counted."""
+    """Groups with kernels, and library calls, of one run, as `Fusion.cost` has them; None where they are not counted."""
     error: float | None
     """Largest difference from the float64 run, relative to the largest element of each result."""
     absolute_error: float | None

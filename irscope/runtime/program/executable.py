@@ -28,9 +28,8 @@ from irscope._base.results import Drawn
 from irscope._base.words import plural, time_words, warn_caller
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
-from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
+from irscope.ir import FLOAT, GROUPS, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
 from irscope.ops.accuracy import Exact, is_exact
-from irscope.ops.registry import category_of
 from irscope.runtime.arrays import (
     BufferPool,
     Surroundings,
@@ -62,14 +61,14 @@ from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import History, Remark, Remarks
 from irscope.transforms.cleanup import FoldedWeights, Hasher
-from irscope.transforms.fusion import FREEZING, Fusion, frozen, is_frozen
+from irscope.transforms.fusion import FREEZING, Fusion, free_nodes, frozen, is_frozen
 
 if TYPE_CHECKING:
     from irscope.analysis.memory_plan import MemoryPlan
     from irscope.runtime.cuda import Captured
 
 Memory = Literal["planned"] | None
-LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
+LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random", "other")
 """Categories of ops that run at least one kernel of the library."""
 
 
@@ -288,6 +287,11 @@ class Executable(Drawn):
         return merge_slowdown(before, after, groups, partial(compile_graph, device=self.device))
 
     @property
+    def without_kernels(self) -> int:
+        """The number of groups that have run without a kernel; the remarks say why."""
+        return len({remark.subject for remark in self._kernels.remarks})
+
+    @property
     def remarks(self) -> tuple[Remark, ...]:
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
         the reason, what was worked on once (`x.history` has these passes) and why other ops were not, for each op of
@@ -484,7 +488,7 @@ class Executable(Drawn):
         return captured(lambda *own: self.run(own), args, recorder, helds)
 
     def launches(self, *args: Any) -> int:
-        """Counts the kernels that one run launches, ours and the library's; it runs the program."""
+        """Counts the groups that one run launches, and the calls of the library; it runs the program."""
         nodes: list[Node] = []
         self.run(args, launched=nodes.append)
         return len(nodes)
@@ -525,8 +529,12 @@ class Executable(Drawn):
         return None if self._arena is None else self._arena.plan
 
     def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
-        if node in self._groups or category_of(node) in LAUNCHING:
+        if node in self._groups or (node.op not in GROUPS and not self._is_free(node)):
             launched(node)
+
+    @cached_property
+    def _is_free(self) -> Callable[[Node], bool]:
+        return free_nodes(self.graph)
 
     def _program(self, library: str) -> BoundProgram:
         made = self._programs.get(library)

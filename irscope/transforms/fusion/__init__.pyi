@@ -1,5 +1,5 @@
 from .differences import differences as differences, kernels_of as kernels_of, nearest_pair as nearest_pair, pairs_of as pairs_of
-from .explain import Cost as Cost, memory_of as memory_of
+from .explain import Cost as Cost, free_nodes as free_nodes, memory_of as memory_of
 from .fuse_pass import FREEZING as FREEZING, frozen as frozen, fuse as fuse, fuse_groups as fuse_groups
 from .fuse_pass import fuse_rebuilding as fuse_rebuilding, is_frozen as is_frozen, prepare_fusion as prepare_fusion
 from .fusion_result import GROUPING as GROUPING, Fusion as Fusion

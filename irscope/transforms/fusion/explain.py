@@ -5,7 +5,7 @@ looked up and not guessed: with nothing merged the two are no obstacle to each o
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -505,6 +505,11 @@ class Memory:
 
 def memory_of(rules: Eligibility) -> Memory:
     return once(rules.graph, Memory, lambda: Memory(rules))
+
+
+def free_nodes(graph: Graph) -> Callable[[Node], bool]:
+    """Whether a node of a graph moves no tensor, and so launches no kernel."""
+    return once(graph, Memory, lambda: Memory(Eligibility(graph))).is_free
 
 
 def _least(a: Num, b: Num) -> Num:

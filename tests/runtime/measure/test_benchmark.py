@@ -376,3 +376,18 @@ print((grown - min(4 * cache_bytes(), 128 << 20)) >> 20)
 """
     grown = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
     assert grown < 100, "besides the copy that the machine's bandwidth is measured by"
+
+
+@pytest.mark.torch
+def test_launches_are_the_kernels_and_calls_of_the_fusion() -> None:
+    """A view that copies is a call, and remarks about convolutions and products count no group."""
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64)).eval()
+    x = torch.ones(4, 8, 64)
+    with torch.no_grad():
+        f = irs.fuse(irs.load(lambda t: model(t).transpose(1, 2).reshape(4, -1).relu().tanh(), x))
+        found = irs.compare(f, x, repeats=1, ways=["fused"])
+    [fused] = [row for row in found.rows if row.label == "fused"]
+    assert fused.launched == f.cost().kernels + f.cost().calls and f.cost().kernels == fused.kernels == 1
+    assert "without a kernel" not in fused.note and any(node.op == "aten::reshape" for node in f.graph.nodes())

@@ -90,7 +90,7 @@ def test_it_is_shown_and_compared():
     rows = irs.compare(model, x, repeats=1).rows
     assert [row.label for row in rows] == ["op by op", "fused", "fused + dedup", "frozen", "eager"]
     assert rows[3].error < 1e-5
-    assert rows[3].launched < rows[1].launched
+    assert rows[3].launched == rows[1].launched  # two activations are the convolutions, a result is copied into rows, a silu is alone
     assert [row.label for row in irs.compare(model, x, repeats=1, exact="torch").rows] == ["op by op", "fused", "fused + dedup", "eager"]
 
 

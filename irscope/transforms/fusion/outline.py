@@ -277,8 +277,8 @@ def _groups_of_one(
     name: str, graph: Graph, alone: Mapping[Block, Sequence[Node]], reason: str, rule: str, kind: Callable[[Node], str]
 ) -> tuple[PassRecord, dict[Node, Node]]:
     """Make each of these nodes a group; returns the record without remarks, and the groups."""
-    constant, groups = copies_of(shapes_of(graph).known), dict[Node, Node]()
-    merged: dict[Block, list[Edit]] = {}
+    known, groups = shapes_of(graph).known, dict[Node, Node]()
+    constant, merged = copies_of(known), dict[Block, list[Edit]]()
 
     def group(node: Node) -> Node:
         return outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind=kind(node)))
@@ -289,7 +289,8 @@ def _groups_of_one(
             merged[block] = [Merged((node,), made, reason, rule=rule) for node, made in own.items()]
             groups |= own
     scheduled = {block: [groups.get(node, node) for node in block.nodes] for block in merged}
-    after, edits = with_groups(graph, scheduled, merged, ())
+    unused = unused_constants(graph, groups, lambda value: known(value) is not NOT_CONSTANT, count_uses(graph))
+    after, edits = with_groups(graph, scheduled, merged, unused)
     return PassRecord(name, graph, after, edits), groups
 
 

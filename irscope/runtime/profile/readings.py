@@ -248,8 +248,8 @@ class Readings:
         return 0.0 if row is None else row.self_time.median
 
     def cost(self, node: Node) -> NodeCost:
-        """Returns the cost of a node op by op."""
-        row = self._before.get(node.id)
+        """Returns the cost of a node op by op, or of a group as a kernel."""
+        row = self._before.get(node.id) or self.row_of(node.id)
         return NodeCost() if row is None else row.cost
 
     def _group_flops(self, group: Node) -> int:

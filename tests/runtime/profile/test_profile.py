@@ -57,6 +57,11 @@ def test_every_node_that_runs_has_a_row_and_constants_have_none(profile: Profile
     assert table["calls"].eq(1).all()
 
 
+def test_the_cost_of_a_group_is_that_of_its_kernel(profile: Profile) -> None:
+    (group,) = (node for node in profile.graph("fused").nodes() if node.op == "prim::FusionGroup")
+    assert profile.cost(group).bytes == 2 * X.nbytes  # x is read, one result is written
+
+
 def test_times_are_quartiles_of_as_many_runs_and_shares_sum_to_one(profile: Profile) -> None:
     for label, way in profile.ways.items():
         table = profile.table("node", way=label)

@@ -123,16 +123,23 @@ IN_SIGHT = """() => { const around = document.querySelector('.irs-stage').getBou
 
 def test_what_a_step_selects_is_in_sight_whatever_fills_the_explorer(browser: Any, tmp_path: Path) -> None:
     s = irs.story(irs.parse("graph(%x : Float(4)):\n  %a : Float(4) = aten::relu(%x)\n  %b : Float(4) = foreign::op(%a)\n  return (%b)"))
-    steps = (("All panes.", "a", ""), ("The graph alone.", "b", "graph"), ("All of them.", "a", ""), ("The text alone.", "b", "text"))
+    steps = (
+        ("All panes.", "a", ""),
+        ("The graph alone.", "b", "graph"),
+        ("All of them.", "a", ""),
+        ("The text alone.", "b", "text"),
+        ("Memory.", "a", "points-to"),
+    )
     for text, selection, pane in steps:
         s.add(text, selection=selection, pane=pane)
     saved = s.save(tmp_path / "story.html")
     with opened(browser, Path(saved).as_uri(), ".irs-told .irs-box") as page:
         page.locator(".irs-story").focus()
-        for key, step in (("n", 2), ("n", 3), ("n", 4), ("p", 3), ("p", 2), ("p", 1)):
+        for key, step in (("n", 2), ("n", 3), ("n", 4), ("n", 5), ("p", 4), ("p", 3), ("p", 2), ("p", 1)):
             page.keyboard.press(key)
-            page.locator(".irs-story-at", has_text=f"{step} / 4").wait_for()
+            page.locator(".irs-story-at", has_text=f"{step} / 5").wait_for()
             settled(page)
+            expect(page.locator(".irs-other .irs-points-to")).to_have_count(int(step == 5))
             if step < 4:
                 page.wait_for_function(IN_SIGHT)
             if step == 2:  # in the middle of all the room that there is

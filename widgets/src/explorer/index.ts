@@ -153,7 +153,7 @@ function followSteps({ records, signal }: Context, steps: Steps): void {
 function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, telling?: Telling): () => void {
   const panels = new Panels(root, {
     source: () => (Object.keys(context.view.source ?? {}).length ? textPane(context, true) : null), kernel: () => kernelPane(context),
-  });
+  }, (name) => (name === "time" || name === "classes" || name === "memory" || name === "points-to" ? h("section", { class: "irs-pane irs-other", "aria-label": name }, paneOf(context, name)) : null));
   const head = headLine(context, panels.switches);
   const graph = graphPane(context);
   const main = h("div", { class: "irs-main" });
@@ -254,12 +254,16 @@ function stepOffer(context: Context): HTMLElement {
 }
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
+  root.append(paneOf(context, name));
+  return () => undefined;
+}
+
+function paneOf(context: Context, name: PaneName): HTMLElement {
   const makers: Record<PaneName, () => HTMLElement> = {
     text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context, true), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context), "points-to": () => pointsToPane(context),
     timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass changed this program")),
   };
-  root.append(makers[name]());
-  return () => undefined;
+  return makers[name]();
 }
 
 /** Shows text, graph and the card with the question. */

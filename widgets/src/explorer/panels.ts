@@ -25,13 +25,15 @@ export class Panels {
   /** What is hidden without the columns, while these are shown. */
   #besides: Set<Panel> | null = null;
   #whole: Panel | null = null;
+  /** A pane that is not beside the others, shown in place of all; with its name. */
+  #other: { name: string; element: HTMLElement } | null = null;
   #wide: Panel | null = null;
   readonly #weights = new Map<Panel, number>([["source", 30], ["text", 30], ["graph", 43], ["kernel", 40], ["inspector", 27]]);
   readonly #dividers = new Map<Panel, HTMLElement>();
   readonly #toggles: Map<Panel, HTMLButtonElement>;
   readonly #columns: HTMLButtonElement;
 
-  constructor(private readonly root: HTMLElement, private readonly make: Makers) {
+  constructor(private readonly root: HTMLElement, private readonly make: Makers, private readonly makeOther: (name: string) => HTMLElement | null) {
     this.#toggles = new Map(SWITCHED.map((name) => [name, h("button", {
       class: "irs-switch", "aria-pressed": "true", title: `show or hide the ${name}`, onclick: () => this.#toggle(name),
     }, name)]));
@@ -56,13 +58,22 @@ export class Panels {
 
   /** The maximised pane; empty for none. */
   get alone(): string {
-    return this.#whole ?? "";
+    return this.#other?.name ?? this.#whole ?? "";
   }
 
   /** Maximises a pane; an empty name restores the layout. */
   showAlone(name: string): void {
+    this.#leaveOther();
     this.#whole = NAMES.find((panel) => panel === name) ?? null;
+    const element = this.#whole ? null : this.makeOther(name);
+    if (element) this.root.querySelector(".irs-main")?.append(element);
+    this.#other = element && { name, element };
     this.#show();
+  }
+
+  #leaveOther(): void {
+    this.#other?.element.remove();
+    this.#other = null;
   }
 
   /** Widens the pane around an element, so that the others stay in sight, or restores the widths. */
@@ -74,6 +85,7 @@ export class Panels {
 
   /** Shows source, IR and kernel side by side, or what was shown before. */
   columns(): void {
+    this.#leaveOther();
     this.#whole = null;
     if (this.#besides) {
       this.#hidden = this.#besides;
@@ -99,14 +111,15 @@ export class Panels {
   }
 
   #toggle(name: Panel): void {
-    if (this.#whole) {
+    if (this.#other) this.#leaveOther();
+    else if (this.#whole) {
       this.#whole = this.#whole === name ? null : name;
     } else if (!this.#hidden.delete(name) && NAMES.filter((other) => this.#isShown(other)).length > 1) this.#hidden.add(name);
     this.#show();
   }
 
   #isShown(name: Panel): boolean {
-    return this.#find(name) !== null && (this.#whole ? this.#whole === name : !this.#hidden.has(name));
+    return this.#other === null && this.#find(name) !== null && (this.#whole ? this.#whole === name : !this.#hidden.has(name));
   }
 
   #show(): void {
@@ -123,7 +136,7 @@ export class Panels {
     const main = root.querySelector<HTMLElement>(".irs-main");
     if (!main) return;
     this.#showRow(main);
-    main.hidden = !ROW.some((name) => this.#isShown(name));
+    main.hidden = this.#other === null && !ROW.some((name) => this.#isShown(name));
     root.classList.toggle("irs-no-dock", !this.#isShown("tables"));
     root.classList.toggle("irs-dock-alone", main.hidden);
     root.classList.toggle("irs-dock-wide", this.#wide === "tables");
@@ -144,7 +157,7 @@ export class Panels {
     const weight = (name: Panel) => this.#weights.get(name)!;
     const others = shown.filter((name) => name !== this.#wide).reduce((sum, name) => sum + weight(name), 0);
     const columns = shown.map((name) => `minmax(0, ${name === this.#wide && others ? WIDE * others : weight(name)}fr)`);
-    main.style.setProperty("--irs-columns", columns.join(" auto "));
+    main.style.setProperty("--irs-columns", columns.join(" auto ") || "minmax(0, 1fr)");
   }
 
   /** The border on the left of a pane. */

@@ -6,7 +6,8 @@ fresh result cannot be distinguished from one that shares an argument's memory. 
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from difflib import get_close_matches
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any, Final
@@ -35,7 +36,7 @@ from irscope.ir import (
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import NoExpression, count_operations, cycles_at_a_point, input_element, number, reduced_axes
 from irscope.ops.op import Op, draws_random_numbers, statistics_flag
-from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.registry import bind, effect_of, known_names, op_of, schema_of
 from irscope.ops.traits import CUTS, JOINS, MAY_COPY, PATCHES, RESHAPES, SEEN_THROUGH
 from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.grouping import Refusal
@@ -204,6 +205,12 @@ _GROUP_NORM_WORK: Final = 8, 0.5
 """The operations and cycles of a group norm at each point, as of a layer norm: it has no expression to count them in."""
 
 
+@cache
+def _question(op: str) -> str:
+    near = get_close_matches(op, known_names(), 1, 0.85)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 class Eligibility:
     """The fusion-related properties of the nodes of one graph, each computed on first use."""
 
@@ -310,7 +317,7 @@ class Eligibility:
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
-            what = "has blocks of its own" if node.blocks else "has no known overload" if known else "has no schema"
+            what = "has blocks of its own" if node.blocks else "has no known overload" if known else f"has no schema{_question(node.op)}"
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         effect = effect_of(node)
         if effect == "in-place":

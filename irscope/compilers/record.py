@@ -379,14 +379,14 @@ class Decisions(Drawn):
 
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
         """Whether two ops are in one kernel, and if not, why: see `Program.why_not`. Of several programs the one that has both is asked."""
-        if len(self.programs) == 1:
+        if len(self.programs) < 2:
             return self.program.why_not(a, b)
         have = [[each for each in self.programs if _has(each, subject)] for subject in (a, b)]
         both = [each for each in have[0] if each in have[1]]
         if len(both) > 1 or not all(have):
             names = listed([f"d.programs[{self.programs.index(each)}] is {each.name!r}" for each in both or self.programs])
-            lost = next((subject for subject, found in zip((a, b), have, strict=True) if not found), None)
-            what = f"several programs have ops of these names: {a}, {b}" if lost is None else f"no program has {lost}"
+            lost = [subject for subject, found in zip((a, b), have, strict=True) if not found]
+            what = f"no program has {lost[0] or repr(lost[0])}" if lost else f"several programs have ops of these names: {a}, {b}"
             raise UnknownName(what, hint=f"ask one of them: {names}")
         if both:
             return both[0].why_not(a, b)
@@ -574,6 +574,8 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
     Raises LoadError for what no reader takes, and MissingExtra for a compiler that is not installed.
     """
     readers = list(_readers())
+    if compiler is not None and not isinstance(compiler, str):
+        compiler = list(compiler) if isinstance(compiler, Iterable) else [compiler]
     _check_names([compiler] if compiler is None or isinstance(compiler, str) else compiler, readers)  # before one of them takes minutes
     if compiler is not None and not isinstance(compiler, str):
         return tuple([decisions(source, *args, compiler=each, **options) for each in compiler])

@@ -194,7 +194,10 @@ _ASKED = re.compile(
     _OBJECT + r"""\.(?:\w+\((?:[^()]*,\s*)?(?:\w+\s*=\s*)?\[?|selection\s*=\s*\[?(?:[^\]]*,\s*)?)["'](?P<sign>%?)(?P<word>[\w.]*)$"""
 )
 """An object, a method of it or its selection, and an unfinished string."""
-_CHOSEN = re.compile(_OBJECT + r"""\((?:[^()]|\([^()]*\))*\b(policy|relation|compiler|device|pane)\s*=\s*["'](?P<sign>)(?P<word>[\w-]*)$""")
+_CHOSEN = re.compile(
+    _OBJECT + r"""\((?:[^()]|\([^()]*\))*\b(policy|relation|compiler|device|pane)\s*=\s*"""
+    r"""(?:[\[(](?:[^\])]*,\s*)?)?["'](?P<sign>)(?P<word>[\w-]*)$"""
+)
 """A function or method, and an unfinished string for an option of it that takes one of a few words."""
 _FIRST = re.compile(r"\(\s*" + _OBJECT + r"\s*,[^()]*$")
 """The first argument of an unfinished call."""

@@ -254,7 +254,7 @@ def graph_of(program: Any, verb: str) -> Graph:
     if isinstance(program, Module):
         return inlined(program)
     decided = getattr(program, "fusion", None)  # by another compiler: the program with its groups, which irscope forms anew
-    if decided is not None:
+    if decided is not None and isinstance(getattr(decided, "graph", None), Graph):  # a model may have a layer of this name
         program = decided.original if verb == "fuse" else decided
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):

@@ -111,7 +111,8 @@ def diff(first: Any, second: Any) -> ProgramDiff:
     −   %c : Float(4) = aten::mul(%a, %b)
     +   %c : Float(4) = aten::mul(%a, %a)    # reads %a instead of %b
     """
-    one, other = (getattr(given, "fusion", None) or given for given in (first, second))  # other compilers' groups
+    fused = (getattr(given, "fusion", None) for given in (first, second))  # other compilers' groups; a model may have such a layer
+    one, other = (own if isinstance(own, Fusion) else given for own, given in zip(fused, (first, second), strict=True))
     before, after = _graph(one), _graph(other)
     comparison = _Comparison(before, after)
     fusions = (one, other) if isinstance(one, Fusion) and isinstance(other, Fusion) else None

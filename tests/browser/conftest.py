@@ -143,9 +143,20 @@ class Lab:
         )  # fmt: skip
 
     def reload(self) -> None:
-        """Load the page again; Lab opens the notebook that was in front, with the kernel that it had."""
-        self.page.reload(wait_until="domcontentloaded")
-        self.page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel", timeout=60_000)
+        """Load the page again, and open the notebook that was in front, with the kernel that it had. The address does not name it: Lab
+        would open it by that, too, at a time that nothing tells, and then in front of another one."""
+        path = self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+        self.page.goto(self.page.url.partition("/lab")[0] + "/lab", wait_until="domcontentloaded")
+        self.page.wait_for_function("() => window.jupyterapp?.started", timeout=60_000)
+        self.page.evaluate(
+            """async path => { const lab = window.jupyterapp; await lab.restored;
+            const panel = await lab.commands.execute('docmanager:open', {path});
+            await panel.context.ready; await panel.sessionContext.ready; lab.shell.activateById(panel.id);
+            const {kernel} = panel.sessionContext.session;
+            while (kernel.connectionStatus !== 'connected') await new Promise(later => setTimeout(later, 20));
+            await kernel.requestKernelInfo(); }""",
+            path,
+        )
 
     def run_all(self) -> None:
         """Run the cells of the notebook in front."""

@@ -98,9 +98,9 @@ def _sizes(exploration: Exploration) -> list[Count]:
 def _traffic(exploration: Exploration) -> tuple[Num, Num]:
     before: Num = 0
     after: Num = 0
-    for groups in exploration.alike():
-        alone, fused = exploration.fusion.traffic(groups[0])
-        before, after = before + len(groups) * alone, after + len(groups) * fused
+    for group in exploration.fusion.groups:  # of two that are alike, one may have the same operand twice
+        alone, fused = exploration.fusion.traffic(group)
+        before, after = before + alone, after + fused
     return before, after
 
 

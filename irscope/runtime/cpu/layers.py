@@ -125,6 +125,8 @@ def prepared_layer(device: CpuDevice, layer: Layer, types: Sequence[Any], tensor
         return None
     strides = types[0].strides
     table = windows(layer, strides)
+    if table is not None and table.min(initial=0) < 0 and not np.isfinite(tensors[0]).all():
+        return None  # zeros of the padding times these are NaN, which the library leaves out
     return None if table is None else LayerPlan(device, layer, table, strides[layer.channel], tensors)
 
 

@@ -439,7 +439,11 @@ def _with_rows(
             continue
         new = [replace(node, id=new_id(), inputs=inputs, outputs=tuple(inner.get(value, value) for value in node.outputs))]
         for value in made:
-            new += copied_as(inner[value], rows[value], _ROWS, node)
+            *code, copy = copied_as(inner[value], rows[value], _ROWS, node)
+            given = value.type
+            if isinstance(given, TensorType) and given.strides and is_contiguous(static_shape(given) or (), given.strides):
+                copy = replace(copy, op="aten::clone")  # of one channel or one point: rows already, for torch, in other strides
+            new += (*code, copy)
         rewriter.replace_node(node, new, reason="the caller gets it row by row, as before")
     for value, row in rows.items():
         rewriter.replace(value, row, reason="the caller gets it row by row, as before")

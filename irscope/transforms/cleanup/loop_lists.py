@@ -116,7 +116,7 @@ def _filled(graph: Graph, loop: Node, append: Node) -> _Filled | None:
 def _is_stacked_in_rows(row: TensorType) -> bool:
     """Checks that the last axis of the stacked tensors is the innermost one: torch stacks images channels last where they are."""
     shape = tuple(size for size in row.shape or () if isinstance(size, int))
-    return len(shape) != 4 or row.strides == contiguous_strides(shape)
+    return len(shape) not in (4, 5) or row.strides == contiguous_strides(shape)
 
 
 def _is_in_loop(graph: Graph, node: Node, loop: Node) -> bool:

@@ -107,7 +107,7 @@ class _Recurrent:
         if self.numbers["train"] and self.numbers["dropout"]:
             return "it draws random numbers"
         if self.node.op == "aten::lstm":
-            return "oneDNN runs an LSTM of float32 in one call, which takes no longer than a loop of kernels"
+            return "LSTMs stay whole: oneDNN runs one of float32 in one call, which takes no longer than a loop of kernels"
         return self._why_not_of_these_types() or self._why_not_of_this_size()
 
     def _why_not_of_these_types(self) -> str:
@@ -133,7 +133,9 @@ class _Recurrent:
         self.products, least = self.batch * self.hidden**2 * _GATES[self.node.op], _LEAST_STEPS[self.node.op]
         if self.products > _MOST:
             return f"a step has {self.products:,} multiplications, and from {_MOST + 1:,} on products are the library's"
-        if self.steps < least or not self.products:
+        if not self.products:
+            return "it has no elements"
+        if self.steps < least:
             return f"it has {self.steps} steps, and a loop pays from {least} on"
         return ""
 

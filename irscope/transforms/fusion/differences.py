@@ -5,7 +5,8 @@ in one kernel of one side and apart on the other is a difference; its price is t
 that keeps them apart.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from irscope._base.results import Verdict
@@ -76,14 +77,35 @@ def nearest_pair(fusion: GivenFusion, one: Sequence[Any], other: Sequence[Any]) 
     """Of two sets of nodes or inputs, one of each to tell of: two in one kernel, or two of which one reads the other, or else the
     nearest. And the pairs of which one reads the other, and that no kernel computes together."""
     groups = {node: {*fusion.groups_of(node)} for node in {*one, *other}}
-    held = {group: node for node in other for group in groups[node]}
-    shared = ((node, held[group]) for node in one for group in sorted(groups[node] & held.keys(), key=lambda group: group.id))
+    is_one = len(groups) == 1
+    held: dict[Node, list[Any]] = {}
+    for node in other:
+        for group in groups[node]:
+            held.setdefault(group, []).append(node)
+    shared = (
+        (node, mate)
+        for node in one
+        for group in sorted(groups[node] & held.keys(), key=lambda group: group.id)
+        for mate in held[group][-1:] + held[group][:1]
+        if is_one or mate is not node
+    )
     first, second, place = {*one}, {*other}, fusion.original.position
     read = [(producer, consumer) for producer, _, consumer in pairs_of(fusion)]
     linked = [(a, b) for a, b in read if a in first and b in second] + [(b, a) for a, b in read if a in second and b in first]
-    pairs = linked or [(a, b) for a in one for b in other]
-    nearest = min(pairs, key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)))
-    return next(shared, nearest), [pair for pair in linked if groups[pair[0]].isdisjoint(groups[pair[1]])]
+    pairs = linked or _neighbours(one, other, place)
+    apart = min(pairs, key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)), default=(one[0], other[0]))
+    found = next(shared, apart)
+    return found, [pair for pair in linked if groups[pair[0]].isdisjoint(groups[pair[1]])]
+
+
+def _neighbours(one: Sequence[Any], other: Sequence[Any], place: Mapping[Any, int]) -> Iterator[_Pair]:
+    """Each of the first with those of the second that are next to it in the program, but not itself."""
+    ordered = sorted(other, key=lambda node: place.get(node, 0))
+    at = [place.get(node, 0) for node in ordered]
+    for node in one:
+        k = bisect_left(at, place.get(node, 0))
+        near = ordered[max(0, k - 1) : k + 2]
+        yield from ((node, mate) for mate in near if mate is not node)
 
 
 def _readers(fusion: Fusion, value: Value) -> dict[Node, None]:

@@ -392,7 +392,9 @@ class Memory:
     def together(self, nodes: Sequence[Node], results: Sequence[Value]) -> Num:
         """The bytes that nodes move as one kernel with these results."""
         made = {value for node in nodes for value in node.outputs}
-        need = {value: self._size(value) for value in results}
+        in_place = [node for node in nodes if node.op.endswith("_") and effect_of(node) == "in-place"]  # not a batch norm of statistics
+        stores = [node for node in in_place if made.isdisjoint(node.inputs[:1])]
+        need = {value: self._size(value) for value in (*results, *(value for node in stores for value in node.outputs))}
         read: list[Part] = []
         for node in reversed(nodes):
             for value in node.outputs:
@@ -401,15 +403,18 @@ class Memory:
                 if amount != 0 and source is not None and source not in made and amount == self._size(value) and self._shares(node):
                     read.append(self._part(value))
                 elif amount != 0:
-                    for operand in self._tensors(node) if source is None else [source]:
+                    for operand in self._tensors(node)[node.op in OVERWRITES :] if source is None else [source]:
                         size = self._size(operand)
                         need[operand] = _least(need.get(operand, 0) + self._needed(node, value, amount, operand), size)
         read += [self._piece(value, amount) for value, amount in need.items() if value not in made]
-        return _union(read) + sum(map(self._size, results))
+        written = _union([self._part(node.inputs[0]) for node in stores if set(results).isdisjoint(node.outputs)])
+        return _union(read) + sum(map(self._size, results)) + written
 
     def _needed(self, node: Node, value: Value, amount: Num, operand: Value) -> Num:
         """The bytes of an operand that a node needs for so many bytes of its result."""
         size, here, there = self._size(operand), self._item(value), self._item(operand)
+        if node.op in LOOKS_UP and operand is node.inputs[0]:
+            return _least(amount, size)
         is_whole = amount == self._size(value) or category_of(node) != "pointwise" or node.op in JOINS | PATCHES
         if is_whole and not self._rules.is_view(node):
             return size
@@ -492,7 +497,9 @@ class Memory:
         if size == whole.bytes:
             return whole
         known = [repr(self._rules.known(given)) if self._rules.known(given) is not NOT_CONSTANT else given for given in cut.inputs[1:]]
-        return self._numbered((whole.number, cut.op, *known, made.outputs.index(view)), size, whole)
+        source = self._rules.tensor_type(cut.inputs[0])  # a slice of a transpose shows other bytes than that of its operand
+        layout = cut.inputs[0] if source is None or source.shape is None or source.strides is None else (source.shape, source.strides)
+        return self._numbered((whole.number, layout, cut.op, *known, made.outputs.index(view)), size, whole)
 
     def _piece(self, value: Value, amount: Num) -> Part:
         """So many bytes of a tensor: all, or some."""

@@ -276,22 +276,25 @@ def _alone(graph: Graph, block: Block, refusal: Callable[[Node], object]) -> lis
 def _groups_of_one(
     name: str, graph: Graph, alone: Mapping[Block, Sequence[Node]], reason: str, rule: str, kind: Callable[[Node], str]
 ) -> tuple[PassRecord, dict[Node, Node]]:
-    """Make each of these nodes a group; returns the record without remarks, and the groups."""
-    known, groups = shapes_of(graph).known, dict[Node, Node]()
-    constant, merged = copies_of(known), dict[Block, list[Edit]]()
+    """Make each of these nodes a group; returns the record without remarks, and the groups. Each is a step of the history."""
+    known, uses = shapes_of(graph).known, count_uses(graph)
+    constant = copies_of(known)
 
     def group(node: Node) -> Node:
         return outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind=kind(node)))
 
-    for block, nodes in alone.items():
-        own = {node: group(node) for node in nodes}
-        if own:
-            merged[block] = [Merged((node,), made, reason, rule=rule) for node, made in own.items()]
-            groups |= own
-    scheduled = {block: [groups.get(node, node) for node in block.nodes] for block in merged}
-    unused = unused_constants(graph, groups, lambda value: known(value) is not NOT_CONSTANT, count_uses(graph))
-    after, edits = with_groups(graph, scheduled, merged, unused)
-    return PassRecord(name, graph, after, edits), groups
+    def built(chosen: Mapping[Node, Node]) -> tuple[Graph, tuple[Edit, ...]]:
+        blocks = dict.fromkeys(graph.block_of[node] for node in chosen)
+        scheduled = {block: [chosen.get(node, node) for node in block.nodes] for block in blocks}
+        merged = {block: [Merged((node,), chosen[node], reason, rule=rule) for node in block.nodes if node in chosen] for block in blocks}
+        unused = unused_constants(graph, chosen, lambda value: known(value) is not NOT_CONSTANT, uses)
+        return with_groups(graph, scheduled, merged, unused)
+
+    groups = {node: group(node) for nodes in alone.values() for node in nodes}
+    after, edits = built(groups)
+    order = [edit.nodes[0] for edit in edits if isinstance(edit, Merged)]
+    steps = lambda count: built({node: groups[node] for node in order[:count]})[0]  # noqa: E731
+    return PassRecord(name, graph, after, edits, after_merges=steps), groups
 
 
 # Gives each max pooling a kernel of its own, which writes only its result.

@@ -191,6 +191,18 @@ def test_what_is_not_finite_stays_so():
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("kind", ["Conv1d", "Conv2d"])
+def test_infinite_weights_times_the_zeros_of_a_margin_are_left_out(kind):
+    model = getattr(torch.nn, kind)(8, 16, 3, padding=1).eval()
+    x = torch.rand(2, 8, *[6] * (int(kind[-2]))) + 1
+    run = irs.compile(irs.fuse(irs.load(model, x)))
+    assert torch.allclose(run(x), model(x), atol=1e-5)
+    model.weight.view(16, 8, -1)[0, 0, 0] = torch.inf
+    for _ in range(2):
+        torch.testing.assert_close(run(x), model(x), equal_nan=True)
+
+
+@torch.no_grad()
 def test_what_stays_the_librarys(monkeypatch):
     model, x = small()
     graph = irs.load(model, x)

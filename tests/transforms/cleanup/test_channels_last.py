@@ -70,6 +70,17 @@ def test_means_of_channels_lie_channels_last_too() -> None:
     assert [remark.kind for remark in record.remarks] == ["passed"]
 
 
+@pytest.mark.parametrize("channels", [(4, 8, 8), (5, 1, 1)])
+@pytest.mark.parametrize("pooled", [True, False])
+def test_results_of_one_point_or_one_channel_have_torchs_strides(channels: tuple[int, int, int], pooled: bool) -> None:
+    first, second, third = channels
+    layers = [nn.Conv2d(first, second, 3), nn.ReLU(), nn.Conv2d(second, third, 3)] + [nn.AdaptiveAvgPool2d(1)] * pooled
+    model, x = nn.Sequential(*layers).eval(), torch.rand(2, first, 9, 9)
+    with torch.no_grad():
+        found, wanted = irs.compile(irs.fuse(irs.load(model, x)))(x), model(x)
+    assert found.stride() == wanted.stride() and torch.allclose(found, wanted, atol=1e-5)
+
+
 class Straight(nn.Module):
     """Its second result comes from a group, its first from a convolution that alone reads what a group makes."""
 

@@ -119,6 +119,19 @@ def test_images_are_stacked_as_torch_lays_them_out(steps: tuple[int, ...], axis:
     assert torch.allclose(found, wanted, atol=1e-6) and found.stride() == wanted.stride()
 
 
+def test_volumes_are_stacked_as_torch_lays_them_out() -> None:
+    def volumes(x: torch.Tensor) -> torch.Tensor:
+        out: list[torch.Tensor] = []
+        for _ in range(8):
+            x = torch.tanh(x)
+            out.append(x)
+        return torch.stack(out)
+
+    x = torch.randn(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d)
+    found, wanted = irs.compile(irs.fuse(irs.load(torch.jit.script(volumes), x)))(x), volumes(x)
+    assert found.stride() == wanted.stride() and torch.allclose(found, wanted, atol=1e-6)
+
+
 def random_script(seed: int) -> str:
     """A script of loops that fill lists, read them and write what they hold, on whole numbers: each right result has the same bits."""
     draw = random.Random(seed)

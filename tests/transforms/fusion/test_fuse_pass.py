@@ -310,3 +310,10 @@ def test_a_fusion_is_fused_again_and_given_groups_are_counted() -> None:
         irs.compare(irs.dedup(f), x)
     with pytest.raises(ArgumentError, match=r"profile works on a Graph.* not on Dedup"):
         irs.profile(irs.dedup(f), x)
+
+    class Model:
+        fusion = object()
+
+    for verb, programs_ in ((irs.fuse, [Model()]), (irs.compile, [Model()]), (irs.diff, [Model(), g])):
+        with pytest.raises(ArgumentError, match=r"works on a Graph.* not on Model"):
+            verb(*programs_)

@@ -170,3 +170,27 @@ def test_library_calls_read_lists_tables_and_copies() -> None:
     f = irs.fuse(irs.load(calls, torch.ones(1000, 8), torch.tensor([3, 5]), torch.ones(4, 6), torch.ones(4, 6)))
     looked_up, joined, copied, product, halved = 64 + 16 + 64, 96 + 96 + 192, 96 + 96, 96 + 96 + 144, 96 + 48
     assert f.cost() == (0, 5, looked_up + joined + copied + product + halved)
+
+
+def test_one_kernel_reads_the_rows_that_it_looks_up_and_writes_in_place() -> None:
+    """As another compiler groups them: irscope leaves lookups to the library, and its groups write nothing in place."""
+
+    def looked_up(index: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return torch.relu(table[index]) * 2
+
+    graph = irs.load(looked_up, torch.tensor([3, 5, 3]), torch.ones(1000, 8))
+    nodes = [node for node in graph.nodes() if node.op not in ("prim::Constant", "prim::ListConstruct")]
+    assert memory_of(Eligibility(graph)).together(nodes, nodes[-1].outputs) == 24 + 96 + 96
+
+    graph = irs.parse("graph(%x : Float(8, 8), %y : Float(8, 8)):\n  %one : int = prim::Constant[value=1]()\n"
+                      "  %a : Float(8, 8) = aten::add_(%x, %y, %one)\n  %b : Float(8, 8) = aten::mul(%a, %a)\n  return (%b)")  # fmt: skip
+    nodes = [node for node in graph.nodes() if node.op != "prim::Constant"]
+    assert memory_of(Eligibility(graph)).together(nodes, nodes[-1].outputs) == 4 * 256
+
+
+def test_the_same_cut_of_two_layouts_shows_other_bytes() -> None:
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x[0] * x.t()[0])
+
+    f = irs.fuse(irs.load(rows, torch.ones(8, 8)))
+    assert [f.traffic(group) for group in f.groups] == [(160, 96)]

@@ -78,6 +78,30 @@ class Remark:
         return f"{self.kind} [{self.rule}] {subject}: {self.because}"
 
 
+class LateRemark(Remark):
+    """A remark whose reason is worked out when it is first read, where that takes as long as the pass itself."""
+
+    __slots__ = ("_reason",)
+    _reason: str | Callable[[], str]
+
+    def __init__(
+        self, kind: RemarkKind, rule: str, subject: Value | Node, because: Callable[[], str], evidence: tuple[Value | Node, ...] = ()
+    ) -> None:  # fmt: skip
+        for name, value in (("kind", kind), ("rule", rule), ("subject", subject), ("evidence", evidence), ("_reason", because)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def because(self) -> str:
+        reason = self._reason
+        if not isinstance(reason, str):
+            reason = reason()
+            object.__setattr__(self, "_reason", reason)
+        return reason
+
+    def __reduce__(self) -> tuple[type[Remark], tuple[object, ...]]:
+        return Remark, (self.kind, self.rule, self.subject, self.because, self.evidence)
+
+
 _NAMES: Final = re.compile(r"%[\w.]*\w| \(×\d+\)")
 
 

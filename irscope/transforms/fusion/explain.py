@@ -7,6 +7,7 @@ looked up and not guessed: with nothing merged the two are no obstacle to each o
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from irscope.ops.registry import category_of, effect_of, lookup
 from irscope.ops.traits import ALWAYS_SHARES, JOINS, LOOKS_UP, OVERWRITES, PACKS_SEQUENCE, PATCHES
 from irscope.ops.type_rules import static_shape
 from irscope.ops.view_steps import KINDS, Num, byte_set, byte_words, formula, is_at_least, is_unknown, quotient, tensor_bytes, typical
-from irscope.transforms.base import Remark
+from irscope.transforms.base import LateRemark, Remark
 from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
 from irscope.transforms.fusion.eligibility import Eligibility, format_space
@@ -193,13 +194,18 @@ def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
         group = grouped.group_of.get(plan.block.nodes[merge.consumer])
         if group is not None:
             again[group] = again.get(group, 0) + merge.recomputed
-    for group in again:
-        count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
-        before, after = memory_of(plan.rules).traffic(group, members[group])
-        saved = before - after
-        amount = f", which saves {byte_words(saved)} of memory traffic" if saved != 0 and not is_unknown(saved) else ""
-        price = f"; what it computes again takes as long as moving some {byte_words(again[group])}" if again[group] else ""
-        yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}{price}", group.outputs)
+    for group, recomputed in again.items():
+        because = partial(_one_kernel, plan.rules, group, members[group], recomputed)
+        yield LateRemark("passed", group.attrs["kind"], group, because, group.outputs)
+
+
+def _one_kernel(rules: Eligibility, group: Node, members: Sequence[Node], recomputed: int) -> str:
+    count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
+    before, after = memory_of(rules).traffic(group, members)
+    saved = before - after
+    amount = f", which saves {byte_words(saved)} of memory traffic" if saved != 0 and not is_unknown(saved) else ""
+    price = f"; what it computes again takes as long as moving some {byte_words(recomputed)}" if recomputed else ""
+    return f"{count} nodes became one kernel{amount}{price}"
 
 
 def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
@@ -357,6 +363,7 @@ class Memory:
         self._parts: dict[Value, Part] = {}
         self._numbers: dict[object, int] = {}
         self._sizes: dict[Value, Num] = {}
+        self._sizes_of_types: dict[object, Num] = {}
         self._traffic: dict[Node, tuple[Num, Num]] = {}
 
     def traffic(self, group: Node, nodes: Sequence[Node]) -> tuple[Num, Num]:
@@ -452,8 +459,12 @@ class Memory:
             return self._rules.bytes_of(value)
         item, extents = self._item(value), static_shape(found)
         if extents is not None:
-            places = byte_set(0, item, extents, [step * item for step in found.strides])
-            return places.size if places.size is not None else places.stop - places.start
+            size = self._sizes_of_types.get((item, extents, found.strides))
+            if size is None:
+                places = byte_set(0, item, extents, [step * item for step in found.strides])
+                size = places.size if places.size is not None else places.stop - places.start
+                self._sizes_of_types[item, extents, found.strides] = size
+            return size
         return tensor_bytes(replace(found, shape=tuple([dim if step else 1 for dim, step in zip(found.shape, found.strides, strict=True)])))
 
     def _shares(self, node: Node) -> bool:

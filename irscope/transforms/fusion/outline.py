@@ -252,8 +252,11 @@ def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -
     >>> group_turns(g).remarks[0].because
     'aten::tanh is a kernel of its own, so that all of a turn is kernels'
     """
+    bodies = [block for block in fusible_blocks(graph) if (owner := graph.owner.get(block)) is not None and owner.op == "prim::Loop"]
+    if not bodies:
+        return PassRecord("group-turns", graph, graph)
     rules = profiles_of(graph).rules
-    alone = {block: _alone(graph, block, refusal or rules.refusal) for block in fusible_blocks(graph)}
+    alone = {block: _alone(block, refusal or rules.refusal) for block in bodies}
     reason = "a kernel of its own, so that all of a turn is kernels"
 
     def kind(node: Node) -> str:
@@ -264,11 +267,8 @@ def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -
     return replace(record, remarks=tuple(remarks))
 
 
-def _alone(graph: Graph, block: Block, refusal: Callable[[Node], object]) -> list[Node]:
+def _alone(block: Block, refusal: Callable[[Node], object]) -> list[Node]:
     """The ops outside of groups that kernels could compute, if all else in a loop's body is kernels or moves what these read."""
-    owner = graph.owner.get(block)
-    if owner is None or owner.op != "prim::Loop":
-        return []
     rest = [node for node in block.nodes if node.op not in GROUPS and not moves_on(node)]
     return [] if any(node.op in JOINS or refusal(node) is not None for node in rest) else rest
 

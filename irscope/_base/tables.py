@@ -37,7 +37,7 @@ class Table(pd.DataFrame):
         rows = {"max_rows": _MOST_ROWS} if len(self) > _MOST_ROWS else {}
         width = shutil.get_terminal_size().columns
         options: dict[str, Any] = {"line_width": width, "max_colwidth": max(_LEAST_CELL, width - _LEAST_CELL), **rows}
-        units = {title: _writer(title) for title in self.columns if _writer(title) is not _cell}
+        units = {title: writer for title in self.columns if (writer := _writer(title)) is not _cell}
         text: str = self.to_string(show_dimensions=bool(rows), float_format=short, formatters=units, **options)
         return text
 

@@ -574,11 +574,11 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
     Raises LoadError for what no reader takes, and MissingExtra for a compiler that is not installed.
     """
     readers = list(_readers())
-    if compiler is not None and not isinstance(compiler, str):
-        compiler = list(compiler) if isinstance(compiler, Iterable) else [compiler]
-    _check_names([compiler] if compiler is None or isinstance(compiler, str) else compiler, readers)  # before one of them takes minutes
-    if compiler is not None and not isinstance(compiler, str):
-        return tuple([decisions(source, *args, compiler=each, **options) for each in compiler])
+    is_one = compiler is None or isinstance(compiler, str)
+    asked = list(compiler) if not is_one and isinstance(compiler, Iterable) else [compiler]
+    _check_names(asked, readers)  # before one of them takes minutes
+    if not is_one:
+        return tuple([decisions(source, *args, compiler=each, **options) for each in asked])
     source = _existing(source)
     for reader in readers:
         if (compiler is None or compiler == reader.compiler) and reader.reads(source, compiler):
@@ -595,8 +595,8 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
     raise LoadError(what, where=takes, hint=hint)
 
 
-def _check_names(asked: Iterable[Any], readers: Sequence[Reader]) -> None:
-    known, asked = list(dict.fromkeys(reader.compiler for reader in readers)), list(asked)
+def _check_names(asked: Sequence[Any], readers: Sequence[Reader]) -> None:
+    known = list(dict.fromkeys(reader.compiler for reader in readers))
     if not asked:
         raise ArgumentError("no compiler is named", hint=f"choose some of {', '.join(known)}")
     for each in asked:

@@ -253,9 +253,9 @@ def graph_of(program: Any, verb: str) -> Graph:
     """
     if isinstance(program, Module):
         return inlined(program)
-    decided = getattr(program, "fusion", None)  # by another compiler: the program with its groups, which irscope forms anew
+    decided = getattr(program, "fusion", None)  # by another compiler: the program with its groups
     if decided is not None and isinstance(getattr(decided, "graph", None), Graph):  # a model may have a layer of this name
-        program = decided.original if verb == "fuse" else decided
+        program = decided
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):
         what = f"{verb} works on a Graph, a Module or the result of fuse, not on {type(program).__name__}"

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
+from irscope.frontends.emit import CODES
 from irscope.ir import (
     BOOL,
     DEVICE,
@@ -21,7 +22,7 @@ from irscope.ir import (
     make_value,
     new_id,
 )
-from irscope.ops.type_rules import DTYPE_CODES, contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 from irscope.transforms.base import PassRecord, timed
 from irscope.transforms.cleanup.fold import constant_node
 from irscope.transforms.cleanup.loop_products import is_turn_of_kernels
@@ -34,8 +35,6 @@ from irscope.transforms.cleanup.loop_products import is_turn_of_kernels
 # table has the elements as they were when they were appended. Behind the loop the list is stacked once, in no other loop, and asked for
 # its length. Nothing in the program is in place: Python, if it runs the loop after all, then writes the rows in place, too, instead of
 # copying the table.
-
-_CODES = {name: code for code, name in DTYPE_CODES.items()}
 
 
 class _Filled(NamedTuple):
@@ -97,7 +96,7 @@ def _filled(graph: Graph, loop: Node, append: Node) -> _Filled | None:
     made, row = graph.producer.get(held), shapes_of(graph).type(item)
     if made is None or made.op != "prim::ListConstruct" or made.inputs or graph.block_of[made] is not graph.block_of[loop]:
         return None
-    if not isinstance(row, TensorType) or not row.is_static or row.dtype not in _CODES or row.requires_grad or not _is_stacked_in_rows(row):
+    if not isinstance(row, TensorType) or not row.is_static or row.dtype not in CODES or row.requires_grad or not _is_stacked_in_rows(row):
         return None
     users = [use.user for use in graph.users.get(held, ())]
     behind = [user for user in users if user is not append]
@@ -140,7 +139,7 @@ def _write(rewriter: Rewriter, loop: Node, lists: list[_Filled]) -> None:
         whole = one.row.with_(shape=shape, strides=contiguous_strides(shape))
         start, table, after = (make_value(new_id(), whole, "") for _ in range(3))
         end = one.stack.output if one.axis == 0 else make_value(new_id(), whole, "")
-        before += _made(loop, "aten::zeros", start, [list(shape), _CODES[str(whole.dtype)], None, whole.device, None])
+        before += _made(loop, "aten::zeros", start, [list(shape), CODES[str(whole.dtype)], None, whole.device, None])
         place = nodes.index(one.append)
         nodes[place : place + 1] = _made(one.append, "aten::select_scatter", after, [table, one.append.inputs[1], 0, params[0]])
         for values, value in ((inputs, start), (params, table), (returns, after), (outputs, end)):

@@ -31,7 +31,7 @@ from irscope.ir import (
     Type,
     UnionType,
 )
-from irscope.ops.schemas import bundled_texts, parse_schema
+from irscope.ops.schemas import bundled_text, bundled_texts, parse_schema
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, RUNS_UNSEEN_CODE
 
 Effect = Literal["pure", "view", "in-place", "opaque"]
@@ -177,7 +177,7 @@ def draws_random_numbers(name: str, known: Mapping[str, Any] | None = None) -> b
 
 
 def define(
-    *texts: str,
+    *overloads: str,
     category: Category,
     effect: Effect | None = None,
     type_rule: Callable[..., Any] | None = None,
@@ -186,30 +186,29 @@ def define(
     operand_axes: Mapping[str, int] = EMPTY,
     channel_parts: Callable[..., int] | None = None,
 ) -> Op:
-    """Return the op that these schemas declare, all of one name; its effect follows from their alias annotations.
+    """Return the op of these overloads, all of one name; its effect follows from the alias annotations of their schemas.
 
-    >>> op = define("aten::t(Tensor(a) self) -> Tensor(a)", category="view")
+    An overload is the full name of a bundled one, or a schema of our own.
+
+    >>> op = define("aten::t", category="view")
     >>> op.name, op.effect
     ('aten::t', 'view')
     """
-    schemas = tuple(map(parse_schema, texts))
+    schemas = tuple([parse_schema(bundled_text(overload) or overload) for overload in overloads])
     names = {schema.name for schema in schemas}
     assert len(names) == 1, f"one op, one name: {sorted(names)}"
     effect = effect or effect_of_schemas(schemas)
     return Op(names.pop(), schemas, category, effect, type_rule, reference, expression, operand_axes, channel_parts)
 
 
-def in_place_variant(text: str) -> str | None:
-    """Return the schema of the variant that writes `self`; None when that is not a tensor.
+def in_place_variants(overloads: Iterable[str]) -> list[str]:
+    """Return those of the overloads that torch also has with an underscore, which write `self`.
 
-    >>> in_place_variant("aten::add.Tensor(Tensor self, Tensor other) -> Tensor")
-    'aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)'
+    >>> in_place_variants(["aten::add.Tensor", "aten::maximum"])
+    ['aten::add_.Tensor']
     """
-    head, operands, rest = text.partition("(Tensor self")
-    if not operands or not rest.endswith("-> Tensor"):
-        return None
-    name, point, overload = head.partition(".")
-    return f"{name}_{point}{overload}(Tensor(a!) self{rest}(a!)"
+    names = [f"{name}_{point}{overload}" for name, point, overload in (each.partition(".") for each in overloads)]
+    return [name for name in names if bundled_text(name)]
 
 
 def effect_of_schemas(schemas: tuple[OpSchema, ...]) -> Effect:

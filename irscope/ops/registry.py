@@ -71,8 +71,8 @@ def has_value_tensors(name: str) -> bool:
     return name.partition("::")[0] in _VALUE_TENSORS
 
 
-# Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
-# ops without rules), and torch's own registry where it is installed. Every schema passes through `corrected`, which corrects wrong ones.
+# Three sources, in this order: the op files of this package (the rules of some schemas), `core_schemas.txt` (the schemas, also
+# of ops without rules), and torch's own registry where it is installed. Every schema passes through `corrected`, which corrects wrong ones.
 # An op in none of them is unknown: legal, and assumed to do anything.
 #
 # One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the

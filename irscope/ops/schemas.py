@@ -322,6 +322,15 @@ def bundled_texts() -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(lines) for name, lines in table.items()}
 
 
+def bundled_text(name: str) -> str | None:
+    """Return the line of an overload by its full name; None if there is none.
+
+    >>> bundled_text("aten::relu_")
+    'aten::relu_(Tensor(a!) self) -> Tensor(a!)'
+    """
+    return next((text for text in bundled_texts().get(name.partition(".")[0], ()) if text.partition("(")[0] == name), None)
+
+
 # Corrections of wrong schemas: ops that return an argument's memory, or write it, though torch declares neither.
 #
 # Torch's registry declares the results of most of these as new tensors. In fact they may return the argument itself or

@@ -200,7 +200,7 @@ MAY_COPY: Final = _returning("a view or a copy")
 """The result is a view of all elements of the first operand (the operand itself, unless it is regrouped), or else a copy; the element
 types, extents and strides of both decide which."""
 
-LIKE_ANOTHER: Final = frozenset(op for op in KINDS if any("Tensor other" in schema for schema in SCHEMAS.get(op, ())))
+LIKE_ANOTHER: Final = frozenset(op for op in KINDS if op.endswith("_as"))
 """Views that take extents from a second tensor, whose elements they do not read."""
 
 ALWAYS_SHARES: Final = VIEWS - MAY_COPY

@@ -106,57 +106,31 @@ def _copy_(self: Array, src: Any = None, other: Any = None, **rest: Any) -> Arra
     return _store(self, source)
 
 
-_WHERE = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-_HOW = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
-
 _COPIES = (
+    _memory("aten::clone", type_rule=_clone, reference=_clone_array, expression=conversion),
     _memory(
-        "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-        type_rule=_clone,
-        reference=_clone_array,
-        expression=conversion,
-    ),
-    _memory(
-        "aten::conj_physical(Tensor(a) self) -> Tensor(a)",
+        "aten::conj_physical",
         type_rule=lambda self: self if self.dtype and to_real(self.dtype) == self.dtype else refined(self.dtype, self.shape),
         reference=lambda self: np.conjugate(self) if self.dtype.kind == "c" else self,
     ),
-    _memory("aten::lift_fresh_copy(Tensor self) -> Tensor", type_rule=_clone, reference=_clone_array),
-    define("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_written, reference=lambda self: self),
+    _memory("aten::lift_fresh_copy", type_rule=_clone, reference=_clone_array),
+    define("aten::lift_fresh", category="view", type_rule=_written, reference=lambda self: self),
     _memory(
-        f"aten::to.device(Tensor(a) self, Device device, ScalarType dtype, {_HOW}",
-        f"aten::to.dtype(Tensor(a) self, ScalarType dtype, {_HOW}",
-        f"aten::to.other(Tensor(a) self, Tensor other, {_HOW}",
-        f"aten::to.dtype_layout(Tensor(a) self, *, {_WHERE}, {_HOW}",
-        "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-        "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-        "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
+        *(f"aten::to.{overload}" for overload in "device dtype other dtype_layout prim_Device prim_dtype prim_other".split()),
         type_rule=_to,
         reference=_to_array,
         expression=conversion,
     ),
     _memory(
-        f"aten::_to_copy(Tensor self, *, {_WHERE}, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        "aten::_to_copy",
         type_rule=lambda self, **arguments: _to(self, **{**arguments, "copy": True}),
         reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}),
         expression=conversion,
     ),
-    _memory("aten::type_as(Tensor self, Tensor other) -> Tensor", type_rule=_to, reference=_to_array, expression=conversion),
-    _memory(
-        "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-        "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-        "aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)",
-        "aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)",
-        type_rule=_copied_into,
-        reference=_copy_,
-    ),
-    _memory(
-        "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
-        "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
-        type_rule=_written,
-        reference=_store,
-    ),
-    _memory("aten::zero_(Tensor(a!) self) -> Tensor(a!)", type_rule=_written, reference=lambda self: _store(self, 0)),
+    _memory("aten::type_as", type_rule=_to, reference=_to_array, expression=conversion),
+    _memory("aten::copy_", "aten::copy_.Tensor", "aten::copy_.int", "aten::copy_.float", type_rule=_copied_into, reference=_copy_),
+    _memory("aten::fill_.Scalar", "aten::fill_.Tensor", type_rule=_written, reference=_store),
+    _memory("aten::zero_", type_rule=_written, reference=lambda self: _store(self, 0)),
 )
 
 
@@ -171,8 +145,8 @@ def _filled(self: Array, value: Any = 0, **rest: Any) -> Array:
     return result
 
 
-def _functional_store(*texts: str, operands: str, expr: Any) -> tuple[Op, ...]:
-    return elementwise(*texts, numpy=_filled, expr=expr, operands=operands, in_place=False, layout="like-first")
+def _functional_store(*overloads: str, operands: str, expr: Any) -> tuple[Op, ...]:
+    return elementwise(*overloads, numpy=_filled, expr=expr, operands=operands, in_place=False, layout="like-first")
 
 
 def _in_place_of(self: TensorType, **rest: Abstract) -> TensorType:
@@ -187,26 +161,15 @@ def _with_part(self: Array, src: Array, dim: int, part: int | slice) -> Array:
     return result
 
 
-(_COPY,) = _functional_store(
-    "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", operands="self =src", expr=lambda self, src, **rest: src
-)
+(_COPY,) = _functional_store("aten::copy", operands="self =src", expr=lambda self, src, **rest: src)
 
 _STORES: Final = (
     replace(_COPY, category="memory", type_rule=_in_place_of),
-    *_functional_store(
-        "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
-        "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
-        operands="self =value",
-        expr=lambda self, value: value,
-    ),
-    *_functional_store("aten::zero(Tensor self) -> Tensor", operands="self", expr=lambda x: lift(0, x.dtype)),
+    *_functional_store("aten::fill.Scalar", "aten::fill.Tensor", operands="self =value", expr=lambda self, value: value),
+    *_functional_store("aten::zero", operands="self", expr=lambda x: lift(0, x.dtype)),
+    _memory("aten::select_scatter", type_rule=_in_place_of, reference=lambda self, src, dim, index: _with_part(self, src, dim, index)),
     _memory(
-        "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-        type_rule=_in_place_of,
-        reference=lambda self, src, dim, index: _with_part(self, src, dim, index),
-    ),
-    _memory(
-        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+        "aten::slice_scatter",
         type_rule=_in_place_of,
         reference=lambda self, src, dim=0, start=None, end=None, step=1: _with_part(self, src, dim, slice(start, end, step)),
     ),

@@ -15,9 +15,6 @@ from irscope.ops.type_rules import Abstract, Unknown, as_dims, channels_last_str
 
 _memory: Final = partial(define, category="memory")
 
-_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-_LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
-
 
 def default_dtype(value: Abstract) -> str | None:
     """Return the element type that torch gives a number: whole numbers are int64, others the default float32.
@@ -168,52 +165,26 @@ def _constant(value: Any = None) -> Callable[..., Expr]:
 def _family(word: str, value: Any) -> tuple[Op, ...]:
     """Define ops like `zeros`, `zeros_like` and `new_zeros`, or `full`, which takes a number. The contents of `empty` are unspecified;
     the reference fills in 0."""
-    number, rule = ("", _sized) if value is not None else ("Scalar fill_value, ", _full)
-    name, options = ("empty.memory_format", _LIKE) if word == "empty" else (word, _OPTIONS)
-    expression = None if word == "empty" else _constant(value)
+    name, expression = (f"{word}.memory_format", None) if word == "empty" else (word, _constant(value))
     return (
-        _memory(f"aten::{name}(SymInt[] size, {number}*, {options}) -> Tensor", type_rule=rule, reference=_filled(value)),
-        _memory(
-            f"aten::{word}_like(Tensor self, {number}*, {_LIKE}) -> Tensor",
-            type_rule=_like, reference=_filled_like(value), expression=expression,
-        ),
-        _memory(
-            f"aten::new_{word}(Tensor self, SymInt[] size, {number}*, {_OPTIONS}) -> Tensor",
-            type_rule=_new, reference=_filled_new(value), expression=expression,
-        ),
-    )  # fmt: skip
+        _memory(f"aten::{name}", type_rule=_full if value is None else _sized, reference=_filled(value)),
+        _memory(f"aten::{word}_like", type_rule=_like, reference=_filled_like(value), expression=expression),
+        _memory(f"aten::new_{word}", type_rule=_new, reference=_filled_new(value), expression=expression),
+    )
 
 
 OPS = (
     *(op for word, value in (("empty", 0), ("zeros", 0), ("ones", 1), ("full", None)) for op in _family(word, value)),
+    _memory("aten::arange", "aten::arange.start", "aten::arange.start_step", type_rule=_arange, reference=_arange_array),
+    _memory("aten::linspace", type_rule=_linspace, reference=_linspace_array),
+    _memory("aten::eye", "aten::eye.m", type_rule=_eye, reference=_eye_array),
     _memory(
-        f"aten::arange(Scalar end, *, {_OPTIONS}) -> Tensor",
-        f"aten::arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor",
-        f"aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor",
-        type_rule=_arange,
-        reference=_arange_array,
+        *(f"aten::tensor{overload}" for overload in (".bool", ".float", ".int", ".complex", "")), type_rule=_tensor, reference=_tensor_array
     ),
+    _memory("aten::scalar_tensor", type_rule=_scalar_tensor, reference=_scalar_array),
     _memory(
-        f"aten::linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor", type_rule=_linspace, reference=_linspace_array
-    ),
-    _memory(
-        f"aten::eye(SymInt n, *, {_OPTIONS}) -> Tensor",
-        f"aten::eye.m(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor",
-        type_rule=_eye,
-        reference=_eye_array,
-    ),
-    _memory(
-        *(
-            f"aten::tensor{text}, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
-            for text in (".bool(bool t", ".float(float t", ".int(int t", ".complex(complex t", "(t[] data")
-        ),
-        type_rule=_tensor,
-        reference=_tensor_array,
-    ),
-    _memory(f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", type_rule=_scalar_tensor, reference=_scalar_array),
-    _memory(
-        "prim::NumToTensor.Scalar(Scalar a) -> Tensor",
-        "prim::NumToTensor.bool(bool a) -> Tensor",
+        "prim::NumToTensor.Scalar",
+        "prim::NumToTensor.bool",
         type_rule=lambda a: fresh({"float32": "float64"}.get(default_dtype(a) or "", default_dtype(a)), ()),
         reference=lambda a: np.array(a),
     ),

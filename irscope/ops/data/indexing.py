@@ -8,7 +8,7 @@ import numpy as np
 
 from irscope.ir import TensorType
 from irscope.ops.numpy_layout import Array, at, laid_out_like
-from irscope.ops.op import Op, define, in_place_variant
+from irscope.ops.op import Op, define, in_place_variants
 from irscope.ops.type_rules import Abstract, Unknown, broadcast, fresh, mismatch, refined, wrap_dim
 
 _memory: Final = partial(define, category="memory")
@@ -151,7 +151,7 @@ def _index_add_(self: Array, dim: int, index: Array, source: Array, alpha: Any =
     return self
 
 
-def _stores(*texts: str, store: Callable[..., Array], in_rows: bool = True) -> tuple[Op, Op]:
+def _stores(*overloads: str, store: Callable[..., Array], in_rows: bool = True) -> tuple[Op, Op]:
     """Define a store into a copy of the tensor, and into the tensor itself. Torch lays most of the copies out in rows, whatever the
     layout of the tensor."""
 
@@ -161,52 +161,24 @@ def _stores(*texts: str, store: Callable[..., Array], in_rows: bool = True) -> t
     def functional(self: Array, **arguments: Any) -> Array:
         return store(self.copy("C" if in_rows else "K"), **arguments)
 
-    written = [text for text in map(in_place_variant, texts) if text is not None]
-    return (_memory(*texts, type_rule=rule, reference=functional), _memory(*written, type_rule=lambda self, **rest: self, reference=store))
+    written = _memory(*in_place_variants(overloads), type_rule=lambda self, **rest: self, reference=store)
+    return _memory(*overloads, type_rule=rule, reference=functional), written
 
 
 OPS = (
+    _memory("aten::embedding", type_rule=_embedding, reference=lambda weight, indices, **rest: weight[indices]),
+    _memory("aten::index.Tensor", "aten::index.Tensor_hacked_twin", type_rule=_index, reference=_index_array),
+    *_stores("aten::index_put", "aten::index_put.hacked_twin", store=_index_put_, in_rows=False),
     _memory(
-        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-        type_rule=_embedding,
-        reference=lambda weight, indices, **rest: weight[indices],
-    ),
-    _memory(
-        "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-        "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
-        type_rule=_index,
-        reference=_index_array,
-    ),
-    *_stores(
-        "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        store=_index_put_, in_rows=False,
-    ),
-    _memory(
-        "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
+        "aten::index_select",
         type_rule=_index_select,
         reference=lambda self, dim, index: np.take(self, index.reshape(-1) if self.ndim else 0, axis=dim if self.ndim else None),
     ),
-    *_stores(
-        "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-        "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-        store=_index_fill_, in_rows=False,
-    ),
-    *_stores("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", store=_index_copy_),
-    *_stores("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", store=_index_add_),
-    _memory(
-        "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", type_rule=_gather, reference=_gather_array
-    ),
-    *_stores(
-        "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-        "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-        "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-        store=_scatter_,
-    ),
-    *_stores("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", store=partial(_scatter_, reduce="add")),
-    *_stores(
-        "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-        store=_scatter_reduce_,
-    ),
-)  # fmt: skip
+    *_stores("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", store=_index_fill_, in_rows=False),
+    *_stores("aten::index_copy", store=_index_copy_),
+    *_stores("aten::index_add", store=_index_add_),
+    _memory("aten::gather", type_rule=_gather, reference=_gather_array),
+    *_stores(*(f"aten::scatter.{overload}" for overload in ("src", "value", "reduce", "value_reduce")), store=_scatter_),
+    *_stores("aten::scatter_add", store=partial(_scatter_, reduce="add")),
+    *_stores("aten::scatter_reduce.two", store=_scatter_reduce_),
+)

@@ -230,40 +230,26 @@ def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Arr
 
 
 OPS = (
-    *(
-        _memory(f"aten::{name}(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_cat, reference=_cat_arrays)
-        for name in ("cat", "concat")
-    ),
-    _memory("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_stack, reference=_stack_arrays),
+    *(_memory(f"aten::{name}", type_rule=_cat, reference=_cat_arrays) for name in ("cat", "concat")),
+    _memory("aten::stack", type_rule=_stack, reference=_stack_arrays),
     _memory(
-        "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
+        "aten::repeat",
         type_rule=_repeat,
         reference=lambda self, repeats: np.tile(self, repeats).reshape(
             [a * b for a, b in zip((1,) * (len(repeats) - self.ndim) + self.shape, repeats, strict=True)]
         ),
     ),
-    _memory("aten::flip(Tensor self, int[] dims) -> Tensor", type_rule=_kept, reference=_flip_array),
-    _memory("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", type_rule=_rolled, reference=_roll_array),
+    _memory("aten::flip", type_rule=_kept, reference=_flip_array),
+    _memory("aten::roll", type_rule=_rolled, reference=_roll_array),
     *(
         _memory(
-            f"aten::{name}(Tensor self, SymInt diagonal=0) -> Tensor", type_rule=lambda self, **rest: fresh(self.dtype, self.shape),
+            f"aten::{name}",
+            type_rule=lambda self, **rest: fresh(self.dtype, self.shape),
             reference=lambda self, diagonal=0, part=part: part(self, diagonal),
         )
         for name, part in (("tril", np.tril), ("triu", np.triu))
     ),
-    *(
-        _memory(f"aten::{text} -> Tensor", type_rule=_padded, reference=_pad_array)
-        for text in (
-            'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None)',
-            "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0)",
-        )
-    ),
-    _memory("aten::complex(Tensor real, Tensor imag) -> Tensor", type_rule=_of_parts, reference=_of_part_arrays),
-    define(
-        "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
-        "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-        category="view",
-        type_rule=_meshgrid,
-        reference=_meshgrid_arrays,
-    ),
-)  # fmt: skip
+    *(_memory(f"aten::{name}", type_rule=_padded, reference=_pad_array) for name in ("pad", "constant_pad_nd")),
+    _memory("aten::complex", type_rule=_of_parts, reference=_of_part_arrays),
+    define("aten::meshgrid", "aten::meshgrid.indexing", category="view", type_rule=_meshgrid, reference=_meshgrid_arrays),
+)

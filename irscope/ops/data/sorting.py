@@ -100,37 +100,22 @@ def _where_arrays(condition: Array) -> list[Array]:
 
 
 OPS = (
-    _memory("aten::nonzero(Tensor self) -> Tensor", type_rule=_nonzero, reference=lambda self: np.argwhere(self).astype(np.int64)),
-    _memory("aten::where(Tensor condition) -> Tensor[]", type_rule=_where_positions, reference=_where_arrays),
+    _memory("aten::nonzero", type_rule=_nonzero, reference=lambda self: np.argwhere(self).astype(np.int64)),
+    _memory("aten::where", type_rule=_where_positions, reference=_where_arrays),
     _memory(
-        "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
+        "aten::masked_select",
         type_rule=_masked_select,
         reference=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
             np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
         ],
     ),
-    _memory("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", type_rule=_one_hot, reference=_one_hot_array),
+    _memory("aten::one_hot", type_rule=_one_hot, reference=_one_hot_array),
+    _memory("aten::topk", type_rule=_topk, reference=_topk_arrays),
+    _memory("aten::sort", "aten::sort.stable", type_rule=_sort, reference=_sort_arrays),
     _memory(
-        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-        type_rule=_topk,
-        reference=_topk_arrays,
+        "aten::argsort", "aten::argsort.stable", type_rule=_argsort, reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1]
     ),
     _memory(
-        "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        type_rule=_sort,
-        reference=_sort_arrays,
-    ),
-    _memory(
-        "aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
-        "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-        type_rule=_argsort,
-        reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1],
-    ),
-    _memory(
-        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        type_rule=_repeat_interleave,
-        reference=_repeat_array,
+        "aten::repeat_interleave.self_int", "aten::repeat_interleave.self_Tensor", type_rule=_repeat_interleave, reference=_repeat_array
     ),
 )

@@ -47,13 +47,13 @@ from irscope.ops.view_steps import (
 _SOME: Final = "how many pieces there are is not known"
 
 
-def _define(name: str, texts: Sequence[str]) -> Op:
+def _define(name: str, overloads: Sequence[str]) -> Op:
     """Return the op whose type and reference follow from its rule."""
-    schemas = define(*texts, category="view").schemas
+    schemas = define(*overloads, category="view").schemas
     defaults = {each.name: each.default for schema in schemas for each in schema.arguments if each.default is not REQUIRED}
     is_list = any(isinstance(result.type, ListType) for result in schemas[0].returns)
     type_rule, reference = _type_rule(name, defaults, is_list=is_list), _reference(name, defaults)
-    return define(*texts, category="view", type_rule=type_rule, reference=reference)
+    return define(*overloads, category="view", type_rule=type_rule, reference=reference)
 
 
 # Types. A number that is not known goes by a name, and what the steps make of it is looked up again afterwards.
@@ -315,8 +315,6 @@ def _broadcast_arrays(tensors: Sequence[Array]) -> list[Array]:
 
 
 OPS = (
-    *(_define(name, texts) for name, texts in SCHEMAS.items()),
-    define(
-        "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", category="view", type_rule=_broadcast_tensors, reference=_broadcast_arrays
-    ),
+    *(_define(name, overloads) for name, overloads in SCHEMAS.items()),
+    define("aten::broadcast_tensors", category="view", type_rule=_broadcast_tensors, reference=_broadcast_arrays),
 )

@@ -25,7 +25,7 @@ from irscope._base.frozen import EMPTY
 from irscope.ir import ITEM_SIZE, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
 from irscope.ops.expr.numpy_eval import round_to
-from irscope.ops.op import Op, define, in_place_variant
+from irscope.ops.op import Op, define, in_place_variants
 from irscope.ops.type_rules import (
     DIMENSIONED,
     ZERO_DIM,
@@ -257,7 +257,7 @@ def result_type(dtype: str | None, operands: Sequence[Any], common: str | None =
 
 
 def elementwise(
-    *texts: str,
+    *overloads: str,
     numpy: Callable[..., Any],
     expr: Callable[..., Expr] | None = None,
     kind: Kind | Callable[..., Kind | None] = "same",
@@ -269,31 +269,30 @@ def elementwise(
     layout: Layout = "iterator",
     rounds: bool = False,
 ) -> tuple[Op, ...]:
-    """Return the op that the texts declare, its in-place variant (`add_` for `add`), and both again under other names (`also`).
+    """Return the op of these overloads, its in-place variant (`add_` for `add`), and both again under other names (`also`).
 
-    If the overloads of the in-place variant have other names, declare it separately: `in_place=False` for the op itself,
-    `written=True` for the variant.
+    If the overloads of the in-place variant have other names, declare it separately, with `written=True`.
 
-    >>> made = elementwise("aten::neg(Tensor self) -> Tensor", numpy=np.negative, operands="self", also="negative")
+    >>> made = elementwise("aten::neg", numpy=np.negative, operands="self", also="negative")
     >>> [op.name for op in made]
     ['aten::neg', 'aten::neg_', 'aten::negative', 'aten::negative_']
     """
     rule = Elementwise("", tuple(operands.split()), kind, numpy, expr, written, axes, layout, rounds)
     made = []
-    first = texts[0].partition("::")[2].partition("(")[0].partition(".")[0]
+    first = overloads[0].partition("::")[2].partition(".")[0]
     for name in (first, *also.split()):
-        here = [text.replace(f"::{first}", f"::{name}", 1) for text in texts]
+        here = [overload.replace(f"::{first}", f"::{name}", 1) for overload in overloads]
         made.append(_op(here, rule))
-        variants = [variant for text in here if in_place and (variant := in_place_variant(text))]
+        variants = in_place_variants(here) if in_place else ()
         if variants:
             made.append(_op(variants, replace(rule, in_place=True)))
     return tuple(made)
 
 
-def _op(texts: Sequence[str], template: Elementwise) -> Op:
-    rule = replace(template, name=texts[0].partition("(")[0].partition(".")[0])
+def _op(overloads: Sequence[str], template: Elementwise) -> Op:
+    rule = replace(template, name=overloads[0].partition(".")[0])
     made = define(
-        *texts,
+        *overloads,
         category="pointwise",
         type_rule=rule.type_rule,
         reference=rule.reference,

@@ -5,7 +5,7 @@ row-major. The reference gathers windows and multiplies matrices, one image at a
 as they are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -224,42 +224,16 @@ def _transpose_convolve(input: Array, weight: Array, **arguments: Any) -> Array:
     return convolve(input, weight, **{**arguments, "transposed": True})
 
 
-_GENERAL = (
-    "Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
-    "{kind}[] output_padding, SymInt groups"
-)
-_FLAGS = "bool benchmark, bool deterministic, bool cudnn_enabled"
-
-
-def _plain(rank: int) -> tuple[str, ...]:
-    ones, zeros = [1] * rank, [0] * rank
-    start = f"Tensor input, Tensor weight, Tensor? bias=None, SymInt[{rank}] stride={ones}"
-    end = f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor"
-    return (
-        f"aten::conv{rank}d({start}, SymInt[{rank}] padding={zeros}, {end}",
-        f'aten::conv{rank}d.padding({start}, str padding="valid", {end}',
-    )
-
-
-def _transpose(rank: int) -> str:
-    ones, zeros = [1] * rank, [0] * rank
-    return (
-        f"aten::conv_transpose{rank}d{'' if rank == 1 else '.input'}(Tensor input, Tensor weight, Tensor? bias=None, "
-        f"SymInt[{rank}] stride={ones}, SymInt[{rank}] padding={zeros}, SymInt[{rank}] output_padding={zeros}, SymInt groups=1, "
-        f"SymInt[{rank}] dilation={ones}) -> Tensor"
-    )
-
-
-def _defined(*texts: str, **functions: Any) -> Op:
-    return define(*texts, category="convolution", **{"type_rule": convolution_type, "reference": convolve, **functions})
+def _defined(*overloads: str, type_rule: Callable[..., TensorType] = convolution_type, reference: Callable[..., Array] = convolve) -> Op:
+    return define(*overloads, category="convolution", type_rule=type_rule, reference=reference)
 
 
 OPS = (
-    *(_defined(*_plain(rank)) for rank in (1, 2, 3)),
-    *(_defined(_transpose(rank), type_rule=_transposed, reference=_transpose_convolve) for rank in (1, 2, 3)),
-    _defined(f"aten::convolution({_GENERAL.format(kind='SymInt')}) -> Tensor"),
-    _defined(
-        f"aten::_convolution({_GENERAL.format(kind='SymInt')}, {_FLAGS}, bool allow_tf32) -> Tensor",
-        f"aten::_convolution.deprecated({_GENERAL.format(kind='int')}, {_FLAGS}) -> Tensor",
+    *(_defined(f"aten::conv{rank}d", f"aten::conv{rank}d.padding") for rank in (1, 2, 3)),
+    *(
+        _defined(f"aten::conv_transpose{rank}d{'' if rank == 1 else '.input'}", type_rule=_transposed, reference=_transpose_convolve)
+        for rank in (1, 2, 3)
     ),
+    _defined("aten::convolution"),
+    _defined("aten::_convolution", "aten::_convolution.deprecated"),
 )

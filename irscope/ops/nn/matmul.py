@@ -160,7 +160,8 @@ def _matmul_array(self: Array, *others: Array, **named: Array) -> Array:
     return np.asarray(np.matmul(wide(self), wide(other))).astype(np.result_type(self, other), copy=False)
 
 
-def _addmm_array(self: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+def _addmm_array(self: Array, beta: Any = 1, alpha: Any = 1, **named: Array) -> Array:
+    a, b = named.values()  # `mat1` and `mat2`, or `batch1` and `batch2`
     product = np.matmul(wide(a), wide(b))
     product = product if alpha == 1 else product * alpha
     return np.asarray(product if beta == 0 else product + self * beta).astype(self.dtype, copy=False)
@@ -202,61 +203,32 @@ def _attention_arrays(
     return np.matmul(weights, wide(value)).astype(query.dtype, copy=False), logsumexp
 
 
-def _product_op(text: str, rule: Callable[..., Any], array: Callable[..., Any]) -> Op:
-    return define(text, category="matmul", type_rule=rule, reference=array)
-
-
-_QKV = "Tensor query, Tensor key, Tensor value"
+def _product_op(name: str, rule: Callable[..., Any], array: Callable[..., Any]) -> Op:
+    return define(f"aten::{name}", category="matmul", type_rule=rule, reference=array)
 
 
 _PRODUCTS = (
     define(
-        "aten::linalg_det(Tensor A) -> Tensor",
+        "aten::linalg_det",
         category="other",
         type_rule=lambda A: refined(A.dtype, None if A.shape is None else A.shape[:-2]),
         reference=lambda A: np.asarray(np.linalg.det(A), A.dtype),
     ),
-    *(
-        _product_op(f"aten::{op}(Tensor self, Tensor mat2) -> Tensor", _product_rule(op, rank), _matmul_array)
-        for op, rank in (("mm", 2), ("bmm", 3))
-    ),
-    _product_op(
-        "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        lambda self, mat1, mat2, **rest: _added(self, _product(mat1, mat2, 2, "addmm")),
-        lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
-    ),
-    _product_op(
-        "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        lambda self, batch1, batch2, **rest: _added(self, _product(batch1, batch2, 3, "baddbmm")),
-        lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
-    ),
-    _product_op("aten::matmul(Tensor self, Tensor other) -> Tensor", _matmul, _matmul_array),
-    _product_op(
-        "aten::mv(Tensor self, Tensor vec) -> Tensor", lambda self, vec: _matmul(self, vec), _matmul_array
-    ),
-    _product_op(
-        "aten::dot(Tensor self, Tensor tensor) -> Tensor",
-        lambda self, tensor: _matmul(self, tensor), _matmul_array,
-    ),
-    _product_op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_type, linear_array),
-    _product_op("aten::outer(Tensor self, Tensor vec2) -> Tensor", _outer, lambda self, vec2: np.outer(self, vec2)),
-    _product_op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", _einsum, _einsum_array),
-    _product_op(
-        f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, "
-        "float? scale=None, bool enable_gqa=False) -> Tensor",
-        _attention, lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
-    ),
-    _product_op(
-        f"aten::_scaled_dot_product_flash_attention_for_cpu({_QKV}, float dropout_p=0., bool is_causal=False, *, "
-        "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-        _flash_attention, _attention_arrays,
-    ),
-)  # fmt: skip
+    *(_product_op(op, _product_rule(op, rank), _matmul_array) for op, rank in (("mm", 2), ("bmm", 3))),
+    _product_op("addmm", lambda self, mat1, mat2, **rest: _added(self, _product(mat1, mat2, 2, "addmm")), _addmm_array),
+    _product_op("baddbmm", lambda self, batch1, batch2, **rest: _added(self, _product(batch1, batch2, 3, "baddbmm")), _addmm_array),
+    _product_op("matmul", _matmul, _matmul_array),
+    _product_op("mv", lambda self, vec: _matmul(self, vec), _matmul_array),
+    _product_op("dot", lambda self, tensor: _matmul(self, tensor), _matmul_array),
+    _product_op("linear", linear_type, linear_array),
+    _product_op("outer", _outer, lambda self, vec2: np.outer(self, vec2)),
+    _product_op("einsum", _einsum, _einsum_array),
+    _product_op("scaled_dot_product_attention", _attention, lambda *given, **named: _attention_arrays(*given, **named)[0]),
+    _product_op("_scaled_dot_product_flash_attention_for_cpu", _flash_attention, _attention_arrays),
+)
 
 
 # Discrete Fourier transforms, along one axis and along several.
-
-_NAMES: Final = ("fft", "ifft", "rfft", "irfft")
 
 
 def _axes(rank: int, sizes: Any, dim: Any) -> list[int]:
@@ -311,15 +283,10 @@ def _reference(name: str) -> Callable[..., Array]:
     return reference
 
 
-def _transforms(name: str) -> tuple[Op, ...]:
-    texts = (
-        f"aten::fft_{name}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
-        f"aten::fft_{name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
-        f"aten::fft_{name}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
-    )
-    return tuple(define(text, category="other", type_rule=_rule(name), reference=_reference(name)) for text in texts)
-
-
-_TRANSFORMS: Final = tuple(op for name in _NAMES for op in _transforms(name))
+_TRANSFORMS: Final = tuple(
+    define(f"aten::fft_{name}{axes}", category="other", type_rule=_rule(name), reference=_reference(name))
+    for name in ("fft", "ifft", "rfft", "irfft")
+    for axes in ("", "2", "n")
+)
 
 OPS = (*_PRODUCTS, *_TRANSFORMS)

@@ -283,61 +283,46 @@ def _instance_norm_array(
     return _group_norm_arrays(input, input.shape[1], weight, bias, eps)[0]
 
 
-_AFFINE = "Tensor? weight, Tensor? bias"
-_STATISTICS = f"{_AFFINE}, Tensor? running_mean, Tensor? running_var"
-_RATES = "float momentum, float eps) -> (Tensor, Tensor, Tensor)"
-
 _BY_OWN_STATISTICS = (
     *(
-        _normalization(text, type_rule=_softmax, reference=reference, expression=expression)
+        _normalization(overload, type_rule=_softmax, reference=reference, expression=expression)
         for name, reference, expression in (
-            ("softmax", _softmax_array, kernel.softmax), ("log_softmax", _log_softmax_array, kernel.log_softmax),
+            ("softmax", _softmax_array, kernel.softmax),
+            ("log_softmax", _log_softmax_array, kernel.log_softmax),
         )
-        for text in (
-            f"aten::{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-            f"aten::_{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
-        )
+        for overload in (f"aten::{name}.int", f"aten::_{name}")
     ),
+    _normalization("aten::layer_norm", type_rule=_layer_norm, reference=_layer_norm_array, expression=kernel.layer_norm),
     _normalization(
-        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-        "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-        type_rule=_layer_norm, reference=_layer_norm_array, expression=kernel.layer_norm,
+        "aten::native_layer_norm", type_rule=_native_layer_norm, reference=_layer_norm_arrays, expression=kernel.native_layer_norm
     ),
+    _normalization("aten::rms_norm", type_rule=_rms_norm, reference=_rms_norm_array, expression=kernel.rms_norm),
     _normalization(
-        f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, Tensor, Tensor)",
-        type_rule=_native_layer_norm, reference=_layer_norm_arrays, expression=kernel.native_layer_norm,
+        "aten::group_norm",
+        type_rule=_group_norm,
+        reference=_group_norm_array,
+        expression=_rows,
+        operand_axes=_SCALES,
+        channel_parts=_groups,
     ),
+    _normalization("aten::native_group_norm", type_rule=_native_group_norm, reference=_native_group_norm_arrays),
     _normalization(
-        "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-        type_rule=_rms_norm, reference=_rms_norm_array, expression=kernel.rms_norm,
-    ),
-    _normalization(
-        "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-        "bool cudnn_enabled=True) -> Tensor",
-        type_rule=_group_norm, reference=_group_norm_array, expression=_rows, operand_axes=_SCALES, channel_parts=_groups,
-    ),
-    _normalization(
-        f"aten::native_group_norm(Tensor input, {_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
-        "-> (Tensor, Tensor, Tensor)",
-        type_rule=_native_group_norm, reference=_native_group_norm_arrays,
-    ),
-    _normalization(
-        f"aten::instance_norm(Tensor input, {_STATISTICS}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        type_rule=_instance_norm, reference=_instance_norm_array, expression=_rows, operand_axes=_SCALES, channel_parts=_every_channel,
+        "aten::instance_norm",
+        type_rule=_instance_norm,
+        reference=_instance_norm_array,
+        expression=_rows,
+        operand_axes=_SCALES,
+        channel_parts=_every_channel,
     ),
     *(
-        _normalization(*texts, type_rule=_native_batch_norm, reference=_native_batch_norm_arrays)
-        for texts in (
-            (f"aten::native_batch_norm(Tensor input, {_STATISTICS}, bool training, {_RATES}",),
-            (
-                f"aten::_native_batch_norm_legit(Tensor input, {_AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, "
-                f"{_RATES}",
-                f"aten::_native_batch_norm_legit.no_stats(Tensor input, {_AFFINE}, bool training, {_RATES}",
-            ),
-            (f"aten::_native_batch_norm_legit_no_training(Tensor input, {_AFFINE}, Tensor running_mean, Tensor running_var, {_RATES}",),
+        _normalization(*overloads, type_rule=_native_batch_norm, reference=_native_batch_norm_arrays)
+        for overloads in (
+            ("aten::native_batch_norm",),
+            ("aten::_native_batch_norm_legit", "aten::_native_batch_norm_legit.no_stats"),
+            ("aten::_native_batch_norm_legit_no_training",),
         )
     ),
-)  # fmt: skip
+)
 
 
 # Ops that are pointwise in evaluation mode: batch normalisation by running statistics, and dropout that drops
@@ -412,25 +397,22 @@ def _dropout_type(input: TensorType, p: Any, train: Any) -> TensorType:
 def _dropout(name: str) -> tuple[Op, Op]:
     """Define a dropout and its variant in place. The reference gives the input, which in training is the mean over torch's random draws,
     so that a comparison in expectation holds."""
+    random = partial(define, category="random")
     return (
-        define(
-            f"aten::{name}(Tensor input, float p, bool train) -> Tensor",
-            category="random", type_rule=_dropout_type, reference=lambda input, p, train: input, expression=_kept,
-        ),
-        define(
-            f"aten::{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", category="random",
-            type_rule=lambda self, p, train: self, reference=lambda self, p, train: self,
+        random(f"aten::{name}", type_rule=_dropout_type, reference=lambda input, p, train: input, expression=_kept),
+        random(
+            f"aten::{name}_",
+            type_rule=lambda self, p, train: self,
+            reference=lambda self, p, train: self,
             expression=lambda self, p, train: _kept(self, p, train),
         ),
-    )  # fmt: skip
+    )
 
 
-_IN_EVALUATION: Final[tuple[Op, ...]] = (
+OPS: Final[tuple[Op, ...]] = (
     _normalization(
-        f"aten::batch_norm(Tensor input, {_STATISTICS}, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        type_rule=_batch_norm, reference=_batch_norm_array, expression=kept_statistics, operand_axes=CHANNELS,
+        "aten::batch_norm", type_rule=_batch_norm, reference=_batch_norm_array, expression=kept_statistics, operand_axes=CHANNELS
     ),
     *(op for name in _DROPOUTS for op in _dropout(name)),
-)  # fmt: skip
-
-OPS: Final = (*_IN_EVALUATION, *_BY_OWN_STATISTICS)
+    *_BY_OWN_STATISTICS,
+)

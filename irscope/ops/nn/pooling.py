@@ -14,7 +14,7 @@ from irscope.ir import Dim, TensorType
 from irscope.ops.nn.convolution import shifted, spread, surrounded
 from irscope.ops.nn.matmul import wide
 from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, in_format, mean_of, type_suggests_channels_last
-from irscope.ops.op import Op, define
+from irscope.ops.op import Category, Op, define
 from irscope.ops.type_rules import Abstract, Unknown, as_dims, is_contiguous, is_known, mismatch, refined, static_shape
 
 
@@ -225,34 +225,17 @@ def _adaptive_avg(space: int) -> Callable[..., Array]:
     return reference
 
 
-def _pools(space: int) -> tuple[Op, ...]:
-    n = f"int[{space}]"
-    start = f"Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0"
-    override = "" if space == 1 else ", int? divisor_override=None"
-    size = f"{'SymInt' if space > 1 else 'int'}[{space}]"
-    return (
-        _reduction(f"max_pool{space}d({start}, {n} dilation=1, bool ceil_mode=False) -> Tensor", _pool_type(space), _max_pool(space)),
-        _reduction(
-            f"avg_pool{space}d({start}, bool ceil_mode=False, bool count_include_pad=True{override}) -> Tensor",
-            _pool_type(space), _avg_pool(space),
-        ),
-        _reduction(f"adaptive_avg_pool{space}d(Tensor self, {size} output_size) -> Tensor", _adaptive_type(space), _adaptive_avg(space)),
-    )  # fmt: skip
-
-
-def _reduction(text: str, rule: Callable[..., Any], reference: Callable[..., Any]) -> Op:
-    return define(f"aten::{text}", category="reduction", type_rule=rule, reference=reference)
+def _pool(name: str, rule: Callable[..., Any], reference: Callable[..., Any]) -> Op:
+    return define(f"aten::{name}", category="reduction", type_rule=rule, reference=reference)
 
 
 _POOLING = (
-    *(op for space in (1, 2, 3) for op in _pools(space)),
-    _reduction(
-        "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
-        "bool ceil_mode=False) -> (Tensor, Tensor)",
-        _two(_pool_type(2)), _max_pool(2, with_indices=True),
-    ),
-    _reduction("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", _adaptive_type(2), _adaptive_avg(2)),
-)  # fmt: skip
+    *(_pool(f"max_pool{space}d", _pool_type(space), _max_pool(space)) for space in (1, 2, 3)),
+    *(_pool(f"avg_pool{space}d", _pool_type(space), _avg_pool(space)) for space in (1, 2, 3)),
+    *(_pool(f"adaptive_avg_pool{space}d", _adaptive_type(space), _adaptive_avg(space)) for space in (1, 2, 3)),
+    _pool("max_pool2d_with_indices", _two(_pool_type(2)), _max_pool(2, with_indices=True)),
+    _pool("_adaptive_avg_pool2d", _adaptive_type(2), _adaptive_avg(2)),
+)
 
 
 # The ops that resize an image by picking or interpolating neighbours.
@@ -335,22 +318,15 @@ def _linear_along(array: Array, axis: int, size: int, scale: float | None, align
     return np.asarray(np.take(array, low, axis=axis) * (1 - share) + np.take(array, high, axis=axis) * share)
 
 
-def _upsampling(name: str, space: int, along: Callable[..., Array], corners: str = "") -> Op:
-    scales = ", ".join(f"float? {scale}=None" for scale in _scale_names(space))
-    return define(
-        f"aten::{name}{space}d(Tensor self, SymInt[{space}] output_size, {corners}{scales}) -> Tensor",
-        f"aten::{name}{space}d.vec(Tensor input, SymInt[]? output_size, {corners}float[]? scale_factors) -> Tensor",
-        category="memory" if not corners else "other",
-        type_rule=_upsample_type(space),
-        reference=_upsample(space, along),
-    )
+def _upsampling(name: str, space: int, along: Callable[..., Array], category: Category = "memory") -> Op:
+    overloads = f"aten::{name}{space}d", f"aten::{name}{space}d.vec"
+    return define(*overloads, category=category, type_rule=_upsample_type(space), reference=_upsample(space, along))
 
 
-_CORNERS = "bool align_corners, "
 _UPSAMPLING = (
     *(_upsampling("upsample_nearest", space, _nearest(0.0)) for space in (1, 2, 3)),
     *(_upsampling("_upsample_nearest_exact", space, _nearest(0.5)) for space in (1, 2, 3)),
-    *(_upsampling(f"upsample_{many}linear", space, _linear_along, _CORNERS) for space, many in enumerate(("", "bi", "tri"), 1)),
+    *(_upsampling(f"upsample_{many}linear", space, _linear_along, "other") for space, many in enumerate(("", "bi", "tri"), 1)),
 )
 
 OPS = (*_POOLING, *_UPSAMPLING)

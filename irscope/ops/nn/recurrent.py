@@ -129,24 +129,12 @@ def _gru_cell_array(input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Any
     return _gru_step(input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
-_LAYERS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first"
-_WEIGHTS = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
-
-OPS = (
-    define(
-        f"aten::lstm.input(Tensor input, Tensor[] hx, {_LAYERS}) -> (Tensor, Tensor, Tensor)",
-        category="other", type_rule=_lstm, reference=_lstm_arrays,
-    ),
-    define(
-        f"aten::gru.input(Tensor input, Tensor hx, {_LAYERS}) -> (Tensor, Tensor)",
-        category="other", type_rule=_gru, reference=_gru_arrays,
-    ),
-    define(
-        f"aten::lstm_cell(Tensor input, Tensor[] hx, {_WEIGHTS}) -> (Tensor, Tensor)",
-        category="other", type_rule=_lstm_cell, reference=_lstm_cell_arrays,
-    ),
-    define(
-        f"aten::gru_cell(Tensor input, Tensor hx, {_WEIGHTS}) -> Tensor",
-        category="other", type_rule=_gru_cell, reference=_gru_cell_array,
-    ),
-)  # fmt: skip
+OPS = tuple(
+    define(f"aten::{overload}", category="other", type_rule=rule, reference=reference)
+    for overload, rule, reference in (
+        ("lstm.input", _lstm, _lstm_arrays),
+        ("gru.input", _gru, _gru_arrays),
+        ("lstm_cell", _lstm_cell, _lstm_cell_arrays),
+        ("gru_cell", _gru_cell, _gru_cell_array),
+    )
+)

@@ -263,100 +263,50 @@ def _differences_array(self: Array, n: int = 1, dim: int = -1, prepend: Any = No
     return np.diff(self, n, dim, **ends)
 
 
-def _reduction(*texts: str, rule: Callable[..., Any], reference: Callable[..., Any], expression: Callable[..., Any] | None = None) -> Op:
-    return define(*texts, category="reduction", type_rule=rule, reference=reference, expression=expression)
+def _reduction(name: str, rule: Any, reference: Callable[..., Any], expression: Callable[..., Any] | None = None, also: str = "") -> Op:
+    """Return the op of this name and, among its overloads, those in `also`, too."""
+    overloads = [f"aten::{name}", *(f"aten::{name.partition('.')[0]}.{overload}" for overload in also.split())]
+    return define(*overloads, category="reduction", type_rule=rule, reference=reference, expression=expression)
 
 
 def _extremes(word: str, value: Callable[..., Any], place: Callable[..., Any]) -> tuple[Op, ...]:
     """Define `max`, `amax` and `argmax`, or the same of the smallest."""
     return (
-        _reduction(
-            f"aten::{word}(Tensor self) -> Tensor",
-            f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-            rule=_extreme, reference=_extreme_array(value, place), expression=kernel.extreme_or_pair(word),
-        ),
-        _reduction(
-            f"aten::a{word}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-            rule=_rule(_kept), reference=_reducer(value), expression=kernel.extreme(word),
-        ),
-        _reduction(
-            f"aten::arg{word}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-            rule=_rule(_position), reference=_arg_array(place), expression=kernel.position(word),
-        ),
-    )  # fmt: skip
+        _reduction(word, _extreme, _extreme_array(value, place), kernel.extreme_or_pair(word), also="dim"),
+        _reduction(f"a{word}", _rule(_kept), _reducer(value), kernel.extreme(word)),
+        _reduction(f"arg{word}", _rule(_position), _arg_array(place), kernel.position(word)),
+    )
 
 
-def _any_or_all(word: str, function: Callable[..., Any]) -> Op:
-    return _reduction(
-        f"aten::{word}(Tensor self) -> Tensor",
-        f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-        f"aten::{word}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        rule=_truths, reference=_truth_array(function), expression=kernel.any_or_all(word),
-    )  # fmt: skip
-
-
-def _spread(name: str, results: str, rule: Callable[..., Any], reference: Callable[..., Any], expression: Any = None) -> Op:
-    return _reduction(
-        f"aten::{name}(Tensor self, bool unbiased=True) -> {results}",
-        f"aten::{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {results}",
-        f"aten::{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {results}",
-        rule=rule, reference=reference, expression=expression,
-    )  # fmt: skip
-
-
-_DTYPE = "*, ScalarType? dtype=None) -> Tensor"
 _VALUE, _AND_MEAN = _rule(_magnitude), _pair(_magnitude, _kept)
 
 _REDUCTIONS = (
-    _reduction(
-        f"aten::sum(Tensor self, {_DTYPE}", f"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed), reference=_accumulated(np.add.reduce), expression=kernel.total,
-    ),
-    _reduction(
-        f"aten::mean(Tensor self, {_DTYPE}", f"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
-        rule=_mean, reference=_mean_array, expression=kernel.mean,
-    ),
-    _reduction(
-        f"aten::prod(Tensor self, {_DTYPE}", f"aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed), reference=_accumulated(np.multiply.reduce), expression=kernel.product,
-    ),
+    _reduction("sum", _rule(_summed), _accumulated(np.add.reduce), kernel.total, also="dim_IntList"),
+    _reduction("mean", _mean, _mean_array, kernel.mean, also="dim"),
+    _reduction("prod", _rule(_summed), _accumulated(np.multiply.reduce), kernel.product, also="dim_int"),
     *_extremes("max", np.maximum.reduce, np.argmax),
     *_extremes("min", np.minimum.reduce, np.argmin),
+    _reduction("aminmax", _pair(_kept, _kept), _both_arrays, kernel.extremes),
+    _reduction("any", _truths, _truth_array(np.any), kernel.any_or_all("any"), also="dim dims"),
+    _reduction("all", _truths, _truth_array(np.all), kernel.any_or_all("all"), also="dim dims"),
+    _reduction("var", _VALUE, _var_array, kernel.spread(root=False), also="dim correction"),
+    _reduction("std", _VALUE, _std_array, kernel.spread(root=True), also="dim correction"),
+    _reduction("var_mean", _AND_MEAN, _and_mean(_var_array), kernel.spread_and_mean, also="dim correction"),
+    _reduction("std_mean", _AND_MEAN, _and_mean(_std_array), also="dim correction"),
+    _reduction("logsumexp", _rule(_floating), _logsumexp_array, kernel.log_of_sum),
+    _reduction("norm.Scalar", _norm, _norm_array, kernel.norm, also="ScalarOpt_dim"),
+    _reduction("linalg_vector_norm", _norm, _norm_array, kernel.norm),
     _reduction(
-        "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-        rule=_pair(_kept, _kept), reference=_both_arrays, expression=kernel.extremes,
+        "count_nonzero",
+        _rule(_position),
+        lambda self, dim=None: _array(np.count_nonzero(self, axis=axes_of(self, dim) or None), np.int64),
+        kernel.nonzeros,
+        also="dim_IntList",
     ),
-    _any_or_all("any", np.any),
-    _any_or_all("all", np.all),
-    _spread("var", "Tensor", _VALUE, _var_array, kernel.spread(root=False)),
-    _spread("std", "Tensor", _VALUE, _std_array, kernel.spread(root=True)),
-    _spread("var_mean", "(Tensor, Tensor)", _AND_MEAN, _and_mean(_var_array), kernel.spread_and_mean),
-    _spread("std_mean", "(Tensor, Tensor)", _AND_MEAN, _and_mean(_std_array)),
-    _reduction(
-        "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-        rule=_rule(_floating), reference=_logsumexp_array, expression=kernel.log_of_sum,
-    ),
-    _reduction(
-        "aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-        "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-        rule=_norm, reference=_norm_array, expression=kernel.norm,
-    ),
-    _reduction(
-        f"aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, {_DTYPE}",
-        rule=_norm, reference=_norm_array, expression=kernel.norm,
-    ),
-    _reduction(
-        "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
-        rule=_rule(_position), expression=kernel.nonzeros,
-        reference=lambda self, dim=None: _array(np.count_nonzero(self, axis=axes_of(self, dim) or None), np.int64),
-    ),
-    define(
-        "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-        category="other", type_rule=_differences, reference=_differences_array,
-    ),
-    _reduction(f"aten::cumsum(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumsum)),
-    _reduction(f"aten::cumprod(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumprod)),
-)  # fmt: skip
+    define("aten::diff", category="other", type_rule=_differences, reference=_differences_array),
+    _reduction("cumsum", _running, _running_array(np.cumsum)),
+    _reduction("cumprod", _running, _running_array(np.cumprod)),
+)
 
 
 # The backward ops of softmax and log-softmax, computed from their results.
@@ -388,22 +338,20 @@ def _softmax_reference(of: Callable[[Array, Array, Callable[[Array], Array]], Ar
 
 
 def _backward(name: str, array: Callable[..., Array], expr: Callable[..., Expr]) -> Op:
-    return define(
-        f"aten::{name}(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-        category="normalization", type_rule=_type, reference=_softmax_reference(array), expression=_expression(expr),
-    )  # fmt: skip
+    reference, expression = _softmax_reference(array), _expression(expr)
+    return define(f"aten::{name}", category="normalization", type_rule=_type, reference=reference, expression=expression)
 
 
 def _of_softmax(grad: Any, made: Any, total: Any) -> Any:
     return made * (grad - total(grad * made))
 
 
-_SOFTMAX_BACKWARD = (
+OPS = (
+    *_REDUCTIONS,
     _backward("_softmax_backward_data", _of_softmax, _of_softmax),
     _backward(
-        "_log_softmax_backward_data", lambda grad, made, total: grad - np.exp(made) * total(grad),
+        "_log_softmax_backward_data",
+        lambda grad, made, total: grad - np.exp(made) * total(grad),
         lambda grad, made, total: grad - call("exp", made) * total(grad),
     ),
-)  # fmt: skip
-
-OPS = (*_REDUCTIONS, *_SOFTMAX_BACKWARD)
+)

@@ -23,8 +23,8 @@ _HALF_MAX: Final = 65504.0
 """The largest float16."""
 
 
-def _activation(text: str, numpy: Any, expr: Any, *, operands: str = "self", **options: Any) -> tuple[Op, ...]:
-    return elementwise(f"aten::{text} -> Tensor", numpy=numpy, expr=expr, operands=operands, **options)
+def _activation(name: str, numpy: Any, expr: Any, *, operands: str = "self", **options: Any) -> tuple[Op, ...]:
+    return elementwise(f"aten::{name}", numpy=numpy, expr=expr, operands=operands, **options)
 
 
 def _gelu(x: Expr, approximate: Any = "none") -> Expr:
@@ -102,52 +102,44 @@ def _between(x: Expr, low: Expr | float, high: Expr | float) -> Expr:
 
 
 _FORWARD: Final = (
-    *_activation("relu(Tensor self)", lambda x: np.maximum(x, 0), lambda x: at_least(x, 0)),
-    *_activation("relu6(Tensor self)", lambda x: np.clip(x, 0, 6), lambda x: limited(x, 0, 6), layout="like-first"),
+    *_activation("relu", lambda x: np.maximum(x, 0), lambda x: at_least(x, 0)),
+    *_activation("relu6", lambda x: np.clip(x, 0, 6), lambda x: limited(x, 0, 6), layout="like-first"),
     *_activation(
-        "leaky_relu(Tensor self, Scalar negative_slope=0.01)",
+        "leaky_relu",
         lambda x, negative_slope=0.01: np.where(x > 0, x, x * negative_slope),
         lambda x, negative_slope=0.01: where(x > 0.0, x, x * negative_slope),
     ),
-    *_activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)", _np_elu, _elu),
+    *_activation("elu", _np_elu, _elu),
+    *_activation("celu", lambda x, alpha=1.0: _np_elu(x, alpha, 1.0, 1.0 / alpha), lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha)),
+    *_activation("selu", lambda x: _np_elu(x, _SELU_ALPHA, _SELU_SCALE), lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE)),
+    *_activation("silu", lambda x: x / (1 + np.exp(-x)), lambda x: x * call("sigmoid", x)),
+    *_activation("gelu", _np_gelu, _gelu),
+    *_activation("mish", lambda x: x * np.tanh(np.log1p(np.exp(x))), lambda x: x * call("tanh", call("log1p", call("exp", x)))),
+    *_activation("softplus", _np_softplus, _softplus, in_place=False),
     *_activation(
-        "celu(Tensor self, Scalar alpha=1.)",
-        lambda x, alpha=1.0: _np_elu(x, alpha, 1.0, 1.0 / alpha),
-        lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha),
-    ),
-    *_activation("selu(Tensor self)", lambda x: _np_elu(x, _SELU_ALPHA, _SELU_SCALE), lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE)),
-    *_activation("silu(Tensor self)", lambda x: x / (1 + np.exp(-x)), lambda x: x * call("sigmoid", x)),
-    *_activation('gelu(Tensor self, *, str approximate="none")', _np_gelu, _gelu),
-    *_activation(
-        "mish(Tensor self)", lambda x: x * np.tanh(np.log1p(np.exp(x))), lambda x: x * call("tanh", call("log1p", call("exp", x)))
-    ),
-    *_activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", _np_softplus, _softplus, in_place=False),
-    *_activation(
-        "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)",
+        "hardtanh",
         lambda x, min_val=-1, max_val=1: np.clip(x, min_val, max_val),
         lambda x, min_val=-1, max_val=1: limited(x, min_val, max_val),
         layout="like-first",
     ),
-    *_activation("hardswish(Tensor self)", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0),
-    *_activation("hardsigmoid(Tensor self)", _np_hard_sigmoid, _hard_sigmoid),
+    *_activation("hardswish", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0),
+    *_activation("hardsigmoid", _np_hard_sigmoid, _hard_sigmoid),
     *_activation(
-        "threshold(Tensor self, Scalar threshold, Scalar value)",
+        "threshold",
         lambda x, threshold, value: np.where(x <= threshold, value, x),
         lambda x, threshold, value: where(call("le", x, threshold), value, x),
     ),
+    *_activation("log_sigmoid", lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), _log_sigmoid, in_place=False, layout="rows"),
+    *_activation("softshrink", _np_softshrink, _softshrink, in_place=False),
     *_activation(
-        "log_sigmoid(Tensor self)", lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), _log_sigmoid, in_place=False, layout="rows"
-    ),
-    *_activation("softshrink(Tensor self, Scalar lambd=0.5)", _np_softshrink, _softshrink, in_place=False),
-    *_activation(
-        "hardshrink(Tensor self, Scalar lambd=0.5)",
+        "hardshrink",
         lambda x, lambd=0.5: np.where((x >= -lambd) & (x <= lambd), 0, x),
         lambda x, lambd=0.5: where(call("ge", x, -lambd) & call("le", x, lambd), 0, x),
         in_place=False,
         rounds=True,
     ),
     *_activation(
-        "prelu(Tensor self, Tensor weight)",
+        "prelu",
         lambda x, w: np.where(x > 0, x, w * x),
         lambda x, w: where(x > 0.0, x, w * x),
         operands="self weight",
@@ -159,41 +151,41 @@ _FORWARD: Final = (
 
 _BACKWARD: Final = (
     *_activation(
-        "sigmoid_backward(Tensor grad_output, Tensor output)",
+        "sigmoid_backward",
         lambda g, y: g * (1 - y) * y, lambda g, y: g * (1.0 - y) * y, operands="grad_output output",
     ),
     *_activation(
-        "tanh_backward(Tensor grad_output, Tensor output)",
+        "tanh_backward",
         lambda g, y: g * (1 - y * y), lambda g, y: g * (1.0 - y * y), operands="grad_output output",
     ),
     *_activation(
-        "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold)",
+        "threshold_backward",
         lambda g, x, threshold: np.where(x <= threshold, 0, g),
         lambda g, x, threshold: where(call("le", x, threshold), 0, g),
         operands="grad_output self",
         layout="reversed",
     ),
     *_activation(
-        "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result)",
+        "leaky_relu_backward",
         lambda g, x, negative_slope, self_is_result: np.where(x > 0, g, g * negative_slope),
         lambda g, x, negative_slope, self_is_result: where(x > 0.0, g, g * negative_slope),
         operands="grad_output self",
         layout="reversed",
     ),
     *_activation(
-        "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)",
+        "hardtanh_backward",
         lambda g, x, min_val, max_val: np.where((x > min_val) & (x < max_val), g, 0),
         lambda g, x, min_val, max_val: where(_between(x, min_val, max_val), g, 0.0),
         operands="grad_output self",
     ),
     *_activation(
-        "silu_backward(Tensor grad_output, Tensor self)",
+        "silu_backward",
         lambda g, x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x))),
         lambda g, x: g * call("sigmoid", x) * (1.0 + x * (1.0 - call("sigmoid", x))),
         operands="grad_output self",
     ),
     *_activation(
-        'gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none")',
+        "gelu_backward",
         _np_gelu_backward,
         _gelu_backward,
         operands="grad_output self",
@@ -257,17 +249,17 @@ _GRADIENTS: Final[tuple[Op, ...]] = tuple(
     op
     for text, given, numpy, expr in (
         (
-            "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result)",
+            "elu_backward",
             "self_or_result", _np_elu_gradient, _elu_gradient,
         ),
         (
-            "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold)",
+            "softplus_backward",
             "self", _np_softplus_gradient, _softplus_gradient,
         ),
-        ("mish_backward(Tensor grad_output, Tensor self)", "self", _np_mish, _mish),
-        ("hardswish_backward(Tensor grad_output, Tensor self)", "self", _np_hardswish, _hardswish),
+        ("mish_backward", "self", _np_mish, _mish),
+        ("hardswish_backward", "self", _np_hardswish, _hardswish),
         (
-            "hardsigmoid_backward(Tensor grad_output, Tensor self)", "self",
+            "hardsigmoid_backward", "self",
             lambda g, x: np.where((x > -3) & (x < 3), g * _SIXTH, 0), lambda g, x: where(_between(x, -3.0, 3.0), g * _SIXTH, 0.0),
         ),
     )

@@ -183,14 +183,7 @@ def _np_pow(base: Array, exponent: Array) -> Array:
 
 def _sum(name: str, numpy: Any, expr: Any, **options: Any) -> tuple[Op, ...]:
     """Define a sum or difference of the first operand, or of the second, with the other times `alpha`."""
-    return elementwise(
-        f"aten::{name}.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        f"aten::{name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        numpy=numpy,
-        expr=expr,
-        rounds=True,
-        **options,
-    )
+    return elementwise(f"aten::{name}.Tensor", f"aten::{name}.Scalar", numpy=numpy, expr=expr, rounds=True, **options)
 
 
 def _np_scaled(b: Array, alpha: Any) -> Array:
@@ -205,27 +198,27 @@ _SUMS: Final = (
         in_place=False, layout="reversed",
     ),
     *elementwise(
-        "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::mul.Tensor",
+        "aten::mul.Scalar",
         numpy=np.multiply,
         expr=_times,
         also="multiply",
     ),
     *elementwise(
-        "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        "aten::addcmul",
         numpy=lambda a, b, c, value=1: a + (b * c if value == 1 else np.asarray(value).astype(a.dtype) * b * c),
         expr=lambda a, b, c, value=1: _plus(a, _times(_scaled(b, value), c)),
         operands="self tensor1 tensor2",
     ),
     *elementwise(
-        "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        "aten::addcdiv",
         numpy=lambda a, b, c, value=1: a + np.asarray(value).astype(a.dtype) * b / c,
         expr=lambda a, b, c, value=1: a + _scaled(b, value) / c,
         operands="self tensor1 tensor2",
     ),
     *elementwise(
-        "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-        "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+        "aten::lerp.Scalar",
+        "aten::lerp.Tensor",
         numpy=lambda a, b, w: np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)),
         expr=lambda a, b, w: where(call("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
         operands="self end weight",
@@ -234,77 +227,38 @@ _SUMS: Final = (
 
 _QUOTIENTS: Final = (
     *elementwise(
-        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
-        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-        "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        "aten::div.Tensor",
+        "aten::div.Scalar",
+        "aten::div.Tensor_mode",
+        "aten::div.Scalar_mode",
         numpy=_np_div,
         expr=_div,
         kind=_div_kind,
         also="divide",
     ),
+    *elementwise("aten::true_divide.Tensor", "aten::true_divide.Scalar", numpy=_np_div, expr=_div, kind="float"),
+    *elementwise("aten::floor_divide", "aten::floor_divide.Scalar", numpy=_np_floor_divide, expr=_floor_divide, in_place=False),
+    *elementwise("aten::floor_divide_.Tensor", "aten::floor_divide_.Scalar", numpy=_np_floor_divide, expr=_floor_divide, written=True),
     *elementwise(
-        "aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_div,
-        expr=_div,
-        kind="float",
-    ),
-    *elementwise(
-        "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
-        "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_floor_divide,
-        expr=_floor_divide,
-        in_place=False,
-    ),
-    *elementwise(
-        "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-        "aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        numpy=_np_floor_divide,
-        expr=_floor_divide,
-        written=True,
-    ),
-    *elementwise(
-        "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::remainder.Tensor",
+        "aten::remainder.Scalar",
         numpy=partial(_np_rest, remainder),
         expr=partial(_rest, "remainder"),
         rounds=True,
     ),
     *elementwise(
-        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        numpy=partial(_np_rest, remainder),
-        expr=partial(_rest, "remainder"),
-        in_place=False,
-        rounds=True,
+        "aten::remainder.Scalar_Tensor", numpy=partial(_np_rest, remainder), expr=partial(_rest, "remainder"), in_place=False, rounds=True
     ),
-    *elementwise(
-        "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=partial(_np_rest, np.fmod),
-        expr=partial(_rest, "fmod"),
-        rounds=True,
-    ),
+    *elementwise("aten::fmod.Tensor", "aten::fmod.Scalar", numpy=partial(_np_rest, np.fmod), expr=partial(_rest, "fmod"), rounds=True),
 )
 
 _POWER: Final[dict[str, Any]] = {"kind": "exact", "numpy": _np_pow, "expr": _pow, "operands": "self exponent", "rounds": True}
 
 _POWERS: Final = (
-    *elementwise(
-        "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-        **_POWER,
-        in_place=False,
-        layout="numbers-aside",
-    ),
-    *elementwise("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", **_POWER, in_place=False, layout="rows"),
-    *elementwise(
-        "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
-        "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
-        **_POWER,
-        written=True,
-    ),
-    *elementwise("aten::square(Tensor self) -> Tensor", operands="self", kind="number", numpy=np.square, expr=lambda x: x * x),
+    *elementwise("aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar", **_POWER, in_place=False, layout="numbers-aside"),
+    *elementwise("aten::pow.Scalar", **_POWER, in_place=False, layout="rows"),
+    *elementwise("aten::pow_.Scalar", "aten::pow_.Tensor", **_POWER, written=True),
+    *elementwise("aten::square", operands="self", kind="number", numpy=np.square, expr=lambda x: x * x),
 )
 
 # Functions of one number.
@@ -353,7 +307,7 @@ def _np_round(x: Array, decimals: int = 0) -> Array:
 
 
 def _unary(name: str, numpy: Any, expr: Any = None, *, kind: Kind = "float", also: str = "") -> tuple[Op, ...]:
-    return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind=kind, operands="self", also=also)
+    return elementwise(f"aten::{name}", numpy=numpy, expr=expr, kind=kind, operands="self", also=also)
 
 
 def _primitive(op: str) -> Any:
@@ -371,13 +325,7 @@ _SIGNS: Final = (
     *_unary("ceil", np.ceil, _rounded("ceil"), kind="same"),
     *_unary("trunc", np.trunc, _rounded("trunc"), kind="same", also="fix"),
     *_unary("frac", lambda x: x - np.trunc(x), lambda x: x - call("trunc", x), kind="same"),
-    *elementwise(
-        "aten::round(Tensor self) -> Tensor",
-        "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
-        numpy=_np_round,
-        expr=_rounded("round"),
-        operands="self",
-    ),
+    *elementwise("aten::round", "aten::round.decimals", numpy=_np_round, expr=_rounded("round"), operands="self"),
 )
 
 _PRIMITIVES: Final = "sqrt rsqrt reciprocal exp expm1 log log1p log2 sin cos tan tanh sigmoid erf".split()
@@ -390,9 +338,9 @@ _FUNCTIONS: Final = (
     *(op for name, numpy in (("erfc", erfc), ("erfinv", erfinv), ("lgamma", lgamma), ("digamma", digamma)) for op in _unary(name, numpy)),
     *(op for name in ("sinh", "cosh") for op in _unary(name, getattr(np, name))),
     *(op for name in "sin cos tan sinh cosh tanh".split() for op in _unary(f"a{name}", getattr(np, f"arc{name}"), also=f"arc{name}")),
-    *elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", numpy=np.arctan2, kind="float", also="arctan2"),
-    *elementwise("aten::nextafter(Tensor self, Tensor other) -> Tensor", numpy=_np_nextafter, kind="exact"),
-    *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),
+    *elementwise("aten::atan2", numpy=np.arctan2, kind="float", also="arctan2"),
+    *elementwise("aten::nextafter", numpy=_np_nextafter, kind="exact"),
+    *elementwise("aten::hypot", numpy=np.hypot),
 )
 
 
@@ -409,7 +357,7 @@ def _converted(a: Array, dtype: Any) -> Array:
 
 
 _CAST: Final = define(
-    "prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor",
+    "prims::convert_element_type",
     category="pointwise",
     type_rule=_converted_type,
     reference=_converted,

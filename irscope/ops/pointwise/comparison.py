@@ -15,8 +15,8 @@ Array = np.ndarray[Any, Any]
 
 def _comparison(name: str, also: str = "") -> tuple[Op, ...]:
     return elementwise(
-        f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-        f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        f"aten::{name}.Tensor",
+        f"aten::{name}.Scalar",
         numpy=getattr(np, PRIMITIVES[name].numpy),
         expr=lambda a, b: call(name, a, b),
         kind="bool",
@@ -26,7 +26,7 @@ def _comparison(name: str, also: str = "") -> tuple[Op, ...]:
 
 
 def _logical(name: str, numpy: Any) -> tuple[Op, ...]:
-    text = f"aten::logical_{name}(Tensor self, Tensor other) -> Tensor"
+    text = f"aten::logical_{name}"
     return elementwise(text, numpy=numpy, expr=lambda a, b: call(name, a, b), kind="logical")
 
 
@@ -34,24 +34,9 @@ def _bits(name: str, short: str, number: str, symbol: str, numpy: Any) -> tuple[
     """Define an op on bits under two names, `torch.bitwise_and` and Python's `&`, which has no overload with the number first."""
     rule: dict[str, Any] = {"numpy": numpy, "expr": lambda a, b: call(symbol, a, b)}
     return (
-        *elementwise(
-            f"aten::bitwise_{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-            f"aten::bitwise_{name}.{number}(Tensor self, Scalar other) -> Tensor",
-            f"aten::bitwise_{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-            **rule,
-        ),
-        *elementwise(
-            f"aten::__{short}__.Tensor(Tensor self, Tensor other) -> Tensor",
-            f"aten::__{short}__.Scalar(Tensor self, Scalar other) -> Tensor",
-            **rule,
-            in_place=False,
-        ),
-        *elementwise(
-            f"aten::__i{short}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-            f"aten::__i{short}__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-            **rule,
-            written=True,
-        ),
+        *elementwise(f"aten::bitwise_{name}.Tensor", f"aten::bitwise_{name}.{number}", f"aten::bitwise_{name}.Scalar_Tensor", **rule),
+        *elementwise(f"aten::__{short}__.Tensor", f"aten::__{short}__.Scalar", **rule, in_place=False),
+        *elementwise(f"aten::__i{short}__.Tensor", f"aten::__i{short}__.Scalar", **rule, written=True),
     )
 
 
@@ -65,7 +50,7 @@ def _shifted(numpy: Any) -> Callable[[Array, Array], Array]:
 
 
 def _question(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
-    return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind="bool", operands="self", in_place=False)
+    return elementwise(f"aten::{name}", numpy=numpy, expr=expr, kind="bool", operands="self", in_place=False)
 
 
 def _never(x: Expr) -> Expr:
@@ -86,13 +71,13 @@ _COMPARISONS: Final = (
     *_logical("and", np.logical_and),
     *_logical("or", np.logical_or),
     *_logical("xor", np.logical_xor),
-    *elementwise("aten::logical_not(Tensor self) -> Tensor", numpy=np.logical_not, expr=lambda x: ~x, kind="logical", operands="self"),
+    *elementwise("aten::logical_not", numpy=np.logical_not, expr=lambda x: ~x, kind="logical", operands="self"),
     *_bits("and", "and", "Scalar", "and", np.bitwise_and),
     *_bits("or", "or", "Scalar", "or", np.bitwise_or),
     *_bits("xor", "xor", "Scalar", "xor", np.bitwise_xor),
     *_bits("left_shift", "lshift", "Tensor_Scalar", "shl", _shifted(np.left_shift)),
     *_bits("right_shift", "rshift", "Tensor_Scalar", "shr", _shifted(np.right_shift)),
-    *elementwise("aten::bitwise_not(Tensor self) -> Tensor", numpy=np.invert, expr=lambda x: ~x, operands="self"),
+    *elementwise("aten::bitwise_not", numpy=np.invert, expr=lambda x: ~x, operands="self"),
     *_question("isnan", np.isnan, lambda x: _never(x) if is_integral(x.dtype) else call("isnan", x)),
     *_question("isinf", np.isinf, _is_infinite),
     *_question("isfinite", np.isfinite, _is_finite),
@@ -173,18 +158,11 @@ def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:
 
 
 def _one_limit(name: str, limit: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
-    return elementwise(
-        f"aten::{name}(Tensor self, Scalar {limit}) -> Tensor",
-        f"aten::{name}.Tensor(Tensor self, Tensor {limit}) -> Tensor",
-        numpy=numpy,
-        expr=expr,
-        operands=f"self {limit}",
-        layout="numbers-aside",
-    )
+    return elementwise(f"aten::{name}", f"aten::{name}.Tensor", numpy=numpy, expr=expr, operands=f"self {limit}", layout="numbers-aside")
 
 
 def _two(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
-    return elementwise(f"aten::{name}(Tensor self, Tensor other) -> Tensor", numpy=numpy, expr=expr, in_place=False)
+    return elementwise(f"aten::{name}", numpy=numpy, expr=expr, in_place=False)
 
 
 _SELECTIONS: Final = (
@@ -195,41 +173,28 @@ _SELECTIONS: Final = (
     *_two("fmax", np.fmax, lambda a, b: _ignoring_nan(a, b, larger)),
     *_two("fmin", np.fmin, lambda a, b: _ignoring_nan(a, b, smaller)),
     *elementwise(
-        "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-        numpy=_np_limited,
-        expr=limited,
-        operands="self min max",
-        also="clip",
-        layout="numbers-aside",
+        "aten::clamp", "aten::clamp.Tensor", numpy=_np_limited, expr=limited, operands="self min max", also="clip", layout="numbers-aside"
     ),
     *_one_limit("clamp_min", "min", np.maximum, at_least),
     *_one_limit("clamp_max", "max", np.minimum, at_most),
     *elementwise(
-        "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-        "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
-        "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
-        "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+        "aten::where.self",
+        "aten::where.ScalarSelf",
+        "aten::where.ScalarOther",
+        "aten::where.Scalar",
         numpy=np.where,
         expr=where,
         operands="?condition self other",
     ),
     *elementwise(
-        "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-        "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+        "aten::masked_fill.Scalar",
+        "aten::masked_fill.Tensor",
         numpy=lambda x, mask, value: np.where(mask, value, x),
         expr=lambda x, mask, value: where(mask, value, x),
         operands="self ?mask =value",
         layout="rows",
     ),
-    *elementwise(
-        "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-        numpy=_np_nan_to_num,
-        expr=_nan_to_num,
-        operands="self",
-        kind="exact",
-        layout="like-first",
-    ),
+    *elementwise("aten::nan_to_num", numpy=_np_nan_to_num, expr=_nan_to_num, operands="self", kind="exact", layout="like-first"),
 )
 
 OPS: Final = (*_COMPARISONS, *_SELECTIONS)

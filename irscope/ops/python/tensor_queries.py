@@ -1,6 +1,6 @@
 """The ops that query a tensor (size, rank, strides, one element), and control: constants, attributes, checks and casts of types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -37,11 +37,7 @@ def _required(self: Any, assert_msg: str = "") -> None:
 
 _CONTROL = (
     define(
-        "aten::_assert_async(Tensor self) -> ()",
-        "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()",
-        category="other",
-        type_rule=lambda self, assert_msg="": (),
-        reference=_required,
+        "aten::_assert_async", "aten::_assert_async.msg", category="other", type_rule=lambda self, assert_msg="": (), reference=_required
     ),
     _kind("prim::Constant", "pure"),
     _kind("prim::Uninitialized", "pure"),
@@ -78,16 +74,6 @@ def _stride(self: TensorType, dim: Abstract = None) -> Abstract:
     return list(self.strides) if dim is None else self.strides[wrap_dim(dim, len(self.strides), op="stride")]
 
 
-def _fact(function: Callable[[TensorType], Abstract]) -> Callable[..., Abstract]:
-    """Return a rule over the only tensor that the op reads, whatever its name."""
-
-    def rule(**arguments: Abstract) -> Abstract:
-        found = function(next(iter(arguments.values())))
-        return Unknown(ANY) if found is None else found
-
-    return rule
-
-
 def _is_contiguous(self: TensorType, memory_format: Abstract = 0) -> Abstract:
     shape = static_shape(self)
     if shape is None or self.strides is None or isinstance(memory_format, Unknown):
@@ -99,11 +85,6 @@ def _unknown(**arguments: Abstract) -> Abstract:
     return Unknown(ANY, "it depends on the elements")
 
 
-def _item(**arguments: Any) -> Any:
-    (array,) = arguments.values()
-    return array.item()
-
-
 def _sizes_of(self: Array) -> list[int]:
     return list(self.shape)
 
@@ -112,17 +93,26 @@ def _strides_of(self: Array) -> list[int]:
     return list(array_type(self).strides or ())
 
 
-def _ask(*texts: str, rule: Callable[..., Abstract], reference: Callable[..., Any]) -> Op:
-    return define(*texts, category="scalar", type_rule=rule, reference=reference)
+def _ask(*overloads: str, rule: Callable[..., Abstract], reference: Callable[..., Any]) -> Op:
+    return define(*overloads, category="scalar", type_rule=rule, reference=reference)
 
 
-def _fact_op(text: str, function: Callable[[TensorType], Abstract], reference: Callable[..., Any]) -> Op:
+def _fact_op(overload: str, function: Callable[[TensorType], Abstract], reference: Callable[..., Any]) -> Op:
     """Return an op that queries the only tensor that it reads, whatever its name."""
-    return _ask(text, rule=_fact(function), reference=lambda **arguments: reference(next(iter(arguments.values()))))
+
+    def rule(**arguments: Abstract) -> Abstract:
+        found = function(next(iter(arguments.values())))
+        return Unknown(ANY) if found is None else found
+
+    return _ask(overload, rule=rule, reference=lambda **arguments: reference(next(iter(arguments.values()))))
 
 
-def _element(name: str, kind: str, function: Callable[[Any], Any]) -> Op:
-    return _ask(f"aten::{name}(Tensor a) -> {kind}", rule=_unknown, reference=lambda **arguments: function(_item(**arguments)))
+def _element(overload: str, function: Callable[[Any], Any]) -> Op:
+    def reference(**arguments: Any) -> Any:
+        (array,) = arguments.values()
+        return function(array.item())
+
+    return _ask(overload, rule=_unknown, reference=reference)
 
 
 def _part_of(numbers: Callable[[Array], list[int]]) -> Callable[..., Any]:
@@ -130,65 +120,53 @@ def _part_of(numbers: Callable[[Array], list[int]]) -> Callable[..., Any]:
     return lambda self, dim=None: numbers(self) if dim is None else numbers(self)[dim]
 
 
-_FACTS: Final[tuple[tuple[str, str, str, Callable[[TensorType], Abstract], Callable[[Array], Any]], ...]] = (
-    ("prim::shape", "a", "int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)),
-    ("aten::dim", "self", "int", lambda a: a.rank, lambda a: a.ndim),
-    ("prim::ndim", "a", "int", lambda a: a.rank, lambda a: a.ndim),
-    ("aten::numel", "self", "int", lambda a: a.numel, lambda a: a.size),
-    ("aten::sym_numel", "self", "SymInt", lambda a: a.numel, lambda a: a.size),
-    ("aten::len.Tensor", "t", "int", lambda a: a.shape[0] if a.shape and isinstance(a.shape[0], int) else None, len),
-    ("prim::dtype", "a", "int", lambda a: _CODES.get(a.dtype or ""), lambda a: _CODES[str(a.dtype)]),
-    ("prim::device", "a", "Device", lambda a: a.device, lambda a: "cpu"),
-    ("prim::layout", "a", "Layout", lambda a: 0, lambda a: 0),
-    ("prim::is_cpu", "a", "bool", lambda a: a.device and a.device == "cpu", lambda a: True),
-    ("prim::is_cuda", "a", "bool", lambda a: a.device and a.device.startswith("cuda"), lambda a: False),
-    ("prim::requires_grad", "a", "bool", lambda a: None, lambda a: False),
-    ("prim::is_quantized", "a", "bool", lambda a: None, lambda a: False),
-    ("aten::is_floating_point", "self", "bool", lambda a: a.dtype and "float" in a.dtype, lambda a: a.dtype.kind == "f"),
-    ("aten::is_complex", "self", "bool", lambda a: a.dtype and "complex" in a.dtype, lambda a: a.dtype.kind == "c"),
-    ("aten::element_size", "self", "int", lambda a: None, lambda a: a.itemsize),
-)
-"""What is asked of the only operand: the op, that operand's name, the kind of the answer, what its type says (None if nothing), and
-what the array says."""
+_FACTS: Final[Mapping[str, tuple[Callable[[TensorType], Abstract], Callable[[Array], Any]]]] = {
+    "prim::shape(Tensor a) -> int[]": (lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)),
+    "aten::dim": (lambda a: a.rank, lambda a: a.ndim),
+    "prim::ndim(Tensor a) -> int": (lambda a: a.rank, lambda a: a.ndim),
+    "aten::numel": (lambda a: a.numel, lambda a: a.size),
+    "aten::sym_numel": (lambda a: a.numel, lambda a: a.size),
+    "aten::len.Tensor": (lambda a: a.shape[0] if a.shape and isinstance(a.shape[0], int) else None, len),
+    "prim::dtype": (lambda a: _CODES.get(a.dtype or ""), lambda a: _CODES[str(a.dtype)]),
+    "prim::device": (lambda a: a.device, lambda a: "cpu"),
+    "prim::layout": (lambda a: 0, lambda a: 0),
+    "prim::is_cpu": (lambda a: a.device and a.device == "cpu", lambda a: True),
+    "prim::is_cuda": (lambda a: a.device and a.device.startswith("cuda"), lambda a: False),
+    "prim::requires_grad": (lambda a: None, lambda a: False),
+    "prim::is_quantized": (lambda a: None, lambda a: False),
+    "aten::is_floating_point": (lambda a: a.dtype and "float" in a.dtype, lambda a: a.dtype.kind == "f"),
+    "aten::is_complex": (lambda a: a.dtype and "complex" in a.dtype, lambda a: a.dtype.kind == "c"),
+    "aten::element_size": (lambda a: None, lambda a: a.itemsize),
+}
+"""What an op asks of its only operand: what the operand's type says (None if nothing), and what the array says."""
+
+_VALUES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "aten::item": lambda value: value, "aten::ScalarImplicit": lambda value: value,
+    "aten::IntImplicit": int, "aten::FloatImplicit": float, "aten::ComplexImplicit": complex,
+    "aten::Int.Tensor": int, "aten::Float.Tensor": float, "aten::Bool.Tensor": bool, "aten::is_nonzero": bool,
+}  # fmt: skip
+"""What an op makes of the only element of its only operand."""
 
 
 _QUERIES = (
     *(
-        _ask(
-            f"aten::{name}(Tensor self) -> {kind}[]",
-            f"aten::{name}.int(Tensor self, int dim) -> {kind}",
-            rule=rule,
-            reference=_part_of(numbers),
-        )
-        for name, kind, rule, numbers in (
-            ("size", "int", _size, _sizes_of),
-            ("sym_size", "SymInt", _size, _sizes_of),
-            ("stride", "int", _stride, _strides_of),
-            ("sym_stride", "SymInt", _stride, _strides_of),
+        _ask(f"aten::{name}", f"aten::{name}.int", rule=rule, reference=_part_of(numbers))
+        for name, rule, numbers in (
+            ("size", _size, _sizes_of), ("sym_size", _size, _sizes_of),
+            ("stride", _stride, _strides_of), ("sym_stride", _stride, _strides_of),
         )
     ),
-    *(_fact_op(f"{name}(Tensor {argument}) -> {kind}", rule, reference) for name, argument, kind, rule, reference in _FACTS),
+    *(_fact_op(overload, *answers) for overload, answers in _FACTS.items()),
+    *(_element(overload, function) for overload, function in _VALUES.items()),
     _ask(
-        "aten::is_contiguous(Tensor self) -> bool",
-        "aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
-        rule=_is_contiguous,
+        "aten::is_contiguous", "aten::is_contiguous.memory_format", rule=_is_contiguous,
         reference=lambda self, memory_format=0: _is_contiguous(array_type(self), memory_format),
     ),
-    _ask("aten::item(Tensor self) -> Scalar", rule=_unknown, reference=_item),
-    _element("IntImplicit", "int", int),
-    _element("FloatImplicit", "float", float),
-    _element("ComplexImplicit", "complex", complex),
-    _element("ScalarImplicit", "Scalar", lambda value: value),
-    _ask("aten::Int.Tensor(Tensor a) -> int", rule=_unknown, reference=lambda a: int(a.item())),
-    _ask("aten::Float.Tensor(Tensor a) -> float", rule=_unknown, reference=lambda a: float(a.item())),
-    _ask("aten::Bool.Tensor(Tensor a) -> bool", rule=_unknown, reference=lambda a: bool(a.item())),
-    _ask("aten::is_nonzero(Tensor self) -> bool", rule=_unknown, reference=lambda self: bool(self.item())),
-    _ask("aten::equal(Tensor self, Tensor other) -> bool", rule=_unknown, reference=lambda self, other: bool(np.array_equal(self, other))),
+    _ask("aten::equal", rule=_unknown, reference=lambda self, other: bool(np.array_equal(self, other))),
     _ask(
-        "aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
-        rule=_unknown,
+        "aten::allclose", rule=_unknown,
         reference=lambda self, other, rtol, atol, equal_nan: bool(np.allclose(self, other, rtol, atol, equal_nan)),
     ),
-)
+)  # fmt: skip
 
 OPS: Final = (*_CONTROL, *_QUERIES)

@@ -49,7 +49,7 @@ RULES: Final[dict[str, Rule]] = {}
 """The rule of each op."""
 
 SCHEMAS: Final[dict[str, tuple[str, ...]]] = {}
-"""The schemas of the ops whose type and reference follow from their steps."""
+"""The overloads of the ops whose type and reference follow from their steps."""
 
 KINDS: Final[dict[str, Kind]] = {}
 """The kind of each op of torch that is always a view, or a view if it can be."""
@@ -64,24 +64,24 @@ a part takes the whole, and what is to stand in the place of the part: it return
 _R = TypeVar("_R", bound=Rule)
 
 
-def view(*ops: str, kind: Kind | None = None, returns: Returned = "a view", inverse: str | None = None) -> Callable[[_R], _R]:
-    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere.
+def view(
+    *overloads: str, elsewhere: str = "", kind: Kind | None = None, returns: Returned = "a view", inverse: str | None = None
+) -> Callable[[_R], _R]:
+    """Enters a rule for these overloads (as `define` takes them), and for ops whose types are declared elsewhere.
 
     What the steps do not say is declared: what happens to the elements, what is returned, and the op that undoes the view (`itself`).
     """
 
     def enter(rule: _R) -> _R:
-        for text in ops:
-            for name in [text] if "(" in text else text.split():
-                op = name.partition("(")[0].partition(".")[0]
-                RULES[op] = rule
-                if "(" in text:
-                    SCHEMAS[op] = (*SCHEMAS.get(op, ()), text)
-                RETURNS[op] = returns
-                if kind and op.startswith("aten::"):
-                    KINDS[op] = kind
-                if inverse:
-                    INVERSES[op] = op if inverse == "itself" else inverse
+        names = [overload.partition("(")[0].partition(".")[0] for overload in overloads]
+        for op, overload in zip(names, overloads, strict=True):
+            SCHEMAS[op] = (*SCHEMAS.get(op, ()), overload)
+        for op in (*names, *elsewhere.split()):
+            RULES[op], RETURNS[op] = rule, returns
+            if kind and op.startswith("aten::"):
+                KINDS[op] = kind
+            if inverse:
+                INVERSES[op] = op if inverse == "itself" else inverse
         return rule
 
     return enter
@@ -116,17 +116,17 @@ def lower(op: str, shape: tuple[Num, ...], dtype: str | None, device: str | None
 # Other axes: permuted, dropped, inserted.
 
 
-@view("aten::alias(Tensor(a) self) -> Tensor(a)", kind="same place", inverse="itself")
-@view("aten::detach(Tensor(a) self) -> Tensor(a)", "aten::data prim::data prims::view_of", kind="same place")
-@view("aten::lift aten::lift_fresh aten::positive", kind="same place", returns="the operand")
-@view("aten::_conj aten::_neg_view prims::conj", kind="another type")
-@view("aten::conj", kind="another type", returns="a view or the operand")
-@view("aten::detach_(Tensor(a!) self) -> Tensor(a!)")
+@view("aten::alias", kind="same place", inverse="itself")
+@view("aten::detach", elsewhere="aten::data prim::data prims::view_of", kind="same place")
+@view(elsewhere="aten::lift aten::lift_fresh aten::positive", kind="same place", returns="the operand")
+@view(elsewhere="aten::_conj aten::_neg_view prims::conj", kind="another type")
+@view(elsewhere="aten::conj", kind="another type", returns="a view or the operand")
+@view("aten::detach_")
 def _same(self: Operand) -> Steps:
     return ()
 
 
-@view("aten::resolve_conj aten::resolve_neg aten::conj_physical")
+@view(elsewhere="aten::resolve_conj aten::resolve_neg aten::conj_physical")
 def _same_if_real(self: Operand) -> Steps:
     """Return no steps (the tensor itself), unless it may be marked as a conjugate."""
     if self.dtype is None or self.dtype.startswith("complex"):
@@ -134,7 +134,7 @@ def _same_if_real(self: Operand) -> Steps:
     return ()
 
 
-@view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", "prims::transpose", kind="exchange")
+@view("aten::permute", elsewhere="prims::transpose", kind="exchange")
 def _permute(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
     axes = self.axes("permutation" if "permutation" in self.given else "dims")
@@ -151,39 +151,32 @@ def _exchange(self: Operand, a: int, b: int) -> Steps:
     return (Permute(tuple(axes)),)
 
 
-@view(
-    "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", kind="exchange", inverse="itself",
-)  # fmt: skip
+@view("aten::transpose.int", "aten::swapdims", "aten::swapaxes", kind="exchange", inverse="itself")
 def _transpose(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
     return _exchange(self, *(self.axis(name) for name in self.given))
 
 
-@view("aten::t(Tensor(a) self) -> Tensor(a)", kind="exchange", inverse="itself")
+@view("aten::t", kind="exchange", inverse="itself")
 def _t(self: Operand) -> Steps:
     if self.rank > 2:
         raise mismatch(f"t() takes a matrix, not {self}", rule="rank")
     return _reverse(self)
 
 
-@view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", kind="exchange")
-@view("aten::matrix_H", kind="another type", returns="a view or the operand")
+@view("aten::numpy_T", kind="exchange")
+@view(elsewhere="aten::matrix_H", kind="another type", returns="a view or the operand")
 def _reverse(self: Operand) -> Steps:
     return (Permute(tuple(range(self.rank))[::-1]),)
 
 
-@view("aten::mT(Tensor(a) self) -> Tensor(a)", kind="exchange", returns="a view or the operand")
-@view("aten::mH aten::adjoint", kind="another type", returns="a view or the operand")
+@view("aten::mT", kind="exchange", returns="a view or the operand")
+@view(elsewhere="aten::mH aten::adjoint", kind="another type", returns="a view or the operand")
 def _transpose_matrix(self: Operand) -> Steps:
     return _exchange(self, wrap_dim(-2, self.rank, op="mT"), wrap_dim(-1, self.rank, op="mT")) if self.rank else ()
 
 
-@view(
-    "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-    "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "aten::moveaxis", kind="exchange",
-)  # fmt: skip
+@view("aten::movedim.intlist", "aten::movedim.int", elsewhere="aten::moveaxis", kind="exchange")
 def _movedim(self: Operand) -> Steps:
     sources, targets = self.axes("source"), self.axes("destination")
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
@@ -204,10 +197,7 @@ def _is_one(extent: Num) -> bool:
     raise NotKnown
 
 
-@view(
-    "aten::squeeze(Tensor(a) self) -> Tensor(a)", "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-    "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "prims::squeeze", kind="unit axes",
-)  # fmt: skip
+@view("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", elsewhere="prims::squeeze", kind="unit axes")
 def _squeeze(self: Operand) -> Steps:
     name = "dim" if "dim" in self.given else "dimensions"
     axes = tuple(range(self.rank)) if self.given.get(name) is None else self.axes(name)
@@ -216,7 +206,7 @@ def _squeeze(self: Operand) -> Steps:
     return (Drop(tuple(sorted(axis for axis in axes if self.rank and _is_one(self.shape[axis])))),)
 
 
-@view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kind="unit axes", inverse="aten::squeeze")
+@view("aten::unsqueeze", kind="unit axes", inverse="aten::squeeze")
 def _unsqueeze(self: Operand) -> Steps:
     self.at_least = (None,) * (self.rank + 1)
     return (Insert(self.axis("dim", self.rank + 1)),)
@@ -228,7 +218,7 @@ def _atleast(rank: int) -> Rule:
 
 
 for _rank in (1, 2, 3):
-    view(f"aten::atleast_{_rank}d")(_atleast(_rank))
+    view(elsewhere=f"aten::atleast_{_rank}d")(_atleast(_rank))
 
 
 # All elements with other extents: regrouped, repeated, or reinterpreted as another type.
@@ -252,14 +242,8 @@ def _target(shape: Sequence[Num], sizes: Sequence[Num]) -> tuple[Num, ...]:
     return tuple(rest if size == -1 else size for size in sizes)
 
 
-@view(
-    "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-    kind="regroup", inverse="aten::view_as",
-)  # fmt: skip
-@view(
-    "aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    kind="regroup",
-)  # fmt: skip
+@view("aten::view", "aten::view.dtype", kind="regroup", inverse="aten::view_as")
+@view("aten::_unsafe_view", "aten::view_as", kind="regroup")
 def _view(self: Operand) -> Steps:
     if "dtype" in self.given:
         return _view_of_dtype(self)
@@ -270,7 +254,7 @@ def _asked(self: Operand, name: str) -> tuple[Num, ...]:
     return self.shape_of("other") if "other" in self.given else _target(self.shape, self.nums(name))
 
 
-@view("prims::view_of_dtype")
+@view(elsewhere="prims::view_of_dtype")
 def _view_of_dtype(self: Operand) -> Steps:
     own, self.dtype = self.dtype, dtype_name(self.given["dtype"], None)
     if own is None or self.dtype is None:
@@ -278,10 +262,7 @@ def _view_of_dtype(self: Operand) -> Steps:
     return (Retyped(self.dtype),)
 
 
-@view(
-    "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", "aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    kind="regroup", returns="a view or a copy",
-)  # fmt: skip
+@view("aten::reshape", "aten::reshape_as", kind="regroup", returns="a view or a copy")
 def _reshape(self: Operand) -> Steps:
     return (Regroup(_asked(self, "shape"), True),)
 
@@ -291,7 +272,7 @@ def _merge(self: Operand, first: int, last: int, *, may_copy: bool) -> Steps:
     return (Regroup((*self.shape[:first], merged, *self.shape[last + 1 :]), may_copy),)
 
 
-@view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", kind="regroup", returns="a view or a copy")
+@view("aten::flatten.using_ints", kind="regroup", returns="a view or a copy")
 def _flatten(self: Operand) -> Steps:
     first, last = self.axis("start_dim"), self.axis("end_dim")
     if not self.rank:
@@ -301,12 +282,12 @@ def _flatten(self: Operand) -> Steps:
     return () if first == last else _merge(self, first, last, may_copy=True)
 
 
-@view("prims::collapse_view")
+@view(elsewhere="prims::collapse_view")
 def _collapse(self: Operand) -> Steps:
     return _merge(self, self.axis("start"), self.axis("end"), may_copy=False)
 
 
-@view("aten::ravel", kind="regroup", returns="a view or a copy")
+@view(elsewhere="aten::ravel", kind="regroup", returns="a view or a copy")
 def _ravel(self: Operand) -> Steps:
     return (Dense(0), Regroup((product(self.shape),), False))
 
@@ -315,7 +296,7 @@ def _split_axis(self: Operand, axis: int, parts: Sequence[Num]) -> Steps:
     return (Regroup((*self.shape[:axis], *parts, *self.shape[axis + 1 :]), False),)
 
 
-@view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", kind="regroup")
+@view("aten::unflatten.int", kind="regroup")
 def _unflatten(self: Operand) -> Steps:
     axis = self.own_axis("dim")
     sizes, extent = _target(self.shape[axis : axis + 1], self.nums("sizes")), self.shape[axis]
@@ -324,18 +305,13 @@ def _unflatten(self: Operand) -> Steps:
     return _split_axis(self, axis, sizes)
 
 
-@view("prims::split_dim")
+@view(elsewhere="prims::split_dim")
 def _split_dim(self: Operand) -> Steps:
     axis, outer = self.own_axis("dim"), self.nums("outer_length")[0]
     return _split_axis(self, axis, (outer, divided(self.shape[axis], outer)))
 
 
-@view(
-    "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
-    "aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-    "aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    kind="stretch",
-)
+@view("aten::expand", "aten::broadcast_to", "aten::expand_as", kind="stretch")
 def _expand(self: Operand) -> Steps:
     sizes = self.shape_of("other") if "other" in self.given else self.nums("size")
     new = len(sizes) - self.rank
@@ -352,7 +328,7 @@ def _is_kept(here: Num, size: Num) -> bool:
     return isinstance(here, int) and here != 1 and isinstance(size, Extent) and any(name[0] == "~" for name in size.names)
 
 
-@view("prims::broadcast_in_dim")
+@view(elsewhere="prims::broadcast_in_dim")
 def _broadcast_in_dim(self: Operand) -> Steps:
     shape, kept = self.nums("shape"), self.nums("broadcast_dimensions")
     inserted: list[Step] = [Insert(axis) for axis in range(len(shape)) if axis not in kept]
@@ -362,7 +338,7 @@ def _broadcast_in_dim(self: Operand) -> Steps:
 # Parts: slices, diagonals, windows, pieces.
 
 
-@view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kind="part", inverse="aten::select_scatter")
+@view("aten::select.int", kind="part", inverse="aten::select_scatter")
 def _select(self: Operand) -> Steps:
     self.at_least = (None,) * (self.rank - 1)
     axis, index = self.own_axis("dim"), self.num("index")
@@ -373,10 +349,7 @@ def _select(self: Operand) -> Steps:
     return (Pick(axis, index),)
 
 
-@view(
-    "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-    kind="part", inverse="aten::slice_scatter",
-)  # fmt: skip
+@view("aten::slice.Tensor", kind="part", inverse="aten::slice_scatter")
 def _slice(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
     axis = self.own_axis("dim")
@@ -394,11 +367,7 @@ def _slice(self: Operand) -> Steps:
     return (Cut(axis, start, slice_length(start, end, step), step),)
 
 
-@view(
-    "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-    "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-    kind="part",
-)
+@view("aten::narrow", "aten::narrow.Tensor", kind="part")
 def _narrow(self: Operand) -> Steps:
     axis, start = self.own_axis("dim"), self.num("start")
     (length,) = self.nums("length")
@@ -409,7 +378,7 @@ def _narrow(self: Operand) -> Steps:
     return (Cut(axis, start, length),)
 
 
-@view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", "aten::linalg_diagonal", kind="diagonal")
+@view("aten::diagonal", elsewhere="aten::linalg_diagonal", kind="diagonal")
 def _diagonal(self: Operand) -> Steps:
     offset, rows, columns = self.whole("offset"), self.own_axis("dim1"), self.own_axis("dim2")
     if rows == columns:
@@ -424,7 +393,7 @@ def _diagonal(self: Operand) -> Steps:
     return (Diagonal(offset, rows, columns, length),)
 
 
-@view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", kind="window")
+@view("aten::unfold", kind="window")
 def _unfold(self: Operand) -> Steps:
     axis, size, step = self.axis("dimension"), self.whole("size"), self.whole("step")
     if step < 1 or size < 0 or (not self.rank and size > 1):
@@ -437,11 +406,7 @@ def _unfold(self: Operand) -> Steps:
     return (Window(axis, size, step, (Extent.of(f"({extent - size})//{step}") if count is None else count) + 1),)
 
 
-@view(
-    "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-    "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
-    kind="placed",
-)
+@view("aten::as_strided", "aten::_reshape_alias", kind="placed")
 def _as_strided(self: Operand) -> Steps:
     (offset,) = (None,) if self.given.get("storage_offset") is None else self.nums("storage_offset")
     sizes = self.nums("size")
@@ -469,7 +434,7 @@ def _pieces(self: Operand, axis: int, sizes: Sequence[Num] | None) -> list[Steps
     return found
 
 
-@view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", kind="cuts")
+@view("aten::chunk", kind="cuts")
 def _chunk(self: Operand) -> list[Steps]:
     axis, chunks = self.own_axis("dim"), self.whole("chunks")
     if chunks < 1:
@@ -477,13 +442,7 @@ def _chunk(self: Operand) -> list[Steps]:
     return _pieces(self, axis, chunks_of(self.extent(axis), chunks, self.most_pieces))
 
 
-@view(
-    "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-    "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
-    "aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
-    "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-    kind="cuts",
-)
+@view("aten::split.Tensor", "aten::split.sizes", "aten::split", "aten::split_with_sizes", kind="cuts")
 def _split(self: Operand) -> list[Steps]:
     name = next(name for name in ("split_size", "split_sizes") if self.given.get(name) is not None)
     axis = self.own_axis("dim")
@@ -510,11 +469,11 @@ def _unless_conjugate(rule: Rule) -> Rule:
     return pieces
 
 
-view("aten::unsafe_chunk", kind="cuts")(_unless_conjugate(_chunk))
-view("aten::unsafe_split aten::unsafe_split_with_sizes", kind="cuts")(_unless_conjugate(_split))
+view(elsewhere="aten::unsafe_chunk", kind="cuts")(_unless_conjugate(_chunk))
+view(elsewhere="aten::unsafe_split aten::unsafe_split_with_sizes", kind="cuts")(_unless_conjugate(_split))
 
 
-@view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", kind="cuts")
+@view("aten::unbind.int", kind="cuts")
 def _unbind(self: Operand) -> list[Steps]:
     axis = self.own_axis("dim")
     extent = self.extent(axis)
@@ -535,11 +494,7 @@ def _cut_at(self: Operand, axis: int) -> list[Steps]:
     return [(Cut(axis, start, max(end - start, 0)),) for start, end in cuts]
 
 
-@view(
-    "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
-    "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-    kind="cuts",
-)
+@view("aten::tensor_split.sections", "aten::tensor_split.indices", kind="cuts")
 def _tensor_split(self: Operand) -> list[Steps]:
     return _cut_at(self, self.own_axis("dim"))
 
@@ -557,7 +512,7 @@ def _cut_along(first: int) -> Rule:
 
 
 for _name, _axis in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2)):
-    view(f"aten::{_name}", kind="cuts")(_cut_along(_axis))
+    view(elsewhere=f"aten::{_name}", kind="cuts")(_cut_along(_axis))
 
 
 # The tensor itself if it has the requested type, memory format and device; and views between complex and real.
@@ -566,7 +521,7 @@ _COMPLEX_OF: Final = {"float16": "complex32", "float32": "complex64", "float64":
 _REAL_OF: Final = {whole: part for part, whole in _COMPLEX_OF.items()}
 
 
-@view("aten::real(Tensor(a) self) -> Tensor(a)", "prims::real", kind="another type", returns="a view or the operand")
+@view("aten::real", elsewhere="prims::real", kind="another type", returns="a view or the operand")
 def _real(self: Operand) -> Steps:
     self.at_least = self.shape
     if self.dtype is None:
@@ -574,35 +529,32 @@ def _real(self: Operand) -> Steps:
     return (Paired(0, _REAL_OF[self.dtype]),) if self.dtype in _REAL_OF else ()
 
 
-@view("aten::imag(Tensor(a) self) -> Tensor(a)", "prims::imag", kind="another type")
+@view("aten::imag", elsewhere="prims::imag", kind="another type")
 def _imag(self: Operand) -> Steps:
     self.at_least = self.shape
     return (Paired(1, _REAL_OF[self.dtype or ""]),)
 
 
-@view("aten::view_as_real(Tensor(a) self) -> Tensor(a)", kind="another type")
+@view("aten::view_as_real", kind="another type")
 def _view_as_real(self: Operand) -> Steps:
     self.at_least = (*self.shape, 2)
     return (Paired(None, _REAL_OF[self.dtype or ""]),)
 
 
-@view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kind="another type")
+@view("aten::view_as_complex", kind="another type")
 def _view_as_complex(self: Operand) -> Steps:
     self.at_least = self.shape[:-1]
     return (Joined(_COMPLEX_OF[self.dtype or ""]),)
 
 
-@view(
-    "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-    kind="same place", returns="a view or a copy",
-)  # fmt: skip
+@view("aten::contiguous", kind="same place", returns="a view or a copy")
 def _contiguous(self: Operand) -> Steps:
     self.at_least = self.shape
     wanted = self.whole("memory_format")
     return () if wanted == 1 else (Dense(wanted),)
 
 
-@view("aten::to aten::type_as", returns="a view or a copy")
+@view(elsewhere="aten::to aten::type_as", returns="a view or a copy")
 def _to(self: Operand) -> Steps | str:
     other, given = self.given.get("other"), self.given
     dtype = dtype_name(given.get("dtype"), self.dtype) if other is None else other.dtype
@@ -622,14 +574,14 @@ def _to(self: Operand) -> Steps | str:
     return (Dense(whole(wanted), suggested=True),)
 
 
-@view("aten::cpu")
+@view(elsewhere="aten::cpu")
 def _cpu(self: Operand) -> Steps | str:
     if self.device is None:
         raise NotKnown
     return () if self.device == "cpu" else FRESH
 
 
-@view("aten::dropout aten::feature_dropout aten::alpha_dropout aten::feature_alpha_dropout")
+@view(elsewhere="aten::dropout aten::feature_dropout aten::alpha_dropout aten::feature_alpha_dropout")
 def _dropout(self: Operand) -> Steps | str:
     train, p = self.given["train"], self.given["p"]
     if train is False or p == 0:

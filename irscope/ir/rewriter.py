@@ -54,8 +54,6 @@ class Merged:
     nodes: tuple[Node, ...]
     group: Node
     reason: str
-    bytes_saved: int = 0
-    """Estimated memory traffic that the merge avoids."""
     rule: str = "merged"
     """The kind of merge."""
 

@@ -162,6 +162,8 @@ class PassRecord:
     seconds: float = 0.0
     after_merges: Callable[[int], Graph] | None = None
     """Returns the graph after the first n `Merged` edits only; set by a pass that can stop after each."""
+    saved: Callable[[Merged], object] = lambda merge: 0
+    """Returns the bytes of memory traffic that one of its merges avoids, if that is a number."""
     keeps_facts: bool = False
     """Whether all facts known before about types and numbers still hold for the remaining values."""
 
@@ -243,7 +245,7 @@ class Step:
     nodes: tuple[Node, ...]
     """The nodes that the step is about, of the graph before the pass."""
     bytes_saved: int = 0
-    """The estimated memory traffic that it avoids; 0 when unknown."""
+    """The memory traffic that it avoids, counted as in the tables of a fusion; 0 when unknown."""
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ class History:
     @cached_property
     def ends(self) -> list[int]:
         """The number of steps done before the first pass, after it, after the next, …"""
-        return list(accumulate((len(_steps(record)) for record in self.records), initial=0))
+        return list(accumulate(map(_count_steps, self.records), initial=0))
 
     @property
     def count(self) -> int:
@@ -343,10 +345,17 @@ class History:
         return value
 
 
+def _count_steps(record: PassRecord) -> int:
+    if record.after_merges is None:
+        return int(record.after is not record.before)
+    return sum(isinstance(edit, Merged) for edit in record.edits)
+
+
 def _steps(record: PassRecord) -> list[Step]:
     if record.after_merges is not None:
         return [
-            Step(record.name, edit.rule, edit.reason, edit.nodes, edit.bytes_saved) for edit in record.edits if isinstance(edit, Merged)
+            Step(record.name, edit.rule, edit.reason, edit.nodes, saved if isinstance(saved := record.saved(edit), int) else 0)
+            for edit in record.edits if isinstance(edit, Merged)
         ]
     if record.after is record.before:
         return []

@@ -184,8 +184,8 @@ class Candidate:
 
     @property
     def bytes_saved(self) -> int:
-        """The memory traffic that the merge avoids: a value that both read is read once, and one that only the second reads
-        is not written either. An unknown extent counts as 64, so that larger tensors count for more."""
+        """The memory traffic that the merge avoids by the size of each value, which decides before views are looked through: one that
+        both read is read once, and one that only the second reads is not written either. An unknown extent counts as 64."""
         return typical(self.saving())
 
     def saving(self) -> Num:
@@ -232,8 +232,8 @@ class Candidate:
         times = f"{self.times()} times" if first.is_static and second.is_static else "again"
         because = f"{what} would be computed {times}, at all points of {second}, instead of once at those of {first}"
         saving = self.saving()
-        known = saving != 0 and not is_unknown(saving)
-        more = f", which takes longer than the {byte_words(saving)} of memory traffic that one kernel saves" if known else ""
+        saved = f"{byte_words(saving)} of memory traffic that one kernel saves by the sizes of its values"
+        more = f", which takes longer than the {saved}" if saving != 0 and not is_unknown(saving) else ""
         return Refusal("recomputed", because + more, (self.shared[0], *self.nodes))
 
     @property
@@ -395,7 +395,7 @@ class Merge(NamedTuple):
     domain: Domain
     """The domain of the merged group."""
     bytes_saved: Num
-    """The memory traffic that it avoids, a formula where extents are unknown."""
+    """The memory traffic that it avoids by the size of each value (`Candidate.saving`), a formula where extents are unknown."""
     shared: Value | None
     """A value that the second group read from the first, or that both read; None if there was none."""
     is_sibling: bool

@@ -133,7 +133,8 @@ def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal
     merge = plan.merges[_last_on_path(plan, x, y, path) if path else _first_that_blocks(plan, x, y)]
     nodes = plan.nodes(merge.producer, merge.consumer)
     a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
-    saving = f", saving {byte_words(merge.bytes_saved)}" if merge.bytes_saved != 0 and not is_unknown(merge.bytes_saved) else ""
+    saved = memory_of(plan.rules).saved(plan, merge.producer, merge.consumer)
+    saving = f", saving {byte_words(saved)}" if saved != 0 and not is_unknown(saved) else ""
     what = f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
     return Refusal("other-partner", what, (*nodes, *now.evidence))
 
@@ -365,6 +366,7 @@ class Memory:
         self._sizes: dict[Value, Num] = {}
         self._sizes_of_types: dict[object, Num] = {}
         self._traffic: dict[Node, tuple[Num, Num]] = {}
+        self._saved: dict[BlockPlan, Mapping[tuple[int, int], Num]] = {}
 
     def traffic(self, group: Node, nodes: Sequence[Node]) -> tuple[Num, Num]:
         """The bytes that the nodes of a group move, each by itself, and those that they move as one kernel."""
@@ -374,6 +376,46 @@ class Memory:
             found = (sum(map(self.alone, nodes)), self.together(nodes, group.outputs)) if is_kernel else (0, 0)
             self._traffic[group] = found
         return found
+
+    def saved(self, plan: BlockPlan, producer: int, consumer: int) -> Num:
+        """The bytes that a merge of a plan, or another of two of its groups, saves: those that the two move less those of one kernel."""
+        if plan not in self._saved:
+            self._saved[plan] = dict(self._saved_by_merges(plan))
+        found = self._saved[plan].get((producer, consumer))
+        return self._saved_by_one(plan, *map(plan.partition.members, (producer, consumer))) if found is None else found
+
+    def _saved_by_merges(self, plan: BlockPlan) -> Iterator[tuple[tuple[int, int], Num]]:
+        part: dict[int, list[int]] = {}
+        plain: dict[int, bool] = {}
+        for merge in plan.merges:
+            ends, group = (merge.producer, merge.consumer), plan.partition.find(merge.consumer)
+            if group not in plain:
+                plain[group] = self._is_plain(plan, list(plan.members(group)))
+            if plain[group]:  # to count all anew for each of 500 nodes takes a second
+                yield ends, merge.bytes_saved
+                continue
+            one, other = (part.get(end, [end]) for end in ends)
+            yield ends, self._saved_by_one(plan, one, other)
+            both = [*one, *other]
+            part.update((member, both) for member in both)
+
+    def _saved_by_one(self, plan: BlockPlan, *parts: Iterable[int]) -> Num:
+        one, other = map(list, parts)
+        apart = self._moved(plan, one) + self._moved(plan, other)
+        return apart if is_unknown(apart) else apart - self._moved(plan, [*one, *other])
+
+    def _is_plain(self, plan: BlockPlan, nodes: Sequence[Node]) -> bool:
+        """Whether nodes read all of their operands, none of which is a view: then a merge saves the values that it joins."""
+        values = {value for node in nodes for value in (*node.inputs, *node.outputs)}
+        return not any(
+            self._rules.is_view(node) or node.op in LOOKS_UP | JOINS | PATCHES | OVERWRITES or effect_of(node) != "pure" for node in nodes
+        ) and all(self._source(value) is None and self._size(value) == plan.profiles.sizes[value] for value in values)
+
+    def _moved(self, plan: BlockPlan, members: Iterable[int]) -> Num:
+        nodes = plan.nodes(*sorted(members))
+        if len(nodes) == 1 or all(map(self.is_free, nodes)):
+            return sum(map(self.alone, nodes))
+        return self.together(nodes, plan.leaving(nodes))
 
     def is_free(self, node: Node) -> bool:
         """Whether a node moves no tensor: a view that shares memory, and what works on containers, numbers and the order of the run."""

@@ -15,6 +15,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
+from irscope.ops.view_steps import Num
 from irscope.transforms.base import History, PassRecord
 from irscope.transforms.cleanup import (
     expand_loop_products,
@@ -32,7 +33,7 @@ from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.block_plan import MAX_ARGUMENTS, MAX_NODES, NOWHERE, BlockPlan, Limits
 from irscope.transforms.fusion.domains import MAX_PATCHES, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, patched_range
-from irscope.transforms.fusion.explain import remarks_of
+from irscope.transforms.fusion.explain import memory_of, remarks_of
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
 from irscope.transforms.fusion.outline import Groups, group_pools, group_turns, group_views
 from irscope.transforms.fusion.planning import (
@@ -373,7 +374,7 @@ def form_groups(history: History, plans: Plans, step: Callable[[], object] = lam
     found = [remark for remark in remarks_of(list(plans.by_block.values()), done) if not told or remark.rule != "in-place"]
     remarks = (*found, *plans.refused)
     seconds = perf_counter() - started
-    record = PassRecord(GROUPING, before, done.graph, done.edits, remarks, seconds, groups.after)
+    record = PassRecord(GROUPING, before, done.graph, done.edits, remarks, seconds, groups.after, partial(_saved, plans))
     leads(record)
     step()
     made = set(done.group_of.values())
@@ -388,6 +389,11 @@ def form_groups(history: History, plans: Plans, step: Callable[[], object] = lam
         done.graph, history.initial, options.policy.name, nodes, history.then(record), plans, done.group_of,
         groups.outside_of, again,
     )  # fmt: skip
+
+
+def _saved(plans: Plans, merge: Merged) -> Num:
+    plan = plans.by_block[plans.rules.graph.block_of[merge.nodes[0]]]
+    return memory_of(plans.rules).saved(plan, *map(plan.index.__getitem__, merge.nodes))
 
 
 # Constants worked on once: a program whose weights stay as they are, for inference on a processor.

@@ -22,7 +22,7 @@ from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, PassError
 from irscope.ir import NOT_CONSTANT, Block, Created, Edit, Graph, Merged, Node, Rewriter, Value, make_node, make_value, new_id
 from irscope.ops.registry import category_of, effect_of
-from irscope.ops.view_steps import byte_words, is_unknown
+from irscope.ops.view_steps import Num, byte_words, is_unknown
 from irscope.transforms.base import History, PassRecord, Remark
 from irscope.transforms.fusion.block_plan import BlockPlan, PlacedWishes, Subject
 from irscope.transforms.fusion.eligibility import Eligibility
@@ -138,9 +138,10 @@ class GivenFusion(Fusion):
             return Refusal(found.rule, f"{self.policy} {self.silence}; by irscope's rules, {found.because}", found.evidence)
         plan = self._plans.by_block[self._plans.rules.graph.block_of[a]]
         candidate = plan.candidate(*sorted((plan.index[a], plan.index[b])))
-        waste, saving = candidate.waste(), candidate.saving()
+        waste = candidate.waste()
         if waste is not None:
             return Refusal(waste.rule, f"{self.policy} {self.silence}; {waste.because}", waste.evidence)
+        saving = memory_of(plan.rules).saved(plan, candidate.producer_index, candidate.consumer_index)
         saves = f"would save {byte_words(saving)}" if saving != 0 else "would save nothing"
         saves = "saves what is not known" if is_unknown(saving) else saves
         return Refusal("not-tried", f"it is legal by irscope's rules, and {self.policy} {self.silence}; one kernel {saves}", (a, b))
@@ -374,8 +375,12 @@ class _Building:
             Remark("passed", group.attrs["kind"], group, edit.reason, group.outputs)
             for edit in edits if isinstance(edit, Merged) for group in [edit.group]
         ]  # fmt: skip
-        made = PassRecord(GROUPING, self.graph, after, edits, (*remarks, *self.plans.refused), 0.0, lambda count: self._grouped(count)[0])
-        return made, group_of
+        told = (*remarks, *self.plans.refused)
+        return PassRecord(GROUPING, self.graph, after, edits, told, 0.0, lambda count: self._grouped(count)[0], self._saved), group_of
+
+    def _saved(self, merge: Merged) -> Num:
+        before, after = memory_of(self.plans.rules).traffic(merge.group, merge.nodes)
+        return before - after
 
     def _outlined(self, group: GivenGroup, members: Sequence[Node]) -> Node:
         """One group node; irscope's own groups inside it are merged in the plan, for questions about it."""
@@ -401,11 +406,8 @@ class _Building:
         for last, (group, members) in groups.items():
             assert group is not None  # `_order` has those with a node
             block = self.graph.block_of[last]
-            before, after = memory_of(self.plans.rules).traffic(group, members)
-            saved = before - after
             reason = f"{self.compiler} computes {plural(len(members), 'node')} in {group.attrs['kernel']}"
-            edit = Merged(tuple(members), group, reason, saved if isinstance(saved, int) else 0, "given")
-            merged.setdefault(block, []).append(edit)
+            merged.setdefault(block, []).append(Merged(tuple(members), group, reason, "given"))
         for block in merged:
             order = _partition(self.graph, block, [members for _, members in groups.values()]).schedule()
             nodes = [block.nodes[part[-1]] for part in order]

@@ -144,8 +144,7 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
             reason, rule = f"%{a} and %{b}{both}; iteration space {space}", "sibling"
         else:
             reason, rule = f"%{a} feeds %{b}; iteration space {space}", "producer-consumer"
-        saved = merge.bytes_saved if isinstance(merge.bytes_saved, int) else 0
-        edits.append(_make_merged((producer, consumer), group, reason, saved, rule))
+        edits.append(_make_merged((producer, consumer), group, reason, rule))
     return edits
 
 

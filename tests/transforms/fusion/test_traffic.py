@@ -194,3 +194,29 @@ def test_the_same_cut_of_two_layouts_shows_other_bytes() -> None:
 
     f = irs.fuse(irs.load(rows, torch.ones(8, 8)))
     assert [f.traffic(group) for group in f.groups] == [(160, 96)]
+
+
+def moved(p: Recorded, graph: irs.Graph) -> int:
+    """The bytes that the kernels of a graph move, and its other ops, each by itself."""
+    total = 0
+    for node in graph.body.nodes:
+        inner = node.blocks[0].nodes if node.blocks else [node]
+        made = [name for each in inner for value in each.outputs if (name := value.name) in p.made_by]
+        results = [value.name for value in node.outputs if value.name]
+        total += bytes_together(p, made, results) if node.blocks else sum(bytes_alone(p, name) for name in made)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_merge_saves_what_its_groups_no_longer_move(seed: int) -> None:
+    """After each step, element by element; where views of a kernel leave a part out, only all steps together are those of the table."""
+    p = random_program(seed)
+    f = irs.fuse(irs.parse(p.text), policy="min-bytes" if seed % 2 else "greedy")
+    steps = [(k, step) for k, step in enumerate(f.history.steps) if step.pass_name == "fuse-groups"]
+    assert sum(step.bytes_saved for _, step in steps) == sum(f.table()["bytes saved"])
+    for k, step in steps:
+        before, after = (moved(p, f.history.graph_after(state)) for state in (k, k + 1))
+        grown = f._group_of[step.nodes[1]]
+        names = {value.name for node in f._members[grown] for value in node.outputs}
+        cut = any(p.made_by[name][0] in ("slice", "select", "chunk") and p.made_by[name][2][0] in names for name in names & {*p.made_by})
+        assert cut or step.bytes_saved == before - after, (step.because, p.text)

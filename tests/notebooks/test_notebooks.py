@@ -56,8 +56,9 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, unless_browsed: Callable
         unless_browsed(IN_A_LAB[path.stem])
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
-        notebook, timeout=240, kernel_name="python3", store_widget_state=False, resources={"metadata": {"path": str(path.parent)}}
-    )
+        notebook, timeout=240, kernel_name="python3", store_widget_state=False, shutdown_kernel="immediate",
+        resources={"metadata": {"path": str(path.parent)}},
+    )  # fmt: skip
     client.execute()
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output for output in shown if output.output_type == "error" or output.get("name") == "stderr"]

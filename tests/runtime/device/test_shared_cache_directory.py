@@ -10,7 +10,7 @@ from irscope.runtime.device.kernel_cache import ObjectStore
 
 pytest.importorskip("llvmlite")
 
-PROCESSES, THREADS, SHARED, OWN = 4, 8, 5, 2
+PROCESSES, THREADS, SHARED, OWN = 2, 8, 5, 2
 
 WORK = """
 import sys, threading

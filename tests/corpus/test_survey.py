@@ -347,10 +347,8 @@ def test_mistakes_are_reported_before_anything_is_done(tmp_path: Path, models: A
 
 def test_modules_of_executables_are_surveyed_beside_graphs(tmp_path: Path, asked: list[str]) -> None:
     """IREE's, before it merges equal ones: each executable is a piece, and equal ones of two modules are one class."""
-    pytest.importorskip("iree.compiler.ir")
-    samples = Path(__file__).parents[1] / "frontends" / "mlir" / "samples"
-    resnet = samples / "resnet18.flow_before_dedup.mlir"
-    s = survey(tmp_path, {"resnet": resnet, "again": resnet, "graph": samples / "quant24.stablehlo.mlir", "chain": MODELS["a"]})
+    resnet = Path(__file__).parents[1] / "transforms/dedup/samples/resnet18.flow.ir"
+    s = survey(tmp_path, {"resnet": resnet, "again": resnet, "chain": MODELS["a"]})
     assert not len(s.failures)
     kinds = s.classes.set_index("kind")["models"]
     assert (kinds["executable"] == 2).all() and (s.classes["members"] >= s.classes["models"]).all()

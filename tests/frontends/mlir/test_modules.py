@@ -356,20 +356,6 @@ def test_stablehlo_samples_load(name: str) -> None:
 
 @needs_iree
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "pieces", "classes", "most"), [("resnet18", 33, 30, 14), ("quant24", 24, 24, 1)])
-def test_iree_executables_are_modules_inside(name: str, pieces: int, classes: int, most: int) -> None:
-    """IREE's own pass leaves `classes`; `most` are left with constants and extents as holes."""
-    module = irs.load(SAMPLES / f"{name}.flow_before_dedup.mlir")
-    assert len(module.modules) == pieces
-    steps = irs.dedup(module, relation="alpha").ladder()["classes"]
-    assert (steps["alpha"], steps["extents"] <= most) == (classes, True)
-    bodies = irs.Module({f"{outer}::{n}": g for outer, m in module.modules.items() for n, g in m.graphs.items()})
-    assert len(irs.dedup(bodies, relation="alpha")) == classes
-    assert print_module(parse_module(print_module(module))) == print_module(module)
-
-
-@needs_iree
-@pytest.mark.long
 def test_exports_keep_their_functions_apart() -> None:
     module = irs.load(SAMPLES / "iree_dedup_swapped_exports.mlir")
     first, second = module.modules.values()

@@ -115,7 +115,7 @@ def _write(found: dict[str, Any], jobs: Sequence[Job], file: Path) -> None:
     found["left_out"] = [list(each) for each in asked if each not in done]
     found["targets"] = judged(found["runs"])
     new = file.with_suffix(".new")
-    new.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    new.write_text(json.dumps(found) + "\n", encoding="utf-8")
     new.replace(file)
 
 
@@ -293,7 +293,7 @@ def main() -> None:
     except DeviceUnavailable as error:
         sys.exit(f"{error.what}\n{error.hint}")
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = {"names": options.cases, "peers": options.peers, "quick": options.quick, "rotate": options.rotate}
     found = run_suite(options.threads, given)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def main() -> None:
         found["runs"] += model_runs(count, options.models, options.peers, 3 if options.quick else 7)
     found["load_after"] = describe()["load"]
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ torch.jit.script reads them.)
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,11 +20,6 @@ CASES = Path(__file__).parents[2] / "cases/alias"
 
 def text_of(case: str) -> str:
     return read_sections((CASES / f"{case}.ir").read_text(encoding="utf-8"))["input"]
-
-
-def node_of(graph: Any, kind: str, index: int = 0) -> Any:
-    """Torch keeps no names: the node of a kind, counted from the first."""
-    return [node for node in graph.nodes() if node.kind() == kind][index]
 
 
 # A method call through an interface
@@ -92,38 +86,6 @@ def test_torch_exchanges_branches_that_print() -> None:
     sliced = irs.autodiff_subgraphs(irs.parse(text_of("prints-in-branches")), threshold=2).graph
     order = [node.inputs[0].type for node in sliced.nodes() if node.op == "prim::Print"]
     assert [str(type) for type in order][1] == "str"
-
-
-# Groups that write
-
-
-def test_torch_moves_a_read_across_a_group_that_writes() -> None:
-    outer, _, inner = text_of("group-that-writes").partition("with prim::FunctionalGraph_0 = ")
-    graph = torch._C.parse_ir(outer.replace("prim::FunctionalGraph_0(%a, %one)", "aten::neg(%a)"))
-    stand_in = node_of(graph, "aten::neg", 1)
-    operands = [stand_in.inputsAt(0), node_of(graph, "prim::Constant").output()]
-    group = graph.create("prim::FunctionalGraph", operands, 1)  # torch's text has no way to say it
-    group.g_("Subgraph", torch._C.parse_ir(inner))
-    group.insertBefore(stand_in)
-    stand_in.output().replaceAllUsesWith(group.output())
-    stand_in.destroy()
-    read = node_of(graph, "aten::neg", 1)
-    assert read.inputsAt(0).unique() == operands[0].unique()
-    db = graph.alias_db()
-    assert db.has_writers(operands[0])
-    assert db.move_before_topologically_valid(read, group)
-
-
-# Random numbers
-
-
-def test_torch_exchanges_draws_of_random_numbers() -> None:
-    graph = torch._C.parse_ir(text_of("draws-in-order"))
-    first, second = node_of(graph, "aten::rand_like"), node_of(graph, "aten::randn_like")
-    assert graph.alias_db().move_before_topologically_valid(second, first)
-
-
-# Values that the db has never seen
 
 
 # The legacy fuser, which asks its alias db nothing when it moves chunks and concatenations

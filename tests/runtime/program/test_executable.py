@@ -4,14 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
 from irscope.runtime.program import groups as kernel_calls
-from irscope.runtime.program.bound_program import as_torch
 from irscope.runtime.program.executable import compile_graph
-from tests.random_programs.graphs import Program, programs
 from tests.runtime.program.small_program import CHAIN, arrays, chain
 
 
@@ -99,41 +96,6 @@ def test_a_group_that_no_kernel_can_run_falls_back_with_a_remark():
 
 
 # -- random programs --------------------------------------------------------------------------------------------------
-
-
-def flat(value: Any) -> list[np.ndarray[Any, Any]]:
-    if isinstance(value, list | tuple):
-        return [item for part in value for item in flat(part)]
-    return [np.asarray(value)]
-
-
-def by_torch(program: Program) -> list[np.ndarray[Any, Any]]:
-    """What torch's own interpreter makes of a program: its results, and its arguments afterwards."""
-    import torch
-
-    with torch.jit.optimized_execution(False), torch.no_grad():
-        function = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
-        args = program.fresh()
-        return [*flat(function(*map(as_torch, args))), *flat(list(args))]
-
-
-@pytest.mark.torch
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(programs())
-def test_random_programs_run_as_in_torch(program: Program):
-    pytest.importorskip("torch")
-    expected = by_torch(program)
-    graph = irs.parse(program.text)
-    refined = irs.load(program.text, *program.fresh())
-    for source in (graph, irs.fuse(graph), irs.fuse(refined)):
-        run = compile_graph(source)
-        for convert in (as_torch, lambda value: value):
-            args = program.fresh()
-            found = [*flat(run(*map(convert, args))), *flat(list(args))]
-            assert len(found) == len(expected)
-            for ours, theirs in zip(found, expected, strict=True):
-                np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-        assert not [remark for remark in run.remarks if remark.rule != "native-loop"]
 
 
 def test_why_there_is_no_kernel_to_look_at_yet() -> None:

@@ -118,14 +118,6 @@ def test_an_outer_value_that_is_read_twice_at_once_is_one_value() -> None:
     assert not agree_on(*(Piece(f"{number}", block, graph, {}) for number, block in enumerate(graph.node("r").blocks)))
 
 
-def test_equal_types_of_different_objects_have_one_number() -> None:
-    def graph() -> Graph:
-        b = GraphBuilder()
-        return b.finish([b.op("aten::relu", b.input("x", TensorType("float32", (2, 3))), type=TensorType("float32", (2, 3)))])
-
-    assert agree(Module({"a": graph(), "b": graph()}))
-
-
 def test_a_program_read_back_from_its_text_has_the_same_fingerprints() -> None:
     build = irs.GraphBuilder()
     x = build.input("x", TensorType("float32", (4, 8)))

@@ -104,37 +104,6 @@ def test_exchanging_operands_keeps_the_holes_few() -> None:
     assert "0.25 against 0.125" in d.difference("f", "g").because
 
 
-def test_sizes_among_the_arguments_of_an_op_are_holes() -> None:
-    def program(rows: int) -> irs.Graph:
-        return irs.parse(f"""graph(%x : Float({rows}, 4)):
-  %size : int[] = prim::Constant[value=[{rows * 4}]]()
-  %y : Float({rows * 4}) = aten::view(%x, %size)
-  return (%y)""")
-
-    d = dedup(irs.Module({"f": program(2), "g": program(3)}))
-    assert step_of(d, "f", "g") == "extents"
-    met = match(d.piece("f"), d.piece("g"), "extents")
-    assert met is not None
-    assert sorted(hole.values for hole in met.holes) == [(2, 3), (8, 12), (8, 12)]
-
-
-def test_parameters_are_distinguished_by_their_users() -> None:
-    def program(order: str, op: str) -> irs.Graph:
-        names = order.split()
-        return irs.parse(f"""graph({", ".join(f"%{name} : Float(4)" for name in names)}):
-  %one : int = prim::Constant[value=1]()
-  %d : Float(4) = aten::sub(%a, %b, %one)
-  %e : Float(4) = aten::{op}(%d, %c)
-  return (%e)""")
-
-    d = dedup(irs.Module({"f": program("a b c", "mul"), "g": program("c a b", "mul"), "h": program("b a c", "div")}))
-    assert step_of(d, "f", "g") == "arguments"
-    assert step_of(d, "f", "h") is None
-    met = match(d.piece("f"), d.piece("g"), "arguments")
-    assert met is not None
-    assert met.arguments == (1, 2, 0)
-
-
 def test_a_constant_tensor_is_a_hole_of_its_size() -> None:
     from irscope.ir.builder import GraphBuilder
     from irscope.ir.payload import TensorData

@@ -84,12 +84,6 @@ def test_groups_of_a_graph_are_its_pieces() -> None:
         d.class_of("x")
 
 
-def test_a_graph_without_groups_is_one_piece_and_says_so() -> None:
-    d = dedup(irs.parse("graph(%x : Tensor):\n  return (%x)"))
-    assert [cls.members for cls in d.classes] == [("graph",)]
-    assert "no fusion groups" in d.note
-
-
 def test_an_unknown_relation_is_an_error_with_the_choices() -> None:
     with pytest.raises(ArgumentError, match="choose one of text, alpha"):
         dedup(irs.parse(SCALED), relation="bytes")  # type: ignore[arg-type]

@@ -4,9 +4,6 @@ import torch
 from torch import nn
 
 import irscope as irs
-from irscope.ir.invariants import verify
-from irscope.ir.module import inlined
-from irscope.runtime.reference import run_reference
 
 
 class Layer(nn.Module):
@@ -48,22 +45,6 @@ def test_layers_of_one_build_are_one_class_with_their_scale_as_a_hole() -> None:
     assert {tuple(row[2:5]) for row in holes[holes["varies"] != "equal everywhere"].itertuples(index=False)} == {(0.5, 1.5, 2.5)}
     told = irs.dedup(d.source, unit="scopes").why_not(*layers.members[:2])
     assert told.witness[0] == "constants" and "0.5 against 1.5" in told.because
-
-
-def test_outlined_layers_compute_the_same() -> None:
-    g = graph()
-    d = irs.dedup(g, unit="scopes")
-    assert "by 'alpha' no two of its 3 places are the same" in "".join(d.applied().remarks)
-    module = d.apply("constants")
-    assert isinstance(module, irs.Module)
-    assert sorted(module.graphs) == sorted([g.name, "region0"])
-    calls = [node for node in module.graphs[g.name].nodes() if node.op == "func::call"]
-    assert len(calls) == 3
-    for made in module.graphs.values():
-        verify(made)
-    x = torch.rand(3, 8, dtype=torch.float32).numpy()
-    (want,), (got,) = run_reference(g, x), run_reference(inlined(module), x)
-    assert (want == got).all()
 
 
 def test_heads_are_found_inside_a_layer() -> None:

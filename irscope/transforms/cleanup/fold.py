@@ -36,7 +36,7 @@ from irscope.ir import (
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import bind, constant_arguments, effect_of, op_of, remembering_default, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
-from irscope.ops.type_rules import SLIPS, contiguous_strides, dtype_name
+from irscope.ops.type_rules import SLIPS, contiguous_strides, dtype_name, static_shape
 from irscope.transforms.base import PassRecord, timed
 from irscope.transforms.cleanup.canonicalize import RULES, Site
 
@@ -298,20 +298,21 @@ def constant_node(value: Value, payload: Any, *, like: Node | None = None) -> No
 
 # Replaces small tensors that are the same at every run by constants: positions, masks built from them, initial states.
 #
-# Known tensors follow from the nodes: one created from numbers is known when the numbers are, and a pure op of known
+# Known tensors follow from the nodes: one created from numbers is known when the numbers are, and a view or a pure op of known
 # tensors produces a known one. NumPy computes it, so only ops are folded whose results are the same in every library:
 # no exponentials, no sums of floats.
 #
 # A constant is one object for all runs. So a known tensor becomes a constant only where it cannot be distinguished from a
-# fresh one: its users produce memory of their own, and it is not a result, not an element of a list, and neither written
-# nor viewed. A node whose result is used in another way stays, and so do the nodes of the known tensors that it reads.
+# fresh one: its users produce memory of their own, or are themselves known and used so; it is not a result, not written, and not
+# an element of a list that is not known. A node whose result is used in another way stays, and so do the nodes of the known tensors
+# that it reads; a known view with gaps stays a view.
 
-_MOST_ELEMENTS: Final = 1 << 12
+_MOST_BYTES: Final = 1 << 15
 _EXACT: Final = frozenset(
     f"aten::{name}"
     for name in (
         "add sub mul neg abs where eq ne lt le gt ge logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not "
-        "__and__ __or__ to _to_copy clone minimum maximum clamp masked_fill diff"
+        "__and__ __or__ to _to_copy clone minimum maximum clamp masked_fill diff index"
     ).split()
 ) | LOGICAL  # fmt: skip
 _WHOLE_ONLY: Final = frozenset({"aten::cumsum"})
@@ -321,7 +322,7 @@ _CANDIDATES: Final = CREATES | CREATES_LIKE | _EXACT | _WHOLE_ONLY
 
 @timed
 def fold_tensors(graph: Graph) -> PassRecord:
-    """Replace nodes that compute the same tensor at every run by constants of at most 4,096 elements.
+    """Replace nodes that compute the same tensor at every run by constants of at most 32 KiB.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -336,7 +337,7 @@ def fold_tensors(graph: Graph) -> PassRecord:
     """
     shapes = shapes_of(graph)
     known = _known_tensors(graph, shapes)
-    kept = _replaceable(graph, known)
+    kept = _replaceable(graph, known, shapes)
     rewriter = Rewriter(graph)
     for block in graph.blocks():
         edits: list[Edit] = []
@@ -360,9 +361,13 @@ def fold_tensors(graph: Graph) -> PassRecord:
     return PassRecord("fold-tensors", graph, remembering_default(cleaned.after, done), done, keeps_facts=True)
 
 
-def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, Any]]:
-    """The tensors that nodes compute from numbers alone and that are never written, with their elements."""
-    known: dict[Value, np.ndarray[Any, Any]] = {}
+Known = dict[Value, Any]
+"""Tensors and lists of tensors, with their elements as arrays."""
+
+
+def _known_tensors(graph: Graph, shapes: Shapes) -> Known:
+    """The tensors that nodes compute from numbers alone and that are never written, and lists of them."""
+    known: Known = {}
     nodes = list(graph.nodes())
     if not any(node.op in CREATES or node.op in CREATES_LIKE for node in nodes):
         return known
@@ -371,7 +376,10 @@ def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, 
     for node in nodes:
         if len(node.outputs) != 1 or node.output not in unwritten:
             continue
-        if node.op in _CANDIDATES and (node.op not in _EXACT or any(value in known for value in node.inputs)):
+        if node.op == "prim::ListConstruct":
+            if known.keys() >= set(node.inputs):
+                known[node.output] = [known[value] for value in node.inputs]
+        elif node.op in CREATES or node.op in CREATES_LIKE or any(value in known for value in node.inputs):
             array = _computed(node, known, shapes)
             if array is not None:
                 known[node.output] = array
@@ -384,10 +392,15 @@ def _candidates(nodes: Iterable[Node]) -> list[Node]:
     made: set[Value] = set()
     for node in nodes:
         begins = node.op in CREATES or node.op in CREATES_LIKE
-        if begins or (not made.isdisjoint(node.inputs) and (node.op in _CANDIDATES or effect_of(node) == "view")):
+        if begins or (not made.isdisjoint(node.inputs) and (node.op in _CANDIDATES or _shares_memory(node))):
             found.append(node)
             made.update(node.outputs)
     return found
+
+
+def _shares_memory(node: Node) -> bool:
+    """Whether a node only views its operand, or lists its operands."""
+    return node.op == "prim::ListConstruct" or (not node.blocks and effect_of(node) == "view")
 
 
 def _unwritten(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
@@ -404,22 +417,20 @@ def _only_looks(user: Node | Block, unwritten: set[Value], graph: Graph) -> bool
     """Whether a user neither writes a tensor, nor passes it to something that may."""
     if isinstance(user, Block):
         return user is graph.body
-    effect = "opaque" if user.blocks else effect_of(user)
-    if effect == "view":
+    if _shares_memory(user):
         return all(value in unwritten for value in user.outputs)
-    return effect == "pure" and all(isinstance(v.type, TensorType | PrimitiveType) for v in user.outputs)
+    return not user.blocks and effect_of(user) == "pure" and all(isinstance(v.type, TensorType | PrimitiveType) for v in user.outputs)
 
 
-def _computed(node: Node, known: dict[Value, np.ndarray[Any, Any]], shapes: Shapes) -> np.ndarray[Any, Any] | None:
-    """The elements of a node's result, if it is a small contiguous tensor on the CPU; otherwise None."""
+def _computed(node: Node, known: Known, shapes: Shapes) -> np.ndarray[Any, Any] | None:
+    """The elements of a node's result, if it is a small tensor on the CPU; otherwise None."""
     op, schema = op_of(node), schema_of(node)
     found = shapes.type(node.output) if len(node.outputs) == 1 else None
     if op is None or schema is None or op.reference is None or not isinstance(found, TensorType):
         return None
-    shape = tuple(dim for dim in found.shape or () if isinstance(dim, int))
     if not found.is_static or found.dtype == "bfloat16" or found.device not in (None, "cpu"):
         return None
-    if found.numel is None or found.numel > _MOST_ELEMENTS or found.strides != contiguous_strides(shape):
+    if found.nbytes is None or found.nbytes > _MOST_BYTES:
         return None
     arguments: dict[str, Any] = {}
     for name, operand in bind(node, schema).items():
@@ -433,16 +444,16 @@ def _computed(node: Node, known: dict[Value, np.ndarray[Any, Any]], shapes: Shap
             array = np.asarray(op.reference(**arguments))
     except (*SLIPS, MemoryError):  # what fails when it is computed fails when the program runs
         return None
-    return array if array.shape == shape and str(array.dtype) == found.dtype else None
+    return array if array.shape == found.shape and str(array.dtype) == found.dtype else None
 
 
-def _argument(node: Node, operand: Value, known: dict[Value, np.ndarray[Any, Any]], shapes: Shapes) -> Any:
+def _argument(node: Node, operand: Value, known: Known, shapes: Shapes) -> Any:
+    if operand in known:
+        return known[operand]
     if not isinstance(operand.type, TensorType):
         payload = constant_of(shapes.graph, operand)
         payload = shapes.known(operand) if payload is NOT_CONSTANT else payload
         return NOT_CONSTANT if isinstance(payload, TensorData | Graph) else payload
-    if operand in known:
-        return known[operand]
     found = shapes.type(operand)
     if node.op in CREATES_LIKE and operand is node.inputs[0] and isinstance(found, TensorType) and found.dtype is not None:
         shape = () if found.shape is None or not found.is_static else found.shape
@@ -456,18 +467,28 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
 
 
-def _replaceable(graph: Graph, known: Iterable[Value]) -> set[Node]:
-    """The nodes of known results that cannot be distinguished from constants; later nodes are decided first."""
+def _replaceable(graph: Graph, known: Iterable[Value], shapes: Shapes) -> set[Node]:
+    """The nodes of known results that something reads and nothing distinguishes from constants; later nodes are decided first."""
     made = {graph.producer[value]: value for value in known}
-    kept = set(made)
+    kept, replaced = set(made), set[Node]()
+    viewing = set[Node]()
     for node in reversed(made):
-        if not all(_reads_only(use.user, kept) for use in graph.users.get(made[node], ())):
+        users = [use.user for use in graph.users.get(made[node], ())]
+        if not all(_reads_only(user, kept) for user in users):
             kept.discard(node)
-    return kept
+        elif any(user not in kept or user in viewing for user in users):
+            (replaced if _is_dense(shapes.type(made[node])) else viewing).add(node)
+    return replaced
+
+
+def _is_dense(type: Type) -> bool:
+    """Whether a static tensor is laid out row by row, as a constant is."""
+    shape = static_shape(type) if isinstance(type, TensorType) else None
+    return isinstance(type, TensorType) and shape is not None and type.strides == contiguous_strides(shape)
 
 
 def _reads_only(user: object, kept: set[Node]) -> bool:
-    """Whether a user produces memory of its own, or is itself replaced."""
+    """Whether a user produces memory of its own, or is itself known and used so."""
     if not isinstance(user, Node) or user.blocks:
         return False
     return user in kept or (effect_of(user) == "pure" and all(isinstance(v.type, TensorType) for v in user.outputs))

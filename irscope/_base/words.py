@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from html import escape
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -51,25 +52,45 @@ def listed(things: Sequence[T], name: Callable[[T], str] = str, most: int = 8) -
 def byte_count(count: float) -> str:
     """An amount of memory with a decimal prefix, in three digits.
 
-    >>> byte_count(800), byte_count(1_500_000)
-    ('800 B', '1.5 MB')
+    >>> byte_count(800), byte_count(-1_500_000), byte_count(2.5e15)
+    ('800 B', '-1.5 MB', '2,500 TB')
     """
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(count) < 999.5:
             return f"{count:.3g} {unit}"
         count /= 1000
-    return f"{count:.3g} TB"
+    return f"{count * 1000:,.0f} TB"
+
+
+_ANY: Final = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+def by_position(signature: Signature, call: str = "irs.load") -> str:
+    """How to give a function example arguments that it takes by name alone; empty if it needs none.
+
+    >>> by_position(Signature([Parameter("x", Parameter.POSITIONAL_ONLY), Parameter("k", Parameter.KEYWORD_ONLY)]))
+    'k is taken by name, and example arguments go by position: irs.load(lambda x, k: f(x, k=k), x, k)'
+    """
+    needed = [each for each in signature.parameters.values() if each.default is each.empty and each.kind not in _ANY]
+    named = [each.name for each in needed if each.kind is each.KEYWORD_ONLY]
+    names = ", ".join(each.name for each in needed)
+    given = ", ".join(f"{each.name}={each.name}" if each.name in named else each.name for each in needed)
+    verb = "is" if len(named) == 1 else "are"
+    how = f"{listed(named)} {verb} taken by name, and example arguments go by position"
+    return f"{how}: {call}(lambda {names}: f({given}), {names})" if named else ""
 
 
 def time_words(ns: float) -> str:
     """Formats nanoseconds with a readable unit.
 
-    >>> time_words(1234.0), time_words(12_345_678.0)
-    ('1.23 µs', '12.3 ms')
+    >>> time_words(1234.0), time_words(-12_345_678.0), time_words(1.5e12)
+    ('1.23 µs', '-12.3 ms', '1,500 s')
     """
-    if ns < 999.5e3:
+    if abs(ns) < 999.5e3:
         return f"{ns / 1e3:.3g} µs"
-    return f"{ns / 1e6:.3g} ms" if ns < 999.5e6 else f"{ns / 1e9:.3g} s"
+    if abs(ns) < 999.5e6:
+        return f"{ns / 1e6:.3g} ms"
+    return f"{ns / 1e9:.3g} s" if abs(ns) < 999.5e9 else f"{ns / 1e9:,.0f} s"
 
 
 _OURS = f"{Path(__file__).parents[1]}{os.sep}"

@@ -92,7 +92,7 @@ def _tell_of_prints(source: object, made: Graph | Module) -> None:
     names = getattr(getattr(getattr(source, "forward", source), "__code__", None), "co_names", ())
     if "print" in names and isinstance(made, Graph) and not any(node.op == "prim::Print" for node in made.nodes()):
         warn_caller(
-            f"{_kind(source)} calls print: what it wrote just now was of the capture, and the program that was loaded prints nothing"
+            f"{_kind(source)} calls print: the program that was loaded prints nothing, and all that was printed just now was of the capture"
         )
 
 
@@ -199,7 +199,10 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
             f"a function needs example arguments, which give the types of its inputs; {_kind(source)} has none",
             hint="irs.load(function, np.zeros((2, 3)))",
         )
-    return LoadError(f"no frontend reads {_kind(source)}", where=known, hint="pass one of these")
+    hint = "pass one of these"
+    if type(source).__module__.startswith("irscope."):  # a Fusion, Decisions, …
+        hint = "its program is .graph; what takes a program mostly takes it as it is, such as irs.explore, irs.fuse and irs.compile"
+    return LoadError(f"no frontend reads {_kind(source)}", where=known, hint=hint)
 
 
 def _kind(source: object) -> str:

@@ -487,3 +487,30 @@ def test_messages_of_the_page_that_make_no_sense() -> None:
     for message in (None, 3, "text", [], {}, {"kind": []}, {"kind": "inspect"}, {"kind": "inspect", "ids": [10**9]}, {"kind": "kernel"}):
         explorer._answer(explorer, message, [])
     explorer.close()
+
+
+def scaled(x: Any, *, by: Any) -> Any:
+    return x * by
+
+
+@pytest.mark.torch
+def test_an_argument_taken_by_name_has_a_hint_that_works_as_it_stands() -> None:
+    torch = pytest.importorskip("torch")
+    for x in (np.ones(3, np.float32), torch.ones(3)):
+        with pytest.raises(ArgumentError) as caught:
+            irs.load(scaled, x)
+        call = caught.value.hint.partition(": ")[2]
+        g = eval(call, {"irs": irs, "f": scaled, "x": x, "by": x + 1})  # as a person would run it
+        assert (np.asarray(irs.compile(g)(x, x + 1)) == 2).all()
+    shown = refused(LoadError, lambda: irs.load(irs.fuse(irs.parse(PROGRAM))), "its program is .graph")  # type: ignore[arg-type]
+    assert "Fusion" in shown
+
+
+def test_a_program_for_a_gpu_that_is_absent_is_not_said_to_be_compiled() -> None:
+    made = irs.compile(irs.parse(PROGRAM), device="cuda")
+    try:
+        made(np.ones((4, 8), np.float32))
+    except DeviceUnavailable:
+        assert "not compiled" in repr(made)
+    else:
+        assert ", compiled in " in repr(made)

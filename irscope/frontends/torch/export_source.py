@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from irscope._base.loaded_code import cell_name, loaded_files
-from irscope._base.words import warn_caller
+from irscope._base.words import by_position, plural, warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.files import read_file
 from irscope.frontends.refusals import not_trusted
@@ -237,13 +237,12 @@ def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: st
     except TypeError as error:
         why = str(error)
     if why:
-        _complain(args, expected, why)
+        _complain(args, expected, why, by_position(signature, call))
 
 
-def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "") -> None:
-    count = f"{len(args)} example argument{'s' * (len(args) != 1)}"
-    what = f"{count} for a program that takes {len(expected)}" + (f": {why}" if why else "")
-    raise ArgumentError(what, hint=f"pass {', '.join(expected) or 'none'}")
+def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "", hint: str = "") -> None:
+    what = f"{plural(len(args), 'example argument')} for a program that takes {len(expected)}" + (f": {why}" if why else "")
+    raise ArgumentError(what, hint=hint or f"pass {', '.join(expected) or 'none'}")
 
 
 def _as_module(function: Callable[..., Any]) -> Any:

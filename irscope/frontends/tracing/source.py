@@ -23,6 +23,7 @@ import numpy as np
 
 from irscope._base.loaded_code import cell_name
 from irscope._base.nested import leaves
+from irscope._base.words import by_position
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.importer import Recorder, Traced
 from irscope.ir import DTYPES, STR, TENSOR, DictType, Graph, ListType, Origin, TensorType, TupleType, Type, Value, nested_paths
@@ -104,7 +105,7 @@ def _names(function: Callable[..., Any], arguments: Sequence[Any], options: dict
         bound = signature.bind(*arguments, **options)
     except TypeError as error:
         what = f"{title} cannot be called with these arguments: {error}"
-        raise ArgumentError(what, hint=f"it takes {signature}") from None
+        raise ArgumentError(what, hint=by_position(signature) or f"it takes {signature}") from None
     names: list[str] = []
     for parameter, value in bound.arguments.items():
         kind = signature.parameters[parameter].kind

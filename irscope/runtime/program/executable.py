@@ -601,7 +601,9 @@ class Executable(Drawn):
 
     def __repr__(self) -> str:
         counts = f"{plural(len(self._groups), 'group')}, {plural(len(self.kernels), 'kernel')}"
-        return f"<Executable {self.graph.name!r} on {self.device}: {counts}, compiled in {time_words(1e9 * self.compile_seconds)}>"
+        here = shared_device("cuda").availability() if self.device == "cuda" else None
+        done = f"compiled in {time_words(1e9 * self.compile_seconds)}" if here or here is None else f"not compiled, as {here.what}"
+        return f"<Executable {self.graph.name!r} on {self.device}: {counts}, {done}>"
 
 
 def _no_device(group: Node) -> Device:

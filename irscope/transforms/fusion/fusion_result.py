@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from irscope._base.results import Drawn, Verdict, no
@@ -13,7 +13,7 @@ from irscope._base.words import listed, plural
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import GROUPS, Block, Graph, Node, Value
+from irscope.ir import GROUPS, Block, Graph, Node, Value, nodes_called
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.view_steps import Num
 from irscope.transforms.base import History, Remark, Unpicklable
@@ -189,9 +189,15 @@ class Fusion(Unpicklable, Drawn):
         plans = self._plans
         return group_table(self.graph, self._members, plans.by_block, plans.rules, bandwidth)
 
-    def traffic(self, group: Node) -> tuple[Num, Num]:
-        """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`."""
-        return memory_of(self._plans.rules).traffic(group, self._members[group])
+    def traffic(self, group: Node | Value | str) -> tuple[Num, Num]:
+        """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`; of a node, those of
+        its group, or twice those that it moves in none. Raises ArgumentError for a node that does not run."""
+        node = group if isinstance(group, Node) and group in self._members else self._find(group)
+        if isinstance(node, Verdict):
+            raise ArgumentError(node.because, hint="ask about a group, or a node that runs")
+        node = node if node in self._members else self._group(node) or node
+        memory = memory_of(self._plans.rules)
+        return memory.traffic(node, self._members[node]) if node in self._members else (memory.alone(node),) * 2
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
         """The group that contains a node, or the producer of a value; None if there is none."""
@@ -215,7 +221,8 @@ class Fusion(Unpicklable, Drawn):
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two nodes (or the producers of two values) are in one group, and why, or what keeps them apart.
 
-        For groups the answer is about members, if possible two of which one feeds the other.
+        A name may also be that of a module, of an op or of a line (`"blocks.0"`, `"gelu"`, `"model.py:12"`). For these and for groups the
+        answer is about members, if possible two of which one feeds the other.
 
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(3)):
@@ -232,14 +239,18 @@ class Fusion(Unpicklable, Drawn):
             if isinstance(node, Verdict):
                 return _apart(node.because, *node.witness)
             found.append(node)
-        return self._why_not(*found, remedy=members == (a, b))
+        answer = self._why_not(*found, remedy=members == (a, b))
+        if not any(isinstance(each, str) and self._inside(each) for each in (a, b)):
+            return answer
+        asked = " and ".join(map(self._plans.rules.db.node_words, dict.fromkeys(found)))
+        return replace(answer, because=f"{answer.because} (asked of {asked})")
 
     def _stand_ins(self, a: Node | Value | str, b: Node | Value | str) -> tuple[Node | Value | str, Node | Value | str]:
         """The subjects with groups replaced by members: a group is not a node of the planned graph, its members are."""
         one, other = self._inside(a), self._inside(b)
         if one is None and other is None:
             return a, b
-        if a is b and one:
+        if a is b and one and not isinstance(a, str):
             return one[-1], one[-1]
         graph = self._plans.rules.graph
         left, right = one or self._found(a), other or self._found(b)
@@ -248,10 +259,22 @@ class Fusion(Unpicklable, Drawn):
             for node, user in users:
                 if isinstance(user, Node) and user in second:
                     return (node, user) if first is left else (user, node)
-        return left[-1] if left else a, right[0] if right else b
+        if not left or not right:
+            return left[-1] if left else a, right[0] if right else b
+        place, beside = graph.position, list[tuple[Node, Node]]()
+        for node, user in pairwise(sorted({*left, *right}, key=lambda each: place.get(each, 0))):
+            beside += [(x, y) for x, y in ((node, user), (user, node)) if x in left and y in right]
+        return min(beside, key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)), default=(left[-1], right[0]))
 
     def _inside(self, subject: Node | Value | str) -> list[Node] | None:
-        return self._members.get(subject) if isinstance(subject, Node) else None
+        """The nodes that a group, or the name of a module, op or line means; None for one node or value."""
+        if not isinstance(subject, str):
+            return self._members.get(subject) if isinstance(subject, Node) else None
+        known = self.original.names.values(), self.graph.names.values()
+        if "#" in subject or any(subject.strip().removeprefix("%") in names for names in known):
+            return None
+        called = nodes_called(self.original, subject)
+        return [found for node in called if isinstance(found := self._find(node), Node)] or [*called] or None
 
     def _found(self, subject: Node | Value | str) -> list[Node]:
         node = self._find(subject)

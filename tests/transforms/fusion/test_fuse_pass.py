@@ -317,3 +317,30 @@ def test_a_fusion_is_fused_again_and_given_groups_are_counted() -> None:
     for verb, programs_ in ((irs.fuse, [Model()]), (irs.compile, [Model()]), (irs.diff, [Model(), g])):
         with pytest.raises(ArgumentError, match=r"works on a Graph.* not on Model"):
             verb(*programs_)
+
+
+@pytest.mark.torch
+def test_a_module_or_an_op_stands_for_its_nodes_and_each_node_has_its_bytes() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Block(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.mlp = torch.nn.LayerNorm(8), torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU())
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            return torch.relu(self.mlp(self.norm(x + 1)))
+
+    model, x = Block(), torch.ones(2, 8)
+    f = irs.fuse(irs.load(model, x))
+    pairs = {("norm", "mlp"): ("layer_norm", "linear"), ("mlp.1", "relu"): ("gelu", "relu"), ("aten::add", "norm"): ("add", "layer_norm")}
+    for (a, b), nodes in pairs.items():
+        answer, told = f.why_not(a, b), f.why_not(*nodes)
+        assert bool(answer) == bool(told) == (a != "norm") and told.because.partition("; ")[0] in answer.because
+    linear = model.mlp[0]
+    moved = sum(tensor.untyped_storage().nbytes() for tensor in (x, linear.weight, linear.bias, linear(x)))
+    assert f.traffic("linear") == f.traffic(f.original.node("linear")) == (moved, moved)
+    (size,) = {tensor.untyped_storage().nbytes() for tensor in (x, linear(x))}
+    assert f.traffic("gelu") == f.traffic("relu") == (4 * size, 2 * size)
+    with pytest.raises(ArgumentError, match="no producer"):
+        f.traffic(f.original.inputs[0])

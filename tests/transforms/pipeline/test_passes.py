@@ -21,7 +21,7 @@ pytestmark = pytest.mark.torch
 ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "group-views", "autodiff-subgraphs"}
 """Passes with random programs of their own, in the tests of their rooms."""
 PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}
-ALL = "functionalize,canonicalize,cse,pool-constants,dce"
+ALL = "functionalize,canonicalize,cse,dce"
 
 
 @pytest.mark.parametrize("seeds", [*blocks(0, 40, 1), *long(blocks(1000, 10, 500))], ids=str)

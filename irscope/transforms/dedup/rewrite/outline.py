@@ -27,6 +27,7 @@ from irscope.ir.module import reference_to
 from irscope.transforms.dedup.matching import differences, match
 from irscope.transforms.dedup.piece import format_holes
 from irscope.transforms.dedup.rewrite.block_index import BlockIndex, inner_piece
+from irscope.transforms.dedup.rewrite.finding import find_regions
 from irscope.transforms.dedup.rewrite.repeat import Repeat, region_body
 
 
@@ -127,7 +128,9 @@ _ROUNDS: Final = 8
 """The most searches of one graph; each sees a smaller one, and three levels of nesting are rare."""
 
 
-def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]]) -> tuple[Module, tuple[str, ...]]:
+def outline_nested(
+    graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]] = find_regions
+) -> tuple[Module, tuple[str, ...]]:
     """Returns a module of the graph under its own name, with calls, and of the called functions `region0`, `region1`, …, which call
     functions themselves; and a line for each region, done or not.
 
@@ -144,7 +147,7 @@ def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Grap
     ...   %t : Float(4) = aten::tanh(%s)
     ...   %u : Float(4) = aten::relu(%t)
     ...   return (%u)''')
-    >>> module, remarks = outline_nested(g, find_regions(g), find_regions)
+    >>> module, remarks = outline_nested(g, find_regions(g))
     >>> print(module.graphs["graph"])
     graph(%x : Float(4),
           %a : Float(4),

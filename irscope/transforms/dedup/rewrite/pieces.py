@@ -1,13 +1,7 @@
-"""Builds pieces from repeated regions, and from the modules of the model, to compare them: each is a block over parameters.
-
-The piece of a *module path*, which exporters record on nodes, is all nodes of one block whose scope is at or below a path, so
-pieces nest: a layer, and its attention. They are compared like any others. To be outlined as a function, the places of a class
-must also be regions in the sense of `finding`, with the nodes in one order; the outermost classes for which that holds are the
-repeated regions.
-"""
+"""Builds pieces from repeated regions, to compare them: each is a block over parameters."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,10 +9,8 @@ from irscope._base.running import counted
 from irscope._base.words import each, plural
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.rewrite.block_index import OUTSIDE, BlockIndex
-from irscope.transforms.dedup.rewrite.finding import convex_columns, find_regions, is_place, waiting_regions
+from irscope.transforms.dedup.rewrite.finding import find_regions
 from irscope.transforms.dedup.rewrite.repeat import Repeat, region_body
-from irscope.transforms.grouping import common_scope
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +21,6 @@ class RegionPieces:
     repeats: tuple[Repeat, ...]
     place_of: Mapping[str, tuple[Repeat, int]]
     """Maps the name of each piece to its region and place."""
-    find: Callable[[Graph], Iterable[Repeat]]
-    """The function that found the regions, to find repetitions within them."""
     note: str
     """One sentence that says what the pieces are."""
 
@@ -69,7 +59,7 @@ def region_pieces(graph: Graph) -> RegionPieces:
     repeats = find_regions(graph)
     places = dict(zip(_names(repeats), _places(repeats), strict=True))
     what = f"{each(len(places), 'place')} of {plural(len(repeats), 'repeated region')} is a piece"
-    return RegionPieces(repeats, places, find_regions, what if places else "no region of the graph occurs twice")
+    return RegionPieces(repeats, places, what if places else "no region of the graph occurs twice")
 
 
 def _places(repeats: Sequence[Repeat]) -> list[tuple[Repeat, int]]:
@@ -84,78 +74,3 @@ def _names(repeats: Sequence[Repeat]) -> list[str]:
         named = all(scope and scopes[scope] == 1 for scope in own)
         names += own if named else [f"region{number}.{place}" for place in range(len(repeat))]
     return names
-
-
-# --- the modules of the model -----------------------------------------------------------------------------------------
-
-_LEAST = 2
-"""The fewest nodes of a module; with fewer it is an op."""
-
-
-def scope_pieces(graph: Graph) -> RegionPieces:
-    """Returns each module path with its nodes, outer paths first; linear in the nodes times the depth of the paths.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4)):
-    ...   %p : Float(4) = aten::tanh(%x), scope: net.0
-    ...   %q : Float(4) = aten::relu(%p), scope: net.0
-    ...   %r : Float(4) = aten::tanh(%q), scope: net.1
-    ...   %s : Float(4) = aten::relu(%r), scope: net.1
-    ...   return (%s)''')
-    >>> scope_pieces(g).place_of.keys()
-    dict_keys(['net', 'net.0', 'net.1'])
-    """
-    place_of: dict[str, tuple[Repeat, int]] = {}
-    repeats: list[Repeat] = []
-    for block in graph.blocks():
-        index = BlockIndex(graph, block)
-        found = {path: nodes for path, nodes in _by_path(index).items() if len(nodes) >= _LEAST and path not in place_of}
-        place_of.update((path, (Repeat.of(index, [nodes]), 0)) for path, nodes in found.items())
-        repeats += [Repeat.of(index, places) for places in _find_repeated(index, found)]
-    what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to modules inside it"
-    note = what if place_of else "no two nodes of the graph belong to one module of the model"
-    return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats, note)
-
-
-def _by_path(index: BlockIndex) -> dict[str, list[int]]:
-    """The nodes of each path; outer paths first, then in program order."""
-    found: dict[str, list[int]] = {}
-    for place, scope in enumerate(_scopes(index)):
-        parts = scope.split(".") if scope else []
-        for depth in range(1, len(parts) + 1):
-            found.setdefault(".".join(parts[:depth]), []).append(place)
-    return dict(sorted(found.items(), key=lambda entry: entry[0].count(".")))
-
-
-def _scopes(index: BlockIndex) -> list[str]:
-    """The path of each node; a node without one, such as a list of operands, gets the common path of its producers and users."""
-    scopes = [node.scope for node in index.nodes]
-    for place, scope in enumerate(scopes):
-        if not scope:
-            producers = [producer for producer, _ in index.producers[place] if producer != OUTSIDE]
-            near = [scopes[other] for other in (*producers, *(reader for _, _, reader in index.users[place])) if scopes[other]]
-            scopes[place] = common_scope(near) if near else ""
-    return scopes
-
-
-def _find_repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> list[list[list[int]]]:
-    """The places of each repeated region: outer regions first, and no further regions within them."""
-    taken: set[int] = set()
-    looks: dict[tuple[int, ...], list[list[int]]] = {}
-    for nodes in found.values():
-        looks.setdefault(tuple([index.looks[node] for node in nodes]), []).append(nodes)
-    chosen: list[list[list[int]]] = []
-    for places in looks.values():
-        held, free = set(taken), list[list[int]]()
-        for nodes in places:  # a module that contains only another has the same nodes
-            if held.isdisjoint(nodes):
-                free.append(nodes)
-                held.update(nodes)
-        same = [nodes for nodes in free if is_place(index, free[0], nodes)]
-        if len(same) < 2:
-            continue
-        regions = [place for region in (*chosen, same) for place in region]
-        if len(convex_columns(index, list(map(list, zip(*same, strict=True))))) == len(same[0]) and not waiting_regions(index, regions):
-            chosen.append(same)
-            taken.update(node for nodes in same for node in nodes)
-    return chosen

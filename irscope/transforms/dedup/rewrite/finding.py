@@ -338,8 +338,8 @@ def find_regions(graph: Graph, *, min_nodes: int = 3) -> tuple[Repeat, ...]:
     ...   %u : Float(4) = aten::relu(%t)
     ...   return (%u)''')
     >>> [repeat] = find_regions(g)
-    >>> repeat, [hole.values for hole in repeat.holes]
-    (<Repeat: 3 nodes ×2>, [('%x', '%r'), ('%a', '%b')])
+    >>> repeat, repeat.inputs
+    (<Repeat: 3 nodes ×2>, ((%x, %r), (%a, %b)))
     """
     found: list[Repeat] = []
     for block in graph.blocks():

@@ -1,16 +1,13 @@
-"""A repeated region: its places, their inputs and outputs, and the differences between them; and the block that a place becomes as
-a function.
-"""
+"""A repeated region: its places, their inputs and outputs, and the block that a place becomes as a function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.analysis.per_graph import alias_db_of
-from irscope.errors import new_table
 from irscope.ir import (
     ANY,
     Block,
@@ -29,14 +26,12 @@ from irscope.ir import (
 )
 from irscope.ir.module import renamed_body
 from irscope.ir.structural import free_values
-from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.pairing import same_bits
-from irscope.transforms.dedup.piece import format_payload
-from irscope.transforms.dedup.rewrite.block_index import BlockIndex, inner_piece
+from irscope.transforms.dedup.rewrite.block_index import BlockIndex
 from irscope.transforms.grouping import common_scope
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +40,6 @@ class Slot:
 
     column: int
     number: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegionHole:
-    """A difference between the places of a region: a constant, a type, or the value of a parameter."""
-
-    kind: str
-    """`constant`, `type` or `parameter`."""
-    place: str
-    """The place in words: the op and its operand or result."""
-    values: tuple[str, ...]
-    """The value in each place of the region, in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,52 +173,6 @@ class Repeat:
         """The labels of the places: their module paths where all differ, else their numbers."""
         scopes = tuple([self.scope(place) for place in range(len(self))])
         return scopes if len(set(scopes)) == len(scopes) else tuple([f"place {place}" for place in range(len(self))])
-
-    @cached_property
-    def holes(self) -> tuple[RegionHole, ...]:
-        """All differences between the places."""
-        names = self.graph.names
-        found = []
-        for column, node in enumerate(self.places[0]):
-            for number in range(len(node.outputs)):
-                types = [nodes[column].outputs[number].type for nodes in self.places]
-                if any(type != types[0] for type in types):
-                    what = f"result of {node.op}#{column}"
-                    found.append(RegionHole("type", what, tuple(map(str, types))))
-        for values, slots in self._parameters.items():
-            if len(set(values)) > 1:
-                slot = slots[0]
-                texts = [self._format_value(value, names) for value in values]
-                kind = "constant" if all(is_constant for _, is_constant in texts) else "parameter"
-                where = f"operand {slot.number} of {self.places[0][slot.column].op}#{slot.column}"
-                found.append(RegionHole(kind, where, tuple(text for text, _ in texts)))
-        for column, node in enumerate(self.places[0]):
-            for number in range(len(node.blocks)):
-                found += self._inner_holes(column, number)
-        return tuple(found)
-
-    def _inner_holes(self, column: int, number: int) -> Iterator[RegionHole]:
-        """The differences inside blocks of nodes, by the slots of the first place."""
-        pieces = [inner_piece(self.graph, nodes[column], nodes[column].blocks[number]) for nodes in self.places]
-        matches = [match(pieces[0], piece, "extents") for piece in pieces]
-        rows = [{(pair.kind, pair.site): pair.right for pair in found.slots} if found else {} for found in matches]
-        first = matches[0]
-        for kind, site in rows[0]:
-            values = [row.get((kind, site)) for row in rows]
-            if first is not None and not all(same_bits(value, values[0]) for value in values):
-                where = f"{first.place(site, kind)}, in {self.places[0][column].op}#{column}"
-                yield RegionHole("constant" if kind in ("constant", "size") else "type", where, tuple(map(format_payload, values)))
-
-    def _format_value(self, value: Value, names: Any) -> tuple[str, bool]:
-        producer = self.graph.producer.get(value)
-        if producer is not None and producer.op == "prim::Constant":
-            return repr(constant_value(producer)), True
-        return f"%{names[value]}", False
-
-    def table(self) -> pd.DataFrame:
-        """The differences: one row per hole, one column per place."""
-        rows = [(hole.kind, hole.place, *hole.values) for hole in self.holes]
-        return new_table(rows, columns=["kind", "where", *self.labels])
 
     def __repr__(self) -> str:
         return f"<Repeat: {self.size} nodes ×{len(self)}>"

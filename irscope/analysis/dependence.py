@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final
 
 from irscope._base.results import Verdict, no, yes
@@ -61,8 +60,6 @@ def _is_reorderable_op(op: str) -> bool:
     return not restless and op not in WAITS and op != "prim::GetAttr"
 
 
-# The dependences between the nodes of one block: through data, memory, effects on the world, and draws of random numbers.
-#
 # A node here means the node and everything in its blocks. A node *directly depends* on an earlier one if it uses a result of
 # that one, or if both access one memory and one of them writes it, or if both have effects on the world (print,
 # raise, calls), or both draw random numbers. Any order of the nodes that keeps all direct dependences is the
@@ -119,15 +116,6 @@ class Dependences:
     """The same as positions in the block: for each node, those of the earlier nodes that it is tied to."""
     by_data_alone: bool
     """Whether all nodes are reorderable, so that only data ties any two of them."""
-
-    @cached_property
-    def successors(self) -> Mapping[Node, tuple[Node, ...]]:
-        """The later nodes that are tied to each node."""
-        found: dict[Node, list[Node]] = {node: [] for node in self.block.nodes}
-        for later, ties in self.predecessors.items():
-            for tie in ties:
-                found[tie.node].append(later)
-        return {node: tuple(later) for node, later in found.items()}
 
     def reason(self, a: Node | str, b: Node | str) -> Verdict:
         """Whether `b`, the later one, must stay after `a`, and by which chain of dependences.

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from irscope._base.results import Drawn, Verdict, no, yes
+from irscope._base.results import Drawn
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
 from irscope.analysis.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place
@@ -51,8 +51,6 @@ def _alike(operand: Value, result: Value, taken: Buffer, made: Buffer) -> bool:
     return same and taken.bytes == made.bytes and not taken.is_carried
 
 
-# The memory plan of a program: a place for each memory it allocates, the peak of bytes, and what would lower it.
-#
 # Sharing by plan is a relation of its own, beside "is a view of" and "may alias": two values in one place at different times
 # are never live together (`irscope.analysis.live_ranges`), so that no access can observe it. A plan says nothing about
 # values, and changes no answer of the alias db.
@@ -181,37 +179,6 @@ class MemoryPlan(Drawn):
 
     def _buffer(self, value: Value | str) -> Buffer | None:
         return self.lifetimes.buffer_of(self.graph.value(value))
-
-    def same_storage(self, a: Value | str, b: Value | str) -> Verdict:
-        """Whether two values have a byte in common by plan, and when each of them has it.
-
-        A view and its root do, too: they are one memory. Raises UnknownName for anything that is not a value of the graph.
-        """
-        left, right = self._buffer(a), self._buffer(b)
-        names = [f"%{self.graph.names[self.graph.value(value)]}" for value in (a, b)]
-        if left is None or right is None:
-            other = names[0] if left is None else names[1]
-            return no(f"{other} has no memory of known size that the program makes", self.graph.value(a), self.graph.value(b))
-        for result, operand in ((a, b), (b, a)):
-            if self.in_place.get(self.graph.value(result)) is self.graph.value(operand):
-                name, of = self.graph.names[self.graph.value(result)], self.graph.names[self.graph.value(operand)]
-                return yes(f"%{name} is written in place of %{of}, whose last use this is", left.value)
-        if left is right:
-            return yes(f"both lie in the memory of %{self.graph.names[left.value]}", left.value)
-        one, two = self._place_of.get(left), self._place_of.get(right)
-        if one is None or two is None:
-            return no(f"{names[0] if one is None else names[1]} has memory of its own", left.value, right.value)
-        start, end = max(one.offset, two.offset), min(one.end, two.end)
-        if one.block is not two.block or start >= end:
-            return no(f"{self._where(one)}, {self._where(two)}", left.value, right.value)
-        first, then = sorted((left, right), key=lambda buffer: buffer.birth)
-        until = self._moment_words(first.death)
-        reason = f"%{self.graph.names[then.value]} is made after the last use of %{self.graph.names[first.value]}, {until}"
-        return yes(f"they share bytes {start}–{end - 1} of {self._block_words(one.block)}: {reason}", left.value, right.value)
-
-    def _where(self, place: Place) -> str:
-        name = self.graph.names[place.buffer.value]
-        return f"%{name} lies in bytes {place.offset}–{place.end - 1} of {self._block_words(place.block)}"
 
     def _block_words(self, block: Block) -> str:
         if block.result is not None:
@@ -345,8 +312,6 @@ def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, 
     >>> mp = irs.memory_plan(g)
     >>> mp.peak, mp.lower_bound, [buffer.value.name for buffer in mp.at_peak]
     (8256, 8192, ['a', 'b'])
-    >>> print(mp.same_storage("a", "c"))
-    yes, because they share bytes 0–4095 of the arena: %c is made after the last use of %a, aten::exp (%b)
     """
     with without_collector():
         return _plan(graph_of(program, "memory_plan"), is_told, offers)

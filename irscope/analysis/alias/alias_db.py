@@ -280,12 +280,6 @@ def _granted(db: AliasDb, node: Node, followers: Sequence[Node], already: bool) 
     return f"{words} {verb}" if len(followers) > 1 else f"{words} {verb.replace('move', 'moves', 1)}"
 
 
-# The alias db of a program; every answer is a verdict with its reason and the path that proves it.
-#
-# This module builds a db, updates it after edits, and answers questions about the order of nodes. Questions about sharing and
-# writes are answered in `questions`. The soundness argument is in `irscope.analysis.alias.points_to.builder`.
-
-
 def _promise(graph: Graph) -> tuple[bool, Mapping[Value, int]]:
     """Whether a graph's inputs are distinct, and the known storages."""
     return graph.distinct_inputs or bool(graph.functional), graph.storages

@@ -78,10 +78,6 @@ def lazy(holds: bool, *reason: Any) -> LazyVerdict:
     return made
 
 
-# Phrases an alias db's reasons as sentences with witnesses: why values alias, which node writes, why an order must hold.
-#
-# `irscope.analysis.alias.paths` finds the paths that the sentences describe; `names` has the words for values and places.
-
 _LONG = 3
 """Paths with more steps than this are described by their first and last steps."""
 

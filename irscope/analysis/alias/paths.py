@@ -197,8 +197,6 @@ class Derivation:
         return None
 
 
-# Finds the paths on which two names reach the same memory: steps between values and points-to edges, each in words.
-#
 # If a value shares its source's element (a view, a cast, an item of a list), the step is read off the value's
 # producer. If an element may be several things (an if, a loop, a container's contents), the step is an edge of the
 # graph, with the node that added it.

@@ -227,12 +227,6 @@ def _same_fact(a: Fact, b: Fact) -> bool:
     return a is b or (type(a) is type(b) and not isinstance(a, KnownList) and repr(a) == repr(b))
 
 
-# Infers facts about every value before the program runs: element types, shapes, strides, devices, and numbers.
-#
-# One abstract run of the program (`irscope.analysis.shapes.inference`) over the ops' type rules computes the facts; this
-# module has the queries, and writes the facts into a graph's types.
-
-
 @dataclass(frozen=True, eq=False)
 class Shapes:
     """The facts about one graph. They hold in every run with arguments of the given types."""

@@ -93,7 +93,8 @@ class ViewOps:
         return None if operand.origin == "open" else Extent.of(f"first_byte(%{self._facts.graph.names[operand.root]})")  # type: ignore[index]
 
     def possible_view(self, value: Value) -> tuple[Value, Layout] | None:
-        """The value that a copy could be a view of, and its layout in the buffer of that value's root; None for most."""
+        """The value that a copy could be a view of, and its layout in the buffer of that value's root: a negative padding, a
+        concatenation of parts that are adjacent already; None for most."""
         node = self._facts.graph.producer.get(value)
         if node is None or not node.inputs:
             return None

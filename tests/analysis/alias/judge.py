@@ -20,6 +20,7 @@ from irscope.ir import Block, ClassType, Graph, Node, Value
 from irscope.ir.text.parser import parse
 from tests.analysis.alias.eager import Trace, run
 from tests.analysis.alias.torch_holes import as_torch_reads
+from tests.analysis.ties import successors
 
 
 def arguments(program: Any) -> list[Any]:
@@ -93,13 +94,14 @@ def _outcome(graph: Graph, given: list[Any], order: dict[Block, Sequence[Node]] 
 def _reordered(block: Block, db: AliasDb, rng: random.Random) -> Sequence[Node]:
     """The block's nodes in a random order that keeps all dependences."""
     ties = dependences_by(db, block)
+    after = successors(ties)
     waiting = {node: len(ties.predecessors[node]) for node in block.nodes}
     ready = [node for node in block.nodes if not waiting[node]]
     order = []
     while ready:
         node = ready.pop(rng.randrange(len(ready)))
         order.append(node)
-        for later in ties.successors[node]:
+        for later in after[node]:
             waiting[later] -= 1
             if not waiting[later]:
                 ready.append(later)

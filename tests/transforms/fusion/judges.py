@@ -17,6 +17,7 @@ from irscope.runtime.reference import run_reference
 from irscope.transforms.base import History, PassRecord
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.grouping import MAKES_NUMBERS, Refusal
+from tests.analysis.ties import successors
 from tests.random_programs.graphs import Program
 
 
@@ -262,14 +263,14 @@ def _leads_back(fusion: Fusion, a: Node, union: set[Node]) -> bool:
     whole."""
     before = fusion.history.graph(-2)
     plan = fusion._plans.by_block[before.block_of[a]]
-    fresh = dependences(before, plan.block)
+    fresh = successors(dependences(before, plan.block))
     seen: set[Node] = set()
-    pending = [after for node in union for after in fresh.successors[node] if after not in union]
+    pending = [after for node in union for after in fresh[node] if after not in union]
     while pending:
         here = pending.pop()
         for node in plan.members(plan.index[here]) if here not in seen else ():
             seen.add(node)
-            for after in fresh.successors[node]:
+            for after in fresh[node]:
                 if after in union:
                     return True
                 pending.append(after)

@@ -174,8 +174,6 @@ def _is_open(structure: Structure) -> bool:
     return True
 
 
-# Builds a points-to graph, which over-approximates aliasing, in one walk over a program, and then seals it.
-#
 # **Claim.** If in some execution of the graph two names are bound, at the same or at different times, to the same
 # memory (one tensor storage, one list object, ...), then the elements of the two names reach a common element. A "no"
 # is therefore a proof; a "may" is not a proof of the opposite. The analysis is flow-insensitive: the answer holds for the

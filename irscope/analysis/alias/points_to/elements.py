@@ -54,28 +54,8 @@ MIXED: Final = Structure("mixed", "Any")
 _OBJECT: Final = Structure("object", "object")
 
 _IMMUTABLE: Final = frozenset(
-    {
-        "int",
-        "float",
-        "bool",
-        "str",
-        "complex",
-        "Scalar",
-        "number",
-        "NoneType",
-        "None",
-        "Device",
-        "Layout",
-        "ScalarType",
-        "MemoryFormat",
-        "QScheme",
-        "Dimname",
-        "SymInt",
-        "SymFloat",
-        "SymBool",
-        "Function",
-        "AnyEnumType",
-    }
+    "int float bool str complex Scalar number NoneType None Device Layout ScalarType MemoryFormat QScheme Dimname SymInt SymFloat SymBool "
+    "Function AnyEnumType".split()
 )
 _HANDLES: Final = frozenset({"Generator", "Stream", "Capsule"})
 

@@ -12,8 +12,6 @@ from irscope.ir import CONTROL_FLOW, GENERATOR, GROUPS, NOT_CONSTANT, Block, Cla
 from irscope.ops.op import draws_random_numbers, has_side_effects
 from irscope.ops.registry import bind, schema_of
 
-# The reads and writes of each node (mod/ref) in terms of the points-to graph, including the nodes in its blocks.
-#
 # Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two
 # orders that a program must keep: of effects on the world (print, raise, calls) and of random draws.
 

@@ -363,8 +363,6 @@ class Creating:
                 elements.relabelled[element] = inner
 
 
-# Derives the points-to graph after a rewriter's edits from the graph before them.
-#
 # **Claim.** The new graph answers every question about values and nodes as a graph built from scratch for the new program
 # would. Edits that cannot be followed in this way are refused (`CannotFollow`, with the reason), and the caller builds from
 # scratch. The old graph is not changed: the new one is layers over the same tables (`Layers`).

@@ -20,6 +20,7 @@ from irscope.ir.core import Graph, Module
 from irscope.ir.invariants import verify
 from irscope.ir.text.parser import parse
 from tests.analysis.alias.points_to.outlining import call_itself, call_twice, nodes_of, outline
+from tests.analysis.ties import successors
 from tests.random_programs.graphs import random_program
 from tests.random_programs.odd_graphs import odd_program
 from tests.work import calls_made
@@ -89,10 +90,10 @@ def check_order(inlined: AliasDb, called: AliasDb, call: irs.Node, piece: tuple[
 
 def bound_to(db: AliasDb, block: irs.Block, nodes: set[irs.Node]) -> set[irs.Node]:
     """The nodes of a block that must stay behind one of some nodes."""
-    successors = dependences_by(db, block).successors
+    after = successors(dependences_by(db, block))
     found, todo = set(nodes), list(nodes)
     while todo:
-        fresh = [later for later in successors[todo.pop()] if later not in found]
+        fresh = [later for later in after[todo.pop()] if later not in found]
         found.update(fresh)
         todo.extend(fresh)
     return found - nodes

@@ -10,7 +10,7 @@ from irscope.analysis.alias.points_to import Record
 from irscope.analysis.shapes import Shapes, infer, infer_after, refined
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType, Type, Value
-from irscope.ops.type_rules import channels_last_strides
+from irscope.ops.type_rules import channels_last_strides, static_shape
 
 # Analysis results cached per graph: graphs are frozen, so a result never becomes stale.
 #
@@ -156,15 +156,8 @@ def _input(graph: Graph, named: Value | str) -> Value:
 
 def _channels_last(graph: Graph, value: Value) -> TensorType:
     type = value.type
-    shape = _extents(type)
-    if not isinstance(type, TensorType) or len(shape) not in (4, 5):
+    shape = static_shape(type) if isinstance(type, TensorType) else None
+    if not isinstance(type, TensorType) or shape is None or len(shape) not in (4, 5):
         what = f"%{graph.names[value]} is {type}, and channels-last is for batches of images (4 axes) or volumes (5) of known size"
         raise ArgumentError(what, hint="load the program with example arguments: then the sizes are known")
     return replace(type, strides=channels_last_strides(shape))
-
-
-def _extents(type: Type) -> tuple[int, ...]:
-    """The extents of a tensor; empty unless all are known."""
-    shape = type.shape if isinstance(type, TensorType) else None
-    known = tuple(dim for dim in shape or () if isinstance(dim, int))
-    return known if shape is not None and len(known) == len(shape) else ()

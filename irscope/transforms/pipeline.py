@@ -1,8 +1,8 @@
 """Runs passes one after another, given as a text such as `functionalize,cse,fuse{min_size=3},dce` or as functions."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -131,7 +131,8 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
 #
 # functionalize, cse, fuse{policy=min-bytes min_size=3}, dce
 
-_TOKEN: Final = re.compile(r"\s*([A-Za-z_][\w-]*|[-+]?[\d.][\w.+-]*|\S)\s*")
+_NAME: Final = r"[A-Za-z_][\w-]*"
+_TOKEN: Final = re.compile(rf"\s*({_NAME}|[-+]?[\d.][\w.+-]*|\S)\s*")
 _WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 
@@ -152,7 +153,7 @@ def parse_pipeline(text: str) -> list[tuple[Pass, dict[str, Any]]]:
 
 
 def _stage(reader: "_Reader") -> tuple[Pass, dict[str, Any]]:
-    name = reader.word("the name of a pass")
+    name = reader.take("the name of a pass", _NAME)
     known = PASSES.get(name)
     if known is None:
         raise reader.error(f"there is no pass {name!r}", _near(name, PASSES))
@@ -168,13 +169,13 @@ def _stage(reader: "_Reader") -> tuple[Pass, dict[str, Any]]:
 
 
 def _option(reader: "_Reader", name: str, kinds: Mapping[str, type]) -> tuple[str, Any]:
-    key = reader.word("the name of an option, or }")
+    key = reader.take("the name of an option, or }", _NAME)
     wanted = kinds.get(key)
     if wanted is None:
         what = f"pass {name!r} has no option {key!r}"
         raise reader.error(what, _near(key, kinds) if kinds else "it has no options")
-    reader.expect("=", f"= and a value for {key!r}")
-    text = reader.any(f"a value for {key!r}")
+    reader.take(f"= and a value for {key!r}", "=")
+    text = reader.take(f"a value for {key!r}")
     if key == "policy" and text not in POLICIES:
         raise reader.error(f"there is no fusion policy {text!r}", f"the policies are {', '.join(POLICIES)}")
     try:
@@ -195,43 +196,30 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens: Iterator[re.Match[str]] = _TOKEN.finditer(text)
+        self._tokens = deque((found[1], found.start(1)) for found in _TOKEN.finditer(text))
         self._last = 0
-        self._next = next(self._tokens, None)
-
-    def any(self, wanted: str) -> str:
-        """The next token, whatever it is."""
-        if self._next is None:
-            self._last = len(self.text.rstrip())
-            raise self.error(f"the text ends where {wanted} is expected", "")
-        token, self._last = self._next[1], self._next.start(1)
-        self._next = next(self._tokens, None)
-        return token
-
-    def word(self, wanted: str) -> str:
-        """The next token, which must be a name."""
-        token = self.any(wanted)
-        if not re.fullmatch(r"[A-Za-z_][\w-]*", token):
-            raise self.error(f"expected {wanted}, found {token!r}", "")
-        return token
 
     def accept(self, mark: str) -> bool:
         """Take the next token if it is this one, and return whether it was."""
-        if self._next is None or self._next[1] != mark:
-            return False
-        self.any(mark)
-        return True
+        found = bool(self._tokens) and self._tokens[0][0] == mark
+        if found:
+            _, self._last = self._tokens.popleft()
+        return found
 
-    def expect(self, mark: str, wanted: str) -> None:
-        """Take the next token, which must be this one."""
-        token = self.any(wanted)
-        if token != mark:
+    def take(self, wanted: str, pattern: str = ".+") -> str:
+        """The next token, which must match a pattern."""
+        if not self._tokens:
+            self._last = len(self.text.rstrip())
+            raise self.error(f"the text ends where {wanted} is expected", "")
+        token, self._last = self._tokens.popleft()
+        if not re.fullmatch(pattern, token):
             raise self.error(f"expected {wanted}, found {token!r}", "")
+        return token
 
     def finish(self, wanted: str) -> None:
         """Raise ArgumentError if a token is left."""
-        if self._next is not None:
-            self.expect("", wanted)
+        if self._tokens:
+            self.take(wanted, "")
 
     def error(self, what: str, hint: str) -> ArgumentError:
         """Return the error, with a caret under the token taken last."""

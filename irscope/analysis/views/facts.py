@@ -43,28 +43,23 @@ class _NotKnown(Exception):
     """Raised when an operand is not known well enough."""
 
 
+def _of(given: Any, *kinds: type) -> Any:
+    if not isinstance(given, kinds):
+        raise _NotKnown
+    return given
+
+
 def _num(given: Any) -> Num:
-    if isinstance(given, int | Extent):
-        return given
-    raise _NotKnown
+    return _of(given, int, Extent)  # type: ignore[no-any-return]
 
 
 def _shape(given: Any) -> tuple[Num, ...]:
-    shape = getattr(given, "shape", None)
-    if shape is None:
-        raise _NotKnown
-    return tuple(shape)
+    return _of(getattr(given, "shape", None), tuple)  # type: ignore[no-any-return]
 
 
 def _size(operand: Known, count: int) -> Any:
     shape = _shape(operand(0))
-    return shape if count == 1 else shape[_index(operand(1))]
-
-
-def _index(given: Any) -> int:
-    if not isinstance(given, int):
-        raise _NotKnown
-    return given
+    return shape if count == 1 else shape[_of(operand(1), int)]
 
 
 def _list(operand: Known, count: int) -> tuple[Num, ...]:
@@ -72,18 +67,12 @@ def _list(operand: Known, count: int) -> tuple[Num, ...]:
 
 
 def _item(operand: Known, count: int) -> Any:
-    return _tuple(operand(0))[_index(operand(1))]
-
-
-def _tuple(given: Any) -> tuple[Any, ...]:
-    if not isinstance(given, tuple):
-        raise _NotKnown
-    return given
+    return _of(operand(0), tuple)[_of(operand(1), int)]
 
 
 def _slice(operand: Known, count: int) -> Any:
     start, end, step = (operand(index) for index in (1, 2, 3))
-    return _tuple(operand(0))[slice(start, end, step)]
+    return _of(operand(0), tuple)[slice(start, end, step)]
 
 
 def _plus(operand: Known, count: int) -> Any:
@@ -132,7 +121,7 @@ _RULES: Final[Mapping[str, Callable[[Known, int], Any]]] = {
     "prim::ListConstruct": _list,
     "aten::__getitem__": _item,
     "aten::slice": _slice,
-    "aten::list": lambda operand, count: _tuple(operand(0)),
+    "aten::list": lambda operand, count: _of(operand(0), tuple),
     "aten::add": _plus,
     "aten::sub": lambda operand, count: _num(operand(0)) - _num(operand(1)),
     "aten::mul": lambda operand, count: _num(operand(0)) * _num(operand(1)),

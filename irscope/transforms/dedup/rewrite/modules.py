@@ -485,23 +485,14 @@ Renaming = Mapping[tuple[str, ...], tuple[str, ...]]
 
 def _paths(attrs: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The paths of names in attributes, each as a tuple of its names."""
-    found = []
-    for text in _texts(attrs):
-        found += [tuple(symbols_in(path)) for path in _PATH.findall(text)]
-    return found
+    found: list[tuple[str, ...]] = []
 
+    def note(text: str) -> str:
+        found.extend(tuple(symbols_in(path)) for path in _PATH.findall(text))
+        return text
 
-def _texts(attrs: Mapping[str, Any]) -> list[str]:
-    todo: list[Any] = list(attrs.values())
-    found = []
-    while todo:
-        part = todo.pop()
-        if isinstance(part, tuple | list):
-            todo.extend(part)
-        elif isinstance(part, Mapping):
-            todo.extend(part.values())
-        elif isinstance(part, str) and "@" in part and not part.startswith('"'):
-            found.append(part)
+    for value in attrs.values():
+        _map_texts(value, note)
     return found
 
 
@@ -517,7 +508,7 @@ def _renamed_attrs(attrs: Mapping[str, Any], renaming: Renaming) -> FrozenDict[s
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """An attribute with its texts changed; attributes nest a few levels at most."""
+    """An attribute with the texts that name symbols changed; attributes nest a few levels at most."""
     if isinstance(value, tuple | list):
         return tuple([_map_texts(item, change) for item in value])
     if isinstance(value, Mapping):

@@ -18,7 +18,7 @@ from tests.work import blocks, calls_made, long
 
 pytestmark = pytest.mark.torch
 
-ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "group-views", "autodiff-subgraphs"}
+ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "autodiff-subgraphs"}
 """Passes with random programs of their own, in the tests of their rooms."""
 PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}
 ALL = "functionalize,canonicalize,cse,dce"

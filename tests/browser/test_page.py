@@ -145,7 +145,11 @@ def test_bars_keep_what_is_in_them_in_sight(page: Any, tmp_path: Path, width: in
                 box = inside.bounding_box()
                 assert box["width"] >= 12
                 assert around["x"] <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"] + 1
-    assert page.locator(".irs-graph select").first.bounding_box()["width"] > 50
+    assert page.locator(".irs-graph select").first.bounding_box()["width"] > 110  # "colour: kind", whole
+    if width == 1280:
+        page.locator(".irs-graph select").first.focus()
+        page.keyboard.press("/")
+        expect(page.locator(".irs-search input")).to_be_focused()
 
 
 def test_a_group_marks_the_lines_of_source_that_its_nodes_came_from(page: Any, tmp_path: Path) -> None:
@@ -209,6 +213,22 @@ def test_a_deep_model_is_one_screen_with_letters_that_can_be_read(page: Any, tmp
     page.wait_for_function(f"before => ({SCALE})() > before || ({SCALE})() === 1", arg=before)  # a whole in sight grows with the pane
     page.locator(".irs-graph .irs-whole").click()
     page.wait_for_function(f"before => Math.abs(({SCALE})() - before) < 0.01", arg=before)
+
+
+def test_a_larger_window_shows_more_of_a_picture_that_nobody_has_moved(page: Any, tmp_path: Path) -> None:
+    ops = ("relu", "tanh", "sigmoid", "exp", "neg", "abs", "relu", "tanh", "sigmoid", "exp", "sin")
+    lines = [f"  %v{k + 1} : Float(8) = aten::{op}(%v{k})" for k, op in enumerate(ops)]
+    page.set_viewport_size({"width": 1280, "height": 700})
+    page.goto(written(tmp_path, "\n".join(["graph(%v0 : Float(8)):", *lines, "  return (%v11)"])))
+    page.locator(".irs-box", has_text="relu").first.wait_for()
+    settled(page)
+    seen = """() => { const stage = document.querySelector(".irs-stage").getBoundingClientRect();
+        return [...document.querySelectorAll(".irs-box:not(.open) > .irs-face")].map(box => box.getBoundingClientRect())
+        .filter(({top, bottom, left, right}) =>
+            top >= stage.top && bottom <= stage.bottom && left >= stage.left && right <= stage.right).length; }"""
+    few = page.evaluate(seen)
+    page.set_viewport_size({"width": 1600, "height": 1100})
+    page.wait_for_function(f"few => ({seen})() > few", arg=few)
 
 
 def test_of_a_long_program_the_first_look_shows_what_can_be_read(page: Any, tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ function keys(event: KeyboardEvent, { selection, steps }: Context, focusSearch: 
   if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
   event.stopPropagation();
   const typing = isTyping(event);
-  if (event.key === "/" && !typing) {
+  if (event.key === "/" && (!typing || event.target instanceof HTMLSelectElement)) {
     event.preventDefault();
     focusSearch();
   } else if (event.key === "w" && !typing) {

@@ -2,7 +2,7 @@
 
 import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
-import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
+import { FEW, Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
 import { crossingsOf, drawnEdges, levelOf, levelsOf, type Level } from "../lib/layout/levels";
 import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
@@ -32,6 +32,8 @@ const AT_ONCE = 100;
 const FEWEST = 5;
 /** A lower window, in pixels, is scrolled rather than filled with closed boxes. */
 const LOW = 300;
+/** A window of this many times the pixels has room for more. */
+const MUCH = 1.25;
 /** How long a window rests before the small map looks for a free corner. */
 const RESTS_MS = 150;
 
@@ -40,11 +42,16 @@ export class GraphPane {
   readonly picture: Picture;
   readonly open: Set<number>;
   #openFirst: ReadonlySet<number>;
+  readonly #openGiven: ReadonlySet<number>;
+  /** The last first look and its room in pixels: until the user moves it, a larger window shows more. */
+  #looked: { viewport: Viewport; room: number } | undefined;
   layout: Layout;
   viewport: Viewport = { x: 0, y: 0, scale: 1 };
   #frame: Extent = { width: 0, height: 0 };
   #layouter: Layouter;
   #levels: Map<number, Level>;
+  /** The columns of a picture of few boxes. */
+  #columns = 1;
   /** Whether edges lead from writes to the readers of that memory. */
   #effects: boolean;
   readonly #edges: EdgeIndex;
@@ -63,7 +70,7 @@ export class GraphPane {
     const { hierarchy } = records;
     const closed = new Set(view.graph.closed);
     this.open = new Set(hierarchy.boxes.flatMap((box, i) => (hierarchy.isCluster(i) && !closed.has(box.id) ? [i] : [])));
-    this.#openFirst = new Set(this.open);
+    this.#openFirst = this.#openGiven = new Set(this.open);
     this.#before = context.kept.graph;
     const lacking = this.#openAsBefore();
     this.#effects = context.kept.effects ?? view.graph.edges.filter((edge) => !edge.value).length <= FEW_EFFECTS;
@@ -121,7 +128,7 @@ export class GraphPane {
     };
     const { anchored } = crossingsOf(hierarchy, edges);
     const layouter = new Layouter(hierarchy, levels, size, (box) => anchored[box] ?? (hierarchy.boxes[box].crosses ?? 0) & 1);
-    if (this.#frame.width) layouter.shapeTo(this.#shape());
+    if (this.#frame.width) layouter.shapeTo(this.#shape(), this.#columns);
     return [levels, layouter];
   }
 
@@ -218,8 +225,11 @@ export class GraphPane {
   /** The open boxes by id, and the meaning of colours, as a story stores them. `open` is null if the user opened or closed nothing. */
   kept(): { open: number[] | null; colour: string } {
     const { boxes } = this.context.records.hierarchy;
-    const changed = this.open.size !== this.#openFirst.size || [...this.open].some((box) => !this.#openFirst.has(box));
-    return { open: changed ? [...this.open].map((box) => boxes[box].id) : null, colour: this.picture.meaning };
+    return { open: this.#isRearranged() ? [...this.open].map((box) => boxes[box].id) : null, colour: this.picture.meaning };
+  }
+
+  #isRearranged(): boolean {
+    return this.open.size !== this.#openFirst.size || [...this.open].some((box) => !this.#openFirst.has(box));
   }
 
   /** Restores a stored arrangement; null opens the boxes that were open at first. */
@@ -237,9 +247,23 @@ export class GraphPane {
     if (wanted.length === this.open.size && wanted.every((box) => this.open.has(box))) return;
     this.open.clear();
     for (const box of wanted) this.open.add(box);
+    this.#cutToFit();
     this.#relayout(-1);
     this.look(this.#start());
     this.#settleMap();
+  }
+
+  /** Cuts few boxes into the columns in which they are largest, rather fewer of them if all can be read. */
+  #cutToFit(): void {
+    const scales: number[] = [];
+    for (const columns of [1, 2, 3]) {
+      this.#layouter.shapeTo(this.#shape(), columns);
+      const made = this.#layouter.layout(this.open);
+      if (made.boxes.length >= FEW) return;
+      scales.push(Math.min(READABLE, fit(made, this.#frame).scale));
+    }
+    this.#columns = 1 + scales.indexOf(Math.max(...scales));
+    this.#layouter.shapeTo(this.#shape(), this.#columns);
   }
 
   /** Opens the closed boxes around a record and brings it into the window. */
@@ -331,27 +355,47 @@ export class GraphPane {
     const kind = (box: number) => hierarchy.boxes[box].kind;
     const turn = (box: number) => (kind(box) === "group" ? Infinity : hierarchy.depth[box]);
     const closable = [...this.open].filter((box) => !held.has(box) && kind(box) !== "lane").sort((a, b) => turn(b) - turn(a) || b - a);
-    const tried = (): Layout => {
-      this.#layouter.shapeTo(this.#shape());
-      return this.#layouter.layout(this.open);
-    };
-    const fits = () => fit(tried(), frame).scale >= READABLE;
-    const closed: number[] = [];
-    while (closed.length < closable.length && !fits()) {
-      const rest = closable.slice(closed.length);
-      const next = rest.filter((box) => turn(box) === turn(rest[0]));
-      for (const box of next) this.open.delete(box);
-      if (tried().boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output").length < FEWEST) {
-        for (const box of next) this.open.add(box);
-        break;
+    const closeTo = (columns: number): boolean => {
+      const tried = (): Layout => {
+        this.#layouter.shapeTo(this.#shape(), (this.#columns = columns));
+        return this.#layouter.layout(this.open);
+      };
+      const fits = () => fit(tried(), frame).scale >= READABLE;
+      for (const box of closable) this.open.add(box);
+      const closed: number[] = [];
+      while (closed.length < closable.length && !fits()) {
+        const rest = closable.slice(closed.length);
+        const next = rest.filter((box) => turn(box) === turn(rest[0]));
+        for (const box of next) this.open.delete(box);
+        if (tried().boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output").length < FEWEST) {
+          for (const box of next) this.open.add(box);
+          break;
+        }
+        closed.push(...next);
       }
-      closed.push(...next);
-    }
-    if (fits()) for (const box of [...closed].reverse()) if (this.open.add(box) && !fits()) this.open.delete(box);
-    if (!closed.length) return;
-    tried();
+      if (fits()) for (const box of [...closed].reverse()) if (this.open.add(box) && !fits()) this.open.delete(box);
+      return fits();
+    };
+    if (!closeTo(1) && (this.#layouter.layout(this.open).boxes.length >= FEW || (!closeTo(2) && !closeTo(3)))) closeTo(1);
     this.#relayout(-1);
     this.#openFirst = new Set(this.open);
+  }
+
+  /** Closes boxes until the first look shows the whole, and takes it. */
+  #lookFirst(): void {
+    this.open.clear();
+    for (const box of this.#openGiven) this.open.add(box);
+    this.#closeToFit();
+    this.viewport = this.#start();
+    this.#looked = { viewport: this.viewport, room: this.#frame.width * this.#frame.height };
+    if (this.context.selection.ids.length) this.#follow();
+  }
+
+  /** Whether the window became much larger, or small again, since a first look that nobody has moved. */
+  #hasNewRoom(): boolean {
+    if (this.viewport !== this.#looked?.viewport || this.#isRearranged()) return false;
+    const grown = (this.#frame.width * this.#frame.height) / this.#looked.room;
+    return grown > MUCH || (grown > 0 && grown < 1 / MUCH && this.#frame.height >= LOW);
   }
 
   /** The ratio of width to height of the window. */
@@ -451,17 +495,20 @@ export class GraphPane {
       const whole = width > 0 && showsAll(this.viewport, this.layout, this.#frame);
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
       const all = fit(this.layout, this.#frame);
-      if (whole && all.scale >= Math.min(READABLE, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
+      if (this.#hasNewRoom()) {
+        this.#lookFirst();
+      } else if (whole && all.scale >= Math.min(READABLE, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
+        if (this.#looked?.viewport === this.viewport) this.#looked.viewport = all;
         this.viewport = all;
       } else if (width && this.#frame.width) { // a pane beside it appeared or disappeared: keep the centre, and the selection visible
         this.viewport.x += (width - this.#frame.width) / this.viewport.scale / 2;
         if (followed) this.#follow();
       } else if (this.#frame.width) {
-        this.#layouter.shapeTo(this.#shape());
-        this.#relayout(-1);
-        if (!this.#before) this.#closeToFit();
-        this.viewport = this.#before ? this.#lookAsBefore() : this.#start();
-        if (this.context.selection.ids.length && !this.#before) this.#follow();
+        if (this.#before) {
+          this.#layouter.shapeTo(this.#shape());
+          this.#relayout(-1);
+          this.viewport = this.#lookAsBefore();
+        } else this.#lookFirst();
       }
       this.#settleMap();
       this.#redraw();
@@ -471,8 +518,8 @@ export class GraphPane {
   }
 
   #toolbar(): HTMLElement {
-    const button = (label: string, title: string, action: () => void) =>
-      h("button", { title, "aria-label": /\w/u.test(label) ? null : title, onclick: action }, label);
+    const button = (label: string, title: string, action: () => void, short: string | null = null) =>
+      h("button", { title, "aria-label": /\w/u.test(label) ? null : title, "data-short": short, onclick: action }, label);
     const meanings = this.#meanings;
     meanings.addEventListener("change", () => this.#setMeaning(meanings.value as Meaning));
     meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
@@ -488,7 +535,7 @@ export class GraphPane {
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
       h("span", { class: "irs-title" }, "Graph"),
       button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),
-      button("open all", "open all boxes", () => void this.openAll()), button("close all", "close all boxes", () => this.closeAll()), effects, this.#said,
+      button("open all", "open all boxes", () => void this.openAll(), "⊞"), button("close all", "close all boxes", () => this.closeAll(), "⊟"), effects, this.#said,
       h("span", { class: "irs-spring" }), meanings);
   }
 }

@@ -190,7 +190,9 @@ function mean(vertices: readonly number[], of: Float64Array): number | null {
 export interface Columns {
   starts?: number[];
   /** The ratio of width to height that it is cut into. */
-  shape?: number;
+  shape?: number | undefined;
+  /** The number of columns, in place of that. */
+  parts?: number;
 }
 
 /** Coordinates for boxes of these sizes; with `columns`, a drawing much taller than wide continues at the top of another column. */
@@ -221,7 +223,7 @@ export function place(arrangement: Arrangement, sizes: readonly Size[], columns?
   }
   for (let vertex = 0; vertex < x.length; vertex++) x[vertex] -= left;
   const stacked = { x, ...stack(arrangement, sizes), width: Math.max(0, right - left), columnOf: new Int32Array(rows.length), columnLeft: [0] };
-  if (columns) intoColumns(stacked, rows, width, (columns.starts ??= columnStarts(stacked.rowHeight, stacked.width, columns.shape)));
+  if (columns) intoColumns(stacked, rows, width, (columns.starts ??= columns.parts ? evenStarts(stacked.rowHeight, columns.parts) : columnStarts(stacked.rowHeight, stacked.width, columns.shape)));
   return stacked;
 }
 
@@ -230,7 +232,17 @@ export function columnStarts(heights: ArrayLike<number>, width: number, shape = 
   let whole = -GAP_Y;
   for (let row = 0; row < heights.length; row++) whole += heights[row] + GAP_Y;
   if (whole < LEAST_CUT || whole < 2 * width) return [0];
-  const wanted = whole / Math.max(1, Math.round(Math.sqrt((shape * whole) / (width + GAP_COLUMN))));
+  return startsBelow(heights, whole / Math.max(1, Math.round(Math.sqrt((shape * whole) / (width + GAP_COLUMN)))));
+}
+
+/** The first row of each of so many columns, the highest of which is as low as can be. */
+function evenStarts(heights: ArrayLike<number>, parts: number): number[] {
+  let starts = [0];
+  for (let wanted = parts > 1 ? 0 : Infinity; (starts = startsBelow(heights, wanted)).length > parts; ) wanted += GAP_Y;
+  return starts;
+}
+
+function startsBelow(heights: ArrayLike<number>, wanted: number): number[] {
   const starts = [0];
   let height = 0;
   for (let row = 0; row < heights.length; row++) {

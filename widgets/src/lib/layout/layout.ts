@@ -37,6 +37,8 @@ export interface Layout {
   edges: DrawnEdge[];
 }
 
+/** Fewer boxes than this are cut only into as many columns as are asked for. */
+export const FEW = 40;
 export const PAD = 12;
 export const HEAD = 26;
 /** The distances from the rows of edges on their way to another column. */
@@ -45,7 +47,7 @@ const LANES = [5, 8, 11];
 export class Layouter {
   readonly #arrangements = new Map<number, Arrangement>();
   readonly #columns = new Map<number, Columns>();
-  #shape: number | undefined;
+  #cut: Columns = {};
 
   constructor(
     private readonly hierarchy: Hierarchy,
@@ -55,9 +57,10 @@ export class Layouter {
     private readonly anchored?: (box: number) => number,
   ) {}
 
-  /** Cuts long levels to fit a window of this ratio of width to height; forgets how they were cut before. */
-  shapeTo(shape: number): void {
-    this.#shape = shape;
+  /** Cuts long levels to fit a window of this ratio of width to height, or into so many columns while few boxes are shown; forgets how they
+   * were cut before. */
+  shapeTo(shape: number, columns = 1): void {
+    this.#cut = { shape, parts: columns };
     this.#columns.clear();
   }
 
@@ -120,7 +123,7 @@ export class Layouter {
     const level = this.levels.get(around)!;
     const sizes = level.members.map((member) => ({ width: made.w[member], height: made.h[member] }));
     let columns = this.#columns.get(around);
-    if (!columns) this.#columns.set(around, (columns = around < 0 && this.#shape ? { shape: this.#shape } : {}));
+    if (!columns) this.#columns.set(around, (columns = made.boxes.length < FEW ? { parts: around < 0 ? (this.#cut.parts ?? 1) : 1 } : around < 0 ? { shape: this.#cut.shape } : {}));
     const placement = place(this.#arrangement(around, level), sizes, columns);
     placed.set(around, placement);
     const head = around < 0 ? 0 : HEAD;

@@ -3,6 +3,7 @@ as long as one reads them."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Container, Mapping, Sequence
 from math import isnan, nan
@@ -19,6 +20,9 @@ _LONGEST_LINE = 30
 """The most letters of a cell that does not wrap in a notebook."""
 _LONGEST_CELL = 300
 """The most letters of a cell in a notebook, where it wraps."""
+_WIDEST = 118
+"""The letters beside each other for which a notebook has room in a window of 1280 pixels; a column's padding is two."""
+_PLACE = re.compile(r"(?:.*[/\\])?([^/\\:]+:\d+)(?::\d+)?")
 
 
 class Table(pd.DataFrame):
@@ -54,13 +58,25 @@ class Table(pd.DataFrame):
         long = [title for title, column in cells.items() if max(map(len, column), default=0) > _LONGEST_LINE]
         words = [title for title, column in cells.items() if any(text[:1] == "%" or text[:1].isalpha() for text in column)]
         more = len(self) - len(shown)
-        return words_html(cells, {*words, *long}, long) + (f"<p>and {more:,} more rows</p>" if more else "")
+        first, *rest = _bands(cells, long)
+        made = words_html(first, {*words, *long}, long)
+        if rest:
+            hidden = ", ".join(title for title in cells if title not in first)
+            further = "".join(words_html(band, {*words, *long}, long) for band in rest)
+            made += f"<details><summary>more columns: {in_markup(hidden)}</summary>{further}</details>"
+        return made + (f"<p>and {more:,} more rows</p>" if more else "")
 
 
 def _writer(title: object) -> Callable[[Any], str]:
     """How the cells of a column are written: amounts of memory and times, as its title says, with a unit."""
     words = str(title).split()
-    return _bytes if "bytes" in words else _seconds if words == ["seconds"] else _cell
+    return _bytes if "bytes" in words else _seconds if words == ["seconds"] else _place if words == ["line"] else _cell
+
+
+def _place(cell: Any) -> str:
+    text = _cell(cell)
+    found = _PLACE.fullmatch(text)
+    return found[1] if found else text  # without its folders, which push other columns out of sight
 
 
 def _bytes(cell: Any) -> str:
@@ -78,6 +94,23 @@ def _cell(cell: Any) -> str:
         return ""
     text = short(cell) if isinstance(cell, float) else f"{cell:,}" if type(cell) is int and abs(cell) >= 10_000 else str(cell)
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+
+
+def _bands(cells: Mapping[str, Sequence[str]], wrapped: Container[str]) -> list[dict[str, Sequence[str]]]:
+    """The columns in tables that a notebook has room for, the first two columns in each; a narrow table is one."""
+    first, *titles = cells
+    width = {title: 2 + max(_LONGEST_LINE // 2 if title in wrapped else max(map(len, cells[title]), default=0),
+                            *map(len, title.split() or [""])) for title in cells}  # fmt: skip
+    bands, used = [dict[str, Sequence[str]]()], 0
+    for title in (first, *titles):
+        if used + width[title] > _WIDEST and len(bands[-1]) > 2:
+            bands.append({key: cells[key] for key in (first, titles[0])})
+            used = width[first] + width[titles[0]]
+        bands[-1][title] = cells[title]
+        used += width[title]
+    if len(bands) > 1 and len(bands[-1]) == 3:  # one column more is not worth a second table
+        bands[-2].update(bands.pop())
+    return bands
 
 
 def words_html(cells: Mapping[str, Sequence[str]], words: Container[str] = (), wrapped: Container[str] | None = None) -> str:

@@ -44,6 +44,14 @@ def test_a_notebook_s_table_has_units_words_at_the_left_and_no_column_without_a_
     assert "and 940 more rows" in str(Table({"n": range(1000)})._repr_html_())
 
 
+def test_a_wide_table_shows_what_a_notebook_has_room_for_and_folds_the_rest_beside_its_first_columns() -> None:
+    cells = {"node": ["%a"], "line": ["/home/somebody/models/net.py:12:4"], **{f"amount {k}": [1234567] for k in range(12)}}
+    html = str(Table(cells)._repr_html_())
+    assert html.count("<table") == 2 and html.count(">%a<") == 2 and html.count(">1,234,567<") == 12
+    assert ">net.py:12<" in html and "somebody" not in html and "<summary>more columns: amount" in html
+    assert html.index("<details>") < html.rindex("<table")
+
+
 def test_remarks_are_a_table_of_reasons_with_their_number() -> None:
     lines = [f"  %b{k} : Float(4) = aten::relu_(%x{k})" for k in range(3)]
     g = irs.parse("\n".join([f"graph({', '.join(f'%x{k} : Float(4)' for k in range(3))}):", *lines, "  return (%b0, %b1, %b2)"]))

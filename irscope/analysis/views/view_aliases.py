@@ -240,19 +240,20 @@ class ViewAliases:
         ...   %y : Tensor = aten::reshape(%x, %all)
         ...   return (%y)''')
         >>> print(ViewAliases(g).explain("y"))
-        no, because aten::reshape puts axes 0 and 1 of %x together, which lie apart in memory: stride(0) is 5 and would have to be 4
+        a copy: aten::reshape puts axes 0 and 1 of %x together, which lie apart in memory: stride(0) is 5 and would have to be 4
         """
         value = self._value(value)
         placement = self.placement(value)
         if placement.kind == "input":
-            return no(f"{self._name(value)} existed before the run", value)
+            return Verdict(False, f"{self._name(value)} existed before the run", (value,), "an input")
         words = self._view_words(value, placement) if placement.kind == "view" else self._copy_words(value, placement)
         if self.static_kind(value) != placement.kind and placement.is_decided:
             words += self._difference_words(value)
         if placement.kind == "view":
-            return yes(words, *self._last_steps(value))
+            return Verdict(True, words, self._last_steps(value), "a view" if placement.is_decided else "a view or a copy")
         demands = stride_demands(placement.failure) if placement.failure else ()
-        return no(words, *([] if placement.source is None else [placement.source]), *demands)
+        answer = "computed" if placement.source is None else "a copy" if placement.is_decided else "a copy or a view"
+        return Verdict(False, words, (*([] if placement.source is None else [placement.source]), *demands), answer)
 
     def _op(self, value: Value) -> str:
         producer = self.graph.producer.get(value)

@@ -324,7 +324,7 @@ def _node_cells(profile: Readings, row: NodeRow, number: int) -> dict[str, Any]:
     return {
         "node": row.name, "op": row.node.op, "type": type_words(row.node), "line": str(where or ""), "module": row.node.scope,
         "group": row.group or None, "class": number, "ms": took / 1e6, "low ms": row.self_time.low / 1e6,
-        "high ms": row.self_time.high / 1e6, "total ms": row.total_ns / 1e6, "share": row.share, "calls": row.calls,
+        "high ms": row.self_time.high / 1e6, "share": row.share, "total ms": row.total_ns / 1e6, "calls": row.calls,
         "trips": row.trips, "launches": row.launches, "host ms": row.host_ns / 1e6 if is_host else None,
         "idle ms": row.idle_ns / 1e6 if is_host else None, "MB": cost.bytes / 1e6,
         "MFLOP": cost.flops / 1e6 if cost.is_counted else None,
@@ -337,7 +337,7 @@ def _node_cells(profile: Readings, row: NodeRow, number: int) -> dict[str, Any]:
 
 
 _NODE_COLUMNS: Final = (
-    "node", "op", "type", "line", "module", "group", "class", "ms", "low ms", "high ms", "total ms", "share", "calls", "trips",
+    "node", "op", "type", "line", "module", "group", "class", "ms", "low ms", "high ms", "share", "total ms", "calls", "trips",
     "launches", "host ms", "idle ms", "MB", "MFLOP", "GB/s", "of copy", "GFLOP/s", "of peak", "live MB", "allocated MB",
 )  # fmt: skip
 

@@ -70,6 +70,8 @@ def graph_dot(view: GraphView) -> str:
 _EFFECT = f' [style=dashed color="{WRITES}" constraint=false]'
 
 
+_PAGE = 1100
+"""The width of a page, in pixels: what is wider is shrunk there until nobody can read it."""
 _MOST_BEFORE = 400
 """How many allocations back the last one at an address is looked for."""
 
@@ -82,7 +84,7 @@ def svg_of(thing: Any, *, themed: bool = False) -> str:
     """The picture of a result; a `themed` one follows the reader's colour scheme."""
     if isinstance(thing, AliasDb | LazyVerdict | MemoryOf):
         db, values = _memory_of(thing)
-        return _for_paper(points_to_svg(MemoryPictures(db).of(values)), themed)
+        return _for_paper(points_to_svg(MemoryPictures(db).of(values, _PAGE)), themed)
     if isinstance(thing, MemoryPlan):
         return _for_paper(memory_svg(memory_view(thing)), themed)
     if isinstance(thing, Profile):

@@ -23,6 +23,11 @@ test("of a saved picture of memory, what is asked about is kept without gaps", (
   expect(alone.boxes.map(({ label, x, y, subject }) => [label, x, y, subject])).toEqual([["%y", 166, 36, false], ["%v", 166, 82, true]]);
   expect(alone.arrows.map(({ points, y }) => [points, y])).toEqual([[[[180, 60], [180, 82]], 75]]);
   expect(alone.bands).toEqual([{ x: 180, top: 48, bottom: 118 }]);
+  const pair = nearby({ ...WHOLE, legend: ["green: a memory begins · arrow: is it, or a view of it · dashed: may be"] }, [3, 0]);
+  expect(pair.told).toEqual(["1  %u is %x, or a view of it (relu_)"]);
+  expect([pair.lines.map(({ steps }) => steps), pair.arrows.map(({ step }) => step)]).toEqual([[[], [1], [], []], [1, 0, 0]]);
+  const [legend] = nearby({ ...WHOLE, legend: ["arrow: is it, or a view of it · dashed: may be"] }, [2]).legend;
+  expect(legend).toBe("arrow: is it, or a view of it"); // no line of it is dashed
   const joined = nearby(WHOLE, [0]);
   expect(joined.boxes.map(({ label, x, y }) => [label, x, y])).toEqual([["%x", 166, 36], ["%u", 166, 82], ["%z", 320, 128], ["%r", 473, 174]]);
   expect(joined.arrows.filter(({ kind }) => kind === "may").map(({ points }) => points)).toEqual([[[473, 186], [180, 186]], [[473, 186], [334, 186]]]);

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
+from math import inf
 from textwrap import wrap
 from typing import Final, Literal, NamedTuple
 
@@ -146,21 +147,28 @@ class MemoryPictures:
         self._rename = rename
         self._alone: dict[int, Value] = {}
 
-    def whole(self) -> PointsToView:
-        """All memories with several names, or that are written, held or pointed to; written ones first where they are too many."""
+    def whole(self, widest: float = inf) -> PointsToView:
+        """All memories with several names, or that are written, held or pointed to; where these are too many, or wider than a page, first those
+        that are written, and last those that only have another name in a block."""
         edges = chain(self._sealed.targets.items(), self._inside.items())
         joined = {place for holder, held in edges for place in (holder, *held)}
         shared = [place for place, names in self._values.items() if len(names) > 1 or self._sealed.is_written[place] or place in joined]
         if not shared:
             apart = [value for value in self._graph.values() if self._db.is_memory(value)]
             return self._draw(apart[:_MOST_NAMES], "no two names share memory")
-        values: list[Value] = []
-        for place in sorted(shared, key=lambda place: not self._sealed.is_written[place]):
-            names = self._values[place][:_MOST_NAMES]
-            if len(values) + len(names) <= _MOST_ROWS:
-                values += names
-        left = sum(len(self._values[place]) for place in shared) - len(values)
-        return self._draw(values, f"and {plural(left, 'more name')}: select one to see its memory" if left else "")
+        made = {place: any(value in self._graph.producer for value in self._values[place][1:]) for place in shared}
+        ranked, most = sorted(shared, key=lambda place: (not self._sealed.is_written[place], not made[place])), _MOST_ROWS
+        while True:
+            values: list[Value] = []
+            for place in ranked:
+                names = self._values[place][:_MOST_NAMES]
+                if len(values) + len(names) <= most:
+                    values += names
+            left = sum(len(self._values[place]) for place in shared) - len(values)
+            view = self._draw(values, f"and {plural(left, 'more name')}: select one to see its memory" if left else "")
+            if view["width"] <= widest or most <= _MOST_NAMES:
+                return view
+            most -= 4
 
     def near(self, value: Value) -> PointsToView:
         """The memory of one value: its names, what it may be or hold, and what else may be that."""
@@ -174,10 +182,10 @@ class MemoryPictures:
             left += max(0, len(names) - most)
         return self._draw(values, f"and {plural(left, 'more name')}" if left else "", subjects=(value,))
 
-    def of(self, values: Sequence[Value]) -> PointsToView:
-        """The whole program, the memory of a value, whether two may share memory, or where several are."""
+    def of(self, values: Sequence[Value], widest: float = inf) -> PointsToView:
+        """The whole program, at most so wide if that can be, the memory of a value, whether two may share memory, or where several are."""
         if len(values) < 3:
-            return self.pair(values[0], values[1]) if len(values) == 2 else self.near(values[0]) if values else self.whole()
+            return self.pair(values[0], values[1]) if len(values) == 2 else self.near(values[0]) if values else self.whole(widest)
         return self._draw([value for value in values if self._db.is_memory(value)][:_MOST_ROWS], "", subjects=values)
 
     def pair(self, a: Value, b: Value) -> PointsToView:

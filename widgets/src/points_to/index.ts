@@ -19,13 +19,13 @@ export async function memoryOf({ view, supply, steps, records }: Context, ids: r
 
 /** Draws the picture, with the lines of the program in its margin or, in a narrow pane beside them, without. */
 export function memoryPicture(context: Context, view: PointsToView, margin: boolean): SVGSVGElement {
-  const left = margin ? 0 : view.margin - 20;
+  const left = margin ? 0 : Math.min(...view.boxes.map((box) => box.x), ...view.cones.map((cone) => cone.x), ...view.arrows.flatMap(({ points }) => points.map(([x]) => x))) - 12;
   const right = margin ? view.width : Math.max(...view.boxes.map((box) => box.x + box.width), ...view.arrows.map(({ x, label }) => x + SMALL * label.length)) + 30;
   const step = (x: number, y: number, number: number) => s("g", { class: "irs-way-step" }, s("circle", { cx: x, cy: y - 4, r: 8 }), s("text", { x, y, "text-anchor": "middle" }, String(number)));
   const lines = view.lines.map((line) => s("g", { class: "irs-lane-line", onclick: line.node ? () => context.selection.pick(line.node) : null },
     ...line.steps.map((number, k) => step(16 + 18 * k, line.y + 4, number)),
     s("text", { x: 50, y: line.y + 4, "text-anchor": "end" }, String(line.number)), s("text", { x: 60, y: line.y + 4 }, line.text)));
-  return s("svg", { class: "irs-points-to", width: right - left, height: view.height, viewBox: `${left} 0 ${right - left} ${view.height}`, role: "group", "aria-label": view.title },
+  return s("svg", { class: "irs-points-to", ...(margin ? { width: right - left, height: view.height } : { style: `width:clamp(${0.83 * (right - left)}px,100%,${right - left}px)` }), viewBox: `${left} 0 ${right - left} ${view.height}`, role: "group", "aria-label": view.title },
     ...view.cones.map(({ label, x, y, width, height }, k) => s("g", { class: `irs-cone${k + 1}` }, s("rect", { x, y, width, height, rx: 9 }), s("text", { x: x + 9, y: y + 15 }, label))),
     ...view.bands.map(({ x, top, bottom }) => s("rect", { class: "irs-lane", x: x - 3, y: top, width: 6, height: Math.max(0, bottom - top), rx: 3 })),
     ...(margin ? lines : []), ...view.arrows.map(arrow), ...view.boxes.map((box) => name(context, box)),

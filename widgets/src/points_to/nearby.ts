@@ -1,9 +1,8 @@
 // The part of a picture of memory that is about some of its names, in a page that has no Python to draw it.
 
+import { HALF, wayIn } from "../lib/model/pairs";
 import type { PointsToView } from "../lib/model/schema";
 
-/** From the top of a name to the middle of its row. */
-const HALF = 12;
 /** From the middle of a row to where the next begins. */
 const BELOW = 24;
 const ROW = 46;
@@ -11,7 +10,11 @@ const ROW = 46;
 const BAND = 14;
 const LEAST_WIDE = 700;
 
-/** The memories of these records, what they may be or hold, and what may be or hold them; the whole picture for no record. */
+/** The legend's word for each kind of name or line. */
+const KINDS: Record<string, string> = { location: "green:", outside: "amber:", is: "arrow:", may: "dashed:", holds: "dotted:", writes: "red:" };
+
+/** The memories of these records, what they may be or hold, and what may be or hold them, with the steps on which two meet; the whole picture
+ * for no record. */
 export function nearby(whole: PointsToView, records: readonly number[]): PointsToView {
   if (!records.length) return whole;
   const laneAt = (x: number, y: number) => whole.bands.findIndex((band) => Math.abs(band.x - x) < 1 && band.top <= y && y <= band.bottom);
@@ -38,14 +41,18 @@ export function nearby(whole: PointsToView, records: readonly number[]): PointsT
     columns.set(x, [Math.min(left, ...mine), isKept || near.has(lane)]);
   });
   const across = squeezed([...columns.values()].sort(([a], [b]) => a - b));
+  const steps = records.length === 2 ? wayIn(whole, records[0], records[1]) : [];
+  const stepAt = new Map(steps.map(({ record }, k) => [kept.boxes.find(({ box }) => box.record === record)?.row, k + 1]));
+  const shown = [...kept.boxes.map(({ box }) => box.kind), ...kept.arrows.filter(({ arrow }) => arrow.points.length).map(({ arrow }) => arrow.kind), ...(kept.boxes.some(({ box }) => box.writes) ? ["writes"] : [])];
   return {
-    ...whole, told: [],
+    ...whole, steps, told: steps.map(({ words }, k) => `${k + 1}  ${words}`),
+    legend: [whole.legend.join(" ").split(" · ").filter((part) => shown.some((kind) => part.startsWith(KINDS[kind]))).join(" · ")],
     boxes: kept.boxes.map(({ box }) => ({ ...box, x: across(box.x), y: down(box.y), subject: records.includes(box.record) })),
-    arrows: kept.arrows.map(({ arrow }) => {
+    arrows: kept.arrows.map(({ arrow, row }) => {
       const start = arrow.points.length ? arrow.points[0][0] : arrow.x;
-      return { ...arrow, points: arrow.points.map(([x, y]) => [across(x), down(y)]), x: arrow.x + across(start) - start, y: down(arrow.y) };
+      return { ...arrow, step: arrow.kind === "is" ? (stepAt.get(row) ?? 0) : 0, points: arrow.points.map(([x, y]) => [across(x), down(y)]), x: arrow.x + across(start) - start, y: down(arrow.y) };
     }),
-    lines: whole.lines.filter(({ y }) => rows.has(y)).map((line) => ({ ...line, y: down(line.y) })),
+    lines: whole.lines.filter(({ y }) => rows.has(y)).map((line) => ({ ...line, y: down(line.y), steps: stepAt.has(line.y) ? [stepAt.get(line.y)!] : [] })),
     bands: whole.bands.filter((_, lane) => near.has(lane)).map(({ x, top, bottom }) => ({ x: across(x), top: down(top), bottom: down(bottom) })),
     width: Math.max(LEAST_WIDE, ...kept.boxes.map(({ box }) => across(box.x) + box.width + ROW)),
     height: Math.max(...[...rows].map(down)) + ROW,

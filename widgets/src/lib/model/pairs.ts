@@ -2,7 +2,7 @@
 // A question that does not apply to the two has no answer.
 
 import type { Records } from "./records";
-import type { AliasDetail, Detail, PairDetail, VerdictView } from "./schema";
+import type { AliasDetail, Detail, PairDetail, PathStep, PointsToView, VerdictView } from "./schema";
 
 /** The stored detail of a record; its alias detail is that of the state shown. */
 export interface Known {
@@ -20,10 +20,36 @@ function aliasOf(records: Records, first: Known, second: Known): VerdictView | n
   const [a, b] = [first, second].map(({ detail }) => (records.isValue(detail.id) ? detail.id : records.valuesOf(detail.id)[0]));
   const names = `${records.longTitle(first.detail.id)} and ${records.longTitle(second.detail.id)}`;
   if (a === b) return { holds: true, because: `${records.title(a)} is one value`, witness: [a] };
-  if (first.alias.alias_set.includes(b)) return { holds: true, because: `${names} are in one alias set: ${first.alias.summary}`, witness: [a, b] };
-  if (second.alias.alias_set.includes(a)) return { holds: true, because: `${names} are in one alias set: ${second.alias.summary}`, witness: [a, b] };
+  const known = first.alias.alias_set.includes(b) ? first.alias : second.alias.alias_set.includes(a) ? second.alias : null;
+  if (known) return { holds: true, because: `${names} are in one alias set: ${known.summary}`, witness: [a, b], steps: wayIn(records.view.points_to, a, b) };
   return { holds: false, because: `${records.title(a)} and ${records.title(b)} have no memory location in common`, witness: [] };
 }
+
+/** The steps on which two names of one memory are joined in the picture of the whole program: those from the first name up to one that both
+ * came from, then those from the second. None if they do not meet there. */
+export function wayIn(whole: PointsToView | null | undefined, a: number, b: number): (PathStep & { record: number })[] {
+  if (!whole) return [];
+  const at = (y: number) => whole.boxes.find((box) => Math.abs(box.y + HALF - y) <= HALF);
+  const origin = new Map(whole.arrows.flatMap(({ kind, points, label }) => {
+    const [from, to] = kind === "is" && points.length ? [at(points[0][1]), at(points[points.length - 1][1])] : [];
+    return from && to ? [[to.record, { from, to, label }] as const] : [];
+  }));
+  const upFrom = (record: number) => {
+    const way = [];
+    for (let step = origin.get(record); step && way.length < origin.size; step = origin.get(step.from.record)) way.push(step);
+    return way;
+  };
+  const ways = [upFrom(a), upFrom(b)];
+  const [reachesA, reachesB] = ways.map((way, k) => [[a, b][k], ...way.map(({ from }) => from.record)]);
+  const meets = reachesA.find((record) => reachesB.includes(record));
+  if (meets === undefined) return [];
+  return [...ways[0].slice(0, reachesA.indexOf(meets)), ...ways[1].slice(0, reachesB.indexOf(meets))].map(({ from, to, label }) => ({
+    record: to.record, words: `${to.label} is ${from.label}, or a view of it (${label})`, node: whole.lines.find(({ y }) => y === to.y + HALF)?.node ?? 0,
+  }));
+}
+
+/** From the top of a name in a picture of memory to the middle of its row. */
+export const HALF = 12;
 
 function fusionOf(records: Records, first: Detail, second: Detail): VerdictView | null {
   const [a, b] = [first, second].map(({ id }) => (records.isValue(id) ? records.makerOf(id) : id));

@@ -247,10 +247,16 @@ def _keys(view: GraphView, same: Mapping[int, int] | None) -> dict[int, tuple[ob
     return found
 
 
+_LAYOUT = re.compile(r", (?:strides=\[[^\]]*\]|requires_grad=\d|device=cpu)")
+"""What a type says besides its element type and its extents."""
+
+
 def _row(kind: str, before: str, after: str, how: str) -> str:
     tint = _TINTS.get(kind, "")
-    # Both sides are in sight, however long the lines.
-    look = "white-space:pre-wrap;overflow-wrap:anywhere;text-align:left;vertical-align:top;padding:1px 10px"
+    if not (before and after) or _LAYOUT.findall(before) == _LAYOUT.findall(after):
+        before, after = (_LAYOUT.sub("", text) for text in (before, after))
+    # Both sides are in sight, however long the lines; one that wraps goes on further to the right.
+    look = "white-space:pre-wrap;overflow-wrap:anywhere;text-align:left;vertical-align:top;padding:1px 10px 1px 34px;text-indent:-24px"
     sides = [f'<td style="{look};background:{tint if text else ""}">{in_markup(shortened(text, 240))}</td>' for text in (before, after)]
     why = f'<td style="text-align:left;vertical-align:top;overflow-wrap:anywhere"><i>{in_markup(how)}</i></td>'
     return f'<tr><td title="{kind}" style="text-align:center">{_SIGNS[kind]}</td>{"".join(sides)}{why}</tr>'

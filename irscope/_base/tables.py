@@ -20,7 +20,7 @@ _LONGEST_LINE = 30
 """The most letters of a cell that does not wrap in a notebook."""
 _LONGEST_CELL = 300
 """The most letters of a cell in a notebook, where it wraps."""
-_WIDEST = 118
+_WIDEST = 104
 """The letters beside each other for which a notebook has room in a window of 1280 pixels; a column's padding is two."""
 _PLACE = re.compile(r"(?:.*[/\\])?([^/\\:]+:\d+)(?::\d+)?")
 
@@ -97,19 +97,23 @@ def _cell(cell: Any) -> str:
 
 
 def _bands(cells: Mapping[str, Sequence[str]], wrapped: Container[str]) -> list[dict[str, Sequence[str]]]:
-    """The columns in tables that a notebook has room for, the first two columns in each; a narrow table is one."""
+    """The columns in tables that a notebook has room for: the first two in each; the last, often a verdict, in the first."""
     first, *titles = cells
-    width = {title: 2 + max(_LONGEST_LINE // 2 if title in wrapped else max(map(len, cells[title]), default=0),
-                            *map(len, title.split() or [""])) for title in cells}  # fmt: skip
-    bands, used = [dict[str, Sequence[str]]()], 0
-    for title in (first, *titles):
-        if used + width[title] > _WIDEST and len(bands[-1]) > 2:
+
+    def letters(title: str) -> int:
+        most = _LONGEST_LINE // 2 if title in wrapped else max(map(len, cells[title]), default=0)
+        return 2 + max(most, *map(len, title.split() or [""]))
+
+    if sum(map(letters, cells)) <= _WIDEST or len(titles) < 3:
+        return [dict(cells)]
+    bands, used = [dict[str, Sequence[str]]()], letters(titles[-1])
+    for title in (first, *titles[:-1]):
+        if used + letters(title) > _WIDEST and len(bands[-1]) > 2:
             bands.append({key: cells[key] for key in (first, titles[0])})
-            used = width[first] + width[titles[0]]
+            used = letters(first) + letters(titles[0])
         bands[-1][title] = cells[title]
-        used += width[title]
-    if len(bands) > 1 and len(bands[-1]) == 3:  # one column more is not worth a second table
-        bands[-2].update(bands.pop())
+        used += letters(title)
+    bands[0][titles[-1]] = cells[titles[-1]]
     return bands
 
 

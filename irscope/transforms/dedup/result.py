@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from irscope._base.results import Drawn, Verdict, no, yes
+from irscope._base.results import Drawn, Verdict, yes
 from irscope._base.running import without_collector
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, new_table
@@ -195,13 +195,13 @@ class Dedup(Drawn):
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         if found_match is not None and found_match.holes:
             places = "one place" if len(found_match.holes) == 1 else f"{len(found_match.holes)} places"
-            return no(f"{both} differ in {places}: {format_holes(found_match.holes)}{late}", *found_match.holes)
+            return _not_the_same(f"{both} differ in {places}: {format_holes(found_match.holes)}{late}", *found_match.holes)
         found = differences(left, right, known_relation(self.relation) if found_match is not None else RELATIONS[-1])
         if found_match is not None:
-            return no(f"{both} differ in {GIVES_UP[found_match.step]}: {format_holes(found.holes)}{late}", *found.holes)
+            return _not_the_same(f"{both} differ in {GIVES_UP[found_match.step]}: {format_holes(found.holes)}{late}", *found.holes)
         holes = found.holes[-1:] if not found.alike else found.holes
         where = excerpt(left, right, found.apart)
-        return no(f"{both} are built differently: {format_holes(holes)}{where}{late}", *holes)
+        return _not_the_same(f"{both} are built differently: {format_holes(holes)}{where}{late}", *holes)
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation; if not, by which they are, and what that relation gives up."""
@@ -214,8 +214,9 @@ class Dedup(Drawn):
         cost = f"which gives up {GIVES_UP[found_match.step]}"
         where = f": {format_holes(found_match.holes)}" if found_match.holes else ""
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
-        return no(
-            f"{left.label} and {right.label} are the same only from step {found_match.step!r} on, {cost}{where}{late}",
+        return _not_the_same(
+            f"{left.label} and {right.label} are the same only from step {found_match.step!r} on, {cost}{where}"
+            f"{late or f'; irs.dedup(…, relation={found_match.step!r}) makes them one'}",
             found_match.step,
             *found_match.holes,
         )
@@ -394,6 +395,10 @@ def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -
 
 def _is_value(graph: Graph, piece: Value | str) -> bool:
     return isinstance(piece, Value) or piece.removeprefix("%") in graph.names.values()
+
+
+def _not_the_same(because: str, *witness: Any) -> Verdict:
+    return Verdict(False, because, witness, "not the same")
 
 
 def _some(pieces: Iterable[Node | str]) -> str:

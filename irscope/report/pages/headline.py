@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from irscope._base.words import byte_count, plural, time_words
 from irscope.ir import GROUPS, Graph, Node
-from irscope.ops.view_steps import Num, byte_words
+from irscope.ops.view_steps import Num, byte_words, is_unknown
 from irscope.report.box_tree import writes_memory
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
@@ -34,7 +34,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
         hint = f"groups that are the same by relation {exploration.dedup.relation!r}; the largest has {plural(len(members), 'member')}"
         counts.append(_count(len(exploration.dedup), "equivalence class", members, hint, "equivalence classes"))
     before, after = _traffic(exploration)
-    if after != 0:
+    if after != 0 and not (is_unknown(before) and is_unknown(after)):
         hint = "memory traffic of the fused ops, one by one and as groups"
         counts.append(Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint))
     writes = [node.id for node in exploration.graph.nodes() if writes_memory(exploration.graph, node)]

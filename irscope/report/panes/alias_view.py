@@ -148,8 +148,8 @@ class MemoryPictures:
         self._alone: dict[int, Value] = {}
 
     def whole(self, widest: float = inf) -> PointsToView:
-        """All memories with several names, or that are written, held or pointed to; where these are too many, or wider than a page, first those
-        that are written, and last those that only have another name in a block."""
+        """All memories with several names, or that are written, held or pointed to; where these are too many or too wide, first those that
+        are written, and last those that only have another name in a block."""
         edges = chain(self._sealed.targets.items(), self._inside.items())
         joined = {place for holder, held in edges for place in (holder, *held)}
         shared = [place for place, names in self._values.items() if len(names) > 1 or self._sealed.is_written[place] or place in joined]

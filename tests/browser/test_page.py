@@ -215,7 +215,7 @@ def test_a_deep_model_is_one_screen_with_letters_that_can_be_read(page: Any, tmp
     page.wait_for_function(f"before => Math.abs(({SCALE})() - before) < 0.01", arg=before)
 
 
-def test_a_larger_window_shows_more_of_a_picture_that_nobody_has_moved(page: Any, tmp_path: Path) -> None:
+def test_a_larger_window_shows_more_of_a_picture_that_was_not_moved(page: Any, tmp_path: Path) -> None:
     ops = ("relu", "tanh", "sigmoid", "exp", "neg", "abs", "relu", "tanh", "sigmoid", "exp", "sin")
     lines = [f"  %v{k + 1} : Float(8) = aten::{op}(%v{k})" for k, op in enumerate(ops)]
     page.set_viewport_size({"width": 1280, "height": 700})

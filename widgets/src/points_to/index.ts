@@ -3,7 +3,7 @@
 import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
 import type { PointsToArrow, PointsToBox, PointsToView } from "../lib/model/schema";
-import { nearby } from "./nearby";
+import { nearby, squeezed } from "./nearby";
 
 const BOX = 24;
 const SMALL = 6.7;
@@ -17,8 +17,38 @@ export async function memoryOf({ view, supply, steps, records }: Context, ids: r
   return whole && values.every((value) => whole.boxes.some((box) => box.record === value)) ? nearby(whole, values) : null;
 }
 
+/** The picture with its columns as near to each other as their names allow. */
+function narrowed(view: PointsToView): PointsToView {
+  const columns = [...new Set(view.bands.map(({ x }) => x))].sort((a, b) => a - b);
+  const of = (x: number) => columns.findLastIndex((column) => column - COLUMN <= x);
+  const right = columns.map((x) => x + COLUMN);
+  const left = columns.map((x) => x - COLUMN);
+  const reach = (from: number, to: number) => {
+    const k = Math.max(0, of(from));
+    right[k] = Math.max(right[k], to);
+  };
+  for (const box of view.boxes) reach(box.x, box.x + box.width);
+  for (const { kind, points, label, x } of view.arrows) {
+    reach(x, x + SMALL * label.length + (kind === "is" ? 24 : 0));
+    for (const [at] of kind === "is" ? points : []) {
+      const k = Math.max(0, columns.findIndex((column) => column >= at));
+      left[k] = Math.min(left[k], at);
+    }
+  }
+  const parts = columns.flatMap((_, k) => [[left[k] - 4, true], [right[k] + COLUMN, k + 1 === columns.length || right[k] + COLUMN >= left[k + 1] - 4]] as const);
+  const across = squeezed(parts);
+  return {
+    ...view, boxes: view.boxes.map((box) => ({ ...box, x: across(box.x) })), bands: view.bands.map((band) => ({ ...band, x: across(band.x) })),
+    arrows: view.arrows.map((arrow) => ({ ...arrow, x: across(arrow.x), points: arrow.points.map(([x, y]) => [across(x), y]) })),
+  };
+}
+
+/** From the middle of a column to the edge of its names. */
+const COLUMN = 14;
+
 /** Draws the picture, with the lines of the program in its margin or, in a narrow pane beside them, without. */
-export function memoryPicture(context: Context, view: PointsToView, margin: boolean): SVGSVGElement {
+export function memoryPicture(context: Context, whole: PointsToView, margin: boolean): SVGSVGElement {
+  const view = margin || whole.cones.length ? whole : narrowed(whole);
   const left = margin ? 0 : Math.min(...view.boxes.map((box) => box.x), ...view.cones.map((cone) => cone.x), ...view.arrows.flatMap(({ points }) => points.map(([x]) => x))) - 12;
   const right = margin ? view.width : Math.max(...view.boxes.map((box) => box.x + box.width), ...view.arrows.map(({ x, label }) => x + SMALL * label.length)) + 30;
   const step = (x: number, y: number, number: number) => s("g", { class: "irs-way-step" }, s("circle", { cx: x, cy: y - 4, r: 8 }), s("text", { x, y, "text-anchor": "middle" }, String(number)));

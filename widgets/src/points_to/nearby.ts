@@ -60,6 +60,6 @@ export function nearby(whole: PointsToView, records: readonly number[]): PointsT
 }
 
 /** Where a place is once the parts that are not kept are taken out; each begins at its number and ends where the next begins. */
-function squeezed(parts: readonly (readonly [number, boolean])[]): (at: number) => number {
+export function squeezed(parts: readonly (readonly [number, boolean])[]): (at: number) => number {
   return (at) => at - parts.reduce((gone, [start, kept], k) => (kept || k + 1 === parts.length || at < parts[k + 1][0] ? gone : gone + parts[k + 1][0] - start), 0);
 }

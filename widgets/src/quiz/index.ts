@@ -76,7 +76,7 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
     asked.answer(chosen().map((option) => option.name));
   } },
     h("fieldset", {}, h("legend", {}, ...prompt(context, card)),
-      ...card.options.map((option, k) => h("label", { class: "irs-option" }, inputs[k], h("code", {}, option.name), h("span", {}, option.text)))),
+      ...card.options.map((option, k) => h("label", { class: "irs-option" }, inputs[k], h("div", {}, h("code", {}, option.name), h("span", {}, option.text))))),
     check, status);
   form.addEventListener("keydown", (event) => {
     const k = Number(event.key) - 1;

@@ -463,12 +463,11 @@ def _cache(options: argparse.Namespace) -> None:
     stores = user_stores()
     for device in [options.device] if options.device else stores:
         store = stores[device]
-        if options.action == "clear":
-            count, size = store.summary().entries, store.size_bytes
-            store.clear()
-            print(f"{device}: {count} kernels deleted, {byte_count(size)}, from {store.directory or 'nowhere'}")
-            continue
         now = store.summary()
+        if options.action == "clear":
+            store.clear()
+            print(f"{device}: {now.entries} kernels deleted, {byte_count(now.size_bytes)}, from {store.directory or 'nowhere'}")
+            continue
         filled = f"{byte_count(now.size_bytes)} of {byte_count(now.limit_bytes)}"
         print(f"{device}: {now.entries} kernels, {filled}, in {now.directory or 'no folder'}")
         print(f"  loaded {now.hits} times, {now.misses} times not found, since it was last cleared")

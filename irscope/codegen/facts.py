@@ -19,8 +19,8 @@ from math import gcd
 from typing import Final
 
 from irscope._base.words import plural
-from irscope.codegen.cuda import MULTIPROCESSORS, Schedule, grid_of, held_values
-from irscope.codegen.kernel import ITEM_SIZE, NO_LINE, NO_NODE, KernelSpec, Launch, SourceText, operations_per_point, traffic_of
+from irscope.codegen.cuda import MULTIPROCESSORS, Schedule, held_values
+from irscope.codegen.kernel import ITEM_SIZE, NO_LINE, NO_NODE, KernelSpec, SourceText, operations_per_point, traffic_of
 
 _FIRST: Final = 100
 """The number of the first location; the kernel's own metadata has smaller ones."""
@@ -243,7 +243,7 @@ class KernelFacts:
     local_bytes: int = 0
     """On a GPU: bytes of local memory of a thread, for values that are not in registers."""
     bound: str = ""
-    """On a GPU: `memory`, `issue` (a unit is saturated) or `latency` (too little work); empty where it is not known."""
+    """On a GPU: `memory` or `issue` (a unit is saturated); empty where it is not known."""
     because: str = ""
     """What limits its speed, as a sentence without a full stop, with the numbers that support it."""
 
@@ -272,7 +272,7 @@ class KernelFacts:
             ("registers", kinds),
             ("spills", (spilled if self.spills else "none") if self.registers else ""),
             ("local memory", f"{self.local_bytes} B a thread" if self.local_bytes else ""),
-            ("pace", {"memory": "memory", "issue": "instructions", "latency": "latency"}.get(self.bound, "")),
+            ("pace", {"memory": "memory", "issue": "instructions"}.get(self.bound, "")),
         ]  # fmt: skip
         return tuple((label, value) for label, value in found if value)
 
@@ -316,7 +316,7 @@ def unknown_facts(spec: KernelSpec, device: str, target: str, because: str) -> K
     return KernelFacts(spec.name, device, target, moved.read, moved.written, operations_per_point(spec), because=because)
 
 
-# Estimates what bounds a kernel on a GPU: memory, the slots in which warps issue instructions, or too little work.
+# Estimates what bounds a kernel on a GPU: memory, or the slots in which warps issue instructions.
 #
 # This is a count of the machine code, not a measurement. An instruction takes 16 bytes of a cubin, so the size of an
 # entry's code gives the number of instructions for all elements that a thread computes. Rare branches are counted as taken,
@@ -378,10 +378,9 @@ def _subroutines(cubin: bytes, headers: list[tuple[int, ...]]) -> list[tuple[int
 
 
 def cuda_facts(
-    spec: KernelSpec, schedule: Schedule, target: str, size: tuple[int, int] | None, launch: Launch | None = None,
-    taken: tuple[int, int, int] | None = None,
-) -> KernelFacts:  # fmt: skip
-    """Return the facts of a kernel for a GPU, from the `code_sizes` of its widest entry; with a launch, also whether that is too small.
+    spec: KernelSpec, schedule: Schedule, target: str, size: tuple[int, int] | None, taken: tuple[int, int, int] | None = None
+) -> KernelFacts:
+    """Return the facts of a kernel for a GPU, from the `code_sizes` of its widest entry.
 
     `taken` is (registers, spilled bytes, local memory) of a thread of that entry. Both are None where NVRTC is missing.
     """
@@ -390,7 +389,7 @@ def cuda_facts(
     widest = max((ITEM_SIZE[tensor.dtype] for tensor in spec.tensors if tensor.pattern), default=0)
     points = schedule.width * schedule.repeat
     instructions, specials = (count / points for count in size or (0, 0))
-    bound, because, share = _pace(spec, schedule, launch, sum(moved), instructions, specials)
+    bound, because, share = _pace(spec, schedule, sum(moved), instructions, specials)
     if size is None:
         because = f"moves {sum(moved):g} B for {operations} operations a point; without NVRTC the instructions are not known"
     return KernelFacts(
@@ -400,9 +399,7 @@ def cuda_facts(
     )  # fmt: skip
 
 
-def _pace(
-    spec: KernelSpec, schedule: Schedule, launch: Launch | None, moved: float, instructions: float, specials: float
-) -> tuple[str, str, float]:
+def _pace(spec: KernelSpec, schedule: Schedule, moved: float, instructions: float, specials: float) -> tuple[str, str, float]:
     """Return what limits a kernel, the reason in one sentence, and the share of the issue slots that it needs at a copy's speed."""
     rate = _BANDWIDTH / max(moved, 1e-9)
     issue = instructions * rate / (MULTIPROCESSORS * _ISSUES * _HERTZ)
@@ -410,11 +407,6 @@ def _pace(
     share = max(issue, special)
     loops = spec.reduced and not schedule.held
     text = f"moves {moved:g} B and issues {'at most' if loops else 'about'} {instructions:.0f} instructions a point"
-    if launch is not None:
-        blocks = grid_of(launch, schedule, vector=schedule.width > 1)[0]
-        if blocks < MULTIPROCESSORS:
-            why = f"{text}, but has only {blocks} blocks for {MULTIPROCESSORS} multiprocessors: latency sets the pace"
-            return "latency", why, issue
     slots = "issue slots" if issue >= special else "slots of the special function unit"
     if share > _CLOSE and loops:
         return "", f"{text}: memory or issue slots set the pace: what stands outside the loop is counted too", issue

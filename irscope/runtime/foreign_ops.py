@@ -51,6 +51,15 @@ def on_torch(function: Function, torch: Any, device: str) -> Function:
     return run
 
 
+def plain_array(tensor: Any) -> np.ndarray[Any, Any]:
+    """Returns a torch tensor's elements, sharing memory where NumPy can read it; those of types that NumPy lacks as float32."""
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if str(tensor.dtype) in ("torch.bfloat16", "torch.complex32") or "float8" in str(tensor.dtype):
+        tensor = tensor.cfloat() if tensor.is_complex() else tensor.float()
+    array: np.ndarray[Any, Any] = tensor.numpy()
+    return array
+
+
 def array_of(value: Any) -> Any:
     """Returns a tensor as an array on the same memory, also inside containers."""
     return map_leaves(_array_of, value)

@@ -27,7 +27,7 @@ from irscope.ir import TensorType
 from irscope.ir.text import parse
 from irscope.runtime.arrays import BufferPool
 from irscope.runtime.cpu import CpuDevice, Host, loaded, object_file, with_llvm
-from irscope.runtime.device import Device, PreparedPlan
+from irscope.runtime.device import Device
 from irscope.runtime.device import device as device_named
 from irscope.runtime.timer import spent, undisturbed
 
@@ -114,9 +114,11 @@ class Limits:
         source[:] = 1
         target[:] = 0
         begin, end = source.ctypes.data, target.ctypes.data
-        candidates: list[Callable[[], object]] = [partial(_move, source, target)]
-        plan = self._device.prepare(_plan(_COPY, size // 4))
-        candidates.append(partial(_run_plan, plan, end, begin, (source, target)))
+        plan = self._device.prepare(_copy_plan(size // 4))
+        candidates: list[Callable[[], object]] = [
+            lambda: ctypes.memmove(target.ctypes.data, source.ctypes.data, source.nbytes),
+            partial(lambda memory: plan((end,), (begin,)), (source, target)),  # so that the arrays live as long
+        ]
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "from_numpy") and torch.get_num_threads() == self.threads:
             given, taken = torch.from_numpy(source), torch.from_numpy(target)
@@ -130,32 +132,20 @@ class Limits:
         return float(a.size / _median_seconds(lambda: np.add(a, b, out=a)))  # NumPy performs one operation at a time
 
 
-def _move(source: Any, target: Any) -> None:
-    ctypes.memmove(target.ctypes.data, source.ctypes.data, source.nbytes)
-
-
-def _run_plan(plan: PreparedPlan, target: int, source: int, memory: Any) -> None:
-    """Runs a plan between two addresses; `memory` keeps their arrays alive."""
-    plan((target,), (source,))
-
-
 def _half(moved: int) -> int:
     """Returns the bytes that a copy moving this many reads: whole cache lines, and at most the affordable size."""
     return max(min(moved, _LARGEST_COPY, _CACHES * cache_bytes()) // 2 // 64 * 64, 64)
 
 
-_COPY: Final = "    %r : Tensor = aten::relu(%p)\n"
-
-
-def _plan(body: str, size: int) -> Any:
-    """Returns the launch plan of a group over one vector."""
-    text = f"""graph(%x : Tensor):
+def _copy_plan(size: int) -> Any:
+    """Returns the launch plan of a group that reads and writes one vector."""
+    group = parse("""graph(%x : Tensor):
   %y : Tensor = prim::FusionGroup[kind="pointwise"](%x)
     block0(%p : Tensor):
-{body}      -> (%r)
+      %r : Tensor = aten::relu(%p)
+      -> (%r)
   return (%y)
-"""
-    group = next(node for node in parse(text).nodes() if node.blocks)
+""").node("y")
     return spec_of_group(group, [TensorType("float32", (size,), (1,))])
 
 
@@ -220,14 +210,8 @@ def arithmetic_peak(host: Host) -> float:
     address, _owner = code
     call = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(address)
     call(_TURNS)
-    best = min(_seconds(call) for _ in range(_ROUNDS))
-    return 2.0 * _VECTORS * lanes * _TURNS / best
-
-
-def _seconds(call: ctypes._FuncPointer) -> float:
-    start = time.perf_counter()
-    call(_TURNS)
-    return max(time.perf_counter() - start, 1e-9)
+    best = min(spent(partial(call, _TURNS)) for _ in range(_ROUNDS))
+    return 2.0 * _VECTORS * lanes * _TURNS / max(best, 1e-9)
 
 
 def _text(lanes: int, *, fused: bool) -> str:

@@ -19,7 +19,7 @@ from irscope.ops.registry import by_operands, op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
 from irscope.runtime.arrays import lent_by_torch, python_function
 from irscope.runtime.constants import elements, unpacked
-from irscope.runtime.foreign_ops import foreign_function, has_runner
+from irscope.runtime.foreign_ops import foreign_function, has_runner, plain_array
 
 Precision = Literal["float64"] | None
 
@@ -68,7 +68,7 @@ class _Interpreter:
             return self._floats(_constant_array(argument).copy())
         if isinstance(argument, np.ndarray):
             return self._floats(argument.astype(np.float32) if str(argument.dtype) == "bfloat16" else argument)
-        return self._floats(_array_of(argument)) if hasattr(argument, "detach") else argument
+        return self._floats(plain_array(argument)) if hasattr(argument, "detach") else argument
 
     def _floats(self, array: Any) -> Any:
         """Converts floating arrays to float64, and complex ones to complex128, in float64 mode."""
@@ -144,7 +144,7 @@ class _Interpreter:
 
     def _result(self, found: Any, declared: Type) -> Any:
         if hasattr(found, "detach"):  # an attribute of a script's object
-            found = _array_of(found)
+            found = plain_array(found)
         if isinstance(found, np.generic):
             found = np.asarray(found) if isinstance(declared, TensorType) else found.item()
         if self.double and isinstance(found, list | tuple) and type(found) is not list:
@@ -216,14 +216,5 @@ def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
             raise RunError(
                 "a constant tensor's elements are not in the program", hint="load the program from its source, not from a printed text"
             )
-        return _array_of(data.original)
+        return plain_array(data.original)
     return elements(data)
-
-
-def _array_of(tensor: Any) -> np.ndarray[Any, Any]:
-    """Returns a torch tensor's elements, sharing memory where NumPy can read it."""
-    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-    if str(tensor.dtype) in ("torch.bfloat16", "torch.complex32") or "float8" in str(tensor.dtype):
-        tensor = tensor.float() if "complex" not in str(tensor.dtype) else tensor.cfloat()
-    array: np.ndarray[Any, Any] = tensor.numpy()
-    return array

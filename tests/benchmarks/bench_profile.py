@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
 from irscope.runtime.profile import way as way_module
-from irscope.runtime.profile.way import HostWatch
+from irscope.runtime.profile.way import Stopwatch
 from tests.benchmarks import models
 from tests.benchmarks.harness import command, head, row
 
@@ -54,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.busy:
-        way_module.stopwatch = lambda device, is_torch: HostWatch(time.thread_time_ns)  # type: ignore[assignment]
+        way_module.stopwatch = lambda device, is_torch: Stopwatch(time.thread_time_ns)  # type: ignore[assignment]
     if options.planted:
         planted(options.seconds)
         return

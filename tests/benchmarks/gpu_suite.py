@@ -267,7 +267,7 @@ def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
     if all(kernel.resources for kernel in kernels):
         found["registers"] = {kernel.architecture: kernel.registers for kernel in kernels}
         found["spill_bytes"] = {kernel.architecture: kernel.spill_bytes for kernel in kernels}
-        found["pace"] = kernels[1].pace().because
+        found["pace"] = kernels[1].facts.because
     return found
 
 

@@ -10,6 +10,7 @@ from .library import Allocate as Allocate, Function as Function, Library as Libr
 from .library import extents as extents
 from .library import is_torch_tensor as is_torch_tensor, python_function as python_function
 from .numpy import NumpyLibrary as NumpyLibrary, NumpyMemory as NumpyMemory
+from .numpy_calls import compiled_text as compiled_text
 from .onednn import has_onednn as has_onednn, is_product as is_product, prepared as prepared
 from .pool import BufferPool as BufferPool
 from .surroundings import Surroundings as Surroundings

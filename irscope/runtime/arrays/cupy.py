@@ -26,7 +26,7 @@ from irscope.errors import ArgumentError, MissingExtra
 from irscope.ir import Node, OpSchema, TensorData, TensorType, Type
 from irscope.ops.registry import op_of, schema_of
 from irscope.runtime.arrays.dlpack import host_array, is_jaxs, on_processor
-from irscope.runtime.arrays.library import Allocate, Memory, extents, is_torch_tensor, number_type
+from irscope.runtime.arrays.library import Allocate, Memory, extents, is_torch_tensor, number_type, strided_type
 from irscope.runtime.arrays.numpy import NumpyLibrary
 
 _PYTHONS: Final = ("container", "control")
@@ -87,17 +87,8 @@ class CupyMemory(Memory):
     def owns(self, argument: Any) -> bool:
         return type(argument) is self.cupy.ndarray
 
-    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
-        types: list[Type] = []
-        for operand in operands:
-            if not isinstance(operand, self.cupy.ndarray):
-                types.append(number_type(operand))
-                continue
-            item = operand.itemsize
-            if any(step < 0 or step % item for step in operand.strides):
-                return None
-            types.append(TensorType(str(operand.dtype), operand.shape, tuple(step // item for step in operand.strides)))
-        return tuple(types)
+    def type_of(self, operand: Any) -> Type | None:
+        return strided_type(operand) if isinstance(operand, self.cupy.ndarray) else number_type(operand)
 
     def maker(self, type: TensorType) -> Allocate:
         assert type.dtype is not None
@@ -108,10 +99,6 @@ class CupyMemory(Memory):
 
     def address(self, tensor: Any) -> int:
         return tensor.data.ptr  # type: ignore[no-any-return]
-
-    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        array = self.cupy.ndarray
-        return [x.data.ptr if isinstance(x, array) else x for x in operands]
 
     def adopted(self, value: Any, *, may_write: bool = False) -> Any:
         """Returns an argument on the GPU: shared if it is there and offers DLPack, copied from the processor otherwise.

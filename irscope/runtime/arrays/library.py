@@ -64,6 +64,10 @@ class Memory:
 
     def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
         """Returns the operands' types; None if a kernel cannot read one of them in place."""
+        types = [self.type_of(operand) for operand in operands]
+        return None if None in types else tuple(types)  # type: ignore[arg-type]
+
+    def type_of(self, operand: Any) -> Type | None:
         raise NotImplementedError
 
     def quick_test(self, xs: Sequence[str], arguments: Sequence[Any], names: dict[str, Any]) -> str:
@@ -87,14 +91,18 @@ class Memory:
         """Returns the address of a tensor's first element."""
         raise NotImplementedError
 
-    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        """Returns the addresses of tensors, and numbers unchanged."""
-        raise NotImplementedError
-
 
 def number_type(value: Any) -> Type:
     """Returns the type of a number among a group's operands."""
     return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
+
+
+def strided_type(array: Any) -> TensorType | None:
+    """Returns the type of an array of NumPy or CuPy; None if elements run backwards, or do not lie whole elements apart."""
+    item = array.itemsize
+    if any(step < 0 or step % item for step in array.strides):
+        return None
+    return TensorType(str(array.dtype), array.shape, tuple(step // item for step in array.strides))
 
 
 def extents(type: TensorType) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from irscope.errors import RunError
 from irscope.ir import Node, TensorData, TensorType, Type
 from irscope.ops.registry import op_of, schema_of
+from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.arrays.library import (
     PYTHON_CATEGORIES,
     Allocate,
@@ -21,6 +22,7 @@ from irscope.runtime.arrays.library import (
     node_text,
     number_type,
     python_function,
+    strided_type,
     unknown_op,
 )
 from irscope.runtime.arrays.numpy_calls import by_position, decided
@@ -102,32 +104,22 @@ class NumpyMemory(Memory):
     def owns(self, argument: Any) -> bool:
         return type(argument) is np.ndarray and argument.dtype.isnative and argument.dtype.isbuiltin == 1  # none of `ml_dtypes`
 
-    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
-        types: list[Type] = []
-        for operand in operands:
-            if isinstance(operand, np.generic):
-                return None  # it has no address
-            if not isinstance(operand, np.ndarray):
-                types.append(number_type(operand))
-                continue
-            item = operand.itemsize
-            if not operand.dtype.isnative or any(step < 0 or step % item for step in operand.strides):
-                return None
-            types.append(TensorType(str(operand.dtype), operand.shape, tuple(step // item for step in operand.strides)))
-        return tuple(types)
+    def type_of(self, operand: Any) -> Type | None:
+        if isinstance(operand, np.generic):
+            return None  # it has no address
+        if not isinstance(operand, np.ndarray):
+            return number_type(operand)
+        return strided_type(operand) if operand.dtype.isnative else None
 
     def maker(self, type: TensorType) -> Allocate:
         assert type.dtype is not None
         shape = extents(type)
-        if (type.nbytes or 0) < _POOLED_ARRAY and type.dtype != "bfloat16" and _is_row_major(shape, type.strides):
+        if (type.nbytes or 0) < _POOLED_ARRAY and type.dtype != "bfloat16" and type.strides in (None, contiguous_strides(shape)):
             return partial(np.empty, shape, np.dtype(type.dtype))
         return partial(self.pool.empty, shape, type.dtype, type.strides)
 
     def address(self, tensor: Any) -> int:
         return _address(tensor)
-
-    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        return [_address(x) if isinstance(x, np.ndarray) else x for x in operands]
 
 
 _no_bytes: Final = (ctypes.c_char * 0).from_buffer
@@ -140,12 +132,3 @@ def _address(array: Any) -> int:
         return _address_of(_no_bytes(array))
     except (TypeError, ValueError, BufferError):
         return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
-
-
-def _is_row_major(shape: tuple[int, ...], strides: Sequence[int] | None) -> bool:
-    step = 1
-    for size, stride in zip(reversed(shape), reversed(strides or ()), strict=False):
-        if stride != step:
-            return False
-        step *= size
-    return True

@@ -226,12 +226,12 @@ def _xs(count: int) -> str:
 
 def _written(count: int, lines: Sequence[str], names: dict[str, Any]) -> Function:
     """Returns the function of `count` operands with this body."""
-    exec(_compiled("\n".join([f"def call({_xs(count)}):", *[f"    {line}" for line in lines]])), names)  # only names of arguments
+    exec(compiled_text("\n".join([f"def call({_xs(count)}):", *[f"    {line}" for line in lines]])), names)  # only names of arguments
     made: Function = names["call"]
     return made
 
 
 @lru_cache(maxsize=4096)
-def _compiled(text: str) -> CodeType:
-    """Returns the code of a text, which calls of the same form share."""
-    return compile(text, "<a call of NumPy's reference>", "exec")
+def compiled_text(text: str) -> CodeType:
+    """Returns the code of a generated text, which calls of the same form share."""
+    return compile(text, "<a generated call>", "exec")

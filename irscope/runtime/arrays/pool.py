@@ -37,12 +37,8 @@ class BufferPool:
         self._limit = limit_bytes
         self._lock = threading.RLock()  # a block may come back while one is taken: the collector runs anywhere
         self._free: dict[int, list[np.ndarray[Any, Any]]] = {}
-        self._free_bytes = 0
-
-    @property
-    def free_bytes(self) -> int:
+        self.free_bytes = 0
         """The bytes kept for later use."""
-        return self._free_bytes
 
     def empty(self, shape: Sequence[int], dtype: str, strides: Sequence[int] | None = None) -> np.ndarray[Any, Any]:
         """Returns an array with undefined contents; strides are in elements, and row-major when left out.
@@ -66,13 +62,13 @@ class BufferPool:
         """Returns all free blocks to the system."""
         with self._lock:
             self._free.clear()
-            self._free_bytes = 0
+            self.free_bytes = 0
 
     def _take(self, size: int) -> np.ndarray[Any, Any]:
         with self._lock:
             blocks = self._free.get(size)
             if blocks:
-                self._free_bytes -= size
+                self.free_bytes -= size
                 return blocks.pop()
         try:
             raw = np.empty(size + ALIGNMENT, np.uint8)
@@ -84,9 +80,9 @@ class BufferPool:
 
     def _give_back(self, block: np.ndarray[Any, Any]) -> None:
         with self._lock:
-            if self._free_bytes + block.size <= self._limit:
+            if self.free_bytes + block.size <= self._limit:
                 self._free.setdefault(block.size, []).append(block)
-                self._free_bytes += block.size
+                self.free_bytes += block.size
 
 
 class _Lease:

@@ -10,7 +10,7 @@ without a check. So each call checks first, and does one of three things:
   call is refused.
 * In all other cases the program runs as compiled.
 
-Torch's own guard of a specialised call (`TorchMemory.guard`) sees autocast, transforms and tracing by the dispatch keys that
+Torch's own guard of a specialised call (`TorchMemory.guards`) sees autocast, transforms and tracing by the dispatch keys that
 they add, so the fast path pays only for the rest.
 """
 

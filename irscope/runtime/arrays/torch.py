@@ -313,14 +313,12 @@ class TorchMemory(Memory):
             return None  # no plan exists for it
         return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x) for x in operands])
 
-    def guard(self, arguments: Sequence[Any]) -> Callable[..., bool] | None:
-        """Returns torch's own check of whether other tensors are like these; None in a torch that has none."""
-        return None if self.guards is None else self.guards(arguments)
-
     def quick_test(self, xs: Sequence[str], arguments: Sequence[Any], names: dict[str, Any]) -> str:
-        names["same"] = same = self.guard(arguments)
+        if self.guards is None:
+            return ""
+        names["same"] = self.guards(arguments)
         nested = " or ".join([f"{x}.is_nested" for x in xs])  # torch's comparison crashes the process on one
-        return "" if same is None else f"not ({nested}) and same({', '.join(xs)})"
+        return f"not ({nested}) and same({', '.join(xs)})"
 
     def is_plain(self, arguments: Sequence[Any]) -> bool:
         return self.surroundings is None or self.surroundings.is_plain(*arguments)
@@ -331,18 +329,13 @@ class TorchMemory(Memory):
     def owns(self, argument: Any) -> bool:
         return type(argument) in self.plain and not argument._is_zerotensor()
 
-    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
-        types: list[Type] = []
-        for operand in operands:
-            if not isinstance(operand, self.tensor):
-                types.append(number_type(operand))
-                continue
-            elsewhere = operand.device.type != self.device or type(operand) not in self.plain
-            if elsewhere or operand.layout != self.torch.strided or operand.is_neg() or operand.is_quantized:
-                return None
-            dtype = str(operand.dtype).removeprefix("torch.")
-            types.append(TensorType(dtype, tuple(operand.shape), tuple(operand.stride())))
-        return tuple(types)
+    def type_of(self, operand: Any) -> Type | None:
+        if not isinstance(operand, self.tensor):
+            return number_type(operand)
+        elsewhere = operand.device.type != self.device or type(operand) not in self.plain
+        if elsewhere or operand.layout != self.torch.strided or operand.is_neg() or operand.is_quantized:
+            return None
+        return TensorType(str(operand.dtype).removeprefix("torch."), tuple(operand.shape), tuple(operand.stride()))
 
     def maker(self, type: TensorType) -> Allocate:
         assert type.dtype is not None
@@ -361,13 +354,6 @@ class TorchMemory(Memory):
 
     def address(self, tensor: Any) -> int:
         return tensor.data_ptr()  # type: ignore[no-any-return]
-
-    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        try:
-            return [operand.data_ptr() for operand in operands]
-        except AttributeError:  # numbers among them
-            tensor = self.tensor
-            return [operand.data_ptr() if isinstance(operand, tensor) else operand for operand in operands]
 
 
 class LentArrays(NumpyMemory):

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -35,7 +35,7 @@ from irscope.runtime.cpu.launch import (
 )
 from irscope.runtime.cpu.native_loop import NativeLoop
 from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
-from irscope.runtime.device import Availability, HostKernel, HostPlan, KernelCache, MissLog, ObjectStore
+from irscope.runtime.device import Availability, Device, HostKernel, KernelCache, MissLog, ObjectStore, PreparedPlan
 from irscope.runtime.device.kernel_cache import user_store
 
 if TYPE_CHECKING:
@@ -77,14 +77,10 @@ class CpuKernel(CpuFunction, HostKernel):
 
     spec: KernelSpec
     compile_seconds: float
-
-    @property
-    def from_disk(self) -> bool:
-        """Whether its code was loaded from the disk cache."""
-        return self.code.from_disk
+    from_disk: bool
 
 
-class CpuDevice:
+class CpuDevice(Device):
     """This machine's processor.
 
     >>> CpuDevice().name
@@ -97,7 +93,7 @@ class CpuDevice:
         """`threads`: how many split a large launch, by default one per core, and at most torch's number once torch is
         imported. `store`: compiled code on disk, by default in the user's cache directory."""
         self._asked = threads
-        self.store = store or user_store("cpu")
+        self.store: ObjectStore = store or user_store("cpu")
         self._compiler = CpuCompiler(self.store)
         self.misses = MissLog(self.store)
         """The kernels that had to be compiled, and how each differs from the nearest one."""
@@ -114,9 +110,6 @@ class CpuDevice:
         torch = sys.modules.get("torch")
         asked = getattr(torch, "get_num_threads", None)
         return _cores() if asked is None else min(_cores(), asked())
-
-    def __repr__(self) -> str:
-        return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
         """Returns whether llvmlite is available, and which processor this is."""
@@ -180,9 +173,6 @@ class CpuDevice:
         if not stores_should_stream(launch, target.vector_bytes):
             return launch
         return replace(launch, spec=replace(launch.spec, nontemporal=True))
-
-    def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
-        """Does nothing: kernels are compiled in parallel, each by itself."""
 
     def prepare(self, plan: LaunchPlan) -> "CpuPlan":
         """Compiles a plan's kernels, decides on threads and streaming stores, and lays out the arguments."""
@@ -278,10 +268,10 @@ class CpuDevice:
         seconds = time.perf_counter() - start
         if not code.from_disk:
             self.misses.note(spec, seconds)
-        return CpuKernel(code, spec, seconds)
+        return CpuKernel(code, spec, seconds, code.from_disk)
 
 
-class CpuPlan(HostPlan):
+class CpuPlan(PreparedPlan):
     """A launch plan ready to run on the processor; safe to call from many threads at once."""
 
     def __init__(self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[LaunchCall | SplitCall, ...]) -> None:
@@ -289,12 +279,8 @@ class CpuPlan(HostPlan):
         self.kernels = kernels
         self._calls = calls
         self.threads = max((call.threads for call in calls), default=1)
-        self.single = calls[0] if len(calls) == 1 and type(calls[0]) is LaunchCall else None
-        """The plan's only launch, if it runs on the calling thread."""
-        self.serial = tuple([call for call in calls if type(call) is LaunchCall])
-        """Its launches in order, if all of them run on the calling thread; empty otherwise."""
-        if len(self.serial) != len(calls):
-            self.serial = ()
+        self.serial = calls if all(type(call) is LaunchCall for call in calls) else ()
+        self.single = self.serial[0] if len(self.serial) == 1 else None
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         """Runs on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""

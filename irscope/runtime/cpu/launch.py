@@ -39,7 +39,8 @@ Function = Callable[[bytes, int], None]
 
 
 class LaunchCall:
-    """One launch with everything laid out except the pointers."""
+    """One launch with everything laid out except the pointers. Callers may call its kernel themselves, by
+    `function(pack(*words), dims_address)`: words are addresses and numbers in the kernel's own order."""
 
     def __init__(self, function: Function, launch: Launch, ranges: "tuple[Range, ...]") -> None:
         self.function = function
@@ -47,6 +48,7 @@ class LaunchCall:
         self.ranges = ranges
         self.threads = len(ranges)
         self.moved = ranges[0].offsets
+        """The bytes from each address to its first element."""
         self.dims_address = ranges[0].dims_address
         self.pack = _data_block(launch)
         """Packs the kernel's arguments, with offsets added, into the block that it reads."""

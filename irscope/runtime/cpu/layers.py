@@ -24,7 +24,7 @@ from irscope.codegen.llvm import ConvolutionText, Target
 from irscope.ops.type_rules import static_shape
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.cpu.launch import LaunchCall, Range
-from irscope.runtime.device import HostPlan
+from irscope.runtime.device import PreparedPlan
 
 _HERTZ: Final = 4.5e9
 _CALL: Final = 1.5e-6
@@ -130,7 +130,7 @@ def prepared_layer(device: CpuDevice, layer: Layer, types: Sequence[Any], tensor
     return None if table is None else LayerPlan(device, layer, table, strides[layer.channel], tensors)
 
 
-class LayerPlan(HostPlan):
+class LayerPlan(PreparedPlan):
     """A layer that is ready to run on an operand of some strides: only pointers are missing."""
 
     def __init__(self, device: CpuDevice, layer: Layer, table: Any, step: int, tensors: Sequence[Any]) -> None:

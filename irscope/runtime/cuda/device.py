@@ -32,9 +32,9 @@ from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, u
 from irscope.codegen.kernel.launches import split_reduction
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.arrays import imported_cupy
-from irscope.runtime.cuda.launch import CaptureArena, CudaPlan, CupyGpu, Gpu, Step, laid_out, temporaries_of
-from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc, Resources
-from irscope.runtime.device import Availability, KernelCache, MissLog, ObjectStore
+from irscope.runtime.cuda.launch import CaptureArena, CudaPlan, CupyGpu, Step, laid_out, temporaries_of
+from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Nvrtc, Resources
+from irscope.runtime.device import Availability, Device, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
 # A kernel for an NVIDIA GPU, for inspection: its texts, and counts from its machine code.
@@ -55,7 +55,7 @@ class CudaKernel:
     """None without a GPU."""
     vector_entry: Any = None
     """None without a GPU, or when the schedule has no vectors."""
-    compiler: Compiler = field(default_factory=Nvrtc, repr=False)
+    compiler: Nvrtc = field(default_factory=Nvrtc, repr=False)
     code_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By entry, the number of instructions and of those for the special function unit."""
 
@@ -106,15 +106,10 @@ class CudaKernel:
 
     @property
     def facts(self) -> KernelFacts:
-        """The facts by counting; without NVRTC only those in its text."""
-        return self.pace()
-
-    def pace(self, launch: Launch | None = None) -> KernelFacts:
-        """Returns the facts with what limits the kernel, or one launch of it: memory, issue slots or latency; counted, not measured."""
+        """The facts with what limits the kernel, memory or issue slots, by counting; without NVRTC only those in its text."""
         found = self.resources.get(self.widest)
         taken = (found.registers, found.spill_bytes, found.stack_bytes) if found is not None else None
-        target = f"compute capability {self.architecture}"
-        return cuda_facts(self.spec, self.schedule, target, self.code_sizes.get(self.widest), launch, taken)
+        return cuda_facts(self.spec, self.schedule, f"compute capability {self.architecture}", self.code_sizes.get(self.widest), taken)
 
     @property
     def cubin(self) -> bytes:
@@ -139,7 +134,7 @@ _TOGETHER: Final = 8
 _Wanted = tuple[KernelSpec, Schedule]
 
 
-class CudaDevice:
+class CudaDevice(Device):
     """The current NVIDIA GPU.
 
     >>> CudaDevice().name
@@ -148,22 +143,19 @@ class CudaDevice:
 
     name = "cuda"
 
-    def __init__(self, *, store: ObjectStore | None = None, gpu: Gpu | None = None, compiler: Compiler | None = None) -> None:
+    def __init__(self, *, store: ObjectStore | None = None, gpu: CupyGpu | None = None, compiler: Nvrtc | None = None) -> None:
         """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` replace the
         current GPU and NVRTC."""
-        self.store = store or user_store("cuda")
+        self.store: ObjectStore = store or user_store("cuda")
         self.misses = MissLog(self.store)
         """The kernels that had to be compiled, and how each differs from the nearest one."""
-        self.compiler: Compiler = compiler or Nvrtc()
+        self.compiler = compiler or Nvrtc()
         self.held = CaptureArena()
         self._gpu = gpu
-        self._gpus: dict[int, Gpu] = {}
+        self._gpus: dict[int, CupyGpu] = {}
         self._kernels: KernelCache[CudaKernel] = KernelCache()
         self._modules: KernelCache[Any] = KernelCache()
         self._compiling = threading.RLock()
-
-    def __repr__(self) -> str:
-        return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
         """Returns whether CuPy, a driver and a GPU are available, and which; never raises."""
@@ -192,13 +184,6 @@ class CudaDevice:
         """Returns the CUDA C++ text for a likely schedule; needs neither GPU nor CuPy."""
         return emit_cuda(cheaper_for_halves(spec))
 
-    def machine_code(self, spec: KernelSpec, *, architecture: str = "80") -> bytes:
-        """Returns NVRTC's code for that text and a compute capability ("80", "90"); needs CuPy and NVRTC, no GPU.
-
-        Raises MissingExtra without CuPy, DeviceUnavailable without NVRTC.
-        """
-        return self.compiler.compile(self.source(spec).text, architecture).code
-
     def compile(self, spec: KernelSpec) -> CudaKernel:
         """Returns the kernel of a spec with a likely schedule, on the current GPU. Raises DeviceUnavailable."""
         suited = cheaper_for_halves(spec)
@@ -214,7 +199,7 @@ class CudaDevice:
         Without a GPU the plan cannot be called, but its kernels can be inspected.
         """
         unavailable: IrscopeError | None = None
-        gpu: Gpu | None = None
+        gpu: CupyGpu | None = None
         try:
             gpu = self._present()
         except DeviceUnavailable as error:
@@ -254,7 +239,7 @@ class CudaDevice:
         self._compile_together(wanted, gpu)
 
     def _pieces(
-        self, launch: Launch, plan: LaunchPlan, gpu: Gpu | None, first: int
+        self, launch: Launch, plan: LaunchPlan, gpu: CupyGpu | None, first: int
     ) -> tuple[list[tuple[Launch, Schedule, tuple[int, int]]], list[int]]:
         """Returns the launches that one launch is split into, and the bytes of temporary memory between them.
 
@@ -276,7 +261,7 @@ class CudaDevice:
 
     # -- compiling ----------------------------------------------------------------------------------------------------
 
-    def _present(self) -> Gpu:
+    def _present(self) -> CupyGpu:
         """Returns the GPU. Raises DeviceUnavailable."""
         if self._gpu is not None:
             return self._gpu
@@ -289,10 +274,10 @@ class CudaDevice:
         gpu = CupyGpu()
         return self._gpus.setdefault(gpu.key[0], gpu)
 
-    def _kernel(self, wanted: _Wanted, gpu: Gpu | None) -> CudaKernel:
+    def _kernel(self, wanted: _Wanted, gpu: CupyGpu | None) -> CudaKernel:
         return self._kernels.get((wanted, gpu and gpu.key), lambda: self._build([wanted], gpu)[0])
 
-    def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
+    def _compile_together(self, wanted: Sequence[_Wanted], gpu: CupyGpu | None) -> None:
         """Compiles the missing kernels, several to a module, and modules in parallel; each kernel once for all callers."""
 
         def make(group: list[_Wanted]) -> None:
@@ -307,7 +292,7 @@ class CudaDevice:
             for _ in run_together([partial(make, missing[start : start + share]) for start in range(0, len(missing), share)]):
                 pass
 
-    def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
+    def _build(self, wanted: Sequence[_Wanted], gpu: CupyGpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
         start = time.perf_counter()
         architecture = assumed if gpu is None else gpu.key[1]
         try:

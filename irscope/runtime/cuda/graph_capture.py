@@ -6,6 +6,7 @@ cannot be recorded.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -164,7 +165,8 @@ class CupyRecorder:
             try:
                 results = run()
             except BaseException:
-                _drop(stream)
+                with suppress(Exception):
+                    stream.end_capture()
                 raise
             graph = stream.end_capture()
 
@@ -172,14 +174,6 @@ class CupyRecorder:
             graph.launch(cuda.get_current_stream())
 
         return results, replay
-
-
-def _drop(stream: Any) -> None:
-    """Ends a failed recording, and ignores its errors."""
-    try:
-        stream.end_capture()
-    except Exception:
-        return
 
 
 def _is_array(value: Any) -> bool:

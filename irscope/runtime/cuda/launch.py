@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -19,58 +19,12 @@ from irscope.codegen.cuda import Schedule, alignments, grid_of, stride_arguments
 from irscope.codegen.kernel import ITEM_SIZE, Launch, LaunchPlan, Operand, SplitReduction, is_float
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
 from irscope.runtime.arrays import imported_cupy
-from irscope.runtime.device import NO_MEMORY, OnlyLaunch
-
-# The GPU functions that kernels need: code loading, launches, temporary memory, and the stream to run on.
-#
-# Only `CupyGpu` talks to the driver. A test replaces it by an object with the same methods.
+from irscope.runtime.device import NO_MEMORY, PreparedPlan
 
 Owner = Literal["", "cupy", "torch", "numpy"]
 """The library of the arrays: a kernel uses the stream on which they were created, and memory from its allocator."""
-
-
-class Lease(Protocol):
-    """Memory that is returned when the last reference to this object is dropped."""
-
-    @property
-    def ptr(self) -> int:
-        """The start address."""
-
-
-class Gpu(Protocol):
-    """One GPU; its methods may be called from many threads."""
-
-    @property
-    def key(self) -> tuple[int, str]:
-        """Its number and compute capability ("90"), which are part of the key of loaded kernels."""
-
-    @property
-    def multiprocessors(self) -> int: ...
-
-    @property
-    def count(self) -> int:
-        """The number of GPUs in the machine."""
-
-    def load(self, code: bytes) -> Any:
-        """Returns a module, whose `get_function(name)` returns an entry."""
-
-    def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
-        """Launches an entry on a stream; does not wait."""
-
-    def selected(self) -> AbstractContextManager[Any]:
-        """Makes this the calling thread's GPU for a time: a new thread starts with number 0."""
-
-    def stream(self, owner: Owner = "") -> int:
-        """Returns the stream that the caller works on with these arrays."""
-
-    def memory(self, nbytes: int, owner: Owner = "") -> Lease:
-        """Allocates memory for work on that stream. Raises RunError when there is not enough."""
-
-    def is_capturing(self, owner: Owner = "") -> bool:
-        """Checks whether launches on that stream are being recorded as a CUDA graph, by any library."""
-
-    def owner(self, address: int) -> int:
-        """Returns the number of the GPU that has this memory; -1 if no GPU does."""
+Lease = Any
+"""Memory from the address `ptr` on, which is returned when the last reference to this object is dropped."""
 
 
 class CaptureArena(threading.local):
@@ -80,25 +34,30 @@ class CaptureArena(threading.local):
 
 
 class CupyGpu:
-    """The current GPU through CuPy."""
+    """The current GPU through CuPy: what kernels need of it, from many threads. Only this talks to the driver; a test replaces it by an
+    object with the same methods."""
 
     def __init__(self) -> None:
         cupy = imported_cupy()
         self.cupy = cupy
         device = cupy.cuda.Device()
         self.key = (int(device.id), str(device.compute_capability))
+        """Its number and compute capability ("90"), which are part of the key of loaded kernels."""
         self.name = str(cupy.cuda.runtime.getDeviceProperties(self.key[0])["name"].decode())
         self.multiprocessors = int(device.attributes["MultiProcessorCount"])
         self.count = int(cupy.cuda.runtime.getDeviceCount())
+        """The number of GPUs in the machine."""
 
     def __repr__(self) -> str:
         return self.name
 
     def selected(self) -> AbstractContextManager[Any]:
+        """Makes this the calling thread's GPU for a time: a new thread starts with number 0."""
         device: AbstractContextManager[Any] = self.cupy.cuda.Device(self.key[0])
         return device
 
     def load(self, code: bytes) -> Any:
+        """Returns a module, whose `get_function(name)` returns an entry."""
         module = self.cupy.cuda.function.Module()
         try:
             with self.selected():
@@ -112,6 +71,7 @@ class CupyGpu:
         return module
 
     def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
+        """Launches an entry on a stream; does not wait."""
         entry((*grid, 1), (block, 1, 1), tuple(args), stream=_At(stream))
 
     def stream(self, owner: Owner = "") -> int:
@@ -131,6 +91,7 @@ class CupyGpu:
         return torch if owner == "torch" or not self._own_stream() else None
 
     def is_capturing(self, owner: Owner = "") -> bool:
+        """Checks whether launches on that stream are being recorded as a CUDA graph, by any library."""
         torch = self._torch(owner)
         if torch is not None:
             return bool(torch.cuda.is_current_stream_capturing())
@@ -138,7 +99,8 @@ class CupyGpu:
         return bool(stream.ptr) and bool(stream.is_capturing())
 
     def memory(self, nbytes: int, owner: Owner = "") -> Lease:
-        """Allocates from that library's allocator, which reuses the memory on the stream of the allocation."""
+        """Allocates from that library's allocator, which reuses the memory on the stream of the allocation. Raises RunError when there
+        is not enough."""
         cuda, torch = self.cupy.cuda, self._torch(owner)
         if torch is not None:  # its allocator also handles graph capture
             try:
@@ -146,12 +108,12 @@ class CupyGpu:
             except torch.cuda.OutOfMemoryError:
                 raise out_of_memory(nbytes) from None
         try:
-            lease: Lease = cuda.alloc(nbytes)
-            return lease
+            return cuda.alloc(nbytes)
         except cuda.memory.OutOfMemoryError:
             raise out_of_memory(nbytes) from None
 
     def owner(self, address: int) -> int:
+        """Returns the number of the GPU that has this memory; -1 if no GPU does."""
         found = self.cupy.cuda.runtime.pointerGetAttributes(address)
         return int(found.device) if getattr(found, "type", 2) in (2, 3) else -1  # device or managed memory
 
@@ -282,24 +244,21 @@ def _of_parts(launch: Launch, schedule: Schedule, part: tuple[int, int], width: 
     return np.int64(-(-points // part[0])), np.int64(part[1])
 
 
-class CudaPlan:
+class CudaPlan(PreparedPlan):
     """A launch plan ready to run on the current stream; safe to call from many threads."""
 
     def __init__(
         self, plan: LaunchPlan, kernels: tuple[Any, ...], steps: Sequence[Step], temporaries: Sequence[int],
-        gpu: Gpu | None, held: CaptureArena, unavailable: IrscopeError | None = None,
+        gpu: CupyGpu | None, held: CaptureArena, unavailable: IrscopeError | None = None,
     ) -> None:  # fmt: skip
         """`temporaries`: bytes of each piece of temporary memory. Without a GPU a call raises `unavailable`."""
         self.plan = plan
         self.kernels = kernels
         self.steps = tuple(steps)
-        self.threads = 1
         self.gpu = gpu
         self.held = held
         self.unavailable = unavailable
         self.owner: Owner = ""
-        self.single: OnlyLaunch | None = None
-        self.serial: Sequence[OnlyLaunch] = ()
         self.starts = [0]
         for nbytes in temporaries:
             self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)
@@ -332,7 +291,7 @@ class CudaPlan:
         else:
             self._run(gpu, outputs, inputs)
 
-    def _run(self, gpu: Gpu, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+    def _run(self, gpu: CupyGpu, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         stream = gpu.stream(self.owner)
         if len(self.starts) == 1:
             self._launch(gpu, stream, outputs, inputs)
@@ -342,7 +301,7 @@ class CudaPlan:
             own = [lease.ptr + start for start in self.starts[:-1]]
             self._launch(gpu, stream, [*outputs, *own], [*inputs, *own])
 
-    def _launch(self, gpu: Gpu, stream: int, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+    def _launch(self, gpu: CupyGpu, stream: int, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         for step in self.steps:
             vector, args = step.arguments(outputs, inputs)
             entry = step.kernel.vector_entry if vector else step.kernel.any_entry
@@ -358,7 +317,7 @@ class CudaPlan:
                     rule="cuda-launch",
                 ) from error
 
-    def _memory(self, gpu: Gpu, stream: int) -> Lease:
+    def _memory(self, gpu: CupyGpu, stream: int) -> Lease:
         """Returns temporary memory: one piece for each stream, whose launches run in order; a graph has its own."""
         graphs = self._of_graphs if self.held.leases is None else self.held.leases
         if self.held.leases is not None or gpu.is_capturing(self.owner):
@@ -371,7 +330,7 @@ class CudaPlan:
                 self._leases[stream] = kept
         return kept
 
-    def _check_owner(self, gpu: Gpu, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+    def _check_owner(self, gpu: CupyGpu, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         tensors = {i for launch in self.plan.launches for i, operand in zip(launch.reads, launch.spec.inputs, strict=True)
                    if operand.kind == "tensor"}  # fmt: skip
         here = gpu.key[0]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from irscope.errors import DeviceUnavailable
 from irscope.runtime.arrays import imported_cupy
@@ -70,16 +70,6 @@ class Compiled:
         return cls(data[4 + length :], "", {name: Resources(**each) for name, each in found.items()})
 
 
-class Compiler(Protocol):
-    """Compiles CUDA text to machine code."""
-
-    def version(self) -> str:
-        """Returns the version, which is part of the cache key. Raises DeviceUnavailable or MissingExtra if it is missing."""
-
-    def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
-        """Returns machine code for one compute capability ("80", "90", "100"); `lines` adds source lines to both texts."""
-
-
 class Nvrtc:
     """NVIDIA's compiler as a library.
 
@@ -91,6 +81,7 @@ class Nvrtc:
         return "<NVRTC through CuPy>"
 
     def version(self) -> str:
+        """Returns the version, which is part of the cache key. Raises DeviceUnavailable or MissingExtra if it is missing."""
         nvrtc = imported_cupy().cuda.nvrtc
         try:
             return f"nvrtc {'.'.join(map(str, nvrtc.getVersion()))}"
@@ -98,6 +89,7 @@ class Nvrtc:
             raise _no_nvrtc(error) from None
 
     def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
+        """Returns machine code for one compute capability ("80", "90", "100"); `lines` adds source lines to both texts."""
         nvrtc = imported_cupy().cuda.nvrtc
         options: tuple[str, ...] = (*OPTIONS, f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
         if lines:

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Final, Generic, TypeVar
@@ -63,22 +63,12 @@ class StoreSummary:
     """Why the directory is not used; empty if it can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheCounts:
-    """The activity of a cache so far."""
-
-    hits: int = 0
-    misses: int = 0
-    build_seconds: float = 0.0
-    """Time spent building what was missing, summed over threads."""
-
-
 class KernelCache(Generic[T]):
     """Values by key, each built at most once at a time; bounded, the least recently used are evicted first.
 
     >>> cache = KernelCache(limit=10)
-    >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2), cache.counts.hits
-    (1, 1, 1)
+    >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2)
+    (1, 1)
     """
 
     def __init__(self, limit: int = 1024) -> None:
@@ -86,12 +76,6 @@ class KernelCache(Generic[T]):
         self._lock = threading.RLock()
         self._values: dict[Hashable, T] = {}
         self._building: dict[Hashable, threading.RLock] = {}
-        self._counts = CacheCounts()
-
-    @property
-    def counts(self) -> CacheCounts:
-        """Hits, misses and building time since the cache was created."""
-        return self._counts
 
     def __len__(self) -> int:
         return len(self._values)
@@ -104,33 +88,24 @@ class KernelCache(Generic[T]):
         `build` is not kept.
         """
         with self._lock:
-            if found := self._hit(key):
-                return found[0]
+            if key in self._values:
+                return self._used(key)
             building = self._building.setdefault(key, threading.RLock())
         with building:
             with self._lock:
-                if found := self._hit(key):  # another thread has built it
-                    return found[0]
-            start = time.perf_counter()
+                if key in self._values:  # another thread has built it
+                    return self._used(key)
             value = build()
             with self._lock:
-                self._keep(key, value, time.perf_counter() - start)
+                self._building.pop(key, None)
+                self._values[key] = value
+                while len(self._values) > self._limit:
+                    self._values.pop(next(iter(self._values)))
         return value
 
-    def _keep(self, key: Hashable, value: T, seconds: float) -> None:
-        self._building.pop(key, None)
-        self._values[key] = value
-        counts = self._counts
-        self._counts = replace(counts, misses=counts.misses + 1, build_seconds=counts.build_seconds + seconds)
-        while len(self._values) > self._limit:
-            self._values.pop(next(iter(self._values)))
-
-    def _hit(self, key: Hashable) -> tuple[T] | None:
-        if key not in self._values:
-            return None
+    def _used(self, key: Hashable) -> T:
         value = self._values[key] = self._values.pop(key)
-        self._counts = replace(self._counts, hits=self._counts.hits + 1)
-        return (value,)
+        return value
 
 
 class ObjectStore:
@@ -187,11 +162,6 @@ class ObjectStore:
             self._shrink()
         return True
 
-    def drop(self, key: str) -> None:
-        """Deletes the entry of a key, if there is one."""
-        with suppress(OSError):
-            (self._folder() / _name(key)).unlink(missing_ok=True)
-
     def clear(self) -> int:
         """Deletes every entry and the counts, but no other files; returns how many kernels there were."""
         files = self._files()
@@ -218,11 +188,6 @@ class ObjectStore:
         except OSError as error:
             return _reason(error)
         return self._refusal
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of all entries."""
-        return sum(size for _, size, _ in self._files())
 
     def read_note(self, name: str) -> bytes:
         """Returns a file of notes on the entries, kept beside them; empty if there is none."""

@@ -5,7 +5,7 @@ it takes several times as long, because every instruction allocates an array.
 """
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -15,12 +15,11 @@ import numpy as np
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, constant_value
 from irscope.codegen.llvm import GENERIC, emit_llvm
 from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, reduce_array
-from irscope.runtime.device.kernel_cache import ObjectStore
-from irscope.runtime.device.protocol import Availability, HostKernel, HostPlan
+from irscope.runtime.device.protocol import Availability, Device, HostKernel, PreparedPlan
 
 Array = np.ndarray[Any, Any]
 
-_STORAGE: Final = {**{dtype: dtype for dtype in ITEM_SIZE}, "bfloat16": "uint16"}
+_STORAGE: Final = {dtype: dtype for dtype in ITEM_SIZE} | {"bfloat16": "uint16"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,7 @@ class NumpyKernel(HostKernel):
         return np.expand_dims(index[..., 0], loops)
 
 
-class NumpyDevice:
+class NumpyDevice(Device):
     """NumPy as a device; always available.
 
     >>> print(NumpyDevice().availability())
@@ -95,10 +94,6 @@ class NumpyDevice:
     """
 
     name = "numpy"
-    store: ObjectStore | None = None
-
-    def __repr__(self) -> str:
-        return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
         return Availability(True, "NumPy evaluates kernels op by op, several times slower than compiled ones")
@@ -115,12 +110,9 @@ class NumpyDevice:
         """Wraps every kernel of a plan."""
         return NumpyPlan(plan, tuple(self.compile(launch.spec) for launch in plan.launches))
 
-    def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
-        """Does nothing: there is nothing to compile."""
-
 
 @dataclass(frozen=True, eq=False)
-class NumpyPlan(HostPlan):
+class NumpyPlan(PreparedPlan):
     """A launch plan ready to be evaluated."""
 
     plan: LaunchPlan

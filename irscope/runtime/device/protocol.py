@@ -1,11 +1,11 @@
-"""The interface of a device: its availability, its text of a kernel, and kernels that run."""
+"""What a device is asked: its availability, its text of a kernel, and kernels that run."""
 
 import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final
 
-from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText
+from irscope.codegen.kernel import KernelSpec, LaunchPlan, SourceText
 from irscope.errors import DeviceUnavailable
 from irscope.runtime.device.kernel_cache import ObjectStore
 
@@ -34,113 +34,44 @@ class Availability:
         return f"{'yes' if self.available else 'no'}: {self.what}{f' ({self.fix})' if self.fix else ''}"
 
 
-class Kernel(Protocol):
-    """A compiled kernel, valid for every size and stride of its spec; thread-safe."""
+class HostKernel:
+    """What a kernel is asked, with the answers of one of the processor, which its spec alone describes. A kernel is valid for every
+    size and stride of its spec, and thread-safe; `compile_seconds` is the time to build it, or to load it where it is `from_disk`."""
 
-    @property
-    def spec(self) -> KernelSpec: ...
-
-    @property
-    def compile_seconds(self) -> float:
-        """The time to build it, from text or from the disk cache."""
-
-    @property
-    def from_disk(self) -> bool:
-        """Whether it was loaded from the disk cache, where an earlier process had saved it."""
+    spec: KernelSpec
+    source: SourceText | None = None
+    """The compiled text, if the device would not emit the same again for the spec."""
+    facts: Any = None
+    """The compiler's facts, as `KernelFacts`; None where they are to be counted in the machine code."""
+    summary = ""
+    """The facts in a few words; empty where there are none."""
+    registers: int | None = None
+    """Registers per thread on a GPU."""
+    spill_bytes: int | None = None
+    """Bytes that a GPU thread spills because registers run out."""
 
     @property
     def name(self) -> str:
         """The name of its function in its text."""
-
-    @property
-    def source(self) -> SourceText | None:
-        """The compiled text, if the device would not emit the same again for the spec."""
-
-    @property
-    def facts(self) -> Any:
-        """The compiler's facts, as `KernelFacts`; None where they are to be counted in the machine code."""
-
-    @property
-    def summary(self) -> str:
-        """The facts in a few words; empty where there are none."""
-
-    @property
-    def registers(self) -> int | None:
-        """Registers per thread on a GPU."""
-
-    @property
-    def spill_bytes(self) -> int | None:
-        """Bytes that a GPU thread spills because registers run out."""
-
-
-class HostKernel:
-    """Defaults for a kernel of the processor, which is described by its spec alone."""
-
-    spec: KernelSpec
-    source: SourceText | None = None
-    facts: Any = None
-    summary = ""
-    registers: int | None = None
-    spill_bytes: int | None = None
-
-    @property
-    def name(self) -> str:
         return self.spec.name
 
 
-class OnlyLaunch(Protocol):
-    """The only launch of a plan, for callers that call its kernel themselves: `function(pack(*words), dims_address)`, where
-    words are addresses and numbers in the kernel's own order."""
-
-    @property
-    def function(self) -> Any: ...
-
-    @property
-    def address(self) -> int:
-        """The address of the kernel's machine code; 0 where the processor does not run it."""
-
-    @property
-    def pack(self) -> Any: ...
-
-    @property
-    def dims_address(self) -> int: ...
-
-    @property
-    def addresses(self) -> Sequence[int]:
-        """The words, by position, that are addresses and must not be 0."""
-
-    @property
-    def launch(self) -> Launch: ...
-
-    @property
-    def moved(self) -> Sequence[int]:
-        """The bytes from each address to its first element."""
-
-
-class PreparedPlan(Protocol):
+class PreparedPlan:
     """A launch plan whose kernels are compiled and whose arguments are laid out: only pointers are missing."""
 
-    @property
-    def plan(self) -> LaunchPlan: ...
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels of all launches."""
-
-    @property
-    def single(self) -> OnlyLaunch | None:
-        """The only launch, if it runs on the calling thread and nothing else has to be done."""
-
-    @property
-    def serial(self) -> Sequence[OnlyLaunch]:
-        """All launches in order, if each is one call on the calling thread; empty otherwise."""
-
-    @property
-    def threads(self) -> int:
-        """The number of processor threads that its longest launch is split over; 1 where a GPU does the work."""
+    plan: LaunchPlan
+    kernels: tuple[Any, ...]
+    """The kernels of all launches."""
+    single: Any = None
+    """The only launch (`irscope.runtime.cpu.launch.LaunchCall`), if it runs on the calling thread and nothing else has to be done."""
+    serial: Sequence[Any] = ()
+    """All launches in order, if each is one call on the calling thread; empty otherwise."""
+    threads: int = 1
+    """The number of processor threads that its longest launch is split over; 1 where a GPU does the work."""
 
     def on(self, owner: Any) -> "PreparedPlan":
         """Returns the plan for arrays of this library, which has its own streams and memory on a GPU."""
+        return self
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         """Runs the plan. `outputs` and `inputs` are addresses of first elements (`data_ptr()`, `ctypes.data`), or numbers
@@ -149,42 +80,35 @@ class PreparedPlan(Protocol):
         The caller has allocated outputs with the plan's types, owns all memory until the call returns (on a GPU:
         until the stream has passed it), and lets no output overlap an input.
         """
+        raise NotImplementedError
 
 
-class HostPlan:
-    """Defaults for a plan of the processor."""
-
-    single: OnlyLaunch | None = None
-    serial: Sequence[OnlyLaunch] = ()
-    threads: int = 1
-
-    def on(self, owner: Any) -> Any:
-        """Returns itself: all libraries share the processor's memory."""
-        return self
-
-
-class Device(Protocol):
+class Device:
     """A device that compiles and runs kernels."""
 
-    @property
-    def store(self) -> ObjectStore | None:
-        """The disk cache of compiled kernels, for later processes."""
+    name: ClassVar[str]
+    """`cpu`, `numpy` or `cuda`."""
+    store: ObjectStore | None = None
+    """The disk cache of compiled kernels, for later processes."""
 
-    @property
-    def name(self) -> str:
-        """`cpu`, `numpy` or `cuda`."""
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
         """Returns whether kernels can run here; never raises."""
+        raise NotImplementedError
 
     def source(self, spec: KernelSpec) -> SourceText:
         """Returns the text of a kernel for this device; needs neither the device nor its compiler."""
+        raise NotImplementedError
 
-    def compile(self, spec: KernelSpec) -> Kernel:
+    def compile(self, spec: KernelSpec) -> Any:
         """Returns the kernel, from a cache where possible. Raises DeviceUnavailable."""
+        raise NotImplementedError
 
     def prepare(self, plan: LaunchPlan) -> PreparedPlan:
         """Compiles the kernels of a plan and lays out its arguments. Raises DeviceUnavailable."""
+        raise NotImplementedError
 
     def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
         """Compiles the kernels of many plans at once, where that is faster than one by one; `prepare` finds them."""

@@ -16,6 +16,7 @@ from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import PACKS
 from irscope.runtime.arrays import TorchLibrary, is_foreign, is_torch_tensor, library_for, off_the_gpu, on_host, python_function
+from irscope.runtime.foreign_ops import plain_array
 from irscope.runtime.program import as_torch, flatten
 from irscope.runtime.reference import run_reference
 
@@ -191,15 +192,8 @@ def arrays(results: Any) -> Arrays:
 
 def _array(leaf: Any) -> np.ndarray[Any, Any]:
     if is_torch_tensor(leaf):
-        leaf = leaf.detach().cpu().resolve_conj()
-        if str(leaf.dtype) in _UNKNOWN_TO_NUMPY:
-            leaf = leaf.cfloat() if leaf.is_complex() else leaf.float()
-        return leaf.resolve_neg().numpy()  # type: ignore[no-any-return]
+        return plain_array(leaf)
     leaf = off_the_gpu(leaf)
     is_number = isinstance(leaf, np.generic | bool | int | float | complex) or hasattr(leaf, "__array__")
     found = np.asarray(leaf) if is_number else np.empty(0, bool)
     return found.astype(np.float32) if found.dtype.kind == "V" else found  # the small floats of `ml_dtypes`
-
-
-_UNKNOWN_TO_NUMPY: Final = ("torch.bfloat16", "torch.complex32", *(f"torch.float8_{kind}" for kind in (
-    "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")))  # fmt: skip

@@ -6,7 +6,7 @@ Arithmetic is counted op by op in the run: as many additions and multiplications
 package's kernels has, and two for each term of a matrix product. Unknown ops are listed, not guessed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -43,54 +43,32 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
     >>> found.bytes, found.flops
     (800, 2100)
     """
-    counting = _Counting(library)
-    code = flatten(graph.body, counting, bound=bound)
+    code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
         slots[slot] = bound[value] if value in bound else next(given)
     used = {value for node in graph.nodes() for value in node.inputs} | set(graph.body.returns)
     read = [slots[slot] for slot, value in zip(code.inputs, graph.inputs, strict=True) if value in used]
-    moved = bytes_of(read)
-    code.run(slots)
-    moved += bytes_of([slots[slot] for slot in code.outputs])
-    return Workload(moved, counting.flops)
+    moved, flops = bytes_of(read), 0
+
+    def after(position: int) -> None:
+        nonlocal flops
+        step = code.instructions[position]
+        if step.kind == "call" and step.node is not None:
+            operands, results = [slots[slot] for slot in step.reads], [slots[slot] for slot in step.writes]
+            flops += flops_of(step.node, operands, results) or 0
+
+    code.run(slots, after=after)
+    return Workload(moved + bytes_of([slots[slot] for slot in code.outputs]), flops)
 
 
-class _Counting:
-    """A library that counts the arithmetic of the nodes it runs."""
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self.name = library.name
-        self.flops = 0
-
-    def constant(self, node: Node) -> Any:
-        return self.library.constant(node)
-
-    def function(self, node: Node) -> Callable[..., Any]:
-        function, category = self.library.function(node), category_of(node)
-        if category in _FREE:
-            return function
-
-        def run(*operands: Any) -> Any:
-            before = [tuple(operand.shape) for operand in operands if hasattr(operand, "shape")]
-            result = function(*operands)
-            self.flops += _flops(node, category, operands, before, result) or 0
-            return result
-
-        return run
-
-
-def flops_of(node: Node, operands: Sequence[Any], result: Any) -> int | None:
+def flops_of(node: Node, given: Sequence[Any], made: Any) -> int | None:
     """Returns the additions and multiplications of a node on its operands; None for an unknown op."""
     category = category_of(node)
     if category in _FREE:
         return 0
-    return _flops(node, category, operands, [tuple(x.shape) for x in operands if hasattr(x, "shape")], result)
-
-
-def _flops(node: Node, category: str, given: Sequence[Any], operands: list[tuple[int, ...]], made: Any) -> int | None:
+    operands: list[tuple[int, ...]] = [tuple(operand.shape) for operand in given if hasattr(operand, "shape")]
     first = made[0] if isinstance(made, tuple | list) and made else made
     result: tuple[int, ...] = tuple(getattr(first, "shape", ()))
     if category in _ARITHMETIC:

@@ -4,12 +4,11 @@ A view moves nothing; an in-place op moves its operands and the elements it writ
 as it returns. An expanded operand counts with the memory that it occupies.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import log2
 from typing import Any, Final
 
-from irscope._base.nested import leaves
 from irscope.ir import GROUPS, Node
 from irscope.ops.registry import category_of, effect_of
 from irscope.ops.traits import LOOKS_UP, OVERWRITES
@@ -157,14 +156,8 @@ def _facts(value: Any) -> TensorFacts | None:
 
 def _shares(inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
     """Checks whether a result shares the memory of an operand."""
-    given = {place for value in inputs for place in _storages(value)}
-    return any(place in given for value in outputs for place in _storages(value))
-
-
-def _storages(value: Any) -> Iterator[int]:
-    for item in leaves(value):
-        for address, _ in blocks_of(item):
-            yield address
+    given = {address for address, _ in blocks_of(list(inputs))}
+    return any(address in given for address, _ in blocks_of(list(outputs)))
 
 
 # -- the limits of the machine ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from irscope.runtime.measure.conditions import ArgumentSnapshot
 from irscope.runtime.profile.evidence import Remark
 from irscope.runtime.profile.readings import NodeRow, Readings, piece_key, place
 from irscope.runtime.program import compile_graph
-from irscope.runtime.timer import Measurement, Spread, measure
+from irscope.runtime.timer import Spread, measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,8 +72,10 @@ class Trial:
 def try_remark(readings: Readings, remark: Remark, seconds: float) -> Trial:
     """Applies a remark and measures. Raises ArgumentError for one that only the author of the source can follow."""
     measured = readings.measured
+    state = ArgumentSnapshot((measured.original, measured.args))
     if remark.rule == "fuse":
-        return Trial(remark, readings.graph("fused"), readings.total("op by op"), readings.total("fused"), _fused_error(readings))
+        results = [arrays(state.watch(partial(way.plain, *measured.args))) for way in readings.ways.values()]
+        return Trial(remark, readings.graph("fused"), readings.total("op by op"), readings.total("fused"), _far(*results))
     if remark.change is None:
         where = f" at {remark.line}" if remark.line is not None else ""
         raise ArgumentError(
@@ -86,25 +88,13 @@ def try_remark(readings: Readings, remark: Remark, seconds: float) -> Trial:
     device, exact = measured.device, measured.exact
     programs = [compile_graph(each, device, use_kernels=False, exact=exact) for each in (graph, changed)]
     runs = [partial(program, *measured.args) for program in programs]
-    state = ArgumentSnapshot((graph, measured.args))
     results = [arrays(state.watch(run)) for run in runs]
     try:
         both = dict(zip(("before", "after"), runs, strict=True))
         taken = measure(both, turns=_TURNS, before=state.restore, once=state.is_written, patience=seconds)
     finally:
         state.restore()
-    return Trial(remark, changed, _spread(taken["before"]), _spread(taken["after"]), _far(*results))
-
-
-def _spread(taken: Measurement) -> Spread:
-    return Spread(taken.median * 1e9, taken.low * 1e9, taken.high * 1e9)
-
-
-def _fused_error(readings: Readings) -> float:
-    args = readings.measured.args
-    state = ArgumentSnapshot((readings.measured.original, args))
-    one, other = (arrays(state.watch(partial(way.plain, *args))) for way in readings.ways.values())
-    return _far(one, other)
+    return Trial(remark, changed, taken["before"].spread, taken["after"].spread, _far(*results))
 
 
 def _far(one: list[Any], other: list[Any]) -> float:
@@ -162,8 +152,7 @@ class ProfileDifference:
 
     def table(self) -> "pd.DataFrame":
         """Returns one row per class of pieces, the largest change first."""
-        cells = [_cells(each) for each in self.classes]
-        return new_table(cells, columns=list(_COLUMNS))
+        return new_table([_cells(each) for each in self.classes], columns=list(_COLUMNS))
 
     def __repr__(self) -> str:
         verdict = self.after.against(self.before)

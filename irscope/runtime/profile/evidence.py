@@ -12,7 +12,7 @@ from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import new_table
 from irscope.ir import NOT_CONSTANT, Graph, Location, Node, Value, constant_of
 from irscope.ops.op import draws_random_numbers
-from irscope.ops.registry import category_of, effect_of
+from irscope.ops.registry import effect_of
 from irscope.runtime.profile.costs import NodeCost, TensorFacts
 from irscope.runtime.profile.readings import NodeRow, Readings
 
@@ -67,11 +67,6 @@ class Remark:
                 found.setdefault((node.location.file, node.location.line), node.location)
         return tuple(found.values())
 
-    @property
-    def gain_ms(self) -> float:
-        """The expected saving in a run, in milliseconds."""
-        return self.gain_ns / 1e6
-
     def __str__(self) -> str:
         where = _places(self.lines) or repr(self.node)
         takes = f"{where}: {self.share:.0%} of the time ({time_words(self.now_ns)}), {self.because}"
@@ -98,6 +93,11 @@ class Remarks(Rows[Remark]):
     def lines(self) -> list[str]:
         """The remarks as sentences, each with its number."""
         return [f"{number}. {remark}" for number, remark in enumerate(self)]
+
+
+def line_of(node: Node) -> tuple[str, int] | None:
+    """Returns the file and the line of a node in the user's source."""
+    return None if node.location is None else (node.location.file, node.location.line)
 
 
 def _places(lines: tuple[Location, ...]) -> str:
@@ -170,9 +170,6 @@ class Evidence:
         if node.op in _FRESH:
             return False
         return not any(map(self.db.has_writers, (*node.outputs, *node.inputs)))
-
-    def category(self, node: Node) -> str:
-        return category_of(node)
 
     # -- what was measured --------------------------------------------------------------------------------------------
 

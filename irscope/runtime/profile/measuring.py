@@ -242,7 +242,7 @@ class _Run:
                 for _ in range(done - shown):
                     step()
                 shown = done
-                if turns >= LEAST_TURNS and clock.spent > clock.seconds / 4 and not any(map(unsure, ways.values())):
+                if turns >= LEAST_TURNS and clock.spent > clock.seconds / 4 and not any(unsure(way.busy) for way in ways.values()):
                     break
         except KeyboardInterrupt:
             return turns, True
@@ -275,11 +275,6 @@ class _Run:
             self.own = None
 
 
-def unsure(way: Way) -> list[int]:
-    """Returns the rows among the slowest whose order relative to the next is not sure."""
-    return sure_order(way.busy, way.order_by_time()[: HOTTEST + 1]) if way.runs else []
-
-
 def _forced_switches() -> int:
     """Returns how often the system has switched this process out in favour of others."""
     try:
@@ -301,16 +296,13 @@ def _environment(library: str, kept: bool, threads: int) -> dict[str, Any]:
 
 # -- which of two is larger -------------------------------------------------------------------------------------------
 
-# Statistics of repeated measurements: which of two is larger.
-#
-# *One is larger than another in the same runs* if it was in more runs than chance would allow: of `n` pairs in which neither
-# is generally larger, more than `n / 2 + 0.98 √n` of one kind occur in one of twenty cases (the sign test).
-
 _EQUAL: Final = 0.03
+"""Medians that differ by less than this fraction count as equal."""
 
 
 def is_larger(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    """Checks whether the first of two measured in the same runs is larger, more often than chance would allow.
+    """Checks whether the first of two measured in the same runs is larger, more often than chance would allow: of `n` pairs in which
+    neither is generally larger, more than `n / 2 + 0.98 √n` of one kind occur in one of twenty cases (the sign test).
 
     >>> is_larger(np.full(20, 2.0), np.full(20, 1.0)), is_larger(np.array([2.0, 1.0] * 10), np.array([1.0, 2.0] * 10))
     (True, False)
@@ -319,14 +311,13 @@ def is_larger(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     return count > 3 and int(np.count_nonzero(a > b)) > count / 2 + 0.98 * sqrt(count)
 
 
-def sure_order(taken: np.ndarray[Any, Any], places: Sequence[int]) -> list[int]:
-    """Returns those of some columns, in descending order of their medians, whose order relative to the next is not sure.
-
-    `taken` has a row for each run. Columns whose medians differ by less than the fraction `_EQUAL` count as equal.
-    """
-    unsure = []
-    for a, b in pairwise(places):
-        first, second = np.median(taken[:, a]), np.median(taken[:, b])
-        if first - second > _EQUAL * first and not is_larger(taken[:, a], taken[:, b]):
-            unsure.append(a)
-    return unsure
+def unsure(taken: np.ndarray[Any, Any]) -> list[int]:
+    """Returns those of the slowest columns whose order relative to the next is not sure; `taken` has a row for each run."""
+    if not len(taken):
+        return []
+    medians = np.median(taken, axis=0)
+    slowest = [int(column) for column in np.argsort(-medians, kind="stable")[: HOTTEST + 1]]
+    return [
+        a for a, b in pairwise(slowest)
+        if medians[a] - medians[b] > _EQUAL * medians[a] and not is_larger(taken[:, a], taken[:, b])
+    ]  # fmt: skip

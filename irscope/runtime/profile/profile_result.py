@@ -19,7 +19,7 @@ from irscope.files import write_file
 from irscope.ir import Node
 from irscope.runtime.profile.evidence import Evidence, Remark, Remarks
 from irscope.runtime.profile.measuring import unsure
-from irscope.runtime.profile.readings import By, Readings, check, group_table, node_table, place, summed_table
+from irscope.runtime.profile.readings import BY, By, Readings, enclosing_modules, group_table, node_table, place, summed_table
 from irscope.runtime.profile.slow_ops import group_remarks, layout_remarks, roof_remarks, waiting_remarks
 from irscope.runtime.profile.wasted_work import copy_remarks, dtype_remarks, growing_remarks, repeated_remarks
 from irscope.runtime.profile.way import Instruction
@@ -45,7 +45,8 @@ class Profile(Readings, Drawn):
 
         Raises ArgumentError for another `by`, or for a way that was not run.
         """
-        check(by)
+        if by not in BY:
+            raise ArgumentError(f"there is no table by {by!r}", hint=f"the tables are by {', '.join(BY)}")
         label = self.label(way)
         if by == "node":
             return node_table(self, label)
@@ -60,7 +61,7 @@ class Profile(Readings, Drawn):
     def order(self, way: str | None = None) -> str:
         """Says in a sentence whether the order of the ten slowest nodes is sure."""
         measured = self.way(way)
-        doubtful = unsure(measured)
+        doubtful = unsure(measured.busy)
         shown = min(10, len(measured.nodes))
         if not doubtful:
             return f"the order of the {plural(shown, 'slowest node')} is sure, after {plural(measured.runs, 'run')}"
@@ -302,26 +303,18 @@ def _args(step: Instruction, row: Any) -> dict[str, Any]:
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
-class _Frames:
-    """The frames of a file, each stored once."""
-
-    def __init__(self) -> None:
-        self.known: dict[tuple[str, str, int], int] = {}
-
-    def number(self, name: str, file: str = "", line: int = 0) -> int:
-        return self.known.setdefault((name, file, line), len(self.known))
-
-    def listed(self) -> list[dict[str, Any]]:
-        return [{"name": name} | ({"file": file, "line": line} if file else {}) for name, file, line in self.known]
+_Frames = dict[tuple[str, str, int], int]
+"""The number of each frame, by name, file and line."""
 
 
 def speedscope(readings: Readings) -> dict[str, Any]:
     """Returns the file as plain data."""
-    frames = _Frames()
+    frames: _Frames = {}
     profiles = [_profile(readings, label, frames) for label in readings.ways]
+    listed = [{"name": name} | ({"file": file, "line": line} if file else {}) for name, file, line in frames]
     return {
         "$schema": _SCHEMA, "name": readings.name, "exporter": "irscope", "activeProfileIndex": len(profiles) - 1,
-        "shared": {"frames": frames.listed()}, "profiles": profiles,
+        "shared": {"frames": listed}, "profiles": profiles,
     }  # fmt: skip
 
 
@@ -355,10 +348,7 @@ def _profile(readings: Readings, label: str, frames: _Frames) -> dict[str, Any]:
 
 def _stack(step: Instruction, frames: _Frames) -> list[int]:
     """Returns the frames of a node: its modules from the outermost in, the line, the op."""
-    scope, where = step.node.scope, place(step.node)
-    parts = scope.split(".") if scope else []
-    found = [frames.number(".".join(parts[: count + 1])) for count in range(len(parts))]
-    if where is not None:
-        found.append(frames.number(where.short, where.file, where.line))
-    found.append(frames.number(step.node.op))
-    return found
+    where = place(step.node)
+    names = [(scope, "", 0) for scope in enclosing_modules(step.node.scope)]
+    names += [(where.short, where.file, where.line)] if where is not None else []
+    return [frames.setdefault(name, len(frames)) for name in (*names, (step.node.op, "", 0))]

@@ -8,9 +8,10 @@ proportion to their times op by op, and the column `estimated` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -278,7 +279,7 @@ class Readings:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 By = Literal["node", "group", "op", "module", "line", "class"]
-BY: Final = ("node", "group", "op", "module", "line", "class")
+BY: Final[tuple[By, ...]] = get_args(By)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,46 +370,26 @@ _GROUP_COLUMNS: Final = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Sum:
-    ns: float = 0.0
-    nodes: int = 0
-    calls: int = 0
-    launches: int = 0
-    bytes: float = 0.0
-    flops: float = 0.0
-    estimated_ns: float = 0.0
-    rows: set[int] = field(default_factory=set)
-
-
 def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
     """Returns one row for each op, module, line or class, the slowest first. A module includes those inside it."""
-    sums: dict[Any, _Sum] = {}
+    parts: dict[Any, list[Share]] = {}
+    keys_of = _keys(profile, way, by)
     for share in shares(profile, way):
-        for key in _keys(profile, way, by)(share):
-            _add(sums.setdefault(key, _Sum()), share)
+        for key in keys_of(share):
+            parts.setdefault(key, []).append(share)
     whole = sum(row.self_time.median for row in profile.rows(way)) or 1.0
-    cells = [
-        {
-            by: key, "ms": found.ns / 1e6, "share": found.ns / whole, "nodes": found.nodes, "calls": found.calls,
-            "launches": found.launches, "MB": found.bytes / 1e6, "MFLOP": found.flops / 1e6,
-            "estimated": found.estimated_ns / found.ns if found.ns else 0.0,
-        }
-        for key, found in sorted(sums.items(), key=lambda entry: -entry[1].ns)
-    ]  # fmt: skip
+    cells = []
+    for key, found in parts.items():
+        ns = sum(share.ns for share in found)
+        kernels = {share.row.node.id: share.row.launches for share in found}
+        cells.append({
+            by: key, "ms": ns / 1e6, "share": ns / whole, "nodes": len(found), "calls": sum(share.row.calls for share in found),
+            "launches": sum(kernels.values()), "MB": sum(share.row.cost.bytes * share.part for share in found) / 1e6,
+            "MFLOP": sum(share.row.cost.flops * share.part for share in found) / 1e6,
+            "estimated": sum(share.ns for share in found if share.is_estimated) / ns if ns else 0.0,
+        })  # fmt: skip
+    cells.sort(key=lambda row: -row["ms"])
     return new_table(cells, columns=[by, "ms", "share", "nodes", "calls", "launches", "MB", "MFLOP", "estimated"])
-
-
-def _add(found: _Sum, share: Share) -> None:
-    found.ns += share.ns
-    found.nodes += 1
-    found.calls += share.row.calls
-    if share.row.node.id not in found.rows:
-        found.rows.add(share.row.node.id)
-        found.launches += share.row.launches
-    found.bytes += share.row.cost.bytes * share.part
-    found.flops += share.row.cost.flops * share.part
-    found.estimated_ns += share.ns if share.is_estimated else 0.0
 
 
 def _keys(profile: Readings, way: str, by: By) -> Callable[[Share], Iterable[Any]]:
@@ -417,7 +398,7 @@ def _keys(profile: Readings, way: str, by: By) -> Callable[[Share], Iterable[Any
     if by == "line":
         return lambda share: (_line(share),)
     if by == "module":
-        return lambda share: _modules(share.node.scope or share.row.node.scope)
+        return lambda share: ("", *enclosing_modules(share.node.scope or share.row.node.scope))  # "" is the whole model
     numbers = profile.class_numbers(way)
     return lambda share: (numbers[share.row.node.id],)
 
@@ -427,15 +408,6 @@ def _line(share: Share) -> str:
     return "" if where is None else f"{where.file}:{where.line}"
 
 
-def _modules(scope: str) -> Iterator[str]:
-    """Yields a module and all that enclose it; the whole model is the empty name."""
-    yield ""
-    parts = scope.split(".") if scope else []
-    for count in range(1, len(parts) + 1):
-        yield ".".join(parts[:count])
-
-
-def check(by: str) -> None:
-    """Raises ArgumentError for an unknown table."""
-    if by not in BY:
-        raise ArgumentError(f"there is no table by {by!r}", hint=f"the tables are by {', '.join(BY)}")
+def enclosing_modules(scope: str) -> list[str]:
+    """Returns a module and all that enclose it, from the outermost in."""
+    return list(accumulate(scope.split("."), "{}.{}".format)) if scope else []

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from irscope._base.words import byte_count, plural, time_words
 from irscope.errors import IrscopeError
 from irscope.ir import Node, Value
+from irscope.ops.registry import category_of
 from irscope.runtime.profile.costs import TensorFacts
-from irscope.runtime.profile.evidence import Evidence, Remark
+from irscope.runtime.profile.evidence import Evidence, Remark, line_of
 from irscope.runtime.profile.readings import NodeRow
 from irscope.transforms.fusion import Fusion
 
@@ -43,7 +45,7 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
     if made.bytes < _LEAST_BYTES or made.bytes < _EXPANDS * small:
         return
     affected = [row.node, *_downstream(evidence, row.node, made.elements // 2)]
-    ends = [node for node in affected if evidence.category(node) == "reduction"]
+    ends = [node for node in affected if category_of(node) == "reduction"]
     name = row.node.op.partition("::")[2]
     because = f"{name} expands operands of {byte_count(small)} to {byte_count(made.bytes)}"
     through = f", and {len(affected) - 1} more ops read it" if len(affected) > 1 else ""
@@ -123,7 +125,7 @@ def _lies_across(facts: TensorFacts) -> bool:
 def _views_before(evidence: Evidence, node: Node, place: int) -> Iterator[Node]:
     """Yields the view that transposed an operand, if one did."""
     maker = evidence.graph.producer.get(node.inputs[place]) if place < len(node.inputs) else None
-    while maker is not None and evidence.category(maker) == "view" and maker in evidence.row_of:
+    while maker is not None and category_of(maker) == "view" and maker in evidence.row_of:
         if maker.op in _TRANSPOSES:
             yield maker
             return
@@ -159,7 +161,7 @@ def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
             continue
         verdict = row.self_time.against(evidence.readings.group_before(row.node))
         if verdict == "faster":
-            by_lines.setdefault(frozenset(_line(node) for node in nodes), []).append(row)
+            by_lines.setdefault(frozenset(line_of(node) or node.op for node in nodes), []).append(row)
     for rows in by_lines.values():
         nodes = [node for row in rows for node in members[row.node.id]]
         before = evidence.sum_ns(nodes)
@@ -187,10 +189,6 @@ def _slower(evidence: Evidence, groups: list[NodeRow], fusion: Fusion) -> Iterat
             f"the kernel of {_describe(nodes)} takes {time_words(after)}, and the library "
             f"{time_words(before.median)}", f"irs.fuse(g, opaque=[{names}]) leaves it to the library", is_measured=True, now_ns=after,
         )  # fmt: skip
-
-
-def _line(node: Node) -> object:
-    return (node.location.file, node.location.line) if node.location is not None else node.op
 
 
 def _describe(nodes: list[Node]) -> str:
@@ -234,8 +232,9 @@ def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
             found.append((row.cost.bytes, row, len(sides)))
     found.sort(key=lambda entry: -entry[0])
     for moved, row, beside in found[:_MOST_QUESTIONS]:
-        own = next((each.node for each in evidence.rows if each.node.id == row.node.id), None)
-        why = _why(fusion, row.node)
+        own, why = next((each.node for each in evidence.rows if each.node.id == row.node.id), None), ""
+        with suppress(IrscopeError):
+            why = fusion.why_alone(row.node).because
         if own is None or not why:
             continue
         gain = min(evidence.copy_ns(moved), evidence.ns(own))
@@ -244,13 +243,6 @@ def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
             f"it is beside {plural(beside, 'kernel')} but in none, because {why}; {byte_count(moved)} pass through memory",
             "otherwise it could be part of them", certainty=0.5,
         )  # fmt: skip
-
-
-def _why(fusion: Fusion, node: Node) -> str:
-    try:
-        return fusion.why_alone(node).because
-    except IrscopeError:
-        return ""
 
 
 # -- calls and waits --------------------------------------------------------------------------------------------------
@@ -282,9 +274,7 @@ def waiting_remarks(evidence: Evidence) -> Iterator[Remark]:
 def _small_calls(evidence: Evidence) -> Iterator[Remark]:
     by_line: dict[object, list[NodeRow]] = {}
     for row in evidence.rows:
-        where = row.node.location
-        key = (where.file, where.line) if where is not None else evidence.graph.block_of[row.node]
-        by_line.setdefault(key, []).append(row)
+        by_line.setdefault(line_of(row.node) or evidence.graph.block_of[row.node], []).append(row)
     found = [remark for rows in by_line.values() if (remark := _of_one_line(evidence, rows)) is not None]
     yield from _join(evidence, found)
 
@@ -354,8 +344,7 @@ def _waits(evidence: Evidence) -> Iterator[Remark]:
     by_line: dict[object, list[Node]] = {}
     for row in evidence.rows:
         if row.node.op in _WAITS and row.cost.operands and row.cost.operands[0] is not None:
-            where = row.node.location
-            by_line.setdefault((where.file, where.line) if where is not None else row.node, []).append(row.node)
+            by_line.setdefault(line_of(row.node) or row.node, []).append(row.node)
     for nodes in by_line.values():
         first = nodes[0]
         before = _ancestors(evidence, first)

@@ -27,7 +27,7 @@ from irscope.runtime.measure.workload import flops_of
 from irscope.runtime.profile.costs import NodeCost, TensorFacts
 from irscope.runtime.profile.measuring import Measured
 from irscope.runtime.profile.profile_result import Profile
-from irscope.runtime.profile.way import HostWatch, Way
+from irscope.runtime.profile.way import Stopwatch, Way
 from irscope.runtime.program import compile_graph
 from irscope.runtime.timer import Spread
 
@@ -242,7 +242,7 @@ def read(trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
 def _way(graph: Graph, times: Mapping[Node, tuple[float, ...]]) -> Way:
     """Returns a way that has run as the trace says."""
     plain = compile_graph(graph, use_kernels=False)
-    way = Way("op by op", graph, plain, plain, HostWatch())
+    way = Way("op by op", graph, plain, plain, Stopwatch())
     way.watch.cost = 0.0
     runs = int(statistics.mode(map(len, times.values()))) if times else 1
     nodes = [node for node in way.nodes if node in times]

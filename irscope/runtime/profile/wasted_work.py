@@ -11,10 +11,11 @@ from irscope._base.frozen import FrozenDict
 from irscope._base.words import byte_count, plural
 from irscope.frontends.torch.types import payload_of
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, make_node, new_id
+from irscope.ops.registry import category_of
 from irscope.ops.traits import JOINS, MAY_COPY
 from irscope.runtime.arrays import is_torch_tensor
 from irscope.runtime.profile.costs import TensorFacts
-from irscope.runtime.profile.evidence import Evidence, Remark
+from irscope.runtime.profile.evidence import Evidence, Remark, line_of
 from irscope.runtime.program import compile_graph
 from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.pipeline import Pipeline
@@ -36,7 +37,8 @@ def known_once(graph: Graph, values: Sequence[Value]) -> Graph:
     for value, tensor in zip(values, _compute(graph, values), strict=True):
         maker = graph.producer[value]
         made = Value(new_id(), value.type, value.name)
-        constant = make_node(new_id(), "prim::Constant", (), (made,), FrozenDict(value=_payload(tensor)), (), maker.location, maker.scope)
+        held: FrozenDict[str, Any] = FrozenDict(value=payload_of(tensor) if is_torch_tensor(tensor) else TensorData.of(np.asarray(tensor)))
+        constant = make_node(new_id(), "prim::Constant", (), (made,), held, (), maker.location, maker.scope)
         rewriter.insert_before(maker, constant, reason="it is the same in every call")
         rewriter.replace(value, made, reason="it is the same in every call")
     return remove_dead_nodes(rewriter.finish()).after
@@ -52,13 +54,6 @@ def _compute(graph: Graph, values: Sequence[Value]) -> list[Any]:
     small = replace(cut, body=replace(cut.body, params=params), bound=bound)
     found = compile_graph(small, "cpu", use_kernels=False)()
     return list(found) if isinstance(found, tuple) else [found]
-
-
-def _payload(tensor: Any) -> TensorData:
-    if is_torch_tensor(tensor):
-        made: TensorData = payload_of(tensor)
-        return made
-    return TensorData.of(np.asarray(tensor))
 
 
 # -- copies -----------------------------------------------------------------------------------------------------------
@@ -83,16 +78,13 @@ def copy_remarks(evidence: Evidence) -> Iterator[Remark]:
     expanded: dict[object, list[Node]] = {}
     for row in evidence.rows:
         node = row.node
+        key = line_of(node) or (node.op, node.scope)
         if _is_expanded_copy(evidence, node):
-            expanded.setdefault(_key(node), []).append(node)
+            expanded.setdefault(key, []).append(node)
         elif _is_copy(evidence, node):
-            plain.setdefault(_key(node), []).append(node)
+            plain.setdefault(key, []).append(node)
     yield from (_expanded_remark(evidence, nodes) for nodes in expanded.values())
     yield from (_copy_remark(evidence, nodes) for nodes in plain.values())
-
-
-def _key(node: Node) -> object:
-    return (node.location.file, node.location.line) if node.location is not None else (node.op, node.scope)
 
 
 def _is_copy(evidence: Evidence, node: Node) -> bool:
@@ -133,7 +125,7 @@ def _copy_remark(evidence: Evidence, nodes: list[Node]) -> Remark:
     count = sum(evidence.cost(node).calls for node in nodes)
     text = f"{count} copies move {byte_count(moved)}" if count > 1 else f"a copy moves {byte_count(moved)}"
     strides = "" if given.strides == made.strides else f" from strides {list(given.strides)} to {list(made.strides)}"
-    makers = [maker for node in nodes for maker in evidence.makers(node) if evidence.category(maker) == "view"]
+    makers = [maker for node in nodes for maker in evidence.makers(node) if category_of(maker) == "view"]
     views = f", which {makers[0].op.partition('::')[2]} made" if makers and strides else ""
     wanting = [user for node in nodes for user in evidence.users(node) if user.op in _WANTS_ROWS]
     written = [node for node in nodes if not _may_be_shared(evidence, node)]
@@ -271,7 +263,7 @@ def _unused(evidence: Evidence) -> Iterator[Remark]:
     dead = [row.node for row in evidence.rows if row.node.id not in kept and row.launches]
     by_line: dict[object, list[Node]] = {}
     for node in dead:
-        by_line.setdefault(node.location and (node.location.file, node.location.line), []).append(node)
+        by_line.setdefault(line_of(node), []).append(node)
     for nodes in by_line.values():
         yield evidence.remark(
             "unused", nodes, evidence.sum_ns(nodes), "its result is unused", "remove it",

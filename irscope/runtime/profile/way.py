@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -27,48 +27,30 @@ from irscope.runtime.timer import Spread, spent, undisturbed
 Series = np.ndarray[Any, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Durations:
     """The time of each instruction of a run, in nanoseconds, less what a stamp costs by itself."""
 
-    __slots__ = ("busy", "end", "host", "idle", "start")
+    host: Series
+    """The processor's time."""
+    busy: Series
+    """The device's time: the same on a processor, the stream's work on a GPU."""
+    idle: Series
+    """The time that a GPU waited for the host before each instruction; 0 on a processor."""
+    start: int
+    """The clock at the first stamp."""
+    end: int
+    """The clock at the last one."""
 
-    def __init__(self, host: Series, busy: Series, idle: Series, start: int, end: int) -> None:
-        self.host = host
-        """The processor's time."""
-        self.busy = busy
-        """The device's time: the same on a processor, the stream's work on a GPU."""
-        self.idle = idle
-        """The time that a GPU waited for the host before each instruction; 0 on a processor."""
-        self.start = start
-        """The clock at the first stamp."""
-        self.end = end
-        """The clock at the last one."""
-
-
-class Stopwatch(Protocol):
-    """Times runs, one after the other."""
-
-    @property
-    def stamp(self) -> Stamp:
-        """The stamp that runs leave after each instruction."""
-
-    cost: float
-    """Nanoseconds of one stamp."""
-
-    def start(self) -> None:
-        """Waits for the device, and forgets the previous run."""
-
-    def finish(self) -> object:
-        """Waits for the device."""
-
-    def read(self) -> Durations:
-        """Returns the times of the run that has ended."""
+    @classmethod
+    def on_host(cls, taken: Series, start: int, end: int) -> Durations:
+        return cls(taken, taken, np.zeros_like(taken), start, end)
 
 
-class HostWatch:
-    """A processor's clock.
+class Stopwatch:
+    """Times runs one after the other: a processor's clock, on a GPU with events on the stream in use.
 
-    >>> watch = HostWatch()
+    >>> watch = Stopwatch()
     >>> mark, clock = watch.stamp
     >>> watch.start(), mark(clock()), mark(clock())
     (None, None, None)
@@ -76,67 +58,53 @@ class HostWatch:
     1
     """
 
-    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
-        self.times: list[int] = []
-        self.stamp: Stamp = (self.times.append, clock)
-        self.cost = stamp_cost(self.stamp, self.times.clear)
-
-    def start(self) -> None:
-        self.times.clear()
-
-    def finish(self) -> None:
-        pass
-
-    def read(self) -> Durations:
-        times = np.array(self.times, np.int64)
-        taken = np.maximum(np.diff(times) - self.cost, 0.0)
-        return Durations(taken, taken, np.zeros_like(taken), int(times[0]), int(times[-1]))
-
-
-class EventWatch:
-    """Events on the stream in use, together with the processor's clock."""
-
-    def __init__(self, event: Callable[[], Any], elapsed: Callable[[Any, Any], float], wait: Callable[[], object]) -> None:
-        """`event` records one on the stream, `elapsed` returns the milliseconds between two, `wait` waits for the device."""
+    def __init__(
+        self, clock: Callable[[], int] = time.perf_counter_ns, event: Callable[[], Any] | None = None,
+        elapsed: Callable[[Any, Any], float] = lambda a, b: 0.0, finish: Callable[[], object] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`event` records one on the stream, `elapsed` returns the milliseconds between two, `finish` waits for the device."""
         self.times: list[int] = []
         self.events: list[Any] = []
         self.event = event
         self.elapsed = elapsed
-        self._wait = wait
-        self.stamp: Stamp = (self._mark, time.perf_counter_ns)
+        self.finish = finish
+        self.stamp: Stamp = (self.times.append if event is None else self._mark, clock)
         self.cost = stamp_cost(self.stamp, self._forget)
+        """Nanoseconds of one stamp."""
 
     def _mark(self, now: int) -> None:
         self.times.append(now)
-        self.events.append(self.event())
+        self.events.append(self.event and self.event())
 
     def _forget(self) -> None:
         self.times.clear()
         self.events.clear()
 
     def start(self) -> None:
+        """Waits for the device, and forgets the previous run."""
         self._forget()
         self.finish()
 
-    def finish(self) -> object:
-        return self._wait()
-
     def read(self) -> Durations:
+        """Returns the times of the run that has ended."""
         self.finish()
         times = np.array(self.times, np.int64)
+        start, end = int(times[0]), int(times[-1])
         host = np.maximum(np.diff(times) - self.cost, 0.0)
+        if self.event is None:
+            return Durations.on_host(host, start, end)
         done = np.array([self.elapsed(self.events[0], event) * 1e6 for event in self.events])
-        came = (times - times[0]).astype(np.float64)
+        came = (times - start).astype(np.float64)
         idle = np.maximum(came[:-1] - done[:-1], 0.0)
-        busy = np.maximum(done[1:] - np.maximum(done[:-1], came[:-1]), 0.0)
-        return Durations(host, busy, idle, int(times[0]), int(times[-1]))
+        return Durations(host, np.maximum(done[1:] - np.maximum(done[:-1], came[:-1]), 0.0), idle, start, end)
 
 
 def stopwatch(device: str, is_torch: bool, *, alone: bool = False) -> Stopwatch:
     """Returns the stopwatch of a device. For programs that run on one thread alone, beside others that keep the processors
     busy, the clock is that of the thread: it costs more, and stands still while others have the processor."""
+    clock = time.perf_counter_ns
     if device != "cuda":
-        return HostWatch(time.thread_time_ns) if alone else HostWatch()
+        return Stopwatch(time.thread_time_ns if alone else clock)
     if is_torch:
         import torch
 
@@ -145,15 +113,10 @@ def stopwatch(device: str, is_torch: bool, *, alone: bool = False) -> Stopwatch:
             made.record()
             return made
 
-        return EventWatch(event, lambda a, b: float(a.elapsed_time(b)), torch.cuda.synchronize)
+        return Stopwatch(clock, event, lambda a, b: float(a.elapsed_time(b)), torch.cuda.synchronize)
     cupy = imported_cupy()
-
-    def recorded() -> Any:
-        made = cupy.cuda.Event()
-        made.record(cupy.cuda.get_current_stream())
-        return made
-
-    return EventWatch(recorded, lambda a, b: float(cupy.cuda.get_elapsed_time(a, b)), cupy.cuda.Device().synchronize)
+    elapsed = cupy.cuda.get_elapsed_time
+    return Stopwatch(clock, lambda: cupy.cuda.get_current_stream().record(), elapsed, cupy.cuda.Device().synchronize)
 
 
 # -- the runs ---------------------------------------------------------------------------------------------------------
@@ -250,7 +213,7 @@ class Way:
             positions, times = np.array(taken, np.int64).reshape(-1, 2).T
             end = start + int(times.sum())
             self.whole = [float(times.sum())]
-            self._record(positions, Durations(times, times, np.zeros_like(times), start, end), start, end)
+            self._record(positions, Durations.on_host(times, start, end), start, end)
         start = time.perf_counter_ns()
         for run in (self._run_plain, *((self._run_stamped,) if self.code is not None else ())):
             for _ in range(WARM_RUNS):
@@ -358,7 +321,7 @@ class Way:
         self._first = {node.id: place for place, node in enumerate(self.nodes)}
         self._counts = np.array([*(self.cost(node).calls for node in self.nodes), 0], np.int64)
         for each in busy:
-            self._keep(float(each.sum()), places, Durations(each, each, np.zeros_like(each), 0, int(each.sum())), 0)
+            self._keep(float(each.sum()), places, Durations.on_host(each, 0, int(each.sum())), 0)
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -452,26 +415,12 @@ class Way:
         for index, position in enumerate(positions):
             node, alive = self._owners[position], live[index] if index < len(live) else 0
             if node is not None:
-                took = float(found.busy[index])
-                made.append(
-                    Instruction(
-                        node,
-                        float(ends[index]) - took,
-                        took,
-                        float(host[index]),
-                        float(found.host[index]),
-                        alive,
-                        self.timed.threads_of(node),
-                    )
-                )
+                took, threads = float(found.busy[index]), self.timed.threads_of(node)
+                start = float(ends[index]) - took
+                made.append(Instruction(node, start, took, float(host[index]), float(found.host[index]), alive, threads))
         return made
 
     def _direct_timeline(self) -> list[Instruction]:
         took = self.total.median
         alive = max((bytes_ for _, _, bytes_ in self.counter.curve), default=0)
         return [Instruction(node, 0.0, took, 0.0, took, alive, self.plain.threads_of(node)) for node in self.nodes[:1]]
-
-    def order_by_time(self) -> list[int]:
-        """Returns the rows, the slowest first."""
-        medians = np.median(self.busy, axis=0) if self.runs else np.zeros(len(self.nodes))
-        return [int(row) for row in np.argsort(-medians, kind="stable")]

@@ -27,7 +27,7 @@ from irscope._base.nested import leaves
 from irscope._base.results import Drawn
 from irscope._base.words import plural, time_words, warn_caller
 from irscope.codegen.kernel import SourceText
-from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
+from irscope.errors import ArgumentError, DeviceUnavailable
 from irscope.ir import FLOAT, GROUPS, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.runtime.arrays import (
@@ -48,7 +48,7 @@ from irscope.runtime.arrays import (
     torch_is_there,
 )
 from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.device import Device, KernelCache, NoStore, ObjectStore, PreparedPlan, user_cache_directory
+from irscope.runtime.device import Device, KernelCache, NoStore, ObjectStore, user_cache_directory
 from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
 from irscope.runtime.program.arena import Arena, in_place_form, without_workspaces
@@ -267,16 +267,6 @@ class Executable(Drawn):
     def kernels(self) -> KernelList:
         """Every kernel compiled so far; groups of unknown shapes, and calls with other strides, add theirs when they run."""
         return KernelList(self._kernels.compiled, self._why_none)
-
-    def plan_of(self, group: Node) -> PreparedPlan | None:
-        """Returns the plan that runs a group on arguments of the expected types, to call its kernels without the program.
-
-        None for a group without kernels, or of unknown types. Raises UnknownName for a node that is not a group here.
-        """
-        if group not in self._groups:
-            raise UnknownName(f"{group!r} is not a group of this program with kernels", hint="graph.nodes() has the groups")
-        types = self._groups[group].known_types()
-        return None if types is None else self._groups[group].plan(types)
 
     def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
         """Returns how much longer groups of one class run in a graph where one body serves them all, measured now, as a fraction

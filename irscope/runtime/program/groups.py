@@ -15,8 +15,7 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
-from types import CodeType
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -30,9 +29,9 @@ from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Block, Graph, Node, TensorType, Type, Value, new_id
 from irscope.ops.type_rules import contiguous_strides
-from irscope.runtime.arrays import Allocate, Function, Library, Memory, extents
+from irscope.runtime.arrays import Allocate, Function, Library, Memory, compiled_text, extents
 from irscope.runtime.cpu import CpuDevice, prepared_layer
-from irscope.runtime.device import NO_MEMORY, Device, Kernel, PreparedPlan
+from irscope.runtime.device import NO_MEMORY, Device, PreparedPlan
 from irscope.runtime.foreign_ops import array_of
 from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import flatten
@@ -136,7 +135,7 @@ class Kernels:
             for kernel in prepared.kernels:
                 self._record(kernel, device, group)
 
-    def _record(self, kernel: Kernel, device: Device, group: Node) -> None:
+    def _record(self, kernel: Any, device: Device, group: Node) -> None:
         known = self._by_identity.get(id(kernel))
         if known is None:
             known = CompiledKernel(kernel.name, kernel.spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
@@ -353,12 +352,6 @@ class LayerKernel:
     def again(self) -> None:
         """Lays the weights out again, as they are at the next call."""
         self.call.known, self.call.call = {}, self.call.look_up
-
-
-@lru_cache(maxsize=512)
-def compiled_text(text: str) -> CodeType:
-    """Returns the code of a text; groups and programs of the same form share it."""
-    return compile(text, "<a call of a program or group>", "exec")
 
 
 def _prepared(device: Device, plan: LaunchPlan) -> None:

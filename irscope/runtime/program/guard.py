@@ -28,8 +28,8 @@ from irscope.errors import ArgumentError
 from irscope.ir import BOOL, FLOAT, INT, NONE, STR, Graph, Node, TensorType, Type, Value, argument_type
 from irscope.ir.payload import element_name
 from irscope.ops.registry import schema_of
-from irscope.runtime.arrays import Memory
-from irscope.runtime.program.groups import GroupKernels, compiled_text
+from irscope.runtime.arrays import Memory, compiled_text
+from irscope.runtime.program.groups import GroupKernels
 
 Answer = Callable[[Sequence[Any]], Any]
 """Returns the program's results."""

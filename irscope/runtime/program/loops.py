@@ -29,11 +29,10 @@ import numpy as np
 from irscope.codegen.kernel import is_float
 from irscope.ir import INT, Node, TensorType, Value
 from irscope.ops.traits import MAY_COPY
-from irscope.runtime.arrays import Allocate, Library, Memory
-from irscope.runtime.cpu import CpuDevice, NativeLoop
-from irscope.runtime.device import OnlyLaunch
+from irscope.runtime.arrays import Allocate, Library, Memory, compiled_text
+from irscope.runtime.cpu import CpuDevice, LaunchCall, NativeLoop
 from irscope.runtime.program.arena import span
-from irscope.runtime.program.groups import GroupKernels, compiled_text
+from irscope.runtime.program.groups import GroupKernels
 from irscope.runtime.program.loop_form import ROWS, LoopForm, is_tensor_of_number
 
 _MOST_BYTES: Final = 1 << 20
@@ -57,7 +56,7 @@ _ERRORS: Final = (AttributeError, IndexError, MemoryError, OverflowError, Runtim
 class _Turns:
     """What a loop runs on operands of certain layouts, and for certain whole numbers among them."""
 
-    launches: dict[Node, Sequence[OnlyLaunch]] = field(default_factory=dict)
+    launches: dict[Node, Sequence[LaunchCall]] = field(default_factory=dict)
     makers: dict[Value, Allocate] = field(default_factory=dict)
     """The allocators of what kernels write, and of numbers as tensors."""
     copies: dict[Value, Allocate] = field(default_factory=dict)

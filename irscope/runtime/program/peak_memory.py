@@ -11,35 +11,22 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from irscope._base.nested import leaves
-from irscope.runtime.arrays import is_cupys
+from irscope._base.nested import address_range, leaves
 from irscope.runtime.program.code import Code, Slots
 
 
 def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
     """Yields address and bytes of the memory behind each tensor in a value, at its allocated size.
 
+    >>> import numpy as np
     >>> array = np.zeros((4, 4), np.float32)
     >>> list(blocks_of([array[1], array])) == [(array.ctypes.data, 64)] * 2
     True
     """
     for item in leaves(value):
-        if isinstance(item, np.ndarray):
-            whole = item
-            while isinstance(whole.base, np.ndarray):
-                whole = whole.base
-            if whole.nbytes:
-                yield whole.__array_interface__["data"][0], whole.nbytes
-        elif hasattr(item, "untyped_storage"):
-            storage = item.untyped_storage()
-            if storage.nbytes():
-                yield storage.data_ptr(), storage.nbytes()
-        elif is_cupys(item):
-            block = item.data.mem
-            if block.size:
-                yield int(block.ptr), int(block.size)
+        found = address_range(item) if hasattr(item, "dtype") else None
+        if found is not None and found[0] < found[1]:
+            yield found[0], found[1] - found[0]
 
 
 class PeakMemory:

@@ -135,7 +135,6 @@ def test_a_kernel_says_what_it_moves_and_what_sets_its_pace() -> None:
     busy = cuda_facts(launch.spec, schedule, "", (120 * lanes, lanes))
     assert busy.bound == "issue"
     assert "a copy would be 1.5 times as fast" in busy.because
-    assert cuda_facts(launch.spec, schedule, "", (20 * lanes, lanes), launch).bound == "latency", "64 blocks do not fill a GPU"
 
 
 def test_no_machine_code_is_not_an_elf_file() -> None:
@@ -172,5 +171,6 @@ def test_nvrtc_accepts_every_op() -> None:
         operand = np.zeros(SHAPE, np.uint16 if dtype == "bfloat16" else dtype)
         spec = plan_of(exprs_of(dtype), [operand] * 2, [dtype] * 2, SHAPE).specs[0]
         for architecture in ("80", "90", "100"):
-            code = CudaDevice().machine_code(spec, architecture=architecture)
+            device = CudaDevice()
+            code = device.compiler.compile(device.source(spec).text, architecture).code
             assert code_sizes(code), "a cubin with instructions"

@@ -72,8 +72,7 @@ def test_one_kernel_serves_every_size_and_many_callers(store: ObjectStore) -> No
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     assert not wrong
-    assert device._kernels.counts.misses == 1
-    assert device._kernels.counts.hits == 319
+    assert len(device._kernels) == 1
 
 
 def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, store: ObjectStore) -> None:

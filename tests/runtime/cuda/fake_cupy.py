@@ -126,7 +126,9 @@ class FakeStream:
 
     def record(self, event: Any = None) -> Any:
         """An event behind all work so far; it is done when the owner says so."""
-        return FakeEvent(self.owner)
+        made = event or FakeEvent(self.owner)
+        made.record(self)
+        return made
 
     def is_capturing(self) -> bool:
         """Whether launches are written down."""

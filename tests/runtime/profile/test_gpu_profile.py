@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.runtime.measure import side_by_side
-from irscope.runtime.profile.way import EventWatch
+from irscope.runtime.profile.way import Stopwatch
 from tests.codegen.cuda_emulator import AVAILABLE
 from tests.runtime.cuda.fake_cupy import FakeCupy
 from tests.runtime.cuda.test_device import CountingCompiler, installed
@@ -28,8 +28,8 @@ class Clocks:
         self.count += 1
         return self.count - 1
 
-    def watch(self) -> EventWatch:
-        watch = EventWatch(self.event, lambda a, b: (self.done[b] - self.done[a]) / 1000, lambda: None)
+    def watch(self) -> Stopwatch:
+        watch = Stopwatch(event=self.event, elapsed=lambda a, b: (self.done[b] - self.done[a]) / 1000)
         watch.start()
         self.count = 0
         for time in self.host:

@@ -140,7 +140,6 @@ def test_kernels_for_rows_are_there_before_a_traced_program_runs_and_others_foll
     early = run.kernels
     assert early
     assert run.source(0).lines_of(0)
-    assert all(run.plan_of(group) is not None for kernel in early for group in kernel.groups)
     x, y = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float32)
     for arguments in ((x, y), (np.asfortranarray(x), y), (x[:, ::-1].copy()[:, ::-1], y), (x, y)):
         for found, wanted in zip(run(*arguments), program(*arguments), strict=True):

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from irscope.ir import Graph, Node, TensorData, Value
 from irscope.ir.core import GROUPS
 from irscope.ir.structural import same_payload
+from irscope.report.repeats import maker_sides
 
 By = Literal["ids", "structure"]
 
@@ -32,7 +33,6 @@ class Match:
     def __init__(self, first: Graph, second: Graph) -> None:
         self.first, self.second = first, second
         self.nodes: dict[Node, Node] = {}
-        self._outside = {graph: _outside(graph) for graph in (first, second)}
         self._argument = _arguments(first, second)
         left, right = list(first.nodes()), list(second.nodes())
         self.by: By = "ids" if {node.id for node in left} & {node.id for node in right} else "structure"
@@ -44,20 +44,13 @@ class Match:
 
     def are_same(self, value: Value, other: Value) -> bool:
         """Whether a value of the first program is one of the second."""
-        value, other = self.origin(self.first, value), self.origin(self.second, other)
+        value, other = origin(self.first, value), origin(self.second, other)
         maker, made = self.first.producer.get(value), self.second.producer.get(other)
         if maker is None or made is None:
             return maker is made and self._place(self.first, value) == self._place(self.second, other)  # both are None
         if maker.op == made.op == "prim::Constant":
             return _same_constant(maker, made)
         return self.nodes.get(maker) is made and maker.outputs.index(value) == made.outputs.index(other)
-
-    def origin(self, graph: Graph, value: Value) -> Value:
-        """The value outside that a parameter of a group stands for, and the value inside that a result of one is."""
-        outside = self._outside[graph]
-        while (further := outside.get(value)) is not None:
-            value = further
-        return value
 
     def _place(self, graph: Graph, value: Value) -> Hashable:
         """An argument, or a parameter of a block: by the matched node that has the block."""
@@ -77,7 +70,7 @@ class Match:
         count.subtract(keys[node] for node in right)
         self._pair(left, right, lambda node: keys[node] if not count[keys[node]] else None)
         names = {**self.first.names, **self.second.names}
-        self._pair(left, right, lambda node: _given_name(node, names))
+        self._pair(left, right, lambda node: given_name(node, names))
         for key in (lambda node: node.op, lambda node: len(node.outputs)):  # first nodes of one op, then those whose op was replaced
             self._pair_makers(left, key)
             self._pair_readers(left, right)
@@ -113,7 +106,7 @@ class Match:
 
     def _value_key(self, graph: Graph, value: Value) -> Hashable:
         """A key that corresponding values share."""
-        value = self.origin(graph, value)
+        value = origin(graph, value)
         maker = graph.producer.get(value)
         if maker is None:
             return self._place(graph, value)
@@ -133,8 +126,8 @@ class Match:
 
     def _pair_producers(self, values: Sequence[Value], others: Sequence[Value], key: Callable[[Node], Hashable], taken: set[Node]) -> None:
         for value, other in zip(values, others, strict=False) if len(values) == len(others) else ():
-            maker = self.first.producer.get(self.origin(self.first, value))
-            made = self.second.producer.get(self.origin(self.second, other))
+            maker = self.first.producer.get(origin(self.first, value))
+            made = self.second.producer.get(origin(self.second, other))
             if maker is None or made is None or maker in self.nodes or made in taken or key(maker) != key(made):
                 continue
             self.nodes[maker] = made
@@ -175,21 +168,16 @@ class Match:
                 continue
             for depth, block in enumerate(node.blocks):
                 of.update((value, ("parameter", depth, k, node.op)) for k, value in enumerate(block.params))
-            reads = tuple(of.get(self.origin(graph, value), "later") for value in node.inputs)
+            reads = tuple(of.get(origin(graph, value), "later") for value in node.inputs)
             types = tuple(str(value.type) for value in node.outputs)
             key = found[node] = hash((node.op, _content(node.attrs), reads, types))
             of.update((value, (key, k)) for k, value in enumerate(node.outputs))
         return found
 
 
-def _outside(graph: Graph) -> dict[Value, Value]:
-    """What each parameter of a group is outside, and each of its results inside."""
-    found: dict[Value, Value] = {}
-    for node in filter(is_group, graph.nodes()):
-        body = node.blocks[0]
-        found.update(zip(body.params, node.inputs, strict=False))
-        found.update(zip(node.outputs, body.returns, strict=False))
-    return found
+def origin(graph: Graph, value: Value) -> Value:
+    """The value outside that a parameter of a group stands for, and the value inside that a result of one is."""
+    return maker_sides(graph).get(value, value)
 
 
 def _arguments(first: Graph, second: Graph) -> dict[Value, int]:
@@ -204,7 +192,7 @@ def _arguments(first: Graph, second: Graph) -> dict[Value, int]:
     return found
 
 
-def _given_name(node: Node, names: Mapping[Value, str]) -> Hashable:
+def given_name(node: Node, names: Mapping[Value, str]) -> Hashable:
     """Op and name; None for a node whose name is a number that the printer gave it."""
     name = names[node.outputs[0]] if node.outputs else ""
     return (node.op, name) if name and not name.isdecimal() else None

@@ -12,7 +12,7 @@ from irscope.errors import new_table
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ir.text import print_node
 from irscope.ops.registry import effect_of
-from irscope.report.matching import By, Match, is_group
+from irscope.report.matching import By, Match, is_group, origin
 from irscope.report.words import depth_of
 from irscope.transforms.fusion import Fusion
 
@@ -203,7 +203,7 @@ class _Comparison:
         other = next(((a, b) for a, b in zip(before, after, strict=False) if not self.match.are_same(a, b)), None)
         if other is not None:
             both = zip((self.first, self.second), other, strict=True)
-            then, now = (_named(graph, self.match.origin(graph, value)) for graph, value in both)
+            then, now = (_named(graph, origin(graph, value)) for graph, value in both)
             return f"{verb} {now} instead of {then}" if then != now else f"{verb} another {now}"
         return f"{verb} {len(after)} values instead of {len(before)}" if len(before) != len(after) else ""
 

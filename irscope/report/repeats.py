@@ -246,8 +246,6 @@ class ModuleText:
         self._graph = graph
         self._scopes = scopes or None
         self._age = {node: age for age, node in enumerate(scopes)} if scopes else None
-        self._meant: dict[Value, Value] = {}
-        """For a value at the border of a group, the same value on the side of its producer."""
         self._owners: dict[Node, Node] = {}
         """The If or Loop around each node that is inside one."""
         self._types: dict[int, tuple[Type, int]] = {}
@@ -262,9 +260,6 @@ class ModuleText:
                 if owner is not None:
                     owners.update((inner, owner) for block in node.blocks for inner in block.nodes)
                 if is_group:
-                    block = node.blocks[0]
-                    self._meant.update(zip(block.params, node.inputs, strict=True))
-                    self._meant.update(zip(node.outputs, block.returns, strict=True))
                     continue
             if node.op != CONSTANT and self._scope(node):
                 yield node
@@ -289,7 +284,7 @@ class ModuleText:
     def encode(self, nodes: Sequence[Node]) -> Encoding:
         """What makes modules alike, and what may differ between those that are, place by place."""
         place = {node: k for k, node in enumerate(nodes)}
-        owners, meant, producer, types = self._owners, self._meant, self._graph.producer, self._types
+        owners, meant, producer, types = self._owners, maker_sides(self._graph), self._graph.producer, self._types
         outsiders: dict[Value, int] = {}
         shape: list[object] = []
         holes: list[object] = []
@@ -297,8 +292,7 @@ class ModuleText:
             inputs, outputs = node.inputs, node.outputs
             shape += node.op, place.get(owners[node], -1) if node in owners else -1, len(inputs)
             for value in inputs:
-                while value in meant:
-                    value = meant[value]
+                value = meant.get(value, value)
                 maker = producer.get(value)
                 at = None if maker is None else place.get(maker)
                 if at is not None and maker is not None:
@@ -320,16 +314,30 @@ class ModuleText:
         return tuple(shape), tuple(holes)
 
     def maker_side(self, value: Value) -> Value:
-        """The value, at the border of a group, on the side of its producer."""
-        while value in self._meant:
-            value = self._meant[value]
-        return value
+        return maker_sides(self._graph).get(value, value)
 
     def _constant(self, node: Node) -> int:
         return self._number(repr(sorted(node.attrs.items(), key=lambda item: item[0]))[:400])
 
     def _number(self, text: str) -> int:
         return self._numbers.setdefault(text, len(self._numbers))
+
+
+def maker_sides(graph: Graph) -> Mapping[Value, Value]:
+    """For each value at the border of a group, the same value on the side of its producer."""
+    return once(graph, maker_sides, lambda: _maker_sides(graph))
+
+
+def _maker_sides(graph: Graph) -> Mapping[Value, Value]:
+    found: dict[Value, Value] = {}
+    for node in graph.nodes():
+        if node.op in GROUPS and node.blocks:
+            found.update(zip(node.blocks[0].params, node.inputs, strict=True))
+            found.update(zip(node.outputs, node.blocks[0].returns, strict=True))
+    for value in found:  # across several borders
+        while found[value] in found:
+            found[value] = found[found[value]]
+    return found
 
 
 def runs_of(paths: Sequence[str], nodes: Mapping[str, Sequence[Node]], text: ModuleText) -> list[Run]:
@@ -519,19 +527,13 @@ class _Ops:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.nodes: list[Node] = []
-        self._meant: dict[Value, Value] = {}
-        """For a value at the border of a group, the same value on the side of its producer."""
+        self._sides = maker_sides(graph)
         for node in graph.body.nodes:
-            if node.op in GROUPS:
-                self._meant.update(zip(node.blocks[0].params, node.inputs, strict=True))
-                self._meant.update(zip(node.outputs, node.blocks[0].returns, strict=True))
             self.nodes += node.blocks[0].nodes if node.op in GROUPS else [node]
 
     def made(self, value: Value) -> Value:
         """The value on the side of its producer."""
-        while value in self._meant:
-            value = self._meant[value]
-        return value
+        return self._sides.get(value, value)
 
     def reads(self, node: Node) -> set[Value]:
         return {self.made(value) for inner in _with_inner((node,)) for value in inner.inputs}
@@ -596,20 +598,12 @@ def places_of(graph: Graph) -> Mapping[Node, str]:
 def _scopes_in(graph: Graph, lanes: Mapping[Node, str]) -> Mapping[Node, str]:
     """The module of each node. A sum of gradients, which autograd makes at no place of the user's, is where its last summand is."""
     scopes: dict[Node, str] = {}
-    meant: dict[Value, Value] = {}
-    position, producer = graph.position, graph.producer
+    position, producer, sides = graph.position, graph.producer, maker_sides(graph)
     for node in graph.nodes():
+        is_group = bool(node.blocks) and node.op.endswith("Group")
         scopes[node] = node.scope
-        if node.blocks and node.op.endswith("Group"):
-            meant.update(zip(node.blocks[0].params, node.inputs, strict=True))
-            meant.update(zip(node.outputs, node.blocks[0].returns, strict=True))
-        elif not node.scope and node.location is None and node.op != CONSTANT and lanes[node] == LANES[1]:
-            makers = []
-            for value in node.inputs:
-                while value in meant:
-                    value = meant[value]
-                if value in producer:
-                    makers.append(producer[value])
+        if not (is_group or node.scope) and node.location is None and node.op != CONSTANT and lanes[node] == LANES[1]:
+            makers = [producer[made] for value in node.inputs if (made := sides.get(value, value)) in producer]
             scopes[node] = max(((position[maker], scopes.get(maker, "")) for maker in makers), default=(0, ""))[1]
     for node in lanes:
         if node.blocks and node.op.endswith("Group"):

@@ -20,7 +20,7 @@ from irscope._base.words import listed
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node
 from irscope.report.box_tree import BoxTree
-from irscope.report.matching import Match
+from irscope.report.matching import Match, given_name
 from irscope.report.view_models import ComparedKind, ComparedView, PairKind, PairMark
 from irscope.transforms.fusion import Fusion, kernels_of, pairs_of
 
@@ -112,8 +112,9 @@ class Correspondence:
 
     def _by_name(self, left: Sequence[Node], right: Sequence[Node]) -> None:
         met = {node for several in self.images.values() for node in several}
-        named = _gathered([node for node in right if node not in met], lambda node: _name(self.second, node))
-        for name, nodes in _gathered([node for node in left if node not in self.images], lambda node: _name(self.first, node)).items():
+        named = _gathered([node for node in right if node not in met], lambda node: given_name(node, self.second.names))
+        unnamed = [node for node in left if node not in self.images]
+        for name, nodes in _gathered(unnamed, lambda node: given_name(node, self.first.names)).items():
             others = named.get(name, ())
             if len(nodes) == len(others) == 1 and None in (nodes[0].location, others[0].location):
                 self._pair(nodes[0], (others[0],), "name")
@@ -171,11 +172,6 @@ def _ops(graph: Graph) -> list[Node]:
 
 def _line(node: Node) -> Hashable:
     return (node.location.file, node.location.line) if node.location is not None else None
-
-
-def _name(graph: Graph, node: Node) -> Hashable:
-    name = graph.names[node.outputs[0]] if node.outputs else ""
-    return (node.op, name) if name and not name.isdecimal() else None
 
 
 def _called(graph: Graph, node: Node) -> str:

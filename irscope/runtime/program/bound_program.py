@@ -54,13 +54,12 @@ from irscope.runtime.arrays import (
 )
 from irscope.runtime.cpu import CpuDevice, Followed, kernel_of, library_seconds
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, plainly_typed, tensor_of
-from irscope.runtime.program.arena import Arena
+from irscope.runtime.program.arena import Arena, PeakMemory
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
 from irscope.runtime.program.groups import GroupCall, GroupKernels, LayerKernel
 from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
 from irscope.runtime.program.loop_form import LoopForm
 from irscope.runtime.program.loops import LoopCall
-from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.cleanup import Hasher
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")

@@ -51,14 +51,13 @@ from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.device import Device, KernelCache, NoStore, ObjectStore, user_cache_directory
 from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
-from irscope.runtime.program.arena import Arena, in_place_form, without_workspaces
+from irscope.runtime.program.arena import Arena, PeakMemory, in_place_form, without_workspaces
 from irscope.runtime.program.bound_program import BoundProgram, Gradients, LayerChoice, as_torch, is_lendable, layers_of
 from irscope.runtime.program.code import Code, Stamp
 from irscope.runtime.program.compiled_kernel import KernelList
 from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
 from irscope.runtime.program.guard import Check, KnownCalls, check_of, may_write, only_group, storage_check
 from irscope.runtime.program.loop_form import LoopForm, loop_form
-from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import History, Remark, Remarks
 from irscope.transforms.cleanup import FoldedWeights, Hasher
 from irscope.transforms.fusion import FREEZING, Fusion, free_nodes, frozen, is_frozen
@@ -486,7 +485,7 @@ class Executable(Drawn):
     def peak_bytes(self, *args: Any) -> int:
         """Returns the peak memory of one run's tensors, without arguments and parameters; it runs the program.
 
-        See `irscope.runtime.program.peak_memory` for which tensors count.
+        See `irscope.runtime.program.arena` for which tensors count.
         """
         footprints: list[PeakMemory] = []
         self.run(args, footprints=footprints)

@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError  # noqa: E402
-from irscope.runtime.program.peak_memory import PeakMemory  # noqa: E402
+from irscope.runtime.program.arena import PeakMemory  # noqa: E402
 from tests.analysis.alias.judge import arguments, flat  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 

@@ -9,8 +9,8 @@ import pytest
 import irscope as irs
 from irscope.ir.core import Graph
 from irscope.runtime.arrays.numpy import NumpyLibrary
+from irscope.runtime.program.arena import blocks_of
 from irscope.runtime.program.executable import compile_graph
-from irscope.runtime.program.peak_memory import blocks_of
 
 UNARY = ("relu", "tanh", "neg", "t", "relu_", "numpy_T")
 

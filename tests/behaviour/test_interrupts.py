@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.runtime.device import ObjectStore
 from irscope.runtime.program.executable import Executable, compile_graph
 
 pytest.importorskip("llvmlite")
@@ -34,7 +35,7 @@ def program(scale: float) -> irs.Fusion:
 
 
 def compiled(scale: float) -> Executable:
-    return compile_graph(program(scale), share_kernels=False, disk_cache=False)
+    return compile_graph(program(scale), share_kernels=False, store=ObjectStore(None))
 
 
 @pytest.fixture(autouse=True)

@@ -67,12 +67,13 @@ assert (np.asarray(large(given, given)) == wanted).all()
 
 SCARCE = """
 import gc, resource
+from irscope.runtime.device import ObjectStore
 right(0.5)
 for extra in (0, 1 << 16, 1 << 20, 1 << 23, 1 << 25, 1 << 27):
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + extra, resource.RLIM_INFINITY))
     try:
-        made = [compile_graph(program(extra + index + 1.5), disk_cache=False) for index in range(3)]
+        made = [compile_graph(program(extra + index + 1.5), store=ObjectStore(None)) for index in range(3)]
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     for index, run in enumerate(made):

@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
 from irscope.errors import ParseError
+from irscope.runtime.device import ObjectStore
 from irscope.runtime.program.executable import compile_graph
 from irscope.transforms.dedup import RELATIONS
 from tests.benchmarks.harness import command, head, milliseconds, row
@@ -169,7 +170,7 @@ def lstm(steps: int) -> None:
     irs.compile(irs.load(lambda x: x.sin() + 1, torch.rand(8)))  # what is loaded once
     taken = {}
     for shared in (False, True):
-        made = partial(compile_graph, share_kernels=shared, disk_cache=False)
+        made = partial(compile_graph, share_kernels=shared, store=ObjectStore(None))
         taken[shared] = min(milliseconds(made, lambda: irs.fuse(graph), 3)) / 1000  # kernels are planned once for each
         print(f"share_kernels={shared}: {len(made(irs.fuse(graph)).kernels)} kernels, {taken[shared]:.3f} s")
     print(f"{taken[False] / taken[True]:.1f} times as fast with reuse")

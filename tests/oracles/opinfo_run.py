@@ -25,6 +25,7 @@ import irscope.runtime.cpu
 import irscope.runtime.program
 from irscope import codegen, runtime
 from irscope.errors import CaptureError, IrscopeError, RunError
+from irscope.runtime.device import ObjectStore
 from irscope.runtime.program.executable import compile_graph
 from tests.oracles.counts import Counts, parser, report
 from tests.oracles.judge import Call, fresh, seen
@@ -129,7 +130,7 @@ def ended(name: str, program: Program, way: str, op: Any, turn: int) -> Iterator
             graph = irs.load(function, *fresh(arguments))
         else:
             graph = irs.load(capture, *(fresh(arguments) if turn % 4 else ()))
-        executable = compile_graph(irs.fuse(graph, policy=_POLICIES[turn % 3]), "cpu", disk_cache=False)
+        executable = compile_graph(irs.fuse(graph, policy=_POLICIES[turn % 3]), "cpu", store=ObjectStore(None))
         calls = [seen(executable, fresh(arguments)) for _ in range(_CALLS)]
     except Exception as error:
         said = _said(error)

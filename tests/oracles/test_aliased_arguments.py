@@ -17,6 +17,7 @@ pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import CaptureError  # noqa: E402
+from irscope.runtime.device import ObjectStore  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 from tests.oracles.counts import Counts, outcome  # noqa: E402
 from tests.oracles.whole_programs import POLICIES, Truth, check_call, guarded, interpreted, is_taken  # noqa: E402
@@ -98,7 +99,7 @@ def run_in_turn(graph: irs.Graph, seed: int, apart: TorchProgram, near: TorchPro
     truths = {True: Truth(near.eager(), near), False: Truth(apart.eager(), apart)}
     fusion = irs.fuse(graph, policy=POLICIES[seed % len(POLICIES)])
     with guarded() as guard:
-        executable = compile_graph(fusion, disk_cache=False)
+        executable = compile_graph(fusion, store=ObjectStore(None))
         for is_near in (True, False, True, True, True, False, True)[: 2 + seed % 6]:
             check_call(executable, truths[is_near], guard)
 

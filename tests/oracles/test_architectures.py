@@ -12,6 +12,7 @@ pytest.importorskip("llvmlite")
 pytest.importorskip("transformers")
 
 import irscope as irs  # noqa: E402
+from irscope.runtime.device import ObjectStore  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 from tests.oracles.architectures import ARCHITECTURES, Architecture, make  # noqa: E402
 from tests.oracles.counts import Counts, outcome  # noqa: E402
@@ -71,7 +72,7 @@ def whole_path(source: Any, call: Call) -> str:
     assert fusion.groups
     merged = irs.dedup(fusion)
     assert 0 < len(merged.classes) <= len(fusion.groups)
-    executable = compile_graph(fusion, "cpu", disk_cache=False)
+    executable = compile_graph(fusion, "cpu", store=ObjectStore(None))
     first_call, second_call = (seen(executable, fresh(call.arguments)) for _ in range(2))
     return call.complaint(first_call) or call.complaint(second_call)
 

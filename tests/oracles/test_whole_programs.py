@@ -16,6 +16,7 @@ pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import IrscopeError  # noqa: E402
+from irscope.runtime.device import ObjectStore  # noqa: E402
 from irscope.runtime.program.executable import Executable, compile_graph  # noqa: E402
 from irscope.transforms.base import Remark  # noqa: E402
 from irscope.transforms.cleanup.channels_last import channels_last  # noqa: E402
@@ -59,7 +60,7 @@ def if_taken(program: TorchProgram, seed: int) -> Counter[str]:
 def compiled(graph: irs.Graph, way: int) -> tuple[Executable, tuple[Remark, ...]]:
     """A program on one of six ways that need its memory planned, or lay it out as planned programs are; and what was done for it."""
     if way < 2:
-        planned = compile_graph(irs.fuse(graph) if way == 0 else graph, memory="planned", disk_cache=False)
+        planned = compile_graph(irs.fuse(graph) if way == 0 else graph, memory="planned", store=ObjectStore(None))
         return planned, planned.told
     if way < 4:
         record = channels_last(irs.fuse(graph).graph if way == 2 else graph)
@@ -67,7 +68,8 @@ def compiled(graph: irs.Graph, way: int) -> tuple[Executable, tuple[Remark, ...]
     if way == 4:
         done = irs.Pipeline("recommend-layouts,channels-last,group-pools")(graph)
         return compile_graph(done.graph, use_kernels=False), done.remarks
-    planned = compile_graph(irs.fuse(irs.Pipeline("functionalize,canonicalize,cse")(graph).graph), memory="planned", disk_cache=False)
+    cleaned = irs.Pipeline("functionalize,canonicalize,cse")(graph).graph
+    planned = compile_graph(irs.fuse(cleaned), memory="planned", store=ObjectStore(None))
     return planned, planned.told
 
 

@@ -21,6 +21,7 @@ import torch
 import irscope as irs
 from irscope.ir.types import TensorType
 from irscope.runtime.arrays import TorchMemory, extents
+from irscope.runtime.device import ObjectStore
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.oracles.judge import Call, Seen, seen
 from tests.random_programs.torch_scripts import TorchProgram
@@ -179,7 +180,7 @@ def check_program(program: TorchProgram, seed: int) -> Counter[str]:
     fusion = irs.fuse(graph, policy=POLICIES[seed % len(POLICIES)], **limits)
     truth = Truth(program.eager(), program)
     with guarded() as guard:
-        executable = compile_graph(fusion, disk_cache=False)
+        executable = compile_graph(fusion, store=ObjectStore(None))
         calls = Counter[str]()
         for _ in range(1 + seed % 4 + seed % 2):
             calls += check_call(executable, truth, guard)

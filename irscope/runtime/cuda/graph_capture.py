@@ -7,7 +7,7 @@ cannot be recorded.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,23 +19,10 @@ _BEFORE: Final = 2
 """Runs before the recorded one, which create everything that is created only once."""
 
 
-class Recorder(Protocol):
-    """Records graphs with one array library."""
-
-    def copy(self, value: Any) -> Any:
-        """Copies an argument into the graph's own memory; returns a number unchanged."""
-
-    def write(self, target: Any, value: Any) -> None:
-        """Copies new elements into the graph's memory."""
-
-    def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-        """Runs twice beforehand, then once while recording; returns the results, and a function that replays."""
-
-
 class Captured:
     """A recorded program; see `Executable.captured`."""
 
-    def __init__(self, arguments: Sequence[Any], results: Any, replay: Callable[[], None], recorder: Recorder, kept: Sequence[Any]) -> None:
+    def __init__(self, arguments: Sequence[Any], results: Any, replay: Callable[[], None], recorder: Any, kept: Sequence[Any]) -> None:
         self.results = results
         """The tensors that every replay writes."""
         self._arguments = tuple(arguments)
@@ -73,8 +60,8 @@ class Captured:
                 )  # fmt: skip
 
 
-def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, devices: Sequence[CaptureArena]) -> Captured:
-    """Records what `run` does with these arguments; `devices` are those whose kernels it launches.
+def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Any, devices: Sequence[CaptureArena]) -> Captured:
+    """Records what `run` does with these arguments by a TorchRecorder or a CupyRecorder; `devices` are those whose kernels it launches.
 
     Raises RunError for a program that cannot be recorded.
     """
@@ -110,18 +97,21 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, d
 
 
 class TorchRecorder:
-    """Torch's tensors, streams and graphs."""
+    """Records graphs with torch's tensors and streams."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
 
     def copy(self, value: Any) -> Any:
+        """Copies an argument into the graph's own memory; returns a number unchanged."""
         return self.torch.as_tensor(as_torch_on_gpu(value)).to("cuda", copy=True)
 
     def write(self, target: Any, value: Any) -> None:
+        """Copies new elements into the graph's memory."""
         target.copy_(self.torch.as_tensor(as_torch_on_gpu(value)))
 
     def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        """Runs twice beforehand, then once while recording; returns the results, and a function that replays."""
         cuda = self.torch.cuda
         side = cuda.Stream()
         side.wait_stream(cuda.current_stream())
@@ -136,7 +126,7 @@ class TorchRecorder:
 
 
 class CupyRecorder:
-    """CuPy's arrays, streams and graphs; memory allocated while recording comes from a pool that lives with the graph."""
+    """The same with CuPy's arrays and streams; memory allocated while recording comes from a pool that lives with the graph."""
 
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy

@@ -271,22 +271,6 @@ class ObjectStore:
         self._room = self._limit - total
 
 
-class NoStore(ObjectStore):
-    """A store that saves and loads nothing, so that compiling counts as neither a use nor a miss of the directory."""
-
-    def read(self, key: str, *, kernel: bool = True) -> bytes | None:
-        return None
-
-    def count(self, *, found: bool) -> None:
-        return
-
-    def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
-        return False
-
-    def add_note(self, name: str, line: bytes, *, most: int) -> None:
-        return
-
-
 def private_folder(path: Path) -> Path:
     """Returns a folder that belongs to the user and in which nobody else may write; made, with mode 0700, if it is missing.
 

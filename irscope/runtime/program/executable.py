@@ -48,7 +48,7 @@ from irscope.runtime.arrays import (
     torch_is_there,
 )
 from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.device import Device, KernelCache, NoStore, ObjectStore, user_cache_directory
+from irscope.runtime.device import Device, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
 from irscope.runtime.program.arena import Arena, PeakMemory, in_place_form, without_workspaces
@@ -91,18 +91,18 @@ def _leave_alone(function: Callable[..., Any]) -> None:
 
 
 def compile_graph(
-    program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
+    program: Any, device: str = "cpu", *, share_kernels: bool = True, use_kernels: bool = True,
     pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
     threads: int | None = None, freeze: bool = False, layers: bool = True,
 ) -> Executable:  # fmt: skip
     """Compiles a graph, or the graph of a fusion, to run on `"cpu"`, `"cuda"` or `"reference"`.
 
     Groups whose shapes are known are compiled now, the others when they first run; inputs of unknown strides are assumed
-    row-major until a call has others. With `share_kernels=False` every group gets its own kernel; with `disk_cache=False`
-    nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run one by one through the
-    library; with `pooled=False` the memory of results returns to the system when they are freed; with a `store` only its
-    files are used, and kept. Kernels are split over `threads`, by default over as many as torch has; with `layers=False` convolutions
-    and products are always the library's. Without a GPU a program for `"cuda"` can be inspected but not called.
+    row-major until a call has others. With `share_kernels=False` every group gets its own kernel; with `use_kernels=False` the
+    nodes of groups run one by one through the library; with `pooled=False` the memory of results returns to the system when they
+    are freed; with a `store` only its files are used, and kept. Kernels are split over `threads`, by default over as many as torch
+    has; with `layers=False` convolutions and products are always the library's. Without a GPU a program for `"cuda"` can be
+    inspected but not called.
     `exact="torch"` gives torch's bits (`irscope.ops.accuracy`): groups with other ops run op by op, with a remark; if
     the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
     results where `irs.memory_plan` says (`irscope.runtime.program.arena`), and library ops that would allocate workspace are
@@ -133,7 +133,7 @@ def compile_graph(
     lean: tuple[Remark, ...] = ()
     if memory == "planned" and use_kernels:
         graph, lean = without_workspaces(graph, exact=is_torchs)
-    devices = devices_for_groups(device, share_kernels, disk_cache, store, threads) if use_kernels else None
+    devices = devices_for_groups(device, share_kernels, store, threads) if use_kernels else None
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     made = Executable(
         graph,
@@ -599,13 +599,11 @@ def _no_device(group: Node) -> Device:
     raise AssertionError("an executable without kernels compiles none")
 
 
-def devices_for_groups(
-    name: str, share: bool, disk_cache: bool, store: ObjectStore | None, threads: int | None = None
-) -> Callable[[Node], Device]:
+def devices_for_groups(name: str, share: bool, store: ObjectStore | None, threads: int | None) -> Callable[[Node], Device]:
     """Returns a function from a group to the device that compiles its kernels; a new one each if kernels are not shared."""
     if name == "reference":
         return lambda group: new_device("numpy")
-    first = shared_device(name, disk_cache=disk_cache)
+    first = shared_device(name)
     if isinstance(first, CpuDevice) and (store is not None or threads not in (None, first.threads)):
         first = CpuDevice(store=store or first.store, threads=threads)
     if share:
@@ -616,17 +614,12 @@ def devices_for_groups(
     return lambda group: new_device(first.name)
 
 
-def shared_device(name: str, *, disk_cache: bool = True) -> Device:
+def shared_device(name: str) -> Device:
     """Returns the shared device of this name, or NumPy's where the processor's compiler is missing.
 
     A GPU that is absent is returned too: its kernels can be inspected, and a call reports what is missing."""
     device = _SHARED.get((name, user_cache_directory()), lambda: new_device(name))
-    availability = device.availability()
-    if isinstance(device, CpuDevice):
-        if not availability:
-            return new_device("numpy")
-        return device if disk_cache else CpuDevice(store=NoStore(device.store.directory))
-    return device
+    return new_device("numpy") if isinstance(device, CpuDevice) and not device.availability() else device
 
 
 _SHARED: Final[KernelCache[Device]] = KernelCache()

@@ -104,7 +104,7 @@ def test_many_random_kernels_equal_numpy(cuda: CudaDevice, start: int) -> None:
 def test_the_kernels_of_the_suite(case: Case, dtype: str, size: int) -> None:
     make = torch.Generator("cuda").manual_seed(size)
     args = [torch.randn(s, generator=make, device="cuda").to(getattr(torch, dtype)) for s in case.shapes(size)]
-    run = compile_graph(irs.parse(case.group_text), "cuda", disk_cache=False)
+    run = compile_graph(irs.parse(case.group_text), "cuda")
     assert case.torch is not None
     exact = case.torch(torch)(*(x.double() for x in args))
     for _ in range(3):
@@ -167,7 +167,7 @@ def check_whole(seed: int) -> bool:
         graph = irs.load(program.scripted(), *(() if seed % 3 == 0 else program.arguments))
     except IrscopeError:
         return False
-    run = compile_graph(irs.fuse(graph), "cuda", disk_cache=False)
+    run = compile_graph(irs.fuse(graph), "cuda")
     truth = Truth(program.eager(), program)
     for _ in range(1 + seed % 3):
         check_call(on_gpu(run), truth)  # type: ignore[arg-type]

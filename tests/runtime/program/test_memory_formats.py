@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
+from irscope.runtime.device import ObjectStore  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -44,7 +45,7 @@ def test_strides_are_torchs(layout: str, format: torch.memory_format) -> None:
         told = graph.outputs[0].type.strides
         assert told in (None, wanted.stride()), name
         for way in (graph, irs.load(program, x), irs.load(torch.jit.trace(program, (x,)))):
-            found = compile_graph(irs.fuse(way), "cpu", disk_cache=False)(x.clone())
+            found = compile_graph(irs.fuse(way), "cpu", store=ObjectStore(None))(x.clone())
             assert (found.dtype, found.stride()) == (wanted.dtype, wanted.stride()), name
             assert torch.equal(found, wanted), name
 
@@ -61,7 +62,7 @@ def test_a_conversion_that_does_nothing_is_its_argument() -> None:
     wanted = program(x.clone(memory_format=torch.preserve_format))
     for source in (program, torch.jit.trace(program, (x.clone(),))):
         mine = x.clone(memory_format=torch.preserve_format)
-        found = compile_graph(irs.fuse(irs.load(source, mine.clone())), "cpu", disk_cache=False)(mine)
+        found = compile_graph(irs.fuse(irs.load(source, mine.clone())), "cpu", store=ObjectStore(None))(mine)
         for a, b in zip(found, wanted, strict=True):
             assert a.stride() == b.stride()
             assert torch.equal(a, b)
@@ -82,6 +83,6 @@ def test_what_is_written_in_place_keeps_its_gaps() -> None:
     for source in (torch.jit.script(program), program, torch.jit.trace(program, given)):
         for policy in ("greedy", "min-bytes"):
             fusion = irs.fuse(irs.load(source, *given), policy=policy)
-            found = compile_graph(fusion, "cpu", disk_cache=False)(*given)
+            found = compile_graph(fusion, "cpu", store=ObjectStore(None))(*given)
             assert [x.stride() for x in found] == [x.stride() for x in wanted]
             assert all(map(torch.equal, found, wanted))

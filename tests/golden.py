@@ -122,8 +122,8 @@ def numbered(text: str) -> str:
 
 
 def write(folder: Path) -> int:
-    """Writes all outputs; an error is an output, too. Returns how many there are."""
-    count = 0
+    """Writes all outputs, and deletes those of programs that are gone; an error is an output, too. Returns how many there are."""
+    made: set[Path] = set()
     for name, load in programs():
         random.seed(0)
         found: list[tuple[str, str]] = []
@@ -135,9 +135,11 @@ def write(folder: Path) -> int:
             path = folder / name / f"{what}.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(numbered(text), encoding="utf-8", errors="backslashreplace")
-            count += 1
+            made.add(path)
         print(f"{name}: {len(found)} outputs", flush=True)
-    return count
+    for path in set(folder.glob("*/**/*.txt")) - made:
+        path.unlink()
+    return len(made)
 
 
 def compare(before: Path, after: Path) -> int:

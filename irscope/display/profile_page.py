@@ -6,12 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from irscope._base.words import byte_count, in_markup
-from irscope.display.svg import WIDTH as _WIDTH
-from irscope.display.svg import cut as _cut
-from irscope.display.svg import embedded_svg
-from irscope.display.svg import picture as _svg
-from irscope.display.svg import rect as _rect
-from irscope.display.svg import text as _text
+from irscope.display.svg import WIDTH, cut, embedded_svg, picture, rect, text
 from irscope.report.panes import profile_view
 from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedWay
 from irscope.report.words import duration
@@ -40,23 +35,23 @@ def nodes_svg(way: TimedWay) -> str:
     nodes = way["nodes"][:12]
     longest = _WHISKER * max((node["ms"] for node in nodes), default=1.0) or 1.0
     left, bars = 330.0, 250.0
-    parts = [_text(left, 13, "median and quartiles", "q"), _text(640, 13, "share", "q"), _text(695, 13, "of copy", "q"),
-             _text(760, 13, "of peak", "q")]  # fmt: skip
+    parts = [text(left, 13, "median and quartiles", "q"), text(640, 13, "share", "q"), text(695, 13, "of copy", "q"),
+             text(760, 13, "of peak", "q")]  # fmt: skip
     for place, node in enumerate(nodes):
         y = 22 + place * _ROW
         where = node["line"].rpartition("/")[2]
-        parts.append(_text(4, y + 12, _cut(f"{node['label']} = {node['op'].partition('::')[2]}", 200, 6.6), "m"))
-        parts.append(_text(left - 8, y + 12, _cut(where, 110), "q", "end"))
+        parts.append(text(4, y + 12, cut(f"{node['label']} = {node['op'].partition('::')[2]}", 200, 6.6), "m"))
+        parts.append(text(left - 8, y + 12, cut(where, 110), "q", "end"))
         length = bars * node["ms"] / longest
         title = f"{node['label']} = {node['op']}: {duration(node['ms'])} ({duration(node['low'])} to {duration(node['high'])})"
-        parts.append(_rect(left, y + 3, length, _ROW - 6, "b", title))
+        parts.append(rect(left, y + 3, length, _ROW - 6, "b", title))
         low, high, middle = (left + bars * min(t / longest, 1.0) for t in (node["low"], node["high"], node["ms"]))
         parts.append(f'<path class="w" d="M{low:.1f} {y + 9}H{high:.1f}M{low:.1f} {y + 6}v6M{high:.1f} {y + 6}v6"/>')
-        parts.append(_text(max(high, middle) + 6, y + 12, duration(node["ms"]), "q"))
-        parts.append(_text(640, y + 12, f"{node['share']:.1%}"))
+        parts.append(text(max(high, middle) + 6, y + 12, duration(node["ms"]), "q"))
+        parts.append(text(640, y + 12, f"{node['share']:.1%}"))
         limits = (695, node["of_copy"]), (760, node["of_peak"])
-        parts += [_text(x, y + 12, f"{part:.0%}") for x, part in limits if part is not None]
-    return _svg(28 + len(nodes) * _ROW, parts, f"the slowest nodes of {way['label']}")
+        parts += [text(x, y + 12, f"{part:.0%}") for x, part in limits if part is not None]
+    return picture(28 + len(nodes) * _ROW, parts, f"the slowest nodes of {way['label']}")
 
 
 def heat_svg(lines: Sequence[HeatLine]) -> str:
@@ -68,26 +63,26 @@ def heat_svg(lines: Sequence[HeatLine]) -> str:
     for line in shown:
         if line["file"] != file:
             file, before = line["file"], line["line"]
-            parts.append(_text(4, y + 12, Path(file).name, "q"))
+            parts.append(text(4, y + 12, Path(file).name, "q"))
             y += _ROW
         elif line["line"] > before + 1:
-            parts.append(_text(30, y + 8, "⋯", "q"))
+            parts.append(text(30, y + 8, "⋯", "q"))
             y += 12
         before = line["line"]
         color, is_hot = _heat(line["share"], hottest)
         if line["share"] > 0:
-            parts.append(_rect(118, y, _WIDTH - 122, _ROW - 1, "", f"{duration(line['ms'])}, {line['share']:.1%}", color))
-            parts.append(_text(106, y + 13, duration(line["ms"]), "", "end"))
+            parts.append(rect(118, y, WIDTH - 122, _ROW - 1, "", f"{duration(line['ms'])}, {line['share']:.1%}", color))
+            parts.append(text(106, y + 13, duration(line["ms"]), "", "end"))
         ink = f"fill:{'#fff' if is_hot else '#1f2328'}" if line["share"] > 0 else ""
-        parts.append(_text(122, y + 13, f"{line['line']:4}", "m q" if not ink else "m", "", ink))
-        parts.append(_text(158, y + 13, _cut(line["text"].expandtabs(), _WIDTH - 170, 6.7), "m", "", f"white-space:pre;{ink}"))
+        parts.append(text(122, y + 13, f"{line['line']:4}", "m q" if not ink else "m", "", ink))
+        parts.append(text(158, y + 13, cut(line["text"].expandtabs(), WIDTH - 170, 6.7), "m", "", f"white-space:pre;{ink}"))
         y += _ROW
-    return _svg(y + 6, parts, "source lines on the colour of their time")
+    return picture(y + 6, parts, "source lines on the colour of their time")
 
 
 def _legend(most: float) -> str:
-    steps = "".join(_rect(118 + 26 * place, 6, 26, 10, "", "", color) for place, color in enumerate(_HEAT))
-    return steps + _text(106, 15, "0 %", "q", "end") + _text(118 + 26 * len(_HEAT) + 6, 15, f"{most:.0%} of the time", "q")
+    steps = "".join(rect(118 + 26 * place, 6, 26, 10, "", "", color) for place, color in enumerate(_HEAT))
+    return steps + text(106, 15, "0 %", "q", "end") + text(118 + 26 * len(_HEAT) + 6, 15, f"{most:.0%} of the time", "q")
 
 
 def icicle_svg(way: TimedWay) -> str:
@@ -97,14 +92,14 @@ def icicle_svg(way: TimedWay) -> str:
     hottest = max((box["share"] for box in boxes if box["depth"]), default=1.0)
     parts = []
     for box in boxes:
-        x, width = box["start"] * _WIDTH, box["share"] * _WIDTH
+        x, width = box["start"] * WIDTH, box["share"] * WIDTH
         color, is_hot = _heat(box["share"], hottest) if box["depth"] else ("#d0d5dd", False)
         title = f"{box['label']}: {duration(box['share'] * way['ms'])}, {box['share']:.1%}"
-        parts.append(_rect(x, box["depth"] * 20, width, 19, "x", title, color))
-        told = _cut(box["label"], width - 6)
+        parts.append(rect(x, box["depth"] * 20, width, 19, "x", title, color))
+        told = cut(box["label"], width - 6)
         if told:
-            parts.append(_text(x + 4, box["depth"] * 20 + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
-    return _svg((depth + 1) * 20 + 2, parts, f"modules and lines of {way['label']} by time")
+            parts.append(text(x + 4, box["depth"] * 20 + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
+    return picture((depth + 1) * 20 + 2, parts, f"modules and lines of {way['label']} by time")
 
 
 def timeline_svg(way: TimedWay) -> str:
@@ -112,19 +107,19 @@ def timeline_svg(way: TimedWay) -> str:
     spans, memory = way["spans"], way["memory"]
     end = max((span["start"] + span["duration"] for span in spans), default=0.0) or way["ms"] or 1.0
     lanes = list(dict.fromkeys(span["lane"] for span in spans)) or ["host"]
-    left, width = 60.0, _WIDTH - 70.0
+    left, width = 60.0, WIDTH - 70.0
     longest = max((span["duration"] for span in spans), default=1.0)
     parts = []
     for place, lane in enumerate(lanes):
-        parts.append(_text(4, 18 + place * 26, lane, "q"))
+        parts.append(text(4, 18 + place * 26, lane, "q"))
     for span in spans:
         y = 4 + lanes.index(span["lane"]) * 26
         x, long = left + width * span["start"] / end, width * span["duration"] / end
         color, is_hot = _heat(span["duration"], longest)
-        parts.append(_rect(x, y, long, 20, "x", f"{span['label']}: {duration(span['duration'])}", color))
-        told = _cut(span["label"].partition("::")[2], long - 4)
+        parts.append(rect(x, y, long, 20, "x", f"{span['label']}: {duration(span['duration'])}", color))
+        told = cut(span["label"].partition("::")[2], long - 4)
         if told:
-            parts.append(_text(x + 3, y + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
+            parts.append(text(x + 3, y + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
     top, high = 12 + len(lanes) * 26, 60.0
     most = max((bytes_ for _, bytes_ in memory), default=0.0)
     if most:
@@ -135,12 +130,12 @@ def timeline_svg(way: TimedWay) -> str:
             last = bytes_
         points.append(f"L{left + width:.1f} {top + high * (1 - last / most):.1f}L{left + width:.1f} {top + high}Z")
         parts.append(f'<path class="f" d="{"".join(points)}"><title>bytes alive, at most {byte_count(most)}</title></path>')
-        parts.append(_text(4, top + 12, byte_count(most), "q") + _text(4, top + high, "memory", "q"))
+        parts.append(text(4, top + 12, byte_count(most), "q") + text(4, top + high, "memory", "q"))
     parts += [
-        _text(left + width * part, top + high + 16, duration(end * part) if part else "0", "q", anchor)
+        text(left + width * part, top + high + 16, duration(end * part) if part else "0", "q", anchor)
         for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
     ]
-    return _svg(top + high + 22, parts, f"one run of {way['label']}")
+    return picture(top + high + 22, parts, f"one run of {way['label']}")
 
 
 def roofline_svg(view: ProfileView) -> str:
@@ -163,16 +158,16 @@ def roofline_svg(view: ProfileView) -> str:
     knee, first, end = at(peak / bandwidth, peak), 10**x0, at(10**x1, peak)
     start = at(max(first, 10**y0 / bandwidth), max(first * bandwidth, 10**y0))
     parts = [f'<path class="l" d="M{start[0]:.1f} {start[1]:.1f}L{knee[0]:.1f} {knee[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"/>']
-    parts.append(_text(end[0], end[1] - 5, f"multiply-adds {peak:.0f} GFLOP/s", "q", "end"))
-    parts.append(_text(start[0] + 10, start[1] - 14, f"copy {bandwidth:.0f} GB/s", "q"))
+    parts.append(text(end[0], end[1] - 5, f"multiply-adds {peak:.0f} GFLOP/s", "q", "end"))
+    parts.append(text(start[0] + 10, start[1] - 14, f"copy {bandwidth:.0f} GB/s", "q"))
     for power in range(int(x0) - 1, int(x1) + 1):
         if x0 <= power <= x1:
             x, _ = at(10.0**power, 10**y0)
-            parts.append(f'<path class="g" d="M{x:.1f} 14V{bottom}"/>' + _text(x, bottom + 14, f"{10.0**power:g}", "q", "middle"))
+            parts.append(f'<path class="g" d="M{x:.1f} 14V{bottom}"/>' + text(x, bottom + 14, f"{10.0**power:g}", "q", "middle"))
     for power in range(int(y0) - 1, int(y1) + 1):
         if y0 <= power <= y1:
             _, y = at(10**x0, 10.0**power)
-            parts.append(f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>' + _text(left - 4, y + 4, f"{10.0**power:g}", "q", "end"))
+            parts.append(f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>' + text(left - 4, y + 4, f"{10.0**power:g}", "q", "end"))
     named = sorted(marks, key=lambda mark: -mark["share"])[:4]
     for mark in marks:
         x, y = at(mark["intensity"], mark["gflops"])
@@ -181,26 +176,26 @@ def roofline_svg(view: ProfileView) -> str:
         parts.append(f'<circle class="k" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{in_markup(title)}</title></circle>')
         if mark in named:
             anchor = "end" if x > width - 150 else "start"
-            parts.append(_text(x + (-radius - 3 if anchor == "end" else radius + 3), y + 4, _cut(mark["label"], 140), "", anchor))
-    parts.append(_text((left + width) / 2, height - 4, "FLOP for each byte moved", "q", "middle"))
-    parts.append(_text(4, 12, "GFLOP/s", "q"))
-    return _svg(height, parts, "roofline", width)
+            parts.append(text(x + (-radius - 3 if anchor == "end" else radius + 3), y + 4, cut(mark["label"], 140), "", anchor))
+    parts.append(text((left + width) / 2, height - 4, "FLOP for each byte moved", "q", "middle"))
+    parts.append(text(4, 12, "GFLOP/s", "q"))
+    return picture(height, parts, "roofline", width)
 
 
 def before_after_svg(groups: Sequence[TimedGroup]) -> str:
     """The first ten fusion groups: the time of their nodes one by one, and of their kernels."""
     shown = groups[:10]
     longest = max((max(group["before"], group["after"]) for group in shown), default=1.0) or 1.0
-    parts = [_rect(200, 4, 10, 10, "b") + _text(214, 13, "op by op", "q") + _rect(280, 4, 10, 10, "a") + _text(294, 13, "fused", "q")]
+    parts = [rect(200, 4, 10, 10, "b") + text(214, 13, "op by op", "q") + rect(280, 4, 10, 10, "a") + text(294, 13, "fused", "q")]
     for place, group in enumerate(shown):
         y = 22 + place * 30
-        parts.append(_text(4, y + 16, _cut(group["label"], 190, 6.6), "m"))
+        parts.append(text(4, y + 16, cut(group["label"], 190, 6.6), "m"))
         for offset, kind, took in ((2, "b", group["before"]), (14, "s" if group["verdict"] == "slower" else "a", group["after"])):
-            parts.append(_rect(200, y + offset, 480 * took / longest, 10, kind, f"{group['label']}: {duration(took)}"))
-            parts.append(_text(206 + 480 * took / longest, y + offset + 9, duration(took), "q"))
+            parts.append(rect(200, y + offset, 480 * took / longest, 10, kind, f"{group['label']}: {duration(took)}"))
+            parts.append(text(206 + 480 * took / longest, y + offset + 9, duration(took), "q"))
         ratio = group["before"] / group["after"] if group["after"] and group["verdict"] != "the same" else 0.0
-        parts.append(_text(790, y + 16, f"{ratio:.2g}×" if ratio else "the same"))
-    return _svg(26 + len(shown) * 30, parts, "groups before and after")
+        parts.append(text(790, y + 16, f"{ratio:.2g}×" if ratio else "the same"))
+    return picture(26 + len(shown) * 30, parts, "groups before and after")
 
 
 def profile_cell(profile: Profile) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from irscope._base.words import byte_count, one_line
 from irscope.errors import IrscopeError
 from irscope.ir import GROUPS, Node
-from irscope.report.view_models import Column, ExplorerView, TimelineView
+from irscope.report.view_models import ExplorerView, TimelineView
 from irscope.report.words import duration
 from irscope.runtime.profile import Profile
 from irscope.transforms.fusion import Fusion
@@ -20,7 +20,8 @@ def overview(view: ExplorerView) -> str:
     parts = [f"{one_line(view['title'])}: {counts}"]
     missed = [row for row in view["remarks"]["rows"] if row[0] == "missed"]
     if missed:
-        parts += ["", "what did not fuse, and why", table_text(view["remarks"]["columns"], missed)]
+        parts += ["", "what did not fuse, and why", _aligned([column["label"] for column in view["remarks"]["columns"]], missed[:_MOST])]
+        parts += [f"… and {len(missed) - _MOST} more"] if len(missed) > _MOST else []
     if view["classes"]:
         rows: list[Sequence[object]] = [(c["index"], len(c["members"]), c["label"]) for c in view["classes"]]
         parts += ["", "equivalence classes", _aligned(("class", "members", "ops"), rows)]
@@ -42,13 +43,6 @@ def steps_text(timeline: TimelineView) -> str:
     more = len(timeline["steps"]) - _MOST
     text = _aligned(("step", "pass", "what", "saves", "because"), rows)
     return f"{text}\n… and {more:,} more" if more > 0 else text
-
-
-def table_text(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> str:
-    """A table with aligned columns, cut after `_MOST` rows."""
-    text = _aligned([column["label"] for column in columns], rows[:_MOST])
-    more = len(rows) - _MOST
-    return f"{text}\n… and {more} more" if more > 0 else text
 
 
 def _aligned(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -98,7 +98,7 @@ def _matrix_svg(view: SurveyView, *, linked: bool = False) -> str:
     """A cell for each model and class, darker for more members."""
     left, top, row = 230.0, 24.0, 13.0
     size = min(22.0, (WIDTH - left) / max(len(view["columns"]), 1))
-    parts = [text(4, 12, f"{len(view['models'])} models × {len(view['columns'])} classes", "q")]
+    parts = [text(4, 12, f"{plural(len(view['models']), 'model')} × {plural(len(view['columns']), 'class', 'classes')}", "q")]
     for x, number in enumerate(view["columns"]):
         if size > 12 or x % 5 == 0:
             head = text(left + size * (x + 0.5), 18, str(number), "q", "middle")

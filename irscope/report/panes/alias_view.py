@@ -156,8 +156,8 @@ class MemoryPictures:
         if not shared:
             apart = [value for value in self._graph.values() if self._db.is_memory(value)]
             return self._draw(apart[:_MOST_NAMES], "no two names share memory")
-        made = {place: any(value in self._graph.producer for value in self._values[place][1:]) for place in shared}
-        ranked, most = sorted(shared, key=lambda place: (not self._sealed.is_written[place], not made[place])), _MOST_ROWS
+        is_made, most = self._graph.producer.__contains__, _MOST_ROWS
+        ranked = sorted(shared, key=lambda place: (not self._sealed.is_written[place], not any(map(is_made, self._values[place][1:]))))
         while True:
             values: list[Value] = []
             for place in ranked:

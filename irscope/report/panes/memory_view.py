@@ -270,17 +270,11 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> Memory
     for bar in bars:
         bar["id"] = bar["id"] if known is None or bar["id"] in known else 0
     return MemoryView(
-        title=f"{plan.graph.name}: memory by plan",
-        caption=_caption(plan, len(plan.lifetimes.buffers) - len(drawn)),
-        bars=sorted(bars, key=lambda bar: (bar["start"], bar["low"])),
-        sections=sections,
-        moments=len(plan.lifetimes.moments) + 1,
-        peak_moment=plan.peak_moment,
-        peak=plan.peak,
-        lower_bound=plan.lower_bound,
-        needed=_changes(plan.needed),
+        title=f"{plan.graph.name}: memory by plan", caption=_caption(plan, len(plan.lifetimes.buffers) - len(drawn)),
+        bars=sorted(bars, key=lambda bar: (bar["start"], bar["low"])), sections=sections, moments=len(plan.lifetimes.moments) + 1,
+        peak_moment=plan.peak_moment, peak=plan.peak, lower_bound=plan.lower_bound, needed=_changes(plan.needed),
         allocated=_changes(plan.allocated),
-    )
+    )  # fmt: skip
 
 
 def own_memory_view(program: Program, memory: OwnMemory, plan: MemoryPlan) -> OwnMemoryView:
@@ -342,17 +336,10 @@ def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar
     kind = "result" if buffer.is_result else "carried from round to round" if buffer.is_carried else ""
     words = [f"%{name}", str(buffer.value.type), byte_count(buffer.bytes), f"made by {buffer.maker.op}", kind, str(place or "")]
     return MemoryBar(
-        id=buffer.value.id,
-        label=f"%{name}",
-        title=" · ".join(word for word in words if word),
-        category=category_of(inside[-1] if inside else buffer.maker),
-        start=buffer.birth,
-        end=buffer.death,
-        low=low,
-        bytes=buffer.bytes,
-        at_peak=at_peak,
-        line=f"{place.file}:{place.line}" if place is not None else "",
-    )
+        id=buffer.value.id, label=f"%{name}", title=" · ".join(word for word in words if word),
+        category=category_of(inside[-1] if inside else buffer.maker), start=buffer.birth, end=buffer.death, low=low, bytes=buffer.bytes,
+        at_peak=at_peak, line=f"{place.file}:{place.line}" if place is not None else "",
+    )  # fmt: skip
 
 
 def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[MemorySection]]:

@@ -20,7 +20,7 @@ _LONGEST_LINE = 30
 """The most letters of a cell that does not wrap in a notebook."""
 _LONGEST_CELL = 300
 """The most letters of a cell in a notebook, where it wraps."""
-_WIDEST = 104
+_WIDEST = 118
 """The letters beside each other for which a notebook has room in a window of 1280 pixels; a column's padding is two."""
 _PLACE = re.compile(r"(?:.*[/\\])?([^/\\:]+:\d+)(?::\d+)?")
 
@@ -58,11 +58,12 @@ class Table(pd.DataFrame):
         long = [title for title, column in cells.items() if max(map(len, column), default=0) > _LONGEST_LINE]
         words = [title for title, column in cells.items() if any(text[:1] == "%" or text[:1].isalpha() for text in column)]
         more = len(self) - len(shown)
-        first, *rest = _bands(cells, long)
-        made = words_html(first, {*words, *long}, long)
+        told = {*words, *long}
+        first, *rest = _bands(cells, told, long)
+        made = words_html(first, told, long)
         if rest:
             hidden = ", ".join(title for title in cells if title not in first)
-            further = "".join(words_html(band, {*words, *long}, long) for band in rest)
+            further = "".join(words_html(band, told, long) for band in rest)
             made += f"<details><summary>more columns: {in_markup(hidden)}</summary>{further}</details>"
         return made + (f"<p>and {more:,} more rows</p>" if more else "")
 
@@ -96,8 +97,8 @@ def _cell(cell: Any) -> str:
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
 
 
-def _bands(cells: Mapping[str, Sequence[str]], wrapped: Container[str]) -> list[dict[str, Sequence[str]]]:
-    """The columns in tables that a notebook has room for: the first two in each; the last, often a verdict, in the first."""
+def _bands(cells: Mapping[str, Sequence[str]], words: Container[str], wrapped: Container[str]) -> list[dict[str, Sequence[str]]]:
+    """The columns in tables that a notebook has room for: the first two in each; the last, if it is a verdict or a note, in the first."""
     first, *titles = cells
 
     def letters(title: str) -> int:
@@ -106,14 +107,17 @@ def _bands(cells: Mapping[str, Sequence[str]], wrapped: Container[str]) -> list[
 
     if sum(map(letters, cells)) <= _WIDEST or len(titles) < 3:
         return [dict(cells)]
-    bands, used = [dict[str, Sequence[str]]()], letters(titles[-1])
-    for title in (first, *titles[:-1]):
+    kept = titles[-1:] if titles[-1] in words else []
+    bands, used = [dict[str, Sequence[str]]()], sum(map(letters, kept))
+    for title in (first, *(title for title in titles if title not in kept)):
         if used + letters(title) > _WIDEST and len(bands[-1]) > 2:
             bands.append({key: cells[key] for key in (first, titles[0])})
             used = letters(first) + letters(titles[0])
         bands[-1][title] = cells[title]
         used += letters(title)
-    bands[0][titles[-1]] = cells[titles[-1]]
+    bands[0].update({title: cells[title] for title in kept})
+    if len(bands) == 2 and len(bands[1]) == 3:  # one column more is not worth a second table
+        bands[0].update(bands.pop())
     return bands
 
 

@@ -338,7 +338,7 @@ def _node_cells(profile: Readings, row: NodeRow, number: int) -> dict[str, Any]:
 
 
 _NODE_COLUMNS: Final = (
-    "node", "op", "type", "line", "module", "group", "class", "ms", "low ms", "high ms", "share", "total ms", "calls", "trips",
+    "node", "line", "ms", "share", "low ms", "high ms", "op", "type", "module", "group", "class", "total ms", "calls", "trips",
     "launches", "host ms", "idle ms", "MB", "MFLOP", "GB/s", "of copy", "GFLOP/s", "of peak", "live MB", "allocated MB",
 )  # fmt: skip
 

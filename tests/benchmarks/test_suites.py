@@ -33,7 +33,6 @@ def test_a_case_is_one_kernel_that_computes_its_program(case: Case) -> None:
     assert len(run.kernels) in (1, 2), "a sum over everything may have a second kernel"
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_competitors_compute_the_same(case: Case) -> None:
     torch = pytest.importorskip("torch")

@@ -19,9 +19,9 @@ from tests.codegen.lowering import test_views as test_views_in_groups
 from tests.codegen.numerics import test_reductions
 from tests.codegen.numerics.test_random import check_reductions
 from tests.codegen.numerics.test_reductions import LAYOUTS, NORMALISATIONS, OPS, PAIRS, both, check, dims, normal
+from tests.work import blocks, long
 
 pytestmark = [
-    pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:var\\(\\)"),
     pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test"),
 ]
@@ -233,16 +233,9 @@ def test_joins(device: CudaDevice) -> None:
 # -- random groups ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", [0, 12])
-def test_random_groups(device: CudaDevice, start: int) -> None:
-    assert sum(check_reductions(device, seed) for seed in range(start, start + 12)) >= 8
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", range(400, 1000, 50))
-def test_many_random_groups(device: CudaDevice, start: int) -> None:
-    for seed in range(start, start + 50):
-        check_reductions(device, seed)
+@pytest.mark.parametrize("seeds", [*blocks(0, 2, 12), *long(blocks(400, 50, 12))], ids=str)
+def test_random_groups(device: CudaDevice, seeds: range) -> None:
+    assert sum(check_reductions(device, seed) for seed in seeds) >= (8 if seeds.start < 400 else 0)
 
 
 # -- what the schedule promises ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from irscope.runtime.device.protocol import Device
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
 from tests.codegen.kernels import LAYOUTS, expected, laid_out, plan_of, planned, run
 from tests.codegen.kernels import call as node
+from tests.work import blocks, long
 
 Array = np.ndarray[Any, Any]
 
@@ -105,17 +106,10 @@ class Draw:
 
 
 @pytest.mark.parametrize("smooth", [False, True], ids=["exact", "smooth"])
-@pytest.mark.parametrize("start", range(0, 100, 20))
-def test_random_kernels_equal_numpy(device: CpuDevice, start: int, smooth: bool) -> None:
-    for seed in range(start, start + 20):
+@pytest.mark.parametrize("seeds", [*blocks(0, 5, 20), *long(blocks(1000, 40, 250))], ids=lambda seeds: str(seeds.start))
+def test_random_kernels_equal_numpy(device: CpuDevice, seeds: range, smooth: bool) -> None:
+    for seed in seeds:
         check_kernel(Draw(seed, smooth=smooth), device.prepare, f"seed {seed}")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", range(1000, 21_000, 500))
-def test_many_random_kernels_equal_numpy(device: CpuDevice, start: int) -> None:
-    for seed in range(start, start + 500):
-        check_kernel(Draw(seed, smooth=seed % 2 == 0), device.prepare, f"seed {seed}")
 
 
 @pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
@@ -267,18 +261,10 @@ def check_reductions(device: Device, seed: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("start", range(0, 300, 50))
-def test_random_reduction_groups(device: CpuDevice, start: int) -> None:
-    planned = [check_reductions(device, seed) for seed in range(start, start + 50)]
-    assert sum(planned) >= 40, "most of them can be planned"
+@pytest.mark.parametrize("seeds", [*blocks(0, 6, 50), *long(blocks(1000, 100, 50))], ids=str)
+def test_random_reduction_groups(device: CpuDevice, seeds: range) -> None:
+    assert sum(check_reductions(device, seed) for seed in seeds) >= (40 if seeds.start < 1000 else 0), "most of them can be planned"
 
 
 def test_random_reduction_groups_in_numpy() -> None:
     assert sum(check_reductions(NumpyDevice(), seed) for seed in range(300, 340)) >= 30
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", range(1000, 6000, 250))
-def test_many_random_reduction_groups(device: CpuDevice, start: int) -> None:
-    for seed in range(start, start + 250):
-        check_reductions(device, seed)

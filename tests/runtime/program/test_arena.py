@@ -15,8 +15,7 @@ from irscope.errors import ArgumentError  # noqa: E402
 from irscope.runtime.program.arena import PeakMemory  # noqa: E402
 from tests.analysis.alias.judge import arguments, flat  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
-
-pytestmark = pytest.mark.torch
+from tests.work import blocks, long  # noqa: E402
 
 
 def check(seed: int, size: int) -> tuple[int, int]:
@@ -34,8 +33,9 @@ def check(seed: int, size: int) -> tuple[int, int]:
     return len(plan.places), len(plan.in_place)
 
 
-def test_random_programs_compute_the_same() -> None:
-    assert sum(check(seed, 24)[0] for seed in range(30)) > 20
+@pytest.mark.parametrize("seeds", [range(30), *long(blocks(1000, 16, 250))], ids=str)
+def test_random_programs_compute_the_same(seeds: range) -> None:
+    assert sum(check(seed, 24 if seeds.start == 0 else 30)[0] for seed in seeds) > 20
 
 
 def network(rng: random.Random) -> tuple[torch.nn.Module, torch.Tensor]:
@@ -175,13 +175,6 @@ def test_no_point_of_a_kernel_in_place_is_computed_twice(width: int) -> None:
     pointers[place], pointers[other] = x.data_ptr(), row.data_ptr()
     CpuDevice().prepare(plan).on("torch")([x.data_ptr()], pointers)
     assert torch.equal(x, expected)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("first", range(1000, 5000, 250))
-def test_many_random_programs_compute_the_same(first: int) -> None:
-    for seed in range(first, first + 250):
-        check(seed, 30)
 
 
 class Blocks(torch.nn.Module):

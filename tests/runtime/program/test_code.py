@@ -18,6 +18,7 @@ from irscope.runtime.program.code import Code, flatten
 from irscope.runtime.program.executable import Executable
 from irscope.runtime.reference import run_reference
 from tests.random_programs.graphs import random_program
+from tests.work import blocks, long
 
 
 class CountingLibrary(NumpyLibrary):
@@ -155,7 +156,7 @@ def converted(values: tuple[Any, ...], library: str) -> tuple[Any, ...]:
     return as_torch(values)  # type: ignore[no-any-return]
 
 
-LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
 
 
 def check(seed: int, library: str) -> int:
@@ -173,16 +174,9 @@ def check(seed: int, library: str) -> int:
 
 
 @LIBRARIES
-def test_random_programs_give_the_same_in_every_run(library: str) -> None:
-    assert sum(check(seed, library) for seed in range(60)) > 400
-
-
-@pytest.mark.long
-@pytest.mark.torch
-@pytest.mark.parametrize("start", range(1000, 6000, 250))
-def test_many_random_programs_give_the_same_in_every_run(start: int) -> None:
-    pytest.importorskip("torch")
-    assert sum(check(seed, "torch") for seed in range(start, start + 250)) > 2000
+@pytest.mark.parametrize("seeds", [range(60), *long(blocks(1000, 80, 60))], ids=str)
+def test_random_programs_give_the_same_in_every_run(library: str, seeds: range) -> None:
+    assert sum(check(seed, library) for seed in seeds) > 400
 
 
 def modes(code: Code) -> Iterator[tuple[Code, Any, Any]]:

@@ -99,13 +99,9 @@ def check_random(seed: int) -> int:
     return len(made.graphs) - left
 
 
-def test_random_functions_of_several_sizes() -> None:
-    assert sum(check_random(seed) for seed in range(10)) > 10
-
-
-@pytest.mark.long
-def test_more_random_functions_of_several_sizes() -> None:
-    assert sum(check_random(seed) for seed in range(10, 500)) > 300
+@pytest.mark.parametrize(("seeds", "served"), [(range(10), 10), pytest.param(range(10, 500), 300, marks=pytest.mark.long)], ids=str)
+def test_random_functions_of_several_sizes(seeds: range, served: int) -> None:
+    assert sum(map(check_random, seeds)) > served
 
 
 def test_compiled_it_runs_for_every_size() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WAYS = {"lowest": "lowest-direct", "newest": "highest"}
 TOOLS = ["pytest>=8.2", "pytest-xdist>=3.6", "hypothesis>=6.100", "expecttest>=0.2"]
-TESTS = ["-q", "-n", "2", "--doctest-ignore-import-errors", "-m", "not torch and not long and not browser and not cuda", "tests", "irscope"]
+TESTS = ["-q", "-n", "2", "--doctest-ignore-import-errors", "-m", "not long and not browser and not cuda", "tests", "irscope"]
 
 
 def extras() -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 HUGGING = "torch transformers"
 EXAMPLES = {
-    "yolov3": (64, "kernels", "torch"), "lstm": (100, "kernels", "torch"), "bert": (2, "kernels", HUGGING),
+    "yolov3": (64, "kernels", "torch"), "lstm": (20, "kernels", "torch"), "bert": (2, "kernels", HUGGING),
     "training_step": (50, "kernels", "torch"), "gpt2": (2, "are the same by relation 'alpha'", HUGGING),
     "resnet": (32, "stays with the library", HUGGING), "vit": (1, "bytes are moved by ops that only regroup", HUGGING),
     "unet": (32, "live at once in this order", "torch"), "gru": (20, "lies between them", "torch"),
@@ -19,7 +19,7 @@ EXAMPLES = {
 """What `main` is given, some of what it prints, and the packages that it needs."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.torch] * ("torch" in row[2])) for name, row in EXAMPLES.items()])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_to_its_asserts(name: str, capsys: pytest.CaptureFixture[str]):
     size, says, needs = EXAMPLES[name]
     for package in needs.split():
@@ -29,7 +29,6 @@ def test_an_example_runs_to_its_asserts(name: str, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.long
-@pytest.mark.torch
 def test_the_gru_of_1500_steps(capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("torch")
     importlib.import_module("gru").main()
@@ -47,7 +46,6 @@ def test_the_table_of_examples_has_each_of_them():
     assert not long
 
 
-@pytest.mark.torch
 def test_the_stories_that_come_with_the_project(tmp_path: Path, capsys: pytest.CaptureFixture[str], unless_browsed: Callable[[str], None]):
     unless_browsed("test_the_stories_of_the_project_play")
     pytest.importorskip("transformers")

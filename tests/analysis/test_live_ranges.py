@@ -16,8 +16,6 @@ from irscope.runtime.program.code import flatten  # noqa: E402
 from tests.analysis.alias.judge import arguments, flat  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 class Vandal:
     """Overwrites each memory as soon as a node begins to run after its life."""

@@ -97,7 +97,6 @@ def test_what_an_error_quotes_of_a_file_gives_a_terminal_no_commands(suffix: str
     assert quoted[caret.index("^") :].startswith("\\x1b")
 
 
-@pytest.mark.torch
 def test_torch_files_that_are_not_programs(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     model, x = torch.nn.Linear(2, 2), torch.zeros(1, 2)
@@ -261,7 +260,6 @@ def test_a_layout_that_the_program_was_not_loaded_for() -> None:
     assert irs.compile(irs.fuse(irs.load(PROGRAM, turned)))(turned).shape == (8,)
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize("how", ["script", "export"])
 def test_models_with_arguments_that_do_not_fit(how: str) -> None:
     torch = pytest.importorskip("torch")
@@ -281,7 +279,6 @@ def test_models_with_arguments_that_do_not_fit(how: str) -> None:
     refused(ArgumentError, lambda: run(x.double()), "Double")
 
 
-@pytest.mark.torch
 def test_a_number_that_export_has_baked_in() -> None:
     torch = pytest.importorskip("torch")
     run = irs.compile(irs.load(lambda x, n: x * n, torch.ones(2), 3))
@@ -309,9 +306,7 @@ def test_an_unknown_op_is_carried_along() -> None:
     refused(RunError, lambda: irs.compare(fusion, GOOD), "foo::bar", "%a")
 
 
-@pytest.mark.parametrize(
-    ("library", "device"), [("numpy", "cpu"), ("numpy", "reference"), pytest.param("torch", "cpu", marks=pytest.mark.torch)]
-)
+@pytest.mark.parametrize(("library", "device"), [("numpy", "cpu"), ("numpy", "reference"), ("torch", "cpu")])
 @pytest.mark.parametrize("op", ["aten::mul(%x, %y)", "aten::matmul(%x, %y)"])
 def test_an_op_that_fails(op: str, library: str, device: str) -> None:
     x, y = np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32)
@@ -326,7 +321,6 @@ def test_an_op_that_fails(op: str, library: str, device: str) -> None:
 # -- models that cannot be captured -----------------------------------------------------------------------------------
 
 
-@pytest.mark.torch
 def test_models_that_cannot_be_captured() -> None:
     torch = pytest.importorskip("torch")
     x = torch.ones(2)

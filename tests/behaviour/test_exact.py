@@ -20,8 +20,6 @@ from irscope.runtime.device.protocol import Device  # noqa: E402
 from tests.codegen.cuda_emulator import AVAILABLE, emulated_device  # noqa: E402
 from tests.codegen.kernels import call, group  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 FLOATS: Final = ("float32", "float64", "float16", "bfloat16")
 WHOLE: Final = ("int8", "uint8", "int16", "int32", "int64", "bool")
 TYPES: Final = FLOATS + WHOLE

@@ -93,7 +93,6 @@ def ran(text: str, tmp_path: Path, *arguments: str, **more: str) -> str:
     return done.stdout
 
 
-@pytest.mark.torch
 def test_a_forked_process_compiles_and_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     ran(FORKED, tmp_path)

@@ -14,7 +14,6 @@ from irscope.ir import Node
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("anywidget")
-pytestmark = pytest.mark.torch
 nn = torch.nn
 
 

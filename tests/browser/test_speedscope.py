@@ -18,7 +18,7 @@ SPEEDSCOPE = ROOT / "widgets" / "node_modules" / "speedscope" / "dist" / "releas
 
 HOST = "http://speedscope.test/"
 
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(not SPEEDSCOPE.exists(), reason="speedscope is not installed: npm ci in widgets/")]
+pytestmark = pytest.mark.skipif(not SPEEDSCOPE.exists(), reason="speedscope is not installed: npm ci in widgets/")
 
 
 class Model(torch.nn.Module):  # type: ignore[misc, name-defined]

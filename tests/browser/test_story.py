@@ -147,7 +147,6 @@ def test_what_a_step_selects_is_in_sight_whatever_fills_the_explorer(browser: An
                 page.locator(".irs-story").focus()
 
 
-@pytest.mark.torch
 def test_the_stories_of_the_project_play(browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each page from its first step to its last, by the key."""
     pytest.importorskip("transformers")

@@ -1,7 +1,5 @@
 """`irs.decisions` finds the reading of a source, and says what can be read where there is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -6,15 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import irscope as irs
-from irscope.errors import RunError
 from irscope.frontends import load
 from irscope.runtime.program.executable import compile_graph
 from irscope.runtime.reference import run_reference
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-pytestmark = pytest.mark.torch
 
 
 def flat(value: Any) -> list[np.ndarray]:
@@ -94,17 +91,6 @@ def test_updates_of_buffers():
         assert [compile_graph(graph)(torch.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0], [4.0, 4.0]]
         model.seen.zero_()
     assert "aten::add_" not in {node.op for node in graph.nodes()}, "a functional program copies back into its buffers"
-
-
-def test_an_argument_that_was_baked_in_is_guarded():
-    class Flagged(nn.Module):
-        def forward(self, x, double: bool):
-            return x * 2 if double else x
-
-    run = compile_graph(irs.fuse(irs.load(Flagged(), torch.ones(2), True)))
-    assert run(torch.ones(2), True).tolist() == [2.0, 2.0]
-    with pytest.raises(RunError, match="exported for double=True"):
-        run(torch.ones(2), False)
 
 
 def test_a_module_chosen_at_run_time_runs():

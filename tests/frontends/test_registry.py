@@ -190,7 +190,6 @@ def test_files_that_only_begin_like_programs_are_refused(content: bytes, tmp_pat
         load(tmp_path / "file")
 
 
-@pytest.mark.torch
 def test_files_of_torch_without_a_program_say_what_they_are(tmp_path: Path):
     torch = pytest.importorskip("torch")
     pytest.importorskip("torch.package")

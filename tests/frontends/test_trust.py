@@ -20,7 +20,6 @@ from irscope.errors import LoadError
 from irscope.frontends.torch.export_source import reason_to_distrust
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 needs_posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 

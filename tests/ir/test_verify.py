@@ -161,7 +161,6 @@ def test_random_programs_verify_and_their_mutilations_do_not(program):
             verify(Graph(Block(new_id(), g.body.params, rest, g.body.returns)))
 
 
-@pytest.mark.torch
 def test_torchs_none_of_an_optional_type_reads_in_both():
     torch = pytest.importorskip("torch")
     text = """graph(%x : Tensor):

@@ -23,10 +23,6 @@ LONG = {"11_your_compiler"}
 """Those that wait for compilers of others."""
 
 
-def test_there_is_a_tour() -> None:
-    assert ROOT / "notebooks" / "00_tour.ipynb" in NOTEBOOKS
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

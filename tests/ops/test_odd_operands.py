@@ -10,8 +10,6 @@ torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def rising(*shape: int) -> Any:
     return torch.arange(1.0, 1.0 + int(torch.Size(shape).numel())).reshape(shape)

@@ -246,7 +246,6 @@ def test_asking_again_costs_a_look_up() -> None:
     assert calls_made(lambda: schema_of(add)) <= 12
 
 
-@pytest.mark.torch
 def test_an_op_on_tensors_that_shares_a_name_with_pythons_numbers_is_none_of_them() -> None:
     pytest.importorskip("torch")
     from irscope.ops.python.scalars import OPS
@@ -263,7 +262,6 @@ def test_an_op_on_tensors_that_shares_a_name_with_pythons_numbers_is_none_of_the
     assert {"aten::__lshift__", "aten::gcd", "aten::lgamma", "aten::add"} <= set(shared)
 
 
-@pytest.mark.torch
 def test_an_op_that_writes_its_last_operands_is_distinguished_from_one_that_takes_numbers_there() -> None:
     """`torch.log(x, out=y)` is `aten::log(%x, %y)`, which a table without that overload takes for a logarithm to a base."""
     pytest.importorskip("torch")

@@ -7,7 +7,6 @@ import pytest
 import irscope as irs
 from irscope.analysis.shapes.inference import infer
 
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 CONSTANTS = """

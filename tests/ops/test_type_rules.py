@@ -24,8 +24,6 @@ pytest.importorskip("expecttest")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 DTYPES = "float32 float64 float16 bfloat16 complex64 complex128 int64 int32 int16 int8 uint8 bool uint16 uint32 complex32".split()
 
 

@@ -14,7 +14,6 @@ from irscope.errors import ArgumentError, RunError
 from irscope.ops.numpy_layout import memory_of, strided_view
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 ROOT = Path(__file__).parents[2]
 LAYOUTS = {
@@ -164,7 +163,7 @@ GUARDED = ["tests/ops/test_view_bounds.py", "tests/runtime/test_reference.py"]
 def test_with_a_page_that_is_protected_after_each_array(files: list[str]) -> None:
     """A read or write past an array's end ends the process."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.guard_pages", "-p", "no:cacheprovider", *files]
-    done = subprocess.run([*command, "-k", "not with_a_page"], cwd=ROOT, capture_output=True, text=True, timeout=560)
+    done = subprocess.run([*command, "-k", "not with_a_page and not jax"], cwd=ROOT, capture_output=True, text=True, timeout=560)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert "guarded" in done.stdout
 

@@ -23,7 +23,7 @@ from tests.oracles.counts import Counts, outcome  # noqa: E402
 from tests.oracles.whole_programs import POLICIES, Truth, check_call, guarded, interpreted, is_taken  # noqa: E402
 from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 EXAMPLES: Final = ("none", "apart", "together")
 

@@ -18,8 +18,6 @@ from tests.oracles.architectures import ARCHITECTURES, Architecture, make  # noq
 from tests.oracles.counts import Counts, outcome  # noqa: E402
 from tests.oracles.judge import Call, fresh, seen  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 IN_SUITE = ("BERT", "GPT-2", "Swin", "ConvNeXt")
 
 

@@ -24,7 +24,6 @@ RUNS = [(kind, 0, few) for kind, (few, _, _) in SEEDS.items()]
 LONG = [(kind, first, min(each, most - first)) for kind, (few, most, each) in SEEDS.items() for first in range(few, most, each)]
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize(("kind", "first", "count"), [*RUNS, *(pytest.param(*run, marks=pytest.mark.long) for run in LONG)])
 def test_damage(kind: str, first: int, count: int, tell: Callable[[Counts], None]) -> None:
     pytest.importorskip(NEEDED.get(kind, "numpy"))
@@ -128,7 +127,6 @@ def test_a_list_that_is_unpacked_as_one_of_another_length(parts: int) -> None:
         irs.compile(irs.fuse(irs.parse(text)))(np.zeros((2, 6), np.float32))
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize(
     ("record", "part", "other", "told"),
     [
@@ -144,6 +142,7 @@ def test_a_damaged_program_of_torch_export_is_reported_in_a_few_lines(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], record: str, part: bytes, other: bytes, told: str
 ) -> None:
     """What torch says of it holds the program, its own stack and, in its log, both once more."""
+    pytest.importorskip("torch")
     with zipfile.ZipFile(io.BytesIO(whole("pt2")[0])) as archive:
         records = [(name, archive.read(name)) for name in archive.namelist()]
     assert any(name.endswith(record) and part in held for name, held in records)

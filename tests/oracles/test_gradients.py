@@ -19,7 +19,7 @@ from irscope.errors import CaptureError, IrscopeError  # noqa: E402
 from tests.oracles.counts import Counts, outcome  # noqa: E402
 from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def differentiable(program: TorchProgram) -> tuple[Callable[..., Any], list[Any]]:

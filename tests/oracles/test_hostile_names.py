@@ -178,7 +178,6 @@ def test_names_of_files_and_of_a_model_s_parts(tmp_path: Path) -> None:
             clean(str(graph))
 
 
-@pytest.mark.torch
 def test_names_of_a_model_s_parts(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     for text in SHORT:

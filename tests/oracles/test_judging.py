@@ -14,8 +14,6 @@ from tests.oracles.counts import Counts, table  # noqa: E402
 from tests.oracles.judge import Call, fresh, seen  # noqa: E402
 from tests.oracles.watched import Ended, Stage, watched  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def truth(x: torch.Tensor, y: torch.Tensor) -> Any:
     x.t()[0].mul_(2)

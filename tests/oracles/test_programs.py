@@ -21,7 +21,6 @@ from tests.oracles.judge import Call, fresh, seen  # noqa: E402
 
 Tensor = torch.Tensor
 
-pytestmark = pytest.mark.torch
 
 both_ways = pytest.mark.parametrize("how", ["script", "export"])
 

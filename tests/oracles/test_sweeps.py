@@ -39,7 +39,6 @@ SWEEPS: Final = {
 }
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize(("name", "options", "most_refused", "passed"), [
     ("opinfo", "--rounds 1 --share 7/60", 0.002, 60), ("onnx", "GRU Hardmax LSTM Sign Unique Upsample", 0.0, 100),
     ("stablehlo", "--share 17/80", 0.05, 50),
@@ -52,7 +51,6 @@ def test_a_slice(name: str, options: str, most_refused: float, passed: int, tmp_
 
 
 @pytest.mark.long
-@pytest.mark.torch
 @pytest.mark.parametrize(("name", "share"), [(name, share) for name, sweep in SWEEPS.items() for share in range(sweep.shares)])
 def test_every_op(name: str, share: int, tmp_path: Path, tell: Callable[[Counts], None]) -> None:
     sweep = SWEEPS[name]

@@ -65,7 +65,6 @@ def test_what_python_knows_is_shown_also_from_a_cell(monkeypatch: pytest.MonkeyP
     del linecache.cache["<cell 7>"]
 
 
-@pytest.mark.torch
 def test_programs_of_torch(tmp_path: Path, secret: Path) -> None:
     torch = pytest.importorskip("torch")
 

@@ -22,8 +22,6 @@ torch = pytest.importorskip("torch")
 
 from tests.transforms.fusion.judges import run_by_torch  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 FEW, MANY = 6, 67
 """Questions of each difficulty; three times the second are 200 of a kind."""
 

@@ -4,7 +4,6 @@ import pytest
 
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.alias.points_to.mod_ref import Accesses
-from irscope.errors import UnknownName
 from irscope.ir.text.parser import parse
 from tests.random_programs.graphs import random_program
 from tests.work import calls_made
@@ -72,20 +71,6 @@ def test_what_moves_along_is_listed() -> None:
     verdict = db.can_move_after("a", "d")
     assert verdict.witness == (db.graph.node("a"), db.graph.node("b"))
     assert verdict.because == "aten::neg (%b) moves along"
-
-
-# Names
-
-
-def test_unknown_names_are_errors_that_name_them() -> None:
-    db = db_of("%a : Tensor = aten::neg(%x)")
-    other = parse("graph(%z : Tensor):\n  %q : Tensor = aten::neg(%z)\n  return (%q)")
-    with pytest.raises(UnknownName, match="%zz"):
-        db.may_alias("zz", "a")
-    with pytest.raises(UnknownName, match="%z is not a value"):
-        db.has_writers(other.value("z"))
-    with pytest.raises(UnknownName, match="not a node"):
-        db.can_move_before(other.node("q"), "a")
 
 
 def test_the_table_has_a_row_a_value() -> None:

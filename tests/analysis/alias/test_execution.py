@@ -21,8 +21,6 @@ from tests.random_programs.graphs import FEATURES, random_program  # noqa: E402
 from tests.random_programs.odd_graphs import odd_program  # noqa: E402
 from tests.work import blocks, long  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def check(seed: int, size: int) -> None:
     rng = random.Random(seed)

@@ -16,8 +16,6 @@ from tests.analysis.alias.judge import same_in_torch  # noqa: E402
 from tests.case_answers import ask, questions  # noqa: E402
 from tests.conftest import Sections, read_sections  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 FILES = sorted((Path(__file__).parents[2] / "cases/alias").glob("*.ir"))
 CASES = [path for path in FILES if "\n--- python\n" in path.read_text(encoding="utf-8")]
 RUNS = 3

@@ -13,8 +13,6 @@ pytest.importorskip("transformers")
 from tests.analysis.alias.judge import compared  # noqa: E402
 from tests.analysis.alias.real_models import MODELS  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 PAIRS = 10_000
 OCCURS = {"greedy_decoder": ("torch is wrong", 500), "lstm": ("more precise", 3000), "bert": ("what modules hold", 100)}
 """Each kind of disagreement, and in how many pairs of which model at least."""

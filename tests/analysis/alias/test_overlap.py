@@ -16,8 +16,6 @@ from tests.analysis.ties import waits_for  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 from tests.work import blocks, long  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 SLICES = """graph(%x : Float(4, 8, strides=[8, 1])):
   %0 : int = prim::Constant[value=0]()
   %1 : int = prim::Constant[value=1]()

@@ -13,8 +13,6 @@ torch = pytest.importorskip("torch")
 import irscope as irs  # noqa: E402
 from tests.conftest import read_sections  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 CASES = Path(__file__).parents[2] / "cases/alias"
 
 

@@ -13,8 +13,6 @@ from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.text.parser import parse
 from tests.analysis.alias.judge import same_in_torch, torch
 
-pytestmark = pytest.mark.torch
-
 
 @dataclass(frozen=True)
 class Row:

@@ -12,8 +12,6 @@ from tests.analysis.alias.eager import run  # noqa: E402
 from tests.benchmarks import models  # noqa: E402
 from tests.random_programs.view_chains import addresses  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def resnet_channels_last() -> tuple[Any, tuple[Any, ...]]:
     class Block(torch.nn.Module):

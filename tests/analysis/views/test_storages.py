@@ -15,7 +15,7 @@ from irscope.ops.view_steps import Extent, Layout, Num, SymbolicBytes, byte_set
 from tests.random_programs.view_chains import Program, addresses, chains, storage_of
 from tests.work import long
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")]
+pytestmark = pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")
 
 
 # What a layout with names says of one run: its numbers, with the names replaced by what they stand for there.

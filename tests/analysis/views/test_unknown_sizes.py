@@ -13,7 +13,6 @@ def kinds(va: irs.ViewAliases, *names: str) -> list[str]:
     return [va.kind(name) if va.is_decided(name) else "open" for name in names]
 
 
-@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 def test_dynamic_dimensions_of_an_exported_program() -> None:
     torch = pytest.importorskip("torch")
@@ -204,7 +203,6 @@ def test_parts_and_regroupings_of_unknown_extents_of_stablehlo() -> None:
             run(x[:1])
 
 
-@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_as_if_its_input_were_channels_last() -> None:
     torch = pytest.importorskip("torch")

@@ -18,8 +18,6 @@ from tests.codegen.numerics.test_random import check_reductions
 
 torch = pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.torch]
-
 
 emulated = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
 

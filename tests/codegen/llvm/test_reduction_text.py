@@ -19,7 +19,6 @@ from tests.codegen.kernels import call, dense, group, planned, run
 from tests.codegen.llvm.test_reductions import KINDS, TARGETS, device_for
 from tests.codegen.numerics.test_reductions import NORMALISATIONS, OPS, PAIRS, F, check, normal
 
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 

@@ -9,11 +9,7 @@ import pytest
 import irscope as irs
 from irscope.runtime.device.protocol import Device
 from tests.codegen.kernels import call, planned, results, run
-from tests.codegen.numerics.test_reductions import device
 
-__all__ = ["device"]
-
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,6 @@ from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
 from tests.codegen.kernels import call, dense, group, planned, run
 
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 

@@ -9,11 +9,8 @@ import pytest
 from irscope.errors import CodegenError
 from irscope.runtime.device.protocol import Device
 from tests.codegen.kernels import call, dense, planned
-from tests.codegen.numerics.test_reductions import check, device, normal
+from tests.codegen.numerics.test_reductions import check, normal
 
-__all__ = ["device"]
-
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 

@@ -12,11 +12,8 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, ListType
 from irscope.runtime.device.protocol import Device
 from tests.codegen.kernels import call, dense, planned
-from tests.codegen.numerics.test_reductions import check, device, normal
+from tests.codegen.numerics.test_reductions import check, normal
 
-__all__ = ["device"]
-
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,6 @@ from tests.codegen.edges import edges, torch
 from tests.codegen.kernels import from_words, plan_of, run
 from tests.codegen.numerics.test_edges import FLOATS, WHOLES, device_of, words
 
-pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")
 
 DTYPES = (*FLOATS, *WHOLES)

@@ -22,7 +22,6 @@ from tests.codegen.edges import HALVES, Case, cases, eager, grid, single
 from tests.codegen.kernels import from_words, plan_of, run
 from tests.ops.running_error import unit, with_error
 
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 

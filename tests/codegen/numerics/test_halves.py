@@ -11,7 +11,6 @@ from tests.codegen.edges import Case, cases, torch
 from tests.codegen.kernels import call, planned, run
 from tests.codegen.numerics.test_edges import compare, device_of, flat, words
 
-pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")
 
 

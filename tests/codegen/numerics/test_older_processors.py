@@ -17,7 +17,7 @@ SLICE = (
     *(f"tests/codegen/llvm/test_reductions.py::test_every_element_type[{dtype}-256 bits]" for dtype in ("int8", "float16")),
     "tests/codegen/numerics/test_random.py::test_random_kernels_equal_numpy[0-exact]",
     *(f"tests/codegen/llvm/test_math_functions.py::test_error_stays_within_the_stated_bound[log2-{x}]" for x in ("float32", "float64")),
-    *(f"tests/runtime/cpu/test_layers.py::test_convolutions_of_random_extents[{seed}]" for seed in (0, 5, 9)),
+    *(f"tests/runtime/cpu/test_layers.py::test_convolutions_of_random_extents[{seed}]" for seed in (0, 5)),
 )
 
 

@@ -16,7 +16,6 @@ from tests.codegen.edges import cases, edges, torch
 from tests.codegen.kernels import LAYOUTS, laid_out
 from tests.codegen.numerics.test_edges import FLOATS, WHOLES, compare, device_of, words
 
-pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,6 @@ from irscope.runtime.cpu.device import CpuDevice
 from tests.codegen.kernels import call, planned
 from tests.ops.oracle import POINTWISE
 
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 

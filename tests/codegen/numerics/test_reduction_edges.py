@@ -19,7 +19,7 @@ from tests.codegen.edges import HALVES, edges, torch
 from tests.codegen.kernels import call, from_words, planned, run
 from tests.codegen.numerics.test_edges import device_of, numbers, same_class, words
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:std\\(\\)|var\\(\\)")]
+pytestmark = pytest.mark.filterwarnings("ignore:std\\(\\)|var\\(\\)")
 pytest.importorskip("llvmlite")
 
 Array = np.ndarray[Any, Any]

@@ -17,7 +17,7 @@ from irscope.runtime.device.numpy_device import NumpyDevice
 from irscope.runtime.device.protocol import Device
 from tests.codegen.kernels import call, dense, from_words, planned, run, type_of
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:var\\(\\)")]
+pytestmark = pytest.mark.filterwarnings("ignore:var\\(\\)")
 torch = pytest.importorskip("torch")
 
 Array = np.ndarray[Any, Any]

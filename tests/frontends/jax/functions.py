@@ -1,4 +1,4 @@
-"""Functions of `jax.numpy`, `jax.nn` and `jax.lax` with their arguments: what the frontend is measured by."""
+"""Functions of `jax.numpy`, `jax.nn` and `jax.lax` with their arguments, as XLA and IREE compile them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, nn
-
-__all__ = ["FUNCTIONS"]
 
 _RNG = np.random.default_rng(0)
 

@@ -13,7 +13,6 @@ import irscope as irs
 from irscope.frontends.torch.capture import CAPTURE_LOCK
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 
 def model() -> Any:

@@ -20,7 +20,6 @@ from irscope.ir.text.parser import parse
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-pytestmark = pytest.mark.torch
 
 
 class Net(nn.Module):

@@ -8,8 +8,6 @@ import irscope as irs  # noqa: E402
 from irscope.errors import RunError  # noqa: E402
 from irscope.frontends import load  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def test_another_storage_offset_is_refused_if_the_program_uses_as_strided():
     def corner(x, y):

@@ -14,7 +14,6 @@ from irscope.ir.structural import same_structure
 
 torch = pytest.importorskip("torch")
 nn, F = torch.nn, torch.nn.functional
-pytestmark = pytest.mark.torch
 
 
 def assert_gradients(model: Any, *args: Any, loss: Any = None, targets: tuple[Any, ...] = ()) -> irs.Graph:

@@ -12,7 +12,6 @@ torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
 
-pytestmark = pytest.mark.torch
 nn = torch.nn
 
 

@@ -14,7 +14,6 @@ from irscope.errors import LoadError
 from irscope.frontends.torch.script_source import is_source_table
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 from tests.oracles.damaged_files import zipped  # noqa: E402
 

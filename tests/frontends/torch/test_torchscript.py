@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.analysis.per_graph import shapes_of
-from irscope.errors import ArgumentError, LoadError, RunError
+from irscope.errors import LoadError, RunError
 from irscope.frontends import load
 from irscope.frontends.torch.script_importer import inline_function
 from irscope.ir.core import Graph
@@ -21,7 +21,6 @@ from irscope.ir.types import TensorType
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-pytestmark = pytest.mark.torch
 
 
 def helper(x: torch.Tensor, k: int) -> torch.Tensor:
@@ -272,13 +271,6 @@ def test_a_saved_file_is_the_same_program(tmp_path: Path):
     assert graph.name == "tree"
     assert same_structure(graph, load(scripted))
     assert [node.location for node in graph.nodes()] == [node.location for node in load(scripted).nodes()]
-
-
-def test_the_number_of_arguments_is_checked():
-    scripted = torch.jit.script(helper)
-    with pytest.raises(ArgumentError) as caught:
-        load(scripted, torch.rand(2))
-    assert "x: Tensor, k: int" in caught.value.hint
 
 
 def test_left_out_defaults_are_bound():

@@ -57,7 +57,7 @@ def names(example: Example) -> str:
 
 @as_numpy_2
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("way", ["float64", "float32", "fused", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("way", ["float64", "float32", "fused", "torch"])
 @pytest.mark.parametrize("example", CORPUS, ids=names)
 def test_the_graph_gives_the_results_of_the_function(example: Example, way: str) -> None:
     """In NumPy's references, in kernels, and in torch, to which the casts leave nothing to promote."""
@@ -327,7 +327,6 @@ def test_arrays_do_not_outlive_their_trace() -> None:
         trace("f", (2,))  # type: ignore[arg-type]
 
 
-@pytest.mark.torch
 def test_a_function_that_calls_torch_says_how_to_load_it() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(CaptureError, match="torch's tanh") as caught:

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ParseError
@@ -13,7 +11,7 @@ from irscope.ir.payload import Opaque, TensorData, constant_value
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, ListType
-from tests.random_programs.graphs import FEATURES, programs, random_program
+from tests.random_programs.graphs import FEATURES, random_program
 
 EVERYTHING = """
 # a comment before
@@ -146,25 +144,6 @@ def test_a_caret_stays_in_sight_on_a_long_line():
 def test_the_file_is_named():
     with pytest.raises(ParseError, match=r"^model\.ir:1:1: expected"):
         parse("nonsense", file="model.ir")
-
-
-@given(programs(max_size=8), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
-def test_broken_text_is_a_parse_error_or_a_program(program, rng):
-    text = program.text
-    for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(len(text))
-        action = rng.randrange(4)
-        if action == 0:
-            text = text[:at] or "g"
-        elif action == 1:
-            text = text[:at] + text[at + rng.randint(1, 9) :] or "g"
-        elif action == 2:
-            text = text[:at] + rng.choice('%()[]{}=:,."\\\n#->é\x00 0123456789einfblock0(') + text[at:]
-        else:
-            other = rng.randrange(len(text))
-            text = text[:at] + text[other : other + 20] + text[at:]
-    _only_parse_errors(text)
 
 
 WHOLE = [EVERYTHING, *(random_program(seed, features=FEATURES).with_types().text for seed in range(4))]

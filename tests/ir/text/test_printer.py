@@ -68,7 +68,6 @@ def test_a_printed_program_reads_back_as_the_same(program):
     assert same_structure(g, again)
 
 
-@pytest.mark.torch
 @given(programs(max_size=20))
 @settings(max_examples=30, deadline=None)
 def test_torch_reads_what_is_printed(program):

@@ -281,7 +281,6 @@ def test_torch_prints_only_the_real_parts_of_complex_tensors_so_that_they_are_un
     assert (back.dtype, back.shape, back.array) == ("complex64", (2,), None)
 
 
-@pytest.mark.torch
 def test_wide_rows_that_torch_splits_into_columns():
     torch = pytest.importorskip("torch", reason="the oracle is torch's own printer")
     graph = torch._C.Graph()

@@ -16,7 +16,7 @@ from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 
 torch = pytest.importorskip("torch", reason="the oracle is torch's own printer")
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 class Color(Enum):

@@ -40,8 +40,6 @@ torch = pytest.importorskip("torch")
 
 from tests.random_programs.view_chains import call_torch, random_call, random_tensor  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 Arguments = dict[str, Any]
 
 

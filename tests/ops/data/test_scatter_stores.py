@@ -11,8 +11,6 @@ torch = pytest.importorskip("torch")
 
 from tests.ops.oracle import check  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def numbers(*shape: int, dtype: Any = None) -> Any:
     return (torch.arange(torch.Size(shape).numel()) - 4).reshape(shape).to(dtype or torch.float32)

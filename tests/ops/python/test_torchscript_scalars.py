@@ -9,7 +9,6 @@ import pytest
 
 import irscope as irs
 
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 FLOATS = (0.0, -0.0, 0.5, -0.5, 2.0, -1.0, 2.5, -7.5, 1e10, 800.0, 1e300, -1e300, math.inf, -math.inf, math.nan)

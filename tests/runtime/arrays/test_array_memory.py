@@ -7,8 +7,6 @@ import pytest
 
 from irscope.runtime.arrays.torch import TorchMemory, _quick_guards
 
-pytestmark = pytest.mark.torch
-
 
 def tensors() -> list[Any]:
     """Tensors of which most pairs differ in one thing."""

@@ -109,7 +109,6 @@ class _Frozen(Lent):
         return self.array
 
 
-@pytest.mark.torch
 def test_a_program_with_parameters_of_torch_takes_them_too() -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())

@@ -10,7 +10,6 @@ import irscope as irs
 from irscope.runtime.program.executable import Executable, compile_graph
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 BETWEEN = """graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::relu(%x)

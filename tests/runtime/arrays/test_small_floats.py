@@ -26,7 +26,6 @@ def near(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found, wanted, rtol=2**-7, atol=2**-9)
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize("fused", [False, True])
 def test_arrays_of_jax_give_what_jax_gives(fused: bool) -> None:
     pytest.importorskip("torch")
@@ -47,7 +46,6 @@ def test_arrays_of_jax_give_what_jax_gives(fused: bool) -> None:
             near(ours, theirs)
 
 
-@pytest.mark.torch
 def test_arrays_of_ml_dtypes_come_back_as_such_and_are_written_in_place() -> None:
     torch = pytest.importorskip("torch")
     x = numbers(4)
@@ -61,7 +59,6 @@ def test_arrays_of_ml_dtypes_come_back_as_such_and_are_written_in_place() -> Non
         near(found, doubled.tanh().float())
 
 
-@pytest.mark.torch
 def test_floats_of_eight_bits_pass_through() -> None:
     pytest.importorskip("torch")
     jax = pytest.importorskip("jax")
@@ -82,7 +79,6 @@ def test_without_torch_numbers_are_rounded_at_the_end(monkeypatch: pytest.Monkey
         irs.compile(irs.parse(WRITES))(x)
 
 
-@pytest.mark.torch
 def test_arrays_that_may_not_be_written() -> None:
     pytest.importorskip("torch")
     x = numbers(4)

@@ -17,7 +17,7 @@ import irscope as irs  # noqa: E402
 from irscope.errors import RunError  # noqa: E402
 from irscope.runtime.program.executable import Executable  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def one_kernel(x: Any, y: Any) -> Any:

@@ -18,7 +18,6 @@ from irscope.runtime.program.executable import Executable, compile_graph
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
-pytestmark = pytest.mark.torch
 
 TEXT = """graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::relu(%x)

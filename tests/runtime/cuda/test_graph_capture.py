@@ -18,8 +18,6 @@ from irscope.errors import ArgumentError, RunError  # noqa: E402
 from irscope.runtime.cuda.graph_capture import Captured, TorchRecorder, captured  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 WRITES = """graph(%x : Tensor, %w : Tensor, %n : int):
   %a : Tensor = aten::mm(%x, %w)
   %b : Tensor = aten::add_(%a, %x, %n)

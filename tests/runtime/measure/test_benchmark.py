@@ -74,7 +74,6 @@ def test_a_chart_has_a_bar_a_row_which_one_disturbed_run_does_not_squeeze(compar
     assert any("10 µs (to 5 ms)" in text.get_text() for text in axes.texts)
 
 
-@pytest.mark.torch
 def test_eager_is_timed_too():
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.Sigmoid())
@@ -188,7 +187,6 @@ def test_written_arguments_are_restored():
     assert all(row.error is not None and row.error < 1e-6 for row in comparison.rows)
 
 
-@pytest.mark.torch
 def test_written_buffers_are_restored():
     torch = pytest.importorskip("torch")
     model = torch.nn.BatchNorm1d(3)
@@ -226,7 +224,6 @@ def test_threads_are_chosen_and_given_back() -> None:
 # -- errors against the truth: the oracle is float64, computed by hand ----------------------------------------------------
 
 
-@pytest.mark.torch
 def test_a_nan_in_place_of_a_number_is_an_infinite_error() -> None:
     torch = pytest.importorskip("torch")
     x = torch.full((16,), -0.25) / 0.75
@@ -241,7 +238,6 @@ def test_a_nan_in_place_of_a_number_is_an_infinite_error() -> None:
     assert 'NaN in 16 of 16; rounding between ops is the cause: with exact="torch" they agree.' in " ".join(found.warnings)
 
 
-@pytest.mark.torch
 def test_a_comparison_that_flips_is_a_difference() -> None:
     torch = pytest.importorskip("torch")
     x = torch.full((3,), -0.25) / 0.75
@@ -285,7 +281,6 @@ def test_distances(results, truth, relative, words) -> None:
     assert found.relative == pytest.approx(relative)
 
 
-@pytest.mark.torch
 def test_a_truth_of_complex_numbers_is_more_exact_than_they_are() -> None:
     torch = pytest.importorskip("torch")
     x = torch.tensor([1 / 3 + 1j], dtype=torch.complex64)
@@ -293,7 +288,6 @@ def test_a_truth_of_complex_numbers_is_more_exact_than_they_are() -> None:
     assert all(0 < row.error < 1e-6 for row in rows)
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
@@ -357,7 +351,6 @@ def test_a_copy_of_a_program_is_without_its_function() -> None:
     assert graph.origin is not None and pickle.loads(pickle.dumps(graph)).origin is None
 
 
-@pytest.mark.torch
 @pytest.mark.long
 def test_parameters_are_not_copied() -> None:
     """The most memory while 128 MiB of parameters are compared. Their copies would take 384; here one layer is in float64."""
@@ -378,11 +371,9 @@ print((grown - min(4 * cache_bytes(), 128 << 20)) >> 20)
     assert grown < 100, "besides the copy that the machine's bandwidth is measured by"
 
 
-@pytest.mark.torch
 def test_launches_are_the_kernels_and_calls_of_the_fusion() -> None:
     """A view that copies is a call, and remarks about convolutions and products count no group."""
-    import torch
-
+    torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64)).eval()
     x = torch.ones(4, 8, 64)
     with torch.no_grad():

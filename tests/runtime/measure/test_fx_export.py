@@ -13,8 +13,6 @@ from irscope.runtime.measure.benchmark import compare  # noqa: E402
 from irscope.runtime.measure.fx_export import torch_function, torch_peer  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 class Model(torch.nn.Module):  # type: ignore[misc]
     """Parameters, a buffer, views, lists, named element types and a reduction with several results."""

@@ -45,7 +45,6 @@ def test_loops_count_as_often_as_they_turn():
     assert found(text, np.ones(100, np.float32), 7).flops == 700
 
 
-@pytest.mark.torch
 def test_products_and_convolutions():
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 5, groups=1), torch.nn.Flatten(), torch.nn.Linear(8 * 4 * 4, 10))

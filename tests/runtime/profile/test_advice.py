@@ -19,8 +19,6 @@ torch = pytest.importorskip("torch")
 from irscope.runtime.profile.profile_result import Profile  # noqa: E402
 from tests.runtime.profile.planted import PLANTED, slow_lines  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 class Machine:
     """What `Speeds` says of the tests' machine."""

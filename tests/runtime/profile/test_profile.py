@@ -21,7 +21,6 @@ from irscope.runtime.profile.way import Way
 from irscope.runtime.timer import Spread
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 X = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
 

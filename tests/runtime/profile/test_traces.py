@@ -14,7 +14,6 @@ from irscope.errors import ArgumentError, LoadError
 from irscope.runtime.profile.profile_result import chrome_trace
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 
 class Model(torch.nn.Module):  # type: ignore[misc, name-defined]

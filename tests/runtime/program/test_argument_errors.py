@@ -35,7 +35,6 @@ class Kept:
         return all(reference() is None for reference in self.references)
 
 
-@pytest.mark.torch
 def test_a_result_that_overlaps_itself_is_refused_and_says_why() -> None:
     torch = pytest.importorskip("torch")
     text = "graph(%x : Tensor, %y : Tensor, %k : int):\n  %z : Tensor = aten::add_(%x, %y, %k)\n  return (%z)"

@@ -18,7 +18,7 @@ from irscope.runtime.reference import run_reference
 from tests.runtime.program.small_program import BODY, CHAIN, arrays, chain, loaded
 from tests.work import calls_made
 
-LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
 
 SEVERAL = """graph(%x : Tensor, %w : Tensor, %n : int, %s : float):
   %a : Tensor = aten::mm(%x, %w)
@@ -80,24 +80,6 @@ def test_arguments_like_earlier_ones_go_the_short_way(library: str, moved: list[
 
 
 @LIBRARIES
-def test_others_go_the_long_way(library: str, moved: list[int]) -> None:
-    run = compiled()
-    x, w = converted(library, square(4), square(4, 1))
-    for _ in range(3):
-        run(x, w, 2, 0.5)
-    moved.clear()
-    run(x, w, 2, 0.5)
-    assert not moved
-    wide = converted(library, square(4).astype(np.float64), square(4, 1).astype(np.float64))
-    for other in ((x, w, 2, 1), (x.T, w, 2, 0.5), (*wide, 2, 0.5)):
-        run(x, w, 2, 0.5)
-        before = len(moved)
-        found = run(*other)
-        assert len(moved) == before + 1
-        np.testing.assert_allclose(np.asarray(found), expected(*other), rtol=1e-4, atol=1e-4)
-
-
-@LIBRARIES
 @pytest.mark.parametrize("wrong", ["few", "many", "type", "truth", "shape", "number", "nothing"])
 def test_wrong_ones_are_refused_as_ever(library: str, wrong: str) -> None:
     x, w = converted(library, square(4), square(4, 1))
@@ -114,7 +96,6 @@ def test_wrong_ones_are_refused_as_ever(library: str, wrong: str) -> None:
     np.testing.assert_allclose(np.asarray(run(x, w, 2, 0.5)), expected(x, w, 2, 0.5), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.torch
 def test_an_argument_that_the_program_turns_is_known_as_it_came() -> None:
     torch = pytest.importorskip("torch")
     text = """graph(%x : Tensor):
@@ -248,7 +229,6 @@ def test_an_element_type_that_pickle_has_made_is_known() -> None:
     assert is_known(run, other, w, 2, 0.5) and not is_known(run, other.astype(np.float64), w, 2, 0.5)
 
 
-@pytest.mark.torch
 def test_torch_and_numpy_take_turns() -> None:
     pair, numbers = arrays((7,), (7,)), (square(3), square(3, 1), 2, 0.5)
     one, several = loaded(CHAIN, *pair), compiled()
@@ -262,7 +242,6 @@ def test_torch_and_numpy_take_turns() -> None:
     assert type(one(converted("torch", pair[0])[0], pair[1])) is not np.ndarray, "one of torch's is enough"
 
 
-@pytest.mark.torch
 def test_results_without_gradients_and_large_ones_are_ordinary_tensors() -> None:
     torch = pytest.importorskip("torch")
     x = torch.rand(2200, 1000, requires_grad=True).detach()
@@ -280,7 +259,6 @@ def test_results_without_gradients_and_large_ones_are_ordinary_tensors() -> None
     assert run.pool.free_bytes >= kept + 2 * x.numel(), "the memory came back"
 
 
-@pytest.mark.torch
 def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
     torch = pytest.importorskip("torch")
     text = f"""graph(%x : Tensor, %y : Tensor, %size : int[]):
@@ -293,7 +271,6 @@ def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
     assert run(x, x, [1300, 1000]).shape == (1300, 1000)
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize("guards", [True, False])
 def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")

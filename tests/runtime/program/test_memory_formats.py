@@ -13,8 +13,6 @@ import irscope as irs  # noqa: E402
 from irscope.runtime.device import ObjectStore  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "plain": lambda x: x,
     "channels last": lambda x: x.contiguous(memory_format=torch.channels_last),

@@ -17,8 +17,6 @@ import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError, IrscopeError  # noqa: E402
 from irscope.runtime.program.executable import Executable  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 class Named(torch.Tensor):  # type: ignore[misc]
     """A subclass that adds nothing."""

@@ -10,8 +10,6 @@ pytest.importorskip("llvmlite")
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 class Counting(torch.nn.Module):
     def __init__(self) -> None:
@@ -71,10 +69,3 @@ def test_parameters_that_become_one_are_found_at_the_next_call() -> None:
     model.seen.data = model.scale.data
     with pytest.raises(ArgumentError, match=r"%scale and %seen share memory now, and did not"):
         program(x)
-
-
-@torch.no_grad()
-def test_a_program_that_writes_nothing_takes_its_parameters() -> None:
-    model = Pure()
-    program = irs.compile(model, torch.ones(4, 4))
-    assert torch.allclose(program(model.scale), torch.tanh(model.scale * model.scale) + model.scale)

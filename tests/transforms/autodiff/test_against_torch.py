@@ -19,8 +19,6 @@ import irscope as irs  # noqa: E402
 from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs  # noqa: E402
 from tests.analysis.alias import real_models  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def mlp() -> Any:
     layers = [nn.Linear(8, 16), nn.ReLU(), nn.Dropout(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4), nn.Softmax(-1)]

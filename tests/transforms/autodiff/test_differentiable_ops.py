@@ -11,8 +11,6 @@ from irscope.ops.registry import lookup  # noqa: E402
 from irscope.ops.schemas import parse_schema  # noqa: E402
 from irscope.transforms.gradient_rules import DIFFERENTIABLE, LEFT_OUTSIDE  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def puts_into_subgraphs(schema: Any) -> bool | None:
     """Whether torch puts this overload into a subgraph when both its neighbours are in it; None if it cannot be asked.

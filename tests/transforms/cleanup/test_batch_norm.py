@@ -18,7 +18,7 @@ from irscope.transforms.base import PassRecord, check_types  # noqa: E402
 from irscope.transforms.cleanup.batch_norm import _rounded, fold_batch_norm  # noqa: E402
 from tests.work import long  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 nn = torch.nn
 DTYPES = ["float64", "float32", "float16", "bfloat16"]
 

@@ -11,7 +11,7 @@ import irscope as irs  # noqa: E402
 from irscope.ir.invariants import verify  # noqa: E402
 from irscope.transforms.cleanup.channels_last import channels_last  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 IMAGE = "Float(2, 8, 32, 32, strides=[8192, 1024, 32, 1], device=cpu)"
 nn, functional = torch.nn, torch.nn.functional
 

@@ -9,7 +9,6 @@ import irscope as irs
 from irscope.transforms.cleanup import tables_of_lists
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 TEXT = """graph(%x : Float(3, 4, strides=[4, 1], device=cpu), %go : bool):
   %t : bool = prim::Constant[value=1]()

@@ -20,8 +20,6 @@ torch = pytest.importorskip("torch")
 
 from tests.transforms.same_meaning import check_pass, observed  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def in_place(graph: Graph) -> list[str]:
     written = [node.op for node in graph.nodes() if effect_of(node) == "in-place" and node.op.endswith("_")]

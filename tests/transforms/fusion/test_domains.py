@@ -66,7 +66,6 @@ def test_what_is_planned_can_be_generated_many_times(program: Program) -> None:
         spec_of_group(group, types)
 
 
-@pytest.mark.torch
 @settings(QUICK, max_examples=15)
 @given(programs(features=PURE, max_size=12))
 def test_kernels_compute_what_torch_computes(program: Program) -> None:

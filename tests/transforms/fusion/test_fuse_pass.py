@@ -189,7 +189,6 @@ def test_an_op_on_tensors_is_not_said_to_compute_with_numbers() -> None:
         assert fusion.why_not("a", "b").because == because
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize(("source", "target"), [("float32", "int32"), ("int64", "float64"), ("uint8", "int8"), ("float16", "int16")])
 @pytest.mark.parametrize("count", [7, 8])
 def test_the_same_bytes_as_another_type_part_two_groups(source: str, target: str, count: int) -> None:

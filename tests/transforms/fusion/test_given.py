@@ -1,7 +1,5 @@
 """Groups that another compiler formed are built only if they can run; answers say whose they are; the rest of irscope takes them."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -11,7 +11,6 @@ from irscope.ir.core import Graph
 from irscope.transforms.fusion import Fusion
 from tests.work import long
 
-pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 IN_PLACE = ("copy_", "mul_", "add_", "sub_")

@@ -11,8 +11,6 @@ pytest.importorskip("llvmlite")
 import irscope as irs  # noqa: E402
 from irscope.transforms.fusion import group_pools  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 
 def pooled(rng: random.Random) -> tuple[Any, Any]:
     """A function that pools, and what it is given."""

@@ -14,7 +14,6 @@ from tests.transforms.same_meaning import TYPED
 from tests.work import blocks, long
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
 
 def whimsical(candidate: Candidate) -> float:

@@ -13,7 +13,7 @@ from irscope.transforms.fusion.eligibility import Eligibility
 from irscope.transforms.fusion.explain import memory_of
 from tests.random_programs.view_chains import Program, addresses, call_torch, chains, storage_of
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")]
+pytestmark = pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -102,7 +102,6 @@ def test_a_write_in_place_is_one_missed_fusion() -> None:
     assert missed[0] in fusion.why_not("y", "z").because
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize("name", ["yolov3", "lstm", "gru", "bert", "gpt2", "resnet", "vit", "unet"])
 def test_reasons_in_real_models_are_true(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")

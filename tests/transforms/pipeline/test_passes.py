@@ -16,8 +16,6 @@ from tests.transforms.fusion.judges import differences
 from tests.transforms.same_meaning import TYPED, assert_same_meaning, check_pass
 from tests.work import blocks, calls_made, long
 
-pytestmark = pytest.mark.torch
-
 ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "autodiff-subgraphs"}
 """Passes with random programs of their own, in the tests of their rooms."""
 PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}

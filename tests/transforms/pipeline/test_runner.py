@@ -174,7 +174,6 @@ def test_verify_refuses_what_it_makes() -> None:
         irs.verify(squares(graph).after)
 
 
-@pytest.mark.torch
 def test_random_programs_refuse_it() -> None:
     pytest.importorskip("torch")
     from tests.transforms.same_meaning import check_pass

@@ -9,8 +9,6 @@ from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.payload import NOT_CONSTANT, constant_of
 from irscope.ir.types import BOOL, PrimitiveType
 
-__all__ = ["Outlined", "call_itself", "call_twice", "outline"]
-
 FUNCTION = PrimitiveType("Function")
 
 

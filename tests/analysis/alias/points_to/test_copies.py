@@ -15,7 +15,7 @@ from tests.analysis.alias.eager import run  # noqa: E402
 from tests.random_programs.view_chains import chains, storage_of  # noqa: E402
 from tests.work import long  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")]
+pytestmark = pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")
 
 
 def check_chains(seed: int, count: int) -> tuple[int, int]:

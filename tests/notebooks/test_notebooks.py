@@ -1,13 +1,16 @@
 """Every notebook runs from top to bottom, quickly, and is stored without outputs."""
 
+import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
+jupyter_client = pytest.importorskip("jupyter_client")
 pytest.importorskip("torch")
 pytest.importorskip("anywidget")
 
@@ -44,17 +47,30 @@ def test_a_notebook_asks_before_it_shows(path: Path) -> None:
     assert "## Two exercises" in told
 
 
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Any]:
+    """One for all, as it takes seconds to start and to import everything; each notebook begins without names and widgets."""
+    manager = jupyter_client.AsyncKernelManager(kernel_name="python3")
+    yield manager
+    if manager.has_kernel:
+        asyncio.run(manager.shutdown_kernel(now=True))
+
+
 @pytest.mark.parametrize(
     "path", [pytest.param(path, marks=pytest.mark.long if path.stem in LONG else ()) for path in NOTEBOOKS], ids=lambda path: path.stem
 )
-def test_a_notebook_runs_from_top_to_bottom(path: Path, unless_browsed: Callable[[str], None]) -> None:
+def test_a_notebook_runs_from_top_to_bottom(path: Path, kernel: Any, unless_browsed: Callable[[str], None]) -> None:
     if path.stem in IN_A_LAB:
         unless_browsed(IN_A_LAB[path.stem])
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("import ipywidgets\nipywidgets.Widget.close_all()\n%reset -f"))
     client = nbclient.NotebookClient(
-        notebook, timeout=240, kernel_name="python3", store_widget_state=False, shutdown_kernel="immediate",
-        resources={"metadata": {"path": str(path.parent)}},
-    )  # fmt: skip
-    client.execute()
+        notebook, km=kernel, timeout=240, store_widget_state=False, resources={"metadata": {"path": str(path.parent)}}
+    )
+    try:
+        client.execute()
+    finally:
+        if client.kc is not None:
+            client.kc.stop_channels()
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output for output in shown if output.output_type == "error" or output.get("name") == "stderr"]

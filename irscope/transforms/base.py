@@ -355,7 +355,8 @@ def _steps(record: PassRecord) -> list[Step]:
     if record.after_merges is not None:
         return [
             Step(record.name, edit.rule, edit.reason, edit.nodes, saved if isinstance(saved := record.saved(edit), int) else 0)
-            for edit in record.edits if isinstance(edit, Merged)
+            for edit in record.edits
+            if isinstance(edit, Merged)
         ]
     if record.after is record.before:
         return []

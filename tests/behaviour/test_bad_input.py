@@ -487,7 +487,6 @@ def scaled(x: Any, *, by: Any) -> Any:
     return x * by
 
 
-@pytest.mark.torch
 def test_an_argument_taken_by_name_has_a_hint_that_works_as_it_stands() -> None:
     torch = pytest.importorskip("torch")
     for x in (np.ones(3, np.float32), torch.ones(3)):

@@ -318,7 +318,6 @@ def test_a_fusion_is_fused_again_and_given_groups_are_counted() -> None:
             verb(*programs_)
 
 
-@pytest.mark.torch
 def test_a_module_or_an_op_stands_for_its_nodes_and_each_node_has_its_bytes() -> None:
     torch = pytest.importorskip("torch")
 

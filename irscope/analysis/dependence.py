@@ -7,10 +7,11 @@ from typing import Final
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.alias.points_to import EVERYTHING, WAITS, Access, Kind, ModRef, OrderConflict
-from irscope.analysis.effects import changes_random_state, is_stopping
+from irscope.analysis.effects import changes_random_state
 from irscope.analysis.per_graph import alias_db_of, once
 from irscope.ir import GENERATOR, Block, Graph, Node, TensorType, Value
 from irscope.ops.op import draws_random_numbers, has_side_effects
+from irscope.ops.traits import STOPS
 
 # The reorderable nodes of a graph: no effect, no write, no random draw, and no read of memory that is written.
 #
@@ -56,7 +57,7 @@ class ReorderableNodes:
 
 
 def _is_reorderable_op(op: str) -> bool:
-    restless = has_side_effects(op) or is_stopping(op) or draws_random_numbers(op) or changes_random_state(op)
+    restless = has_side_effects(op) or op in STOPS or draws_random_numbers(op) or changes_random_state(op)
     return not restless and op not in WAITS and op != "prim::GetAttr"
 
 

@@ -38,7 +38,6 @@ from irscope.ops.traits import (
     READ_NOTHING,
     READS_SHAPE,
     SHAPE_READERS,
-    STOPS,
 )
 
 # Effects of ops that their schemas do not state: unseen code, ending the program, reading less than everything.
@@ -46,11 +45,6 @@ from irscope.ops.traits import (
 ReadKind = Literal["deep", "shape", "object", "none"]
 """deep: data and shape of every tensor operand and of all contents of containers. shape: tensors' shapes alone.
 object: which objects a container holds, not those objects. none: operands are passed on unread."""
-
-
-def is_stopping(op: str) -> bool:
-    """Whether the op may end the program, after which only memory that the caller can reach still matters."""
-    return op in STOPS
 
 
 def reads_by_name(op: str) -> ReadKind | None:

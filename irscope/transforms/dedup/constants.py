@@ -28,7 +28,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from time import perf_counter
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -39,7 +38,7 @@ from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import Graph, Module, Node, Rewriter, TensorData, Value
 from irscope.ir.module import graphs_of
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.cleanup.cse import EscapeInfo
 from irscope.transforms.dedup.piece import CONSTANT_STEPS, GIVES_UP, ConstantStep, Hole, format_holes, known_step
@@ -395,6 +394,7 @@ def _by_content(constants: Sequence[Stored]) -> Iterator[Sharing]:
 # --- merging them -------------------------------------------------------------------------------------------------------
 
 
+@timed
 def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = "equal") -> PassRecord:
     """Keep one of the constants that are the same by a step; `frozen` promises that parameters and buffers never change again.
     Raises ArgumentError for an unknown step.
@@ -412,7 +412,6 @@ def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = 
       %1 : Tensor = aten::mul(%0, %first)
       return (%1)
     """
-    started = perf_counter()
     known_step(step)
     merge = _Merge(graph, frozen)
     for found in find_constants(graph).shared:
@@ -420,7 +419,7 @@ def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = 
             merge.consider(found)
     after = merge.finish()
     remarks = sorted(merge.remarks, key=lambda remark: remark.kind != "passed")
-    return PassRecord("dedup-constants", graph, after, tuple(merge.rewriter.edits), tuple(remarks), perf_counter() - started)
+    return PassRecord("dedup-constants", graph, after, tuple(merge.rewriter.edits), tuple(remarks))
 
 
 class _Merge:

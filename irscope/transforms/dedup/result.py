@@ -251,7 +251,7 @@ class Dedup(Drawn):
         if measure and (not isinstance(self.source, Graph) or self.regions is not None or not hasattr(executable, "slowdown")):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
             raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
-        price = rewrite.Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
+        price = partial(rewrite.price, self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
         return rewrite.recommend(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body())
 
     def _why_not_one_body(self) -> Callable[[Members, Relation], str]:

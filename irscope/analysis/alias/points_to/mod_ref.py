@@ -7,10 +7,11 @@ from typing import Any, Final, Literal
 
 from irscope.analysis.alias.points_to.elements import class_name
 from irscope.analysis.alias.points_to.graph import Called, PointsTo, Reachability
-from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
+from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, reads_by_name
 from irscope.ir import CONTROL_FLOW, GENERATOR, GROUPS, NOT_CONSTANT, Block, ClassType, Graph, Node, Value, constant_of, steps
 from irscope.ops.op import draws_random_numbers, has_side_effects
 from irscope.ops.registry import bind, schema_of
+from irscope.ops.traits import STOPS
 
 # Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two
 # orders that a program must keep: of effects on the world (print, raise, calls) and of random draws.
@@ -184,7 +185,7 @@ class Accesses:
             return [Access(node, None, points_to.class_of[points_to.opaque], False)]
         kind = reads_by_name(node.op) or self._signatures.of(node).reads
         reads = [] if kind == "none" else self._reads_of_kind(node, kind)
-        if is_stopping(node.op):
+        if node.op in STOPS:
             reads.extend(Access(node, None, place, False) for place in points_to.outside if points_to.is_written[place])
         return reads
 

@@ -9,12 +9,12 @@ from irscope.analysis.alias.points_to.elements import TENSOR, Elements, Structur
 from irscope.analysis.alias.points_to.graph import Effects, PointsTo, Write, collapse_cycles
 from irscope.analysis.alias.points_to.mod_ref import TASKS, WAITS, may_draw
 from irscope.analysis.alias.points_to.node_rules import LIST_RULES, RULES, STATISTICS, Copies, NodeRules, Rule
-from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, callee_of, calls_in, fits, is_stopping, operands_of
+from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, callee_of, calls_in, fits, operands_of
 from irscope.errors import ArgumentError
 from irscope.ir import GROUPS, Block, Graph, Module, Node, TensorType, Value
 from irscope.ops.op import has_side_effects
 from irscope.ops.registry import functional_source, overloads
-from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
+from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE, STOPS
 
 # Walks a program once, in textual order and with an explicit stack, and adds each node to a points-to graph.
 #
@@ -425,5 +425,5 @@ class _Circle:
                 is_unseen, is_own = node in unseen, callee_of(graph, node) in self._members
                 effect = is_unseen or (has_side_effects(node.op) and not is_own)
                 random = not is_own and may_draw(graph, node, is_unseen)
-                found.add(Effects(effect, random, is_stopping(node.op), node.op in WAITS, node.op in TASKS, is_unseen))
+                found.add(Effects(effect, random, node.op in STOPS, node.op in WAITS, node.op in TASKS, is_unseen))
         return Effects(*map(any, zip(*found, strict=True)))

@@ -15,14 +15,13 @@ values.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import FLOAT, INT, Block, Graph, Module, Node, Rewriter, TensorData, Type, Value, make_block, make_node, make_value, new_id
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.dedup.classes import Ladder, Members, pieces_of
 from irscope.transforms.dedup.encoding import split_leaf
@@ -142,6 +141,7 @@ Choice = Mapping[Members, Relation]
 """The step at which each class is merged, by its members."""
 
 
+@timed
 def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice | None = None) -> PassRecord:
     """Give the groups of each class one body, with a remark for each class merged and each group left out.
 
@@ -166,7 +166,6 @@ def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice |
     >>> len(irs.dedup(record.after).classes)
     1
     """
-    started = perf_counter()
     if step not in RELATIONS:
         raise ArgumentError(f"there is no step {step!r}", hint=f"choose one of {', '.join(RELATIONS)}")
     pieces, _ = pieces_of(graph)
@@ -179,7 +178,7 @@ def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice |
         if len(members) > 1:
             _merge({graph: rewriter}, [groups[member] for member in members], relation, remarks)
     after = rewriter.finish()
-    return PassRecord("dedup", graph, after, rewriter.edits, tuple(remarks), perf_counter() - started)
+    return PassRecord("dedup", graph, after, rewriter.edits, tuple(remarks))
 
 
 def merge_groups_of_all(module: Module, ladder: Ladder, chosen: Choice) -> tuple[Module, tuple[str, ...]]:

@@ -170,26 +170,15 @@ class ClassChoice:
         return f"{plural(len(self.members), 'piece')} by {self.step!r}: {self.because}"
 
 
-@dataclass(frozen=True)
-class Price:
-    """The means to determine the cost of a step."""
-
-    seconds: Mapping[Any, float]
-    """The measured compile times of pieces."""
-    graph: Graph | None = None
-    """The graph in which groups are merged for measurements; with None, slowdowns are estimated."""
-    runs: Any = None
-    """An executable whose `slowdown(after, groups)` is that of groups in a graph in which they have one body, or None."""
-
-    def of(self, pieces: Sequence[Piece], step: Relation) -> Cost:
-        """The cost of one body for pieces."""
-        cost = cost_of(class_holes(pieces, step), self.seconds)
-        groups = [piece.member for piece in pieces if isinstance(piece.member, Node)]
-        if self.graph is None or self.runs is None or not groups or not cost.slowdown:
-            return cost  # pieces that lose nothing have the same kernel
-        after = merge_groups(self.graph, chosen={tuple(groups): step}).after
-        slowdown = self.runs.slowdown(after, groups)
-        return cost if slowdown is None else replace(cost, slowdown=slowdown, measured=True)
+def price(seconds: Mapping[Any, float], graph: Graph | None, runs: Any, pieces: Sequence[Piece], step: Relation) -> Cost:
+    """The cost of one body for pieces whose compile times are these where they were measured. Where an executable `runs`, its
+    `slowdown(after, groups)` is that of groups whose graph has one body for them."""
+    cost = cost_of(class_holes(pieces, step), seconds)
+    groups = [piece.member for piece in pieces if isinstance(piece.member, Node)]
+    if graph is None or runs is None or not groups or not cost.slowdown:
+        return cost  # pieces that lose nothing have the same kernel
+    slowdown = runs.slowdown(merge_groups(graph, chosen={tuple(groups): step}).after, groups)
+    return cost if slowdown is None else replace(cost, slowdown=slowdown, measured=True)
 
 
 @dataclass(frozen=True)
@@ -225,7 +214,9 @@ class Recommendation:
         return "\n".join([*lines, *(f"declined: {choice}" for choice in self.declined)])
 
 
-def recommend(ladder: Ladder, *, budget: float, price: Price, why_not: Callable[[Members, Relation], str]) -> Recommendation:
+def recommend(
+    ladder: Ladder, *, budget: float, price: Callable[[Sequence[Piece], Relation], Cost], why_not: Callable[[Members, Relation], str]
+) -> Recommendation:
     """Returns the coarsest step for each class whose slowdown is within the budget. Raises ArgumentError for an invalid budget.
 
     From the coarsest step down: a class that costs too much, or that cannot have one body (according to `why_not`), is split into
@@ -259,7 +250,7 @@ def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
     return next(finer, step)
 
 
-def _choice(ladder: Ladder, members: Members, step: Relation, price: Price) -> ClassChoice:
-    cost = price.of([ladder.pieces[member] for member in members], step)
+def _choice(ladder: Ladder, members: Members, step: Relation, price: Callable[[Sequence[Piece], Relation], Cost]) -> ClassChoice:
+    cost = price([ladder.pieces[member] for member in members], step)
     because = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"
     return ClassChoice(members, step, cost, because)

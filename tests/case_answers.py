@@ -169,9 +169,9 @@ def shapes(sections: Sections) -> dict[str, str]:
 
 
 def _known(shapes: Shapes, value: Value) -> str:
-    known, why = shapes.known(value), dict(shapes.unknown).get(value, "")
+    known = shapes.known(value)
     is_known = "" if known is NOT_CONSTANT else f" = {list(known) if isinstance(known, tuple) else known}"
-    return f"%{shapes.graph.names[value]} : {shapes.type(value)}{is_known}{f', because {why}' if why else ''}"
+    return f"%{shapes.graph.names[value]} : {shapes.type(value)}{is_known}"
 
 
 def refused(sections: Sections) -> dict[str, str]:

@@ -29,12 +29,8 @@ _FATAL: Final = frozenset({"aten::_add_batch_dim", "aten::_remove_batch_dim", "a
 any number of axes (torch 2.13)."""
 
 
-class _NotStatic(Exception):
-    """Raised for an operand that is not known in full."""
-
-
 class _NoMeta(Exception):
-    """Raised if the op cannot run on `meta` with these operands; the message says why."""
+    """Raised if the op cannot run on `meta` with these operands."""
 
 
 @lru_cache(maxsize=1)
@@ -48,21 +44,17 @@ def _asked_for() -> frozenset[str]:
     return frozenset(known_names()) - _FATAL
 
 
-def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] | str:
-    """Return what is known about each result, or the reason why nothing is."""
+def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] | None:
+    """Return what is known about each result, or None."""
     schema = schema_of(node)
-    if schema is None or not schema.name.startswith("aten::"):
-        return f"nothing is known of {node.op}" if schema is None else f"{node.op} has no type rule"
+    if schema is None or not schema.name.startswith("aten::") or node.op not in _asked_for() or not has_torch():
+        return None
     if effect_of(node) not in ("pure", "view") or not any(isinstance(output.type, TensorType) for output in node.outputs):
-        return f"{node.op} has no type rule"
-    if node.op not in _asked_for():
-        return f"{node.op} has no type rule, and torch is not asked about it"
-    if not has_torch():
-        return f"{node.op} has no type rule, and torch, which may know, is not installed"
+        return None
     return _run(schema.name.removeprefix("aten::"), schema.overload, schema.arguments, operands, len(node.outputs))
 
 
-def _run(name: str, overload: str, declared: Sequence[Argument], operands: Sequence[Abstract], count: int) -> Sequence[Abstract] | str:
+def _run(name: str, overload: str, declared: Sequence[Argument], operands: Sequence[Abstract], count: int) -> Sequence[Abstract] | None:
     import torch
 
     try:
@@ -71,15 +63,10 @@ def _run(name: str, overload: str, declared: Sequence[Argument], operands: Seque
         packet = getattr(torch.ops.aten, name)
         with torch.no_grad():
             result = getattr(packet, overload or "default")(*given.values(), **keyword)
-    except _NotStatic:
-        return f"{name} has no type rule, and its operands are not known in full"
-    except _NoMeta as error:
-        return f"{name} has no type rule, and {error}"
-    except Exception as error:  # torch raises errors of any class for an op without a meta kernel
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        return f"torch cannot infer the type of {name}: {first_line}"
+    except Exception:  # torch raises errors of any class for an op without a meta kernel
+        return None
     results = result if count != 1 else (result,)
-    return [_fact(item) for item in results] if len(results) == count else f"{name} gives {len(results)} results"
+    return [_fact(item) for item in results] if len(results) == count else None
 
 
 def _on_meta(torch: Any, declared: Sequence[Argument], operands: Sequence[Abstract]) -> dict[str, Any]:
@@ -87,7 +74,7 @@ def _on_meta(torch: Any, declared: Sequence[Argument], operands: Sequence[Abstra
     given = {a.name: _object(torch, a, operand) for a, operand in zip(declared, operands, strict=False)}
     devices = [argument.name for argument in declared if argument.type in (DEVICE, OptionalType(DEVICE))]
     if not devices and not any(map(_has_tensor, given.values())):
-        raise _NoMeta("it takes neither a tensor nor a device, so it cannot run on meta")
+        raise _NoMeta  # it takes neither a tensor nor a device
     return given | dict.fromkeys(devices, torch.device("meta"))
 
 
@@ -98,7 +85,7 @@ def _object(torch: Any, argument: Argument, operand: Abstract) -> Any:
         return _meta(torch, operand)
     found = getattr(torch, names.get(operand, ""), None)
     if found is None:
-        raise _NoMeta(f"{argument.name}={operand} is not a {argument.word} of torch")
+        raise _NoMeta
     return found
 
 
@@ -110,10 +97,10 @@ def _meta(torch: Any, operand: Abstract) -> Any:
     if isinstance(operand, TensorType):
         shape = static_shape(operand)
         if shape is None or operand.dtype is None:
-            raise _NotStatic
+            raise _NoMeta
         return torch.empty_strided(shape, operand.strides or contiguous_strides(shape), dtype=getattr(torch, operand.dtype), device="meta")
     if isinstance(operand, Unknown):
-        raise _NotStatic
+        raise _NoMeta
     if isinstance(operand, list | tuple):
         return [_meta(torch, item) for item in operand]
     return operand

@@ -43,13 +43,11 @@ FLOAT_DTYPES = frozenset(name for name in DTYPES if name.startswith(("float", "b
 class Unknown:
     """A value of which only the type is known.
 
-    >>> Unknown(INT, "the length of an input list")
-    Unknown(type=PrimitiveType(name='int'), because='the length of an input list')
+    >>> Unknown(INT)
+    Unknown(type=PrimitiveType(name='int'))
     """
 
     type: Type
-    because: str = ""
-    """Why nothing more is known; empty when that is obvious."""
 
 
 def is_known(value: Abstract) -> bool:

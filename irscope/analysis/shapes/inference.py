@@ -111,7 +111,7 @@ class AbstractRun(AbstractNodes):
                 self._set(param, Unknown(param.type))
             yield self._uncertain(block)
         self.lists.forget(None)
-        self._give_up(node, f"it is not known how {node.op} runs its block")
+        self._give_up(node)
         return False
 
     def _if(self, node: Node) -> Call:
@@ -220,7 +220,7 @@ class AbstractRun(AbstractNodes):
 def _only_type(fact: Fact, declared: Type) -> Fact:
     if isinstance(fact, TensorType) and isinstance(declared, TensorType):
         return declared
-    return Unknown(declared, "a loop changes it")
+    return Unknown(declared)
 
 
 def _same_fact(a: Fact, b: Fact) -> bool:
@@ -267,31 +267,6 @@ class Shapes:
         """A key shared by all nodes with the same op, operand types, known operands and result types; None if the facts
         depend on more. A query that depends on nothing else needs to run only once per form."""
         return self._run.form_of.get(node)
-
-    @property
-    def unknown(self) -> tuple[tuple[Value, str], ...]:
-        """The tensors without a full type, and other values unknown for a recorded reason, in textual order."""
-        found: dict[Value, str] = {}
-        for value in self.graph.values():
-            fact = self._facts.get(value)
-            if isinstance(fact, TensorType) and not fact.is_static:
-                found[value] = self._run.reasons.get(value) or self._follows_from(value, found)
-            elif isinstance(fact, Unknown) and (fact.because or value in self._run.reasons):
-                found[value] = fact.because or self._run.reasons[value]
-        return tuple(found.items())
-
-    def _follows_from(self, value: Value, unknown: Mapping[Value, str]) -> str:
-        producer = self.graph.producer.get(value)
-        if producer is None:
-            return "its declared type is incomplete"
-        source = next((operand for operand in producer.inputs if operand in unknown), None)
-        return (
-            "it differs between runs"
-            if producer.blocks
-            else f"%{self.graph.names[source]} is not known"
-            if source
-            else f"{producer.op} does not determine it"
-        )
 
 
 def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, strict: bool = False) -> Shapes:

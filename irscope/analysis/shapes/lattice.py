@@ -68,22 +68,20 @@ _MOST_DEPTH: Final = 24
 _MOST_PARTS: Final = 10_000
 
 
-def too_large(fact: Fact) -> str:
-    """The reason why a container is too large to follow part by part, or "": nested pairs double with each level.
+def too_large(fact: Fact) -> bool:
+    """Whether a container is too large to follow part by part: nested pairs double with each level.
 
     Parts count as often as they can be reached; a list that holds itself counts as infinite.
 
     >>> t = 1
     >>> for _ in range(20):
     ...     t = (t, t)
-    >>> bool(too_large(t)), bool(too_large((1, (2, 3))))
+    >>> too_large(t), too_large((1, (2, 3)))
     (True, False)
     """
     if (isinstance(fact, KnownList) and fact.is_flat) or not any(isinstance(item, list | tuple) for item in fact):
-        return ""
-    if _count(fact, 0, {}) <= _MOST_PARTS:
-        return ""
-    return f"it holds containers with more than {_MOST_PARTS:,} parts, or more than {_MOST_DEPTH} in each other"
+        return False
+    return _count(fact, 0, {}) > _MOST_PARTS
 
 
 _PLAIN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NUMBER, STR})
@@ -111,7 +109,7 @@ def settled(fact: Fact, declared: Type) -> Fact:
     if isinstance(fact, Unknown):
         if isinstance(declared, TensorType):
             return declared
-        return Unknown(declared, fact.because) if fact.type == ANY or fact.type != declared else fact
+        return fact if fact.type == declared else Unknown(declared)
     if type(fact) is tuple and isinstance(declared, TupleType) and len(fact) == len(declared.elements):
         return tuple(map(settled, fact, declared.elements))
     if isinstance(declared, TensorType) and not isinstance(fact, _Nothing):
@@ -145,7 +143,7 @@ def join(a: Fact, b: Fact, declared: Type) -> Fact:
     >>> str(join(TensorType("float32", (2, 3)), TensorType("float32", (4, 3)), TensorType()))
     'Float(*, 3)'
     >>> join(1, 2, ANY), join(1, 1, ANY), join(BOTTOM, 1, ANY)
-    (Unknown(type=PrimitiveType(name='Any'), because='it differs between runs'), 1, 1)
+    (Unknown(type=PrimitiveType(name='Any')), 1, 1)
     """
     if a is b or isinstance(b, _Nothing):
         return a
@@ -160,7 +158,7 @@ def join(a: Fact, b: Fact, declared: Type) -> Fact:
         return a
     if isinstance(declared, TensorType):
         return declared
-    return Unknown(declared, "it differs between runs")
+    return Unknown(declared)
 
 
 def _joined_tensors(a: TensorType, b: TensorType) -> TensorType:
@@ -276,7 +274,7 @@ class KnownLists:
     def _without_lost(self, fact: Fact, declared: Type, known: dict[int, Fact]) -> Fact:
         if isinstance(fact, KnownList):
             if not self.is_current(fact):
-                return Unknown(declared, "the list may have been written since it was made")
+                return Unknown(declared)
             for index, item in enumerate(() if fact.is_flat else fact):
                 if isinstance(item, list | tuple):
                     fact[index] = self._trusted(item, _element(fact.type), known)

@@ -255,7 +255,8 @@ class AbstractNodes:
         self.strict = strict
         self.facts: dict[Value, Fact] = {}
         """The join over all visits."""
-        self.reasons: dict[Value, str] = {}
+        self._failed: set[Node] = set()
+        """The nodes that fail with operands like theirs, which is an error only where they certainly run."""
         self.unreached: set[Block] = set()
         self.reached: set[Block] = set()
         self._now: dict[Value, Fact] = {}
@@ -301,8 +302,8 @@ class AbstractNodes:
 
     def _keep(self, value: Value, before: "AbstractNodes", same: set[Value]) -> None:
         """Let a value keep its fact, if the fact is the same in both programs."""
-        token = before._token_of.get(value)
-        if token is None or token.fact is not before.facts[value] or value in before.reasons or not self._is_fixed(token.fact):
+        token, failed = before._token_of.get(value), before.graph.producer.get(value) in before._failed
+        if token is None or token.fact is not before.facts[value] or failed or not self._is_fixed(token.fact):
             return
         same.add(value)
         self._now[value] = self.facts[value] = token.fact
@@ -313,7 +314,7 @@ class AbstractNodes:
         run = copy(self)
         run.graph = graph
         run.facts = {values.get(value, value): fact for value, fact in self.facts.items()}
-        run.reasons = {values.get(value, value): because for value, because in self.reasons.items()}
+        run._failed = {nodes.get(node, node) for node in self._failed}
         run.form_of = {nodes.get(node, node): form for node, form in self.form_of.items()}
         run.reshaped = frozenset(values.get(value, value) for value in self.reshaped)
         run._forms, run._tokens, run._token_of = {}, {}, {}
@@ -328,9 +329,8 @@ class AbstractNodes:
     def _set(self, value: Value, fact: Fact) -> None:
         kind = fact.__class__
         if kind not in _NUMBERS or value.type.__class__ is TensorType:
-            if isinstance(fact, list | tuple) and (because := too_large(fact)):
-                self.reasons.setdefault(value, because)
-                fact = Unknown(value.type, because)
+            if isinstance(fact, list | tuple) and too_large(fact):
+                fact = Unknown(value.type)
             fact = settled(fact, value.type)
             if value in self.reshaped and isinstance(fact, TensorType):
                 fact = TensorType(fact.dtype, device=fact.device)
@@ -406,7 +406,7 @@ class AbstractNodes:
     def _note_form(self, node: Node, output: Value, key: tuple[object, ...]) -> None:
         """Cache the result of a node for its form, if the result is exactly one immutable fact."""
         token = self._token_of.get(output)
-        if token is None or self.facts.get(output) is not token.fact or output in self.reasons or node in self._writes:
+        if token is None or self.facts.get(output) is not token.fact or node in self._failed or node in self._writes:
             return
         if not self.reshaped:
             self.form_of[node] = self._forms[key] = NodeSignature(token)
@@ -429,11 +429,12 @@ class AbstractNodes:
             result = op.type_rule(**named) if named else op.type_rule(*operands)
             _check_extents(result)
         except ArgumentError as error:
-            result = self._failed(node, error)
-        except SLIPS as error:
-            result = _NoAnswer(f"the type rule of {node.op} does not cover this call ({type(error).__name__}: {error})")
+            self._fail(node, error)
+            result = Unknown(ANY)
+        except SLIPS:  # the type rule does not cover this call
+            result = Unknown(ANY)
         if writes is None or writes:
-            applied = not isinstance(result, Unknown | _NoAnswer) and not self._outgrown(operands)
+            applied = not isinstance(result, Unknown) and not self._outgrown(operands)
             self.lists.written(operands[0] if operands else None, writes, applied=applied)
         self._store(node, op, operands, named, result)
 
@@ -461,18 +462,14 @@ class AbstractNodes:
 
     def _store(self, node: Node, op: Op, operands: Sequence[Fact], named: Mapping[str, Fact], result: Fact) -> None:
         outputs = node.outputs
-        if isinstance(result, _NoAnswer):
-            self._give_up(node, result.because)
-            return
-        if isinstance(result, Unknown) and (result.because or len(outputs) != 1 or node.op in UNPACKS):
-            self._give_up(node, result.because)
+        if isinstance(result, Unknown):
+            self._give_up(node)
             return
         if not outputs:
             return
         results = result if len(outputs) != 1 or node.op in UNPACKS else (result,)
         if not isinstance(results, list | tuple) or len(results) != len(outputs):
-            given = len(results) if isinstance(results, list | tuple) else 1
-            self._give_up(node, f"{node.op} returns {given} values here, but the node has {len(outputs)} results")
+            self._give_up(node)
             return
         is_placed = any(isinstance(fact, TensorType) or type(fact) is list for fact in results)
         device = _common_device(operands) if is_placed and named.get("device") is None else None
@@ -487,26 +484,25 @@ class AbstractNodes:
             return self.lists.make([self._placed(item, device, _element(declared)) for item in fact], declared)
         return fact
 
-    def _give_up(self, node: Node, because: str) -> None:
+    def _give_up(self, node: Node) -> None:
         for output in node.outputs:
-            if because:
-                self.reasons.setdefault(output, because)
-            self._set(output, Unknown(output.type, because))
+            self._set(output, Unknown(output.type))
 
     def _without_rule(self, node: Node, operands: Sequence[Fact]) -> None:
         from irscope.ops.torch_meta import meta_types
 
         found = meta_types(node, operands)
-        if isinstance(found, str):
-            self._give_up(node, found)
+        if found is None:
+            self._give_up(node)
             return
         device = _common_device(operands)
         for output, fact in zip(node.outputs, found, strict=True):
             self._set(output, self._placed(fact, device, output.type))
 
-    def _failed(self, node: Node, error: ArgumentError) -> Fact:
+    def _fail(self, node: Node, error: ArgumentError) -> None:
         if not self.strict or not self._certain:
-            return _NoAnswer(f"{node.op} fails here: {error.what}")
+            self._failed.add(node)
+            return
         hint = error.hint or "check the shapes of the example arguments and parameters against the program"
         raise ArgumentError(
             f"{node.op} cannot run: {error.what}", where=excerpt(self.graph, {node: "here"}), rule=error.rule, hint=hint
@@ -519,13 +515,6 @@ def _check_extents(result: Fact) -> None:
         wrong = wrong_extents(fact) if isinstance(fact, TensorType) else ""
         if wrong:
             raise mismatch(f"it would make {fact}, and {wrong}", rule="extent")
-
-
-class _NoAnswer:
-    """Represents a missing result of a type rule, with the reason."""
-
-    def __init__(self, because: str) -> None:
-        self.because = because
 
 
 _NUMBERS: Final = frozenset({bool, int, float, str, type(None)})

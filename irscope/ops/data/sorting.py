@@ -19,7 +19,7 @@ def _nonzero(self: TensorType) -> TensorType:
 
 def _where_positions(condition: TensorType) -> Abstract:
     if condition.shape is None:
-        return Unknown(ListType(TENSOR), "the rank of the condition is not known")
+        return Unknown(ListType(TENSOR))
     return [TensorType("int64", (None,))] * max(len(condition.shape), 1)
 
 

@@ -44,8 +44,6 @@ from irscope.ops.view_steps import (
     product,
 )
 
-_SOME: Final = "how many pieces there are is not known"
-
 
 def _define(name: str, overloads: Sequence[str]) -> Op:
     """Return the op whose type and reference follow from its rule."""
@@ -69,14 +67,14 @@ def _type_rule(name: str, defaults: Mapping[str, Any], *, is_list: bool) -> Call
             if not (value is None or value.__class__ is int):
                 given[key] = _named_parts(value, key, dims)
         if self.shape is None:
-            return Unknown(ListType(TENSOR), _SOME) if is_list else _without_rank(_retyped(name, self.dtype), given, dims)
+            return Unknown(ListType(TENSOR)) if is_list else _without_rank(_retyped(name, self.dtype), given, dims)
         shape = tuple([dim if dim.__class__ is int else _named(dim, f"?{axis}", dims) for axis, dim in enumerate(self.shape)])
         operand = Operand(shape, self.dtype, self.device, given, short, self)
         try:
             found = rule(operand)
-        except (NotKnown, KeyError) as unknown:
+        except (NotKnown, KeyError):
             if is_list:
-                return Unknown(ListType(TENSOR), str(unknown) or _SOME)
+                return Unknown(ListType(TENSOR))
             return _type(operand.at_least, None, operand.dtype, dims)
         if not found:
             return self if not is_list else []
@@ -303,7 +301,7 @@ def _reinterpreted(self: Array, step: Step, type: TensorType, operand: Operand) 
 
 def _broadcast_tensors(tensors: Abstract) -> Abstract:
     if isinstance(tensors, Unknown):
-        return Unknown(ListType(TENSOR), _SOME)
+        return Unknown(ListType(TENSOR))
     shape = broadcast(*(tensor.shape for tensor in tensors))
     return [TensorType(tensor.dtype, shape, tensor.strides if tensor.shape == shape else None) for tensor in tensors]
 

@@ -164,18 +164,6 @@ def size_of(value: Any) -> int:
     return 1 if not isinstance(value, int) or isinstance(value, bool) else value.bit_length() // 8 + 1
 
 
-def too_much(size: int) -> str:
-    """Return why a result of this size is not computed before the run; empty if it is.
-
-    >>> too_much(10), too_much(200_000)
-    ('', 'it would have 200,000 parts, and at most 65,536 are computed before the program runs')
-    """
-    if size <= MOST_AHEAD:
-        return ""
-    amount = f"{size:,} parts" if size < 10**15 else "more parts than any memory"
-    return f"it would have {amount}, and at most {MOST_AHEAD:,} are computed before the program runs"
-
-
 def _sum(*operands: Any) -> int:
     return sum(map(size_of, operands))
 
@@ -365,11 +353,10 @@ def evaluated(function: Callable[..., Any], size: Callable[..., int] | None = No
         if not is_known(operands):
             return Unknown(ANY)
         try:
-            because = too_much(size(*operands)) if size is not None else ""
-            result = function(*operands) if not because else Unknown(ANY, because)
-        except (ArithmeticError, ValueError, TypeError, LookupError, MemoryError) as error:
-            return Unknown(ANY, f"it fails: {error}")
-        return result if wrapped(result) is result else Unknown(ANY, "it leaves the 64 bits of an int")
+            result = Unknown(ANY) if size is not None and size(*operands) > MOST_AHEAD else function(*operands)
+        except (ArithmeticError, ValueError, TypeError, LookupError, MemoryError):
+            return Unknown(ANY)
+        return result if wrapped(result) is result else Unknown(ANY)
 
     return rule
 

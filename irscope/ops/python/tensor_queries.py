@@ -23,7 +23,7 @@ def _identity(x: Any) -> Any:
 
 def _same(*given: Abstract, **named: Abstract) -> Abstract:
     (value,) = (*given, *named.values())
-    return Unknown(ANY, value.because) if isinstance(value, Unknown) else value
+    return Unknown(ANY) if isinstance(value, Unknown) else value
 
 
 def _kind(name: str, effect: Effect) -> Op:
@@ -82,7 +82,7 @@ def _is_contiguous(self: TensorType, memory_format: Abstract = 0) -> Abstract:
 
 
 def _unknown(**arguments: Abstract) -> Abstract:
-    return Unknown(ANY, "it depends on the elements")
+    return Unknown(ANY)
 
 
 def _sizes_of(self: Array) -> list[int]:

@@ -425,7 +425,7 @@ def _as_strided(self: Operand) -> Steps:
 
 def _pieces(self: Operand, axis: int, sizes: Sequence[Num] | None) -> list[Steps]:
     if sizes is None:
-        raise NotKnown(f"there are more than {self.most_pieces:,} pieces")
+        raise NotKnown
     found: list[Steps] = []
     start: Num = 0
     for size in sizes:
@@ -478,7 +478,7 @@ def _unbind(self: Operand) -> list[Steps]:
     axis = self.own_axis("dim")
     extent = self.extent(axis)
     if self.most_pieces is not None and extent > self.most_pieces:
-        raise NotKnown(f"there are more than {self.most_pieces:,} pieces")
+        raise NotKnown
     return [(Pick(axis, index),) for index in range(extent)]
 
 

@@ -279,10 +279,7 @@ class ViewAliases:
         if placement.failure is not None and source is not None:
             words = failure_words(placement.failure, self._name(source), op)
             return words if placement.is_decided else f"whether {op} copies is known only at run time: {words}"
-        possible = self._placements.view_ops.possible_view(value)
-        if possible is None:
-            return f"{op} allocates new memory"
-        return f"torch copies in {op}, and a view of {self._name(possible[0])} would do: {possible[1]}"
+        return f"{op} allocates new memory"
 
     def _difference_words(self, value: Value) -> str:
         placement, found = self.placement(value), self._by_flags.of[value]

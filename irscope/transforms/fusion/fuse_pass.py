@@ -92,25 +92,16 @@ def chains_of(graph: Graph) -> Iterator[Chain]:
             yield Chain(base, copies)
 
 
-class Copies(NamedTuple):
-    """The decision for the tensors that are written part by part."""
-
-    profitable: frozenset[Value]
-    """The tensors that one kernel computes as a whole."""
-    all_profitable: bool
-    """Whether these are all of them."""
-
-
-def profitable_copies(graph: Graph, before: Graph, *, exact: bool) -> Copies:
-    """Returns the tensors whose partial writes should stay the copies that `functionalize` made."""
+def profitable_copies(graph: Graph, before: Graph, *, exact: bool) -> tuple[frozenset[Value], bool]:
+    """Returns the tensors whose partial writes should stay the copies that `functionalize` made, and whether these are all of them."""
     old = {node.id for node in before.nodes() if node.op in PATCHES}
     new = {node for node in graph.nodes() if node.op in PATCHES and node.id not in old}
     if not new:
-        return Copies(frozenset(), True)
+        return frozenset(), True
     rules = profiles_of(graph, exact=exact).rules
     chains = [chain for chain in chains_of(graph) if new.issuperset(chain.copies) and chain.base in before.producer]
     kept = [chain for chain in chains if _pays(rules, chain) and _is_one_kernel(rules, chain)]
-    return Copies(frozenset(chain.base for chain in kept), len(new) == sum(len(chain.copies) for chain in kept))
+    return frozenset(chain.base for chain in kept), len(new) == sum(len(chain.copies) for chain in kept)
 
 
 def split_chains(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Container[Value], min_size: int) -> frozenset[Value]:

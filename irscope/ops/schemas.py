@@ -340,55 +340,23 @@ def bundled_text(name: str) -> str | None:
 # whose schema is wrong and not corrected here. Only the annotations of a line are used, by argument name and result position, so that
 # they also apply to a torch version with other arguments.
 
+_RETURNS_FIRST: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    dropout alpha_dropout feature_dropout feature_alpha_dropout
+    type_as _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _saturate_weight_to_fp16
+    atleast_1d atleast_1d.Sequence atleast_2d atleast_2d.Sequence atleast_3d atleast_3d.Sequence sum_to_size conj_physical to_dense
+    dequantize.self dequantize.tensor dequantize.tensors dequantize.list dequantize.any _to_cpu
+    data lift _unsafe_view unsafe_chunk unsafe_split.Tensor unsafe_split_with_sizes unflatten_dense_tensors
+    flatten_dense_tensors broadcast_tensors cartesian_prod meshgrid meshgrid.indexing sorted.Tensor""".split()
+)
+"""The result is the first argument, a view of it, or a container of its tensors: always, or when nothing is dropped, joined or
+repeated, or when the argument has the wanted element type, rank, size, layout or device already."""
+
 _CORRECTIONS: Final = """
-# the argument itself when nothing is dropped
-aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
-aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
-aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
-aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
-# the argument itself when it has the wanted element type, rank, size, layout or device already
-aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)
-aten::_cast_Byte(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_cast_Char(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_cast_Double(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_cast_Float(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_cast_Half(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_cast_Int(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_cast_Long(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_cast_Short(Tensor(a) self, bool non_blocking=False) -> Tensor(a)
-aten::_saturate_weight_to_fp16(Tensor(a) weight) -> Tensor(a)
-aten::atleast_1d(Tensor(a) self) -> Tensor(a)
-aten::atleast_1d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
-aten::atleast_2d(Tensor(a) self) -> Tensor(a)
-aten::atleast_2d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
-aten::atleast_3d(Tensor(a) self) -> Tensor(a)
-aten::atleast_3d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
-aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)
-aten::conj_physical(Tensor(a) self) -> Tensor(a)
-aten::to_dense(Tensor(a) self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor(a)
-aten::dequantize.self(Tensor(a) self) -> Tensor(a)
-aten::dequantize.tensor(Tensor(a) qtensor) -> Tensor(a)
-aten::dequantize.tensors(Tensor(a)[] tensors) -> Tensor(a)[]
-aten::dequantize.list(Tensor(a)[] qtensors) -> Tensor(a)[]
-aten::dequantize.any(Any(a) tensors) -> Any(a)
-aten::_to_cpu(Tensor(a)[] tensors) -> Tensor(a)[]
-# views by another name
-aten::data(Tensor(a) self) -> Tensor(a)
-aten::lift(Tensor(a) self) -> Tensor(a)
-aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)
-aten::unsafe_chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]
-aten::unsafe_split.Tensor(Tensor(a) self, SymInt split_size, int dim=0) -> Tensor(a)[]
-aten::unsafe_split_with_sizes(Tensor(a) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]
-aten::unflatten_dense_tensors(Tensor(a) flat, Tensor[] tensors) -> Tensor(a)[]
-# views when there is nothing to join, to repeat or to multiply
-aten::flatten_dense_tensors(Tensor(a)[] tensors) -> Tensor(a)
-aten::broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]
-aten::cartesian_prod(Tensor(a)[] tensors) -> Tensor(a)
-aten::meshgrid(Tensor(a)[] tensors) -> Tensor(a)[]
-aten::meshgrid.indexing(Tensor(a)[] tensors, *, str indexing) -> Tensor(a)[]
+# a view when there is nothing to multiply
 aten::einsum(str equation, Tensor(a)[] tensors, *, int[]? path=None) -> Tensor(a)
-# a new container with the old tensors in it
-aten::sorted.Tensor(Tensor(a)[] input) -> Tensor(a)[]
+# containers with the old tensors in them
 aten::_pack_sequence(Tensor(a) output, Tensor(b) batch_sizes, Tensor(c)? sorted_indices, Tensor(d)?
     unsorted_indices) -> (Tensor(a), Tensor(b), Tensor(c)?, Tensor(d)?)
 aten::set.source_Tensor(Tensor self, Tensor(a) source) -> Tensor(a)
@@ -418,6 +386,10 @@ def corrected(schema: OpSchema) -> OpSchema:
     >>> str(corrected(parse_schema("aten::type_as(Tensor self, Tensor other) -> Tensor")).returns[0].alias)
     '(a)'
     """
+    if schema.full_name in _RETURNS_FIRST:
+        first, *others = schema.arguments
+        result = schema.returns[0]
+        return replace(schema, arguments=(_sharing(first), *others), returns=(_sharing(result),))
     truth = _corrections().get(schema.full_name)
     if truth is None:
         return schema
@@ -429,9 +401,15 @@ def corrected(schema: OpSchema) -> OpSchema:
     )
 
 
+def _sharing(argument: Argument) -> Argument:
+    """Return an argument or a result in the alias set that both are in; of a list, its elements are."""
+    shared = AliasAnnotation(frozenset("a"), frozenset("a"))
+    return replace(argument, alias=AliasAnnotation(element=shared) if isinstance(argument.type, ListType) else shared)
+
+
 def overlaid_names() -> tuple[str, ...]:
     """Return the full names of the overloads that are corrected, sorted."""
-    return tuple(sorted(_corrections()))
+    return tuple(sorted({*_corrections(), *_RETURNS_FIRST}))
 
 
 def _annotated(argument: Argument, truth: Argument | None) -> Argument:

@@ -88,8 +88,8 @@ def test_a_node_with_many_results_takes_linear_time() -> None:
 
 
 def test_the_coverage_may_be_piped_to_head(tmp_path: Path) -> None:
-    python = f"{sys.executable} -m irscope"
-    command = f"{python}.frontends.onnx.coverage | head -1; {python}.cli show {tmp_path}/a.ir | head -1"
+    pages = Path(__file__).parents[3] / "docs" / "site" / "coverage_pages.py"
+    command = f"{sys.executable} {pages} onnx | head -1; {sys.executable} -m irscope.cli show {tmp_path}/a.ir | head -1"
     ops = "".join(f"  %a{index} : Tensor = aten::relu(%x)\n" for index in range(3000))
     (tmp_path / "a.ir").write_text(f"graph(%x : Tensor):\n{ops}  return (%x)")
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)

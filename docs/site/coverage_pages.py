@@ -1,27 +1,82 @@
-"""The table of what each ONNX op becomes, derived from the builders: `python -m irscope.frontends.onnx.coverage` prints
-it.
+"""The pages of what each op of ONNX and of MLIR's dialects becomes, made from the code: `python docs/site/coverage_pages.py onnx` prints
+docs/coverage/onnx.md, and `mlir`, which needs jaxlib, docs/coverage/mlir.md.
 
-With the path of a model it lists which of its ops stay `onnx::`, and why. `--write FILE` writes the table.
+With the path of an ONNX model it lists which of its ops stay `onnx::`, and why.
 """
 
-import argparse
 import ast
 import inspect
 import signal
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from irscope.errors import IrscopeError
-from irscope.files import write_file
+from irscope.frontends.mlir.control import CHOICES, CONTROL, JUMPS, SWITCHES
+from irscope.frontends.mlir.ops_linalg import LOOP_NESTS
+from irscope.frontends.mlir.source import rules
 from irscope.frontends.onnx.call import builders
 from irscope.frontends.onnx.control import STRUCTURED
 from irscope.frontends.onnx.source import model_of
 from irscope.ops.registry import overloads
+
+DIALECTS: Final = ("stablehlo", "chlo", "arith", "math", "scf", "cf", "func")
+"""The dialects whose ops jaxlib's bindings list."""
+
+_MLIR: Final = """# MLIR: which ops become what
+
+Generated from the code by `python docs/site/coverage_pages.py mlir`. An op with a rule becomes `aten` ops that
+compute the same result, for the element types and extents that torch supports; otherwise (unsigned numbers in `arith`,
+total orders, unknown extents) this one op is kept. Extents become known with example arguments, `irs.load(path, x, y)`.
+A kept op has its own name, attributes and regions; the analyses assume that it may do anything or, if its dialect has no
+memory, that it accesses none. JAX runs kept ops of StableHLO and CHLO if it is installed, including its own custom calls;
+not ops that communicate with other devices, nor custom calls that another program registered.
+"""
+
+
+def mlir_table() -> str:
+    """Returns the page in Markdown."""
+    parts = [_MLIR]
+    for dialect in DIALECTS:
+        names = list(_ops(dialect))
+        known = sum(_meaning(name) != "" for name in names)
+        parts.append(f"\n## {dialect}: {known} of {len(names)}\n\n| op | becomes |\n|---|---|")
+        parts.extend(f"| `{name}` | {_meaning(name) or 'kept'} |" for name in names)
+    control, meanings = rules()
+    known_names = {*meanings, *control, *JUMPS, *CHOICES, *SWITCHES}
+    others = sorted(name for name in known_names if name.partition(".")[0] not in DIALECTS)
+    parts.append("\n## Other dialects\n\n| op | becomes |\n|---|---|")
+    parts.extend(f"| `{name}` | {_meaning(name)} |" for name in others)
+    return "\n".join(parts) + "\n"
+
+
+def _ops(dialect: str) -> Iterator[str]:
+    module = import_module(f"jaxlib.mlir.dialects._{dialect}_ops_gen")
+    yield from sorted({thing.OPERATION_NAME for thing in vars(module).values() if isinstance(getattr(thing, "OPERATION_NAME", None), str)})
+
+
+def _meaning(name: str) -> str:
+    """Returns in a few words what an op becomes; empty if it is kept."""
+    if name in CONTROL:
+        return "`prim::If` or `prim::Loop`, or its own region inlined"
+    if name in LOOP_NESTS:
+        return "`aten` ops on whole tensors, outside of executables"
+    if name in JUMPS | CHOICES | SWITCHES:
+        return "`prim::If` or `prim::Loop` where structured, otherwise an error"
+    if name == "func.call":
+        return "a call, which the alias db follows and `inlined` opens"
+    rule = rules()[1].get(name)
+    if rule is None:
+        return ""
+    single, summary = getattr(rule, "becomes", ""), (inspect.getdoc(rule) or "").partition("\n")[0]
+    return f"`aten::{single}`" if single else f"`aten` ops: {summary[0].lower()}{summary[1:]}" if summary else "`aten` ops"
+
 
 _CALLS = ("op", "ops")
 
@@ -109,7 +164,7 @@ def _texts(node: ast.expr) -> Iterator[str]:
         yield "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
 
 
-def table() -> str:
+def onnx_table() -> str:
     """Returns the rows as a Markdown page."""
     import onnx
 
@@ -118,10 +173,10 @@ def table() -> str:
     summary = ", ".join(f"{number} {kind}" for kind, number in counts.items())
     head = f"""# ONNX ops
 
-Written by `python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx.md`, for onnx {onnx.__version__}: {summary}.
+Written by `python docs/site/coverage_pages.py onnx`, for onnx {onnx.__version__}: {summary}.
 
 * **aten**: the op becomes these `aten::` ops, or some of them, depending on its attributes and opset. If they ask for something that no
-  `aten::` op does, the op stays `onnx::`; `python -m irscope.frontends.onnx.coverage MODEL` lists these nodes, and why.
+  `aten::` op does, the op stays `onnx::`; `python docs/site/coverage_pages.py MODEL` lists these nodes, and why.
 * **control flow**: it becomes a node with blocks.
 * **definition**: ONNX defines the op by other ops. It becomes those, if all of them have an `aten::` meaning.
 * **onnx::**: the op stays as it is, with its attributes. It is functional, so the alias db treats its results as new memory, and it
@@ -146,25 +201,20 @@ def refusals(path: Path) -> Sequence[tuple[str, str, str]]:
     return importer.refusals
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="what becomes of each ONNX op, or of those of a model")
-    parser.add_argument("model", nargs="?", type=Path)
-    parser.add_argument("--write", type=Path, metavar="FILE")
-    options = parser.parse_args()
-    if options.model is not None:
-        try:
-            found = refusals(options.model)
-        except IrscopeError as error:
-            parser.exit(2, f"{error}\n")
-        print("\n".join(f"{op} {name!r}: {why}" for name, op, why in found) or "every op has an aten:: meaning")
-    elif options.write is not None:
-        options.write.parent.mkdir(parents=True, exist_ok=True)
-        write_file(options.write, table())
-    else:
-        print(table(), end="")
+def main(asked: str) -> None:
+    if asked in TABLES:
+        print(TABLES[asked](), end="")
+        return
+    try:
+        found = refusals(Path(asked))
+    except IrscopeError as error:
+        sys.exit(str(error))
+    print("\n".join(f"{op} {name!r}: {why}" for name, op, why in found) or "every op has an aten:: meaning")
 
+
+TABLES: Final = {"mlir": mlir_table, "onnx": onnx_table}
 
 if __name__ == "__main__":
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `… | head` ends it, without a traceback
-    main()
+    main(*sys.argv[1:])

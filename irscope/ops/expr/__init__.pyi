@@ -7,5 +7,5 @@ from .expression import flops_at_a_point as flops_at_a_point, input_element as i
 from .expression import lift as lift, number as number, reduced_axes as reduced_axes, where as where
 from .numpy_eval import apply as apply, digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, evaluate as evaluate
 from .numpy_eval import lgamma as lgamma, numpy_function as numpy_function
-from .numpy_eval import reduce_array as reduce_array, remainder as remainder, round_to as round_to, sigmoid as sigmoid
+from .numpy_eval import reduce_array as reduce_array, remainder as remainder, round_to as round_to
 from .reductions import affine as affine

@@ -1,5 +1,5 @@
-"""Defines a pointwise op from one entry: its schemas, and its computation per element, once in NumPy and once as an
-expression.
+"""Defines a pointwise op from one entry: its overloads, and its computation per element as an expression, which NumPy's arrays
+can take the place of; a separate one for NumPy where they cannot.
 
 Type rule, reference and kernel expression then follow the same steps: promote the operands, convert them, compute
 (halves in float32), convert the result. Only the middle step differs between ops.
@@ -258,7 +258,7 @@ def result_type(dtype: str | None, operands: Sequence[Any], common: str | None =
 
 def elementwise(
     *overloads: str,
-    numpy: Callable[..., Any],
+    numpy: Callable[..., Any] | None = None,
     expr: Callable[..., Expr] | None = None,
     kind: Kind | Callable[..., Kind | None] = "same",
     operands: str = "self other",
@@ -271,13 +271,16 @@ def elementwise(
 ) -> tuple[Op, ...]:
     """Return the op of these overloads, its in-place variant (`add_` for `add`), and both again under other names (`also`).
 
-    If the overloads of the in-place variant have other names, declare it separately, with `written=True`.
+    Without `numpy`, the reference is the expression, on arrays. If the overloads of the in-place variant have other names, declare it
+    separately, with `written=True`.
 
     >>> made = elementwise("aten::neg", numpy=np.negative, operands="self", also="negative")
     >>> [op.name for op in made]
     ['aten::neg', 'aten::neg_', 'aten::negative', 'aten::negative_']
     """
-    rule = Elementwise("", tuple(operands.split()), kind, numpy, expr, written, axes, layout, rounds)
+    array = numpy or expr
+    assert array is not None
+    rule = Elementwise("", tuple(operands.split()), kind, array, expr, written, axes, layout, rounds)
     made = []
     first = overloads[0].partition("::")[2].partition(".")[0]
     for name in (first, *also.split()):

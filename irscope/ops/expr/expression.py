@@ -238,12 +238,19 @@ def cast(operand: Expr, dtype: str) -> Expr:
     return Expr("cast", (operand,), dtype, None, operand.strength)
 
 
+ON_ARRAYS: Final[dict[str, Callable[..., Any]]] = {}
+"""The function of NumPy's arrays that computes each op of the first table; `irscope.ops.expr.numpy_eval` enters them."""
+
+
 def call(op: str, *operands: Expr | float) -> Expr:
     """Return an op of the first table on operands of one type; numbers among them take the type of the first expression.
 
-    Raises NoExpression for a type that the op does not take.
+    Of arrays it returns an array, so that a formula of these ops computes in NumPy too. Raises NoExpression for a type that the op does
+    not take.
     """
-    dtype = next(operand.dtype for operand in operands if isinstance(operand, Expr))
+    dtype = next((operand.dtype for operand in operands if isinstance(operand, Expr)), None)
+    if dtype is None:
+        return ON_ARRAYS[op](*operands)  # type: ignore[no-any-return]
     takes = PRIMITIVES[op].of
     refused = {"floats", "numbers", "integers"} if dtype == "bool" else {"floats"} if is_integral(dtype) else {"bits", "integers"}
     if takes in refused:
@@ -254,8 +261,10 @@ def call(op: str, *operands: Expr | float) -> Expr:
     return Expr(op, args, result, None, max(arg.strength for arg in args))
 
 
-def where(condition: Expr, chosen: Expr | float, otherwise: Expr | float) -> Expr:
-    """Return `chosen` where the condition holds, `otherwise` elsewhere; at least one of them is an expression."""
+def where(condition: Any, chosen: Any, otherwise: Any) -> Expr:
+    """Return `chosen` where the condition holds, `otherwise` elsewhere; at least one of them is an expression, or all are arrays."""
+    if not isinstance(condition, Expr):
+        return call("where", condition, chosen, otherwise)
     assert condition.dtype == "bool"
     dtype = next(operand.dtype for operand in (chosen, otherwise) if isinstance(operand, Expr))
     args = (condition, lift(chosen, dtype), lift(otherwise, dtype))

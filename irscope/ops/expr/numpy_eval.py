@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ops.expr.expression import POSITIONS, PRIMITIVES, REDUCTIONS, Expr
+from irscope.ops.expr.expression import ON_ARRAYS, POSITIONS, PRIMITIVES, REDUCTIONS, Expr
 
 # Functions that NumPy lacks: the error function, its complement and inverse, log gamma, digamma, in double precision; the sigmoid.
 
@@ -154,12 +154,12 @@ def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
     """
     if op == "cast":
         return round_to(args[0], dtype)
-    return np.asarray(_NUMPY[op](*args), _storage(dtype))
+    return np.asarray(ON_ARRAYS[op](*args), _storage(dtype))
 
 
 def numpy_function(op: str) -> Callable[..., Any]:
     """Return the function of arrays that computes an op of the first table."""
-    return _NUMPY[op]
+    return ON_ARRAYS[op]
 
 
 def reduce_array(op: str, array: Array, axes: tuple[int, ...]) -> Array:
@@ -232,4 +232,4 @@ _OWN: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 """Ops that NumPy has no function for, or one with another meaning."""
 
-_NUMPY: Final = {op: _OWN.get(op) or getattr(np, row.numpy) for op, row in PRIMITIVES.items()}
+ON_ARRAYS.update({op: _OWN.get(op) or getattr(np, row.numpy) for op, row in PRIMITIVES.items()})

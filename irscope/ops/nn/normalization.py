@@ -213,16 +213,9 @@ def _native_group_norm_arrays(input: Array, weight: Any, bias: Any, group: int, 
 
 
 def normalize_batch(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    *,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, Array, Array]:
+    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None = None, running_var: Array | None = None,
+    *, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the normalised batch, and the mean and reciprocal deviation used; training also updates the running statistics.
 
     >>> x = np.array([[1.0], [3.0]])
@@ -247,40 +240,22 @@ def normalize_batch(
     return result.astype(input.dtype, copy=False), mean.ravel(), scale.ravel()
 
 
-def _native_batch_norm_arrays(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None = None,
-    running_var: Array | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> tuple[Array, Array, Array]:
-    result, mean, scale = normalize_batch(input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)
-    return (result, mean, scale) if training else (result, np.zeros(0, mean.dtype), np.zeros(0, mean.dtype))
+def _native_batch_norm_arrays(**arguments: Any) -> tuple[Array, Array, Array]:
+    result, mean, scale = normalize_batch(**arguments)
+    return (result, mean, scale) if arguments.get("training") else (result, np.zeros(0, mean.dtype), np.zeros(0, mean.dtype))
 
 
-def _instance_norm_array(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Array:
+def _instance_norm_array(input: Array, use_input_stats: bool, cudnn_enabled: bool = True, **arguments: Any) -> Array:
     if not use_input_stats:
-        return normalize_batch(input, weight, bias, running_mean, running_var, training=False, momentum=momentum, eps=eps)[0]
+        return normalize_batch(input, **arguments)[0]
+    running_mean, running_var, momentum = (arguments[name] for name in ("running_mean", "running_var", "momentum"))
     if running_mean is not None and running_var is not None:
         axes = tuple(range(2, input.ndim))
         count = int(np.prod(input.shape[2:]))
         running_mean[...] = (1 - momentum) * running_mean + momentum * input.mean(axis=axes).mean(axis=0)
         spread = input.var(axis=axes).mean(axis=0) * (count / max(count - 1, 1))
         running_var[...] = (1 - momentum) * running_var + momentum * spread
-    return _group_norm_arrays(input, input.shape[1], weight, bias, eps)[0]
+    return _group_norm_arrays(input, input.shape[1], arguments["weight"], arguments["bias"], arguments["eps"])[0]
 
 
 _BY_OWN_STATISTICS = (
@@ -370,18 +345,8 @@ def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
     return refined(input.dtype, shape, channels_last_strides(shape) if last else contiguous_strides(shape))
 
 
-def _batch_norm_array(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Array:
-    return normalize_batch(input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)[0]
+def _batch_norm_array(cudnn_enabled: bool = True, **arguments: Any) -> Array:
+    return normalize_batch(**arguments)[0]
 
 
 def _kept(input: Expr, p: Any, train: Any) -> Expr:

@@ -140,10 +140,6 @@ def _tensor_array(data: Any = None, t: Any = None, dtype: Any = None, **rest: An
     return np.array(value, numpy_dtype(dtype, np.float32 if found.size == 0 else default))
 
 
-def _scalar_array(s: Any, dtype: Any = None, **rest: Any) -> Array:
-    return np.array(s, numpy_dtype(dtype, np.float32))
-
-
 def _eye_array(n: int, m: int | None = None, dtype: Any = None, **rest: Any) -> Array:
     return np.eye(n, m, dtype=numpy_dtype(dtype, np.float32))
 
@@ -181,7 +177,9 @@ OPS = (
     _memory(
         *(f"aten::tensor{overload}" for overload in (".bool", ".float", ".int", ".complex", "")), type_rule=_tensor, reference=_tensor_array
     ),
-    _memory("aten::scalar_tensor", type_rule=_scalar_tensor, reference=_scalar_array),
+    _memory(
+        "aten::scalar_tensor", type_rule=_scalar_tensor, reference=lambda s, dtype=None, **rest: np.array(s, numpy_dtype(dtype, np.float32))
+    ),
     _memory(
         "prim::NumToTensor.Scalar",
         "prim::NumToTensor.bool",

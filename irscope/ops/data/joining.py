@@ -118,11 +118,6 @@ def _repeat(self: TensorType, repeats: Abstract) -> TensorType:
     return fresh(self.dtype, [a * b if isinstance(a, int) and isinstance(b, int) else None for a, b in zip(shape, counts, strict=True)])
 
 
-def _kept(self: TensorType, **rest: Abstract) -> TensorType:
-    """Return a type with the same extents, fresh memory, and strides as in `empty_like`."""
-    return laid_out_like(self, self.dtype)
-
-
 def _rolled(self: TensorType, shifts: Abstract, dims: Abstract = ()) -> TensorType:
     """Infer the layout as torch does: for each axis it swaps two parts and joins them as `cat` does. Without axes the tensor is rolled
     flat, and one without elements is copied."""
@@ -239,7 +234,7 @@ OPS = (
             [a * b for a, b in zip((1,) * (len(repeats) - self.ndim) + self.shape, repeats, strict=True)]
         ),
     ),
-    _memory("aten::flip", type_rule=_kept, reference=_flip_array),
+    _memory("aten::flip", type_rule=lambda self, **rest: laid_out_like(self, self.dtype), reference=_flip_array),
     _memory("aten::roll", type_rule=_rolled, reference=_roll_array),
     *(
         _memory(

@@ -23,10 +23,6 @@ def _where_positions(condition: TensorType) -> Abstract:
     return [TensorType("int64", (None,))] * max(len(condition.shape), 1)
 
 
-def _masked_select(self: TensorType, mask: TensorType) -> TensorType:
-    return refined(self.dtype, (None,))
-
-
 def _one_hot(self: TensorType, num_classes: Abstract = -1) -> TensorType:
     if self.shape is None:
         return TensorType("int64")
@@ -95,16 +91,12 @@ def _one_hot_array(self: Array, num_classes: int = -1) -> Array:
     return np.asarray(self[..., None] == np.arange(count), np.int64)
 
 
-def _where_arrays(condition: Array) -> list[Array]:
-    return list(np.nonzero(np.atleast_1d(condition)))
-
-
 OPS = (
     _memory("aten::nonzero", type_rule=_nonzero, reference=lambda self: np.argwhere(self).astype(np.int64)),
-    _memory("aten::where", type_rule=_where_positions, reference=_where_arrays),
+    _memory("aten::where", type_rule=_where_positions, reference=lambda condition: list(np.nonzero(np.atleast_1d(condition)))),
     _memory(
         "aten::masked_select",
-        type_rule=_masked_select,
+        type_rule=lambda self, mask: refined(self.dtype, (None,)),
         reference=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
             np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
         ],

@@ -103,10 +103,6 @@ def _native_group_norm(
     return _group_norm(input, group), statistics, statistics
 
 
-def _instance_norm(input: TensorType, **rest: Abstract) -> TensorType:
-    return in_format(input.dtype, input.shape, False if static_shape(input) is not None else None)
-
-
 def _native_batch_norm(input: TensorType, training: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType, TensorType]:
     channels = input.shape[1] if input.shape is not None and len(input.shape) > 1 else None
     saved = fresh(_statistics_dtype(input.dtype), (channels,) if training is True else (0,))
@@ -177,10 +173,6 @@ def _group_norm_arrays(input: Array, num_groups: int, weight: Array | None, bias
     result = result if weight is None else result * weight.reshape(along)
     result = result if bias is None else result + bias.reshape(along)
     return result.astype(input.dtype, copy=False), mean[..., 0], scale[..., 0]
-
-
-def _group_norm_array(input: Array, num_groups: int, weight: Any, bias: Any, eps: float, **rest: Any) -> Array:
-    return _group_norm_arrays(input, num_groups, weight, bias, eps)[0]
 
 
 def _rows(input: Expr, eps: Any = None, **rest: Any) -> Expr:
@@ -275,7 +267,7 @@ _BY_OWN_STATISTICS = (
     _normalization(
         "aten::group_norm",
         type_rule=_group_norm,
-        reference=_group_norm_array,
+        reference=lambda input, num_groups, weight, bias, eps, **rest: _group_norm_arrays(input, num_groups, weight, bias, eps)[0],
         expression=_rows,
         operand_axes=_SCALES,
         channel_parts=_groups,
@@ -283,7 +275,7 @@ _BY_OWN_STATISTICS = (
     _normalization("aten::native_group_norm", type_rule=_native_group_norm, reference=_native_group_norm_arrays),
     _normalization(
         "aten::instance_norm",
-        type_rule=_instance_norm,
+        type_rule=lambda input, **rest: in_format(input.dtype, input.shape, False if static_shape(input) is not None else None),
         reference=_instance_norm_array,
         expression=_rows,
         operand_axes=_SCALES,

@@ -51,16 +51,8 @@ def _elu(x: Expr, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1)
     return where(x < 0.0, call("expm1", x * input_scale) * (alpha * scale), x * scale)
 
 
-def _hard_sigmoid(x: Expr) -> Expr:
-    return limited(x + 3.0, 0.0, 6.0) / 6.0
-
-
 def _np_hard_sigmoid(x: Array) -> Array:
     return np.asarray(np.clip(x + 3, 0, 6) / 6)
-
-
-def _log_sigmoid(x: Expr) -> Expr:
-    return call("minimum", x, 0.0) - call("log1p", call("exp", -call("abs", x)))
 
 
 def _softshrink(x: Expr, lambd: Number = 0.5) -> Expr:
@@ -97,9 +89,9 @@ _FORWARD: Final = (
         layout="like-first",
     ),
     *_activation("hardswish", lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0, lambda x: x * _np_hard_sigmoid(x)),
-    *_activation("hardsigmoid", _hard_sigmoid, _np_hard_sigmoid),
+    *_activation("hardsigmoid", lambda x: limited(x + 3.0, 0.0, 6.0) / 6.0, _np_hard_sigmoid),
     *_activation("threshold", lambda x, threshold, value: where(call("le", x, threshold), value, x)),
-    *_activation("log_sigmoid", _log_sigmoid, layout="rows"),
+    *_activation("log_sigmoid", lambda x: call("minimum", x, 0.0) - call("log1p", call("exp", -call("abs", x))), layout="rows"),
     *_activation("softshrink", _softshrink, _np_softshrink),
     *_activation("hardshrink", lambda x, lambd=0.5: where(call("ge", x, -lambd) & call("le", x, lambd), 0, x), rounds=True),
     *_activation(
@@ -154,15 +146,13 @@ def _mish(grad: Expr, x: Expr) -> Expr:
     return grad * (inner + x * call("sigmoid", x) * (1.0 - inner * inner))
 
 
-def _hardswish(grad: Expr, x: Expr) -> Expr:
-    return where(call("le", x, -3.0), 0.0, where(call("ge", x, 3.0), grad, grad * (x / 3.0 + 0.5)))
-
-
 _GRADIENTS: Final = (
     *_backward("elu_backward", _elu_gradient, "self_or_result"),
     *_backward("softplus_backward", _softplus_gradient),
     *_backward("mish_backward", _mish),
-    *_backward("hardswish_backward", _hardswish),
+    *_backward(
+        "hardswish_backward", lambda grad, x: where(call("le", x, -3.0), 0.0, where(call("ge", x, 3.0), grad, grad * (x / 3.0 + 0.5)))
+    ),
     *_backward("hardsigmoid_backward", lambda g, x: where(_between(x, -3.0, 3.0), g * _SIXTH, 0.0)),
 )
 

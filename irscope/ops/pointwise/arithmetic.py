@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ir import TensorType
 from irscope.ops.expr import (
     Expr,
     Kind,
@@ -284,10 +283,6 @@ def _np_sgn(x: Array) -> Array:
     return made
 
 
-def _np_nextafter(x: Array, towards: Array) -> Array:
-    return np.where(x == towards, towards, np.nextafter(x, towards))
-
-
 def _rounded(op: str) -> Any:
     def expr(x: Expr, decimals: Any = 0) -> Expr:
         if require_known(decimals, "the number of decimals") != 0:
@@ -339,16 +334,12 @@ _FUNCTIONS: Final = (
     *(op for name in ("sinh", "cosh") for op in _unary(name, getattr(np, name))),
     *(op for name in "sin cos tan sinh cosh tanh".split() for op in _unary(f"a{name}", getattr(np, f"arc{name}"), also=f"arc{name}")),
     *elementwise("aten::atan2", numpy=np.arctan2, kind="float", also="arctan2"),
-    *elementwise("aten::nextafter", numpy=_np_nextafter, kind="exact"),
+    *elementwise("aten::nextafter", numpy=lambda x, towards: np.where(x == towards, towards, np.nextafter(x, towards)), kind="exact"),
     *elementwise("aten::hypot", numpy=np.hypot),
 )
 
 
 # Conversions of element types as expressions; `irscope.ops.data.copies` declares the ops, which also move memory.
-
-
-def _converted_type(a: TensorType, dtype: Any) -> TensorType:
-    return result_type(None if isinstance(dtype, Unknown) else dtype_name(dtype, a.dtype), [a])
 
 
 def _converted(a: Array, dtype: Any) -> Array:
@@ -359,7 +350,7 @@ def _converted(a: Array, dtype: Any) -> Array:
 _CAST: Final = define(
     "prims::convert_element_type",
     category="pointwise",
-    type_rule=_converted_type,
+    type_rule=lambda a, dtype: result_type(None if isinstance(dtype, Unknown) else dtype_name(dtype, a.dtype), [a]),
     reference=_converted,
     expression=lambda a, dtype: conversion(a, dtype),
 )

@@ -57,14 +57,6 @@ def _never(x: Expr) -> Expr:
     return call("ne", x, x)
 
 
-def _is_infinite(x: Expr) -> Expr:
-    return _never(x) if is_integral(x.dtype) else call("eq", call("abs", x), float("inf"))
-
-
-def _is_finite(x: Expr) -> Expr:
-    return ~_never(x) if is_integral(x.dtype) else call("lt", call("abs", x), float("inf"))
-
-
 _COMPARISONS: Final = (
     *_comparison("eq"),
     *(op for name in ("ne", "lt", "le", "gt", "ge") for op in _comparison(name, also=PRIMITIVES[name].numpy)),
@@ -79,8 +71,8 @@ _COMPARISONS: Final = (
     *_bits("right_shift", "rshift", "Tensor_Scalar", "shr", _shifted(np.right_shift)),
     *elementwise("aten::bitwise_not", numpy=np.invert, expr=lambda x: ~x, operands="self"),
     *_question("isnan", np.isnan, lambda x: _never(x) if is_integral(x.dtype) else call("isnan", x)),
-    *_question("isinf", np.isinf, _is_infinite),
-    *_question("isfinite", np.isfinite, _is_finite),
+    *_question("isinf", np.isinf, lambda x: _never(x) if is_integral(x.dtype) else call("eq", call("abs", x), float("inf"))),
+    *_question("isfinite", np.isfinite, lambda x: ~_never(x) if is_integral(x.dtype) else call("lt", call("abs", x), float("inf"))),
 )
 
 

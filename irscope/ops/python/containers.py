@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from irscope.ir import ANY, OpSchema
+from irscope.ir import ANY
 from irscope.ops.op import Effect, Op, define_positional, without_tensors
 from irscope.ops.python.scalars import MOST_AHEAD, RESULT_SIZES, evaluated
 from irscope.ops.type_rules import Abstract, Unknown, is_known
@@ -59,10 +59,6 @@ def _set_item(self: Any, index: Any, element: Any) -> Any:
     return self
 
 
-def _cut(self: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
-    return self[slice(start, end, step)]
-
-
 def _dict(*pairs: Any) -> dict[Any, Any]:
     if len(pairs) == 1:
         return dict(pairs[0])
@@ -73,18 +69,13 @@ def _unknown(*given: Abstract, **named: Abstract) -> Abstract:
     return Unknown(ANY)
 
 
-def _first_list(schema: OpSchema) -> bool:
-    """Whether an overload is one over containers; those over one tensor or string are defined elsewhere."""
-    return bool(schema.arguments) and without_tensors(schema)
-
-
 _TRACKED: Final[dict[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
     "aten::append": (_append, ()),
     "aten::__getitem__": (operator.getitem, (1,)),
     "aten::_set_item": (_set_item, (1,)),
     "aten::pop": (lambda self, index=-1, *default: self.pop(index, *default), (1,)),
     "aten::insert": (list.insert, (1,)),
-    "aten::slice": (_cut, (1, 2, 3)),
+    "aten::slice": (lambda self, start=None, end=None, step=1: self[slice(start, end, step)], (1, 2, 3)),
     "aten::Delete": (operator.delitem, (1,)),
     "aten::clear": (lambda self: self.clear(), ()),
     "aten::reverse": (list.reverse, ()),
@@ -136,7 +127,9 @@ def _variadic(name: str, effect: Effect, reference: Callable[..., Any], rule: Ca
 
 OPS = (
     *(
-        define_positional(name, function, category="container", type_rule=rule, keep=_first_list)
+        define_positional(
+            name, function, category="container", type_rule=rule, keep=lambda schema: bool(schema.arguments) and without_tensors(schema)
+        )
         for name, (function, rule) in _LIST_OPS.items()
     ),
     _variadic("prim::ListConstruct", "pure", lambda *items: list(items), lambda *items: list(items)),

@@ -176,18 +176,6 @@ def _product(a: Any, b: Any) -> int:
     return size_of(a) + size_of(b)
 
 
-def _shifted(a: Any, bits: Any) -> int:
-    return size_of(a) + (max(0, bits) // 8 if isinstance(bits, int) else 0)
-
-
-def _multiplied_up(a: Any) -> int:
-    return MOST_AHEAD + 1 if isinstance(a, int) and a > _FACTORIAL else 1
-
-
-def _counted(n: Any) -> int:
-    return max(0, n) if isinstance(n, int) else 1
-
-
 def _formatted(text: Any, *operands: Any) -> int:
     """Return a bound for formatted text: every number in the text, and every int operand, may be a width or a precision."""
     widths = [int(digits[:18]) for digits in re.findall(r"\d+", text)] if isinstance(text, str) else []
@@ -196,24 +184,16 @@ def _formatted(text: Any, *operands: Any) -> int:
     return _sum(text, *operands) * fields + 20 * len(operands) + sum(widths) + sum(given)
 
 
-def _joined(text: Any, parts: Any) -> int:
-    return size_of(parts) + size_of(text) * (len(parts) if isinstance(parts, list | tuple) else 1)
-
-
-def _replaced(text: Any, old: Any = "", new: Any = "", *_: Any) -> int:
-    return size_of(text) + (size_of(text) + 1) * size_of(new)
-
-
 RESULT_SIZES: Final[Mapping[str, Callable[..., int]]] = {
     "aten::add": _sum,
     "aten::mul": _product,
-    "aten::__lshift__": _shifted,
-    "aten::factorial": _multiplied_up,
+    "aten::__lshift__": lambda a, bits: size_of(a) + (max(0, bits) // 8 if isinstance(bits, int) else 0),
+    "aten::factorial": lambda a: MOST_AHEAD + 1 if isinstance(a, int) and a > _FACTORIAL else 1,
     "aten::format": _formatted,
     "aten::percentFormat": _formatted,
-    "aten::join": _joined,
-    "aten::replace": _replaced,
-    "prim::rangelist": _counted,
+    "aten::join": lambda text, parts: size_of(parts) + size_of(text) * (len(parts) if isinstance(parts, list | tuple) else 1),
+    "aten::replace": lambda text, old="", new="", *_: size_of(text) + (size_of(text) + 1) * size_of(new),
+    "prim::rangelist": lambda n: max(0, n) if isinstance(n, int) else 1,
 }
 """The size of an op's result, by op; the results of other ops are not larger than their operands."""
 

@@ -17,10 +17,6 @@ from irscope.ops.type_rules import DTYPE_CODES, Abstract, Unknown, is_channels_l
 # (`irscope.analysis.shapes`, `irscope.runtime.reference`) handles them by name. This module defines their category and effect.
 
 
-def _identity(x: Any) -> Any:
-    return x
-
-
 def _same(*given: Abstract, **named: Abstract) -> Abstract:
     (value,) = (*given, *named.values())
     return Unknown(ANY) if isinstance(value, Unknown) else value
@@ -43,7 +39,7 @@ _CONTROL = (
     _kind("prim::Uninitialized", "pure"),
     _kind("prim::isinstance", "pure"),
     _kind("prim::GetAttr", "view"),
-    *(define_positional(name, _identity, category="control", type_rule=_same, keep=lambda schema: True) for name in sorted(NARROWS)),
+    *(define_positional(name, lambda x: x, category="control", type_rule=_same, keep=lambda schema: True) for name in sorted(NARROWS)),
 )
 
 

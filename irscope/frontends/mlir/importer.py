@@ -23,6 +23,7 @@ from irscope.frontends.mlir.types import AttributeReader, Properties, Resources,
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 from irscope.ir.invariants import verify
+from irscope.ir.module import verify_module
 from irscope.ops.registry import effect_of, functional_source
 
 # The emitter of MLIR's rules: constants and conversions of tensors of known extents, and what is known of their elements.
@@ -264,10 +265,10 @@ def node_name(name: str) -> tuple[str, str]:
 class BlockReader:
     """Reads blocks into an emitter; `values` maps MLIR's values to the IR's."""
 
-    def __init__(self, reading: Reading, emitter: Emitter, values: dict[Any, Value] | None = None) -> None:
+    def __init__(self, reading: Reading, emitter: Emitter) -> None:
         self.reading = reading
         self.e = emitter
-        self.values: dict[Any, Value] = {} if values is None else values
+        self.values: dict[Any, Value] = {}
         self.dialects: set[str] = set()
         """The dialects of the ops read so far."""
         self.opened: tuple[str, ...] = ()
@@ -407,12 +408,11 @@ class BlockReader:
         self.e.place = place
         self.keep(operation, blocks)
 
-    def read_as_block(self, region: Any, extra: Sequence[tuple[str, Any]] = ()) -> Call:
-        """Reads a region as a block, with its arguments (after `extra` ones) as parameters."""
+    def read_as_block(self, region: Any) -> Call:
+        """Reads a region as a block, with its arguments as parameters."""
         arguments = list(region.blocks[0].arguments) if len(region.blocks) else []
-        types = [*extra, *(("", self.reading.types(argument.type)) for argument in arguments)]
-        with self.e.block(types) as inner:
-            self.values.update(zip(arguments, inner.params[len(extra) :], strict=True))
+        with self.e.block([("", self.reading.types(argument.type)) for argument in arguments]) as inner:
+            self.values.update(zip(arguments, inner.params, strict=True))
             inner.returns((yield self.read_region(region)))
         return inner
 
@@ -466,24 +466,13 @@ def _import(reading: Reading, operation: Any, name: str) -> Graph | Module:
     graphs = list(made.graphs.values())
     if len(graphs) == 1 and not made.modules and not made.constants and len(made.symbols) <= 1:
         return _verified(graphs[0], name)
-    for graph in _all_graphs(made):
-        verify(graph)
+    verify_module(made)
     return Module(made.graphs, made.constants, name or made.name, made.modules, made.symbols, made.attrs)
 
 
 def _verified(graph: Graph, name: str) -> Graph:
     verify(graph)
     return Graph(graph.body, name or graph.name, graph.bound, graph.distinct_inputs, graph.functional)
-
-
-def _all_graphs(module: Module) -> list[Graph]:
-    found, todo = list[Graph](), [module]
-    while todo:
-        here = todo.pop()
-        found.extend(here.graphs.values())
-        found.extend(symbol.body for symbol in here.symbols if symbol.body is not None)
-        todo.extend(here.modules.values())
-    return found
 
 
 class _Content:

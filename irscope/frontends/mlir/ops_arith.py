@@ -318,6 +318,8 @@ _MATH: Final = (
     "powf=pow roundeven=round rsqrt sin sinh sqrt tan tanh trunc copysign isfinite isinf isnan"
 )
 
+_FLOAT_OPS: Final = "mulf=mul divf=div remf=fmod negf=neg maximumf=maximum minimumf=minimum maxnumf=fmax minnumf=fmin"
+
 _COMPLEX_OPS: Final = (
     "re=real im=imag create=complex abs add sub=subtract mul=multiply div=divide neg=negate exp=exponential "
     "expm1=exponential_minus_one log log1p=log_plus_one sqrt rsqrt sin=sine cos=cosine tan tanh"
@@ -327,14 +329,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.constant": _constant,
     "arith.addf": _float("add", 1),
     "arith.subf": _float("sub", 1),
-    "arith.mulf": _float("mul"),
-    "arith.divf": _float("div"),
-    "arith.remf": _float("fmod"),
-    "arith.negf": _float("neg"),
-    "arith.maximumf": _float("maximum"),
-    "arith.minimumf": _float("minimum"),
-    "arith.maxnumf": _float("fmax"),
-    "arith.minnumf": _float("fmin"),
     "arith.addi": _sum("add"),
     "arith.subi": _sum("sub"),
     "arith.muli": _integer("mul", simple("mul", INTEGERS)),
@@ -360,6 +354,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "math.absi": _on_tensors(simple("abs", SIGNED)),
     "math.round": _on_tensors(STABLEHLO["stablehlo.round_nearest_afz"]),
     "math.cbrt": _on_tensors(STABLEHLO["stablehlo.cbrt"]),
+    **{f"arith.{name}": _float(aten) for name, _, aten in (word.partition("=") for word in _FLOAT_OPS.split())},
     **{f"math.{name}": _float(aten or name) for name, _, aten in (word.partition("=") for word in _MATH.split())},
     **{name: _on_tensors(rule) for name, rule in _UNSIGNED.items()},
     **{

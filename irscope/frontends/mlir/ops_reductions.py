@@ -371,12 +371,6 @@ def _groups_of_batches(op: Operation, x: Value, batches: int) -> Value:
 # have a meaning on one device.
 
 
-def _sorted(e: Emitter, key: Value, axis: int, descending: bool) -> tuple[Value, Value]:
-    """Sorts a key stably; returns it and the old index of each element."""
-    values, index = e.ops("sort", 2, key, True, axis, descending)
-    return values, index
-
-
 def _sort(op: Operation) -> Sequence[Value] | None:
     if not op.is_static or not op.shape:
         return None
@@ -388,7 +382,7 @@ def _sort(op: Operation) -> Sequence[Value] | None:
         return None
     e, axis, current = op.e, op.number("dimension") % len(op.shape), list(op.operands)
     for number in reversed(range(keys)):
-        made, index = _sorted(e, current[number], axis, descending)
+        made, index = e.ops("sort", 2, current[number], True, axis, descending)
         current = [made if place == number else e.op("gather", value, axis, index, False) for place, value in enumerate(current)]
     return current
 
@@ -399,7 +393,7 @@ def _top_k(op: Operation) -> Sequence[Value] | None:
     if not op.is_static or dtype_of(x) not in FLOATS | INTEGERS or not op.shape:
         return None
     e, axis, count = op.e, len(op.shape) - 1, op.number("k")
-    values, index = _sorted(e, x, axis, True)
+    values, index = e.ops("sort", 2, x, True, axis, True)
     kind = op.types[1]
     assert isinstance(kind, TensorType) and kind.dtype is not None  # static
     return sliced(e, values, axis, 0, count), e.cast(sliced(e, index, axis, 0, count), kind.dtype)
@@ -415,7 +409,7 @@ def _approximate_top_k(op: Operation) -> Sequence[Value] | None:
     before, count = shape_of(x) or (), op.shape[axis]
     if descending is None or count not in (int(config["top_k"].value), before[axis]) or dtype_of(x) not in FLOATS | INTEGERS:
         return None
-    values, places = _sorted(e, x, axis, descending)
+    values, places = e.ops("sort", 2, x, True, axis, descending)
     return sliced(e, values, axis, 0, count), sliced(e, e.op("gather", index, axis, places, False), axis, 0, count)
 
 

@@ -239,8 +239,8 @@ def _dynamic_reshape(op: Operation) -> Value | None:
     return op.e.op("reshape", op.operands[0], [-1 if size is None else size for size in shape], type=made)
 
 
-def _dynamic_broadcast(op: Operation) -> Value | None:
-    """A broadcast to extents that are computed but known."""
+def _broadcast(op: Operation) -> Value | None:
+    """A broadcast; extents that are computed must be known."""
     return _spread_along(op, op.ints("broadcast_dimensions"))
 
 
@@ -516,8 +516,8 @@ def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Valu
 
 RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.constant": tensor_constant,
-    "stablehlo.broadcast_in_dim": lambda op: _spread_along(op, op.ints("broadcast_dimensions")),
-    "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.dynamic_broadcast_in_dim": _broadcast,
     "stablehlo.reshape": _reshape,
     "stablehlo.dynamic_reshape": _dynamic_reshape,
     "stablehlo.dynamic_iota": _iota,

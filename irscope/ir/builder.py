@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.ir.core import Block, Graph, Location, Node, Value, make_node, make_value, new_id
+from irscope.ir.core import Block, Graph, Location, Module, Node, Symbol, Value, make_node, make_value, new_id
 from irscope.ir.payload import argument_type
 from irscope.ir.types import DEVICE, INT, TENSOR, ListType, TensorType, Type
 
@@ -151,3 +151,17 @@ def payload_type(payload: Any) -> Type:
     if dtype is not None and hasattr(payload, "shape"):
         return TensorType(str(dtype).removeprefix("torch."), tuple(payload.shape))
     return DEVICE if type(payload).__name__ == "device" else TENSOR
+
+
+class ModuleBuilder:
+    """A module of which not all parts are known yet."""
+
+    def __init__(self, name: str, attrs: Mapping[str, Any]) -> None:
+        self.name, self.attrs = name, attrs
+        self.graphs: dict[str, Graph] = {}
+        self.constants: dict[str, Any] = {}
+        self.modules: dict[str, Module] = {}
+        self.symbols: list[Symbol] = []
+
+    def finish(self) -> Module:
+        return Module(self.graphs, self.constants, self.name, self.modules, tuple(self.symbols), self.attrs)

@@ -21,7 +21,7 @@ from irscope.frontends import emit
 from irscope.frontends.emit import CODES, Place, Refused
 from irscope.frontends.mlir.types import AttributeReader, Properties, Resources, attribute_of, bfloat16_bits, read_place, read_type
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
-from irscope.ir.builder import BlockBuilder
+from irscope.ir.builder import BlockBuilder, ModuleBuilder
 from irscope.ir.invariants import verify
 from irscope.ir.module import verify_module
 from irscope.ops.registry import effect_of, functional_source
@@ -475,40 +475,28 @@ def _verified(graph: Graph, name: str) -> Graph:
     return Graph(graph.body, name or graph.name, graph.bound, graph.distinct_inputs, graph.functional)
 
 
-class _Content:
-    """The contents of one module while it is read."""
-
-    def __init__(self) -> None:
-        self.graphs: dict[str, Graph] = {}
-        self.constants: dict[str, Any] = {}
-        self.modules: dict[str, Module] = {}
-        self.symbols: list[Symbol] = []
-        self.loose: list[Any] = []
-        """Ops at the top level that are not symbols."""
-
-
 def _module(reading: Reading, operation: Any) -> Call:
     """Reads a module, or an op that holds symbols, with everything inside."""
-    content = _Content()
-    yield _fill(reading, operation, content)
-    if content.loose:
-        content.graphs[_free("top", content.graphs)] = yield _loose(reading, content.loose)
-    attrs = reading.attributes.of(operation, _OWN_NAMES)
-    return Module(content.graphs, content.constants, _name_of(operation) or "module", content.modules, tuple(content.symbols), attrs)
+    content = ModuleBuilder(_name_of(operation) or "module", reading.attributes.of(operation, _OWN_NAMES))
+    loose: list[Any] = []  # ops at the top level that are not symbols
+    yield _fill(reading, operation, content, loose)
+    if loose:
+        content.graphs[_free("top", content.graphs)] = yield _loose(reading, loose)
+    return content.finish()
 
 
-def _fill(reading: Reading, operation: Any, content: _Content) -> Call:
+def _fill(reading: Reading, operation: Any, content: ModuleBuilder, loose: list[Any]) -> Call:
     for region in operation.regions:
         for block in region.blocks:
             for item in block.operations:
-                yield _item(reading, item.operation, content)
+                yield _item(reading, item.operation, content, loose)
 
 
-def _item(reading: Reading, op: Any, content: _Content) -> Call:
+def _item(reading: Reading, op: Any, content: ModuleBuilder, loose: list[Any]) -> Call:
     """Reads one op at the top level of a module."""
     name, attributes = _name_of(op), op.attributes
     if op.name == "builtin.module" and not name:
-        yield _fill(reading, op, content)
+        yield _fill(reading, op, content, loose)
     elif name and "function_type" in attributes:
         content.symbols.append(_symbol(reading, op, name, None, attrs=True))
         if len(op.regions) and len(op.regions[0].blocks):
@@ -529,7 +517,7 @@ def _item(reading: Reading, op: Any, content: _Content) -> Call:
     elif op.name.endswith(".initializer") and len(op.regions):
         content.graphs[_free("initializer", content.graphs)] = yield _region_graph(reading, op, "initializer")
     elif not _is_bare_end(op):
-        content.loose.append(op)
+        loose.append(op)
 
 
 def _is_bare_end(op: Any) -> bool:

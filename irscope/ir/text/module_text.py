@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.errors import ArgumentError, ParseError
+from irscope.ir.builder import ModuleBuilder
 from irscope.ir.core import Graph, Module, Node, Symbol, Value
 from irscope.ir.payload import TensorData
 from irscope.ir.text.lexer import quote, unquote
@@ -97,20 +98,6 @@ def parse_module(text: str, *, file: str = "") -> Module:
     return _Reader(text, file).read()
 
 
-class _Open:
-    """A module whose end has not been read yet."""
-
-    def __init__(self, name: str, attrs: Mapping[str, Any]) -> None:
-        self.name, self.attrs = name, attrs
-        self.graphs: dict[str, Graph] = {}
-        self.constants: dict[str, Any] = {}
-        self.modules: dict[str, Module] = {}
-        self.symbols: list[Symbol] = []
-
-    def close(self) -> Module:
-        return Module(self.graphs, self.constants, self.name, self.modules, tuple(self.symbols), self.attrs)
-
-
 class _Reader:
     """Parses the text, which it splits at the lines that begin a part."""
 
@@ -120,7 +107,7 @@ class _Reader:
         self.at = 0
 
     def read(self) -> Module:
-        stack: list[_Open] = []
+        stack: list[ModuleBuilder] = []
         while True:
             while self.at < len(self.lines) and not self.lines[self.at].strip():
                 self.at += 1
@@ -132,7 +119,7 @@ class _Reader:
                 self.wrong(f"expected module, symbol, constant, graph or end, found {line[:40]!r}", start)
             self.at += 1
             if found.group(1) is None:
-                module = stack.pop().close()
+                module = stack.pop().finish()
                 if not stack:
                     self.finish()
                     return module
@@ -142,11 +129,11 @@ class _Reader:
             if kind == "module":
                 if len(stack) == _MAX_DEPTH:
                     self.wrong(f"modules nest at most {_MAX_DEPTH} deep", start)
-                stack.append(_Open(name, self.node(rest.removesuffix(":"), start).attrs))
+                stack.append(ModuleBuilder(name, self.node(rest.removesuffix(":"), start).attrs))
             else:
                 self.part(stack[-1], kind, name, rest, start)
 
-    def part(self, here: _Open, kind: str, name: str, rest: str, start: int) -> None:
+    def part(self, here: ModuleBuilder, kind: str, name: str, rest: str, start: int) -> None:
         if kind == "constant":
             self.put(here.constants, name, self.node(f"%v {rest}", start).attrs.get("value"), start)
         elif kind == "symbol":

@@ -14,7 +14,7 @@ from typing import Final
 
 from irscope._base.frozen import EMPTY
 from irscope._base.words import one_line
-from irscope.ir.core import Block, Graph, Node, Step, Value, steps
+from irscope.ir.core import Block, Graph, Node, Value, steps
 from irscope.ir.payload import Opaque
 from irscope.ir.text.constant_text import constant_text
 from irscope.ir.text.lexer import KEY, quote
@@ -52,7 +52,7 @@ def print_first_lines(graph: Graph, count: int) -> list[str]:
 
 def _lines(graph: Graph, names: Mapping[Value, str] | None, locations: bool, most: int) -> list[str]:
     writer = _Writer(names, locations)
-    params = ",\n      ".join(writer.declarations(graph.inputs))
+    params = _NEXT_INPUT.join(writer.declarations(graph.inputs))
     lines = [f"graph({params}):"]
     writer.nested_lines(graph.body, lines, most)
     if len(lines) < most:
@@ -60,6 +60,7 @@ def _lines(graph: Graph, names: Mapping[Value, str] | None, locations: bool, mos
     return lines
 
 
+_NEXT_INPUT: Final = ",\n      "
 _Place = tuple[Block, Iterator[Node], str, Iterator[tuple[int, Block]]]
 """A block being printed: its remaining nodes, its indentation, and the blocks of the same node that follow it."""
 
@@ -324,37 +325,19 @@ def excerpt(graph: Graph, marks: Mapping[Node | Block, str], *, context: int = _
     >     %y : Tensor = aten::relu(%x)    this one
           return (%y)
     """
-    rows: list[tuple[Step, int]] = []
-    marked: list[tuple[int, str]] = []
-    depth = -1
-    for step in steps(graph):
-        if step.kind == "done":
-            continue
-        depth += step.kind == "enter"
+    notes: dict[int, str] = {}
+    for row, step in enumerate(step for step in steps(graph) if step.kind != "done"):  # one for each line
         subject: Node | Block | None = {"node": step.node, "leave": step.block}.get(step.kind)
         if subject is not None and subject in marks:
-            marked.append((len(rows), marks[subject]))
-        rows.append((step, depth))
-        depth -= step.kind == "leave"
-    names = _Names(graph.names)
-    notes = dict(marked)
-    near = {row + shift for row, _ in marked for shift in range(-context, context + 1)}
-    shown = sorted(near & set(range(len(rows))))
-    lines: list[str] = []
+            notes[row] = marks[subject]
+    near = {row + shift for row in notes for shift in range(-context, context + 1)}
+    lines = _lines(graph, _Names(graph.names), False, max(near, default=-1) + 1)
+    lines[0] = lines[0].replace(_NEXT_INPUT, ", ")
+    shown = sorted(near & set(range(len(lines))))
+    found: list[str] = []
     for index, row in enumerate(shown):
         if index and row > shown[index - 1] + 1:
-            lines.append("    …")
-        line = f"{'>' if row in notes else ' '}   {_line(*rows[row], names)}"
-        lines.append(f"{line}    {notes[row]}" if notes.get(row) else line)
-    return "\n".join(lines)
-
-
-def _line(step: Step, depth: int, names: Mapping[Value, str]) -> str:
-    pad = ("  " * (2 * depth + 1))[:MAX_INDENT]
-    if step.kind == "node" and step.node is not None:
-        return pad + print_node(step.node, names)
-    declared = ", ".join(f"%{names[value]} : {value.type}" for value in step.block.params)
-    returned = ", ".join(f"%{names[value]}" for value in step.block.returns)
-    if step.node is None:
-        return f"graph({declared}):" if step.kind == "enter" else f"  return ({returned})"
-    return f"{pad[:-2]}block{step.place}({declared}):" if step.kind == "enter" else f"{pad}-> ({returned})"
+            found.append("    …")
+        line = f"{'>' if row in notes else ' '}   {lines[row]}"
+        found.append(f"{line}    {notes[row]}" if notes.get(row) else line)
+    return "\n".join(found)

@@ -96,6 +96,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "restore-exported", "puts back products of many rows and group norms that an exporter took apart; the latter differ by rounding",
         "cleanup.exported:restore_exported",
     ),
+    Pass("fold-weights", "moves the elements of weights that nobody can write once, not at each call", "cleanup.fold:fold_weights"),
     Pass(
         "fold-batch-norm", "gives batch norms to the convolution or linear before them, by other weights; results differ by rounding",
         "cleanup.batch_norm:fold_batch_norm",

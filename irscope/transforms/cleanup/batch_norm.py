@@ -30,7 +30,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import bind, schema_of
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup.fold import remove_dead_nodes
+from irscope.transforms.cleanup.fold import remove_dead_nodes, with_bound
 
 # With statistics that stay, a batch norm multiplies each channel by `scale = weight / sqrt(running_var + eps)` and adds `bias -
 # running_mean * scale`. A convolution or linear before it does both at no cost, with its weights multiplied by `scale` once.
@@ -360,7 +360,7 @@ class _Fold:
         if folded is self.graph:
             return PassRecord("fold-batch-norm", self.graph, folded, (), tuple(self.remarks))
         cleaned = remove_dead_nodes(folded)
-        after = _with_inputs(cleaned.after, made, {part.value for layer, _ in done for part in layer.parts})
+        after = with_bound(cleaned.after, made, {part.value for layer, _ in done for part in layer.parts})
         weights = FoldedWeights(done, self.graph.modes, self.graph.names)
         if weights.watched:
             after = replace(after, modes=weights)
@@ -394,23 +394,6 @@ class _Fold:
             told = f"{old.op} of %{names[old.output]} does it with scaled weights and a shifted bias: {because}"
             self.remarks.append(Remark("passed", "batch-norm", norm.node, told, evidence))
         return news
-
-
-def _with_inputs(graph: Graph, made: dict[Value, list[tuple[Value, Any]]], folded: set[Value]) -> Graph:
-    """The graph with new bound inputs, each behind the weight that it was made of, and without those that only folding has read."""
-    params, bound, storages = list[Value](), dict(graph.bound), dict(graph.storages)
-    for value in graph.inputs:
-        if value in bound and value in folded and value not in graph.users:
-            del bound[value]
-            storages.pop(value, None)
-        else:
-            params.append(value)
-        for new, tensor in made.get(value, ()):
-            params.append(new)
-            bound[new] = tensor
-            if storages:
-                storages[new] = max(storages.values()) + 1
-    return replace(graph, body=replace(graph.body, params=tuple(params)), bound=bound, storages=storages)
 
 
 # Elements, in and out of the libraries.

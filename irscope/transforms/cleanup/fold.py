@@ -1,12 +1,14 @@
 """Folds what is known before the program runs into constants and ifs into their branch, and removes nodes that nothing needs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.analysis.per_graph import shapes_of
+from irscope._base.nested import is_fixed
+from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.analysis.shapes import Shapes
 from irscope.ir import (
     BOOL,
@@ -31,13 +33,14 @@ from irscope.ir import (
     constant_of,
     count_uses,
     make_node,
+    make_value,
     new_id,
 )
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import bind, constant_arguments, effect_of, op_of, remembering_default, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
 from irscope.ops.type_rules import SLIPS, contiguous_strides, dtype_name, static_shape
-from irscope.transforms.base import PassRecord, timed
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.canonicalize import RULES, Site
 
 
@@ -337,7 +340,7 @@ def fold_tensors(graph: Graph) -> PassRecord:
     """
     shapes = shapes_of(graph)
     known = _known_tensors(graph, shapes)
-    kept = _replaceable(graph, known, shapes)
+    kept = _replaceable(graph, known, lambda node: _is_dense(shapes.type(node.output)))
     rewriter = Rewriter(graph)
     for block in graph.blocks():
         edits: list[Edit] = []
@@ -365,13 +368,14 @@ Known = dict[Value, Any]
 """Tensors and lists of tensors, with their elements as arrays."""
 
 
-def _known_tensors(graph: Graph, shapes: Shapes) -> Known:
-    """The tensors that nodes compute from numbers alone and that are never written, and lists of them."""
-    known: Known = {}
+def _known_tensors(graph: Graph, shapes: Shapes, held: Known | None = None, ops: Set[str] = _CANDIDATES, most: int = _MOST_BYTES) -> Known:
+    """The tensors that are never written and that nodes compute, by these ops and views, from numbers alone or from what is `held`;
+    and lists of them."""
+    known = dict(held or {})
     nodes = list(graph.nodes())
-    if not any(node.op in CREATES or node.op in CREATES_LIKE for node in nodes):
+    if not known and not any(node.op in CREATES or node.op in CREATES_LIKE for node in nodes):
         return known
-    nodes = _candidates(nodes)
+    nodes = _candidates(nodes, set(known), ops)
     unwritten = _unwritten(graph, nodes)
     for node in nodes:
         if len(node.outputs) != 1 or node.output not in unwritten:
@@ -379,20 +383,19 @@ def _known_tensors(graph: Graph, shapes: Shapes) -> Known:
         if node.op == "prim::ListConstruct":
             if known.keys() >= set(node.inputs):
                 known[node.output] = [known[value] for value in node.inputs]
-        elif node.op in CREATES or node.op in CREATES_LIKE or any(value in known for value in node.inputs):
-            array = _computed(node, known, shapes)
+        elif node.op in CREATES or node.op in CREATES_LIKE or not known.keys().isdisjoint(node.inputs):
+            array = _computed(node, known, shapes, most)
             if array is not None:
                 known[node.output] = array
     return known
 
 
-def _candidates(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes that create tensors, and those that compute from or view such tensors, judged by their ops, in order."""
+def _candidates(nodes: Iterable[Node], made: set[Value], ops: Set[str]) -> list[Node]:
+    """The nodes that create tensors, and those that compute from or view such or `made` tensors, judged by their ops, in order."""
     found: list[Node] = []
-    made: set[Value] = set()
     for node in nodes:
-        begins = node.op in CREATES or node.op in CREATES_LIKE
-        if begins or (not made.isdisjoint(node.inputs) and (node.op in _CANDIDATES or _shares_memory(node))):
+        begins = node.op in ops and (node.op in CREATES or node.op in CREATES_LIKE)
+        if begins or (not made.isdisjoint(node.inputs) and (node.op in ops or _shares_memory(node))):
             found.append(node)
             made.update(node.outputs)
     return found
@@ -422,7 +425,7 @@ def _only_looks(user: Node | Block, unwritten: set[Value], graph: Graph) -> bool
     return not user.blocks and effect_of(user) == "pure" and all(isinstance(v.type, TensorType | PrimitiveType) for v in user.outputs)
 
 
-def _computed(node: Node, known: Known, shapes: Shapes) -> np.ndarray[Any, Any] | None:
+def _computed(node: Node, known: Known, shapes: Shapes, most: int) -> np.ndarray[Any, Any] | None:
     """The elements of a node's result, if it is a small tensor on the CPU; otherwise None."""
     op, schema = op_of(node), schema_of(node)
     found = shapes.type(node.output) if len(node.outputs) == 1 else None
@@ -430,7 +433,7 @@ def _computed(node: Node, known: Known, shapes: Shapes) -> np.ndarray[Any, Any] 
         return None
     if not found.is_static or found.dtype == "bfloat16" or found.device not in (None, "cpu"):
         return None
-    if found.nbytes is None or found.nbytes > _MOST_BYTES:
+    if found.nbytes is None or found.nbytes > most:
         return None
     arguments: dict[str, Any] = {}
     for name, operand in bind(node, schema).items():
@@ -467,9 +470,10 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
 
 
-def _replaceable(graph: Graph, known: Iterable[Value], shapes: Shapes) -> set[Node]:
-    """The nodes of known results that something reads and nothing distinguishes from constants; later nodes are decided first."""
-    made = {graph.producer[value]: value for value in known}
+def _replaceable(graph: Graph, known: Iterable[Value], is_replaced: Callable[[Node], bool]) -> set[Node]:
+    """The nodes of known results that something reads, nothing distinguishes from constants, and are to be replaced; later nodes are
+    decided first."""
+    made = {graph.producer[value]: value for value in known if value in graph.producer}
     kept, replaced = set(made), set[Node]()
     viewing = set[Node]()
     for node in reversed(made):
@@ -477,7 +481,7 @@ def _replaceable(graph: Graph, known: Iterable[Value], shapes: Shapes) -> set[No
         if not all(_reads_only(user, kept) for user in users):
             kept.discard(node)
         elif any(user not in kept or user in viewing for user in users):
-            (replaced if _is_dense(shapes.type(made[node])) else viewing).add(node)
+            (replaced if is_replaced(node) else viewing).add(node)
     return replaced
 
 
@@ -492,3 +496,90 @@ def _reads_only(user: object, kept: set[Node]) -> bool:
     if not isinstance(user, Node) or user.blocks:
         return False
     return user in kept or (effect_of(user) == "pure" and all(isinstance(v.type, TensorType) for v in user.outputs))
+
+
+# Lays out weights once: what a program makes of weights, by moving their elements alone, is a weight of its own.
+#
+# ONNX has other orders of gates than torch, and exporters join and turn weights. The arrays are a file's own, which nobody can write, and
+# the elements are moved as they are, so that all libraries agree. Views stay: they copy nothing. Large weights stay as well, as the
+# model may keep its own beside those of the program.
+
+_MOVES: Final = frozenset({"aten::cat", "aten::stack", "aten::clone", "aten::index", "aten::flip"})
+_MOST_WEIGHTS: Final = 1 << 20
+
+
+@timed
+def fold_weights(graph: Graph) -> PassRecord:
+    """Replace what only moves the elements of bound arrays that nobody can write by new bound arrays, of at most 1 MiB each.
+
+    >>> import irscope as irs
+    >>> from dataclasses import replace
+    >>> g = irs.parse('''graph(%x : Float(2, 3), %w : Float(2, 3, strides=[3, 1])):
+    ...   %zero : int = prim::Constant[value=0]()
+    ...   %l : Tensor[] = prim::ListConstruct(%w, %w)
+    ...   %c : Float(4, 3, strides=[3, 1]) = aten::cat(%l, %zero)
+    ...   %none : NoneType = prim::Constant()
+    ...   %y : Float(2, 4) = aten::linear(%x, %c, %none)
+    ...   return (%y)''')
+    >>> w = np.ones((2, 3), np.float32)
+    >>> w.flags.writeable = False
+    >>> print(fold_weights(replace(g, bound={g.value("w"): w})).after)
+    graph(%x : Float(2, 3),
+          %w_moved : Float(4, 3, strides=[3, 1], device=cpu)):
+      %none : NoneType = prim::Constant()
+      %y : Float(2, 4) = aten::linear(%x, %w_moved, %none)
+      return (%y)
+    """
+    held = {value: array for value, array in graph.bound.items() if isinstance(array, np.ndarray) and is_fixed(array)}
+    if not any(node.op in _MOVES for node in _candidates(graph.nodes(), set(held), _MOVES)):
+        return PassRecord("fold-weights", graph, graph)
+    db, shapes, rewriter = alias_db_of(graph), shapes_of(graph), Rewriter(graph)
+    for value in list(held):
+        if db.is_written(value) or any(db.may_contain_alias(output, value) for output in graph.outputs):
+            del held[value]
+    known = _known_tensors(graph, shapes, held, _MOVES, _MOST_WEIGHTS)
+    source = _sources(graph, known)
+    made, remarks = dict[Value, list[tuple[Value, Any]]](), list[Remark]()
+    kept = _replaceable(graph, known, lambda node: node.op in _MOVES and _is_dense(shapes.type(node.output)))
+    for node in graph.nodes():
+        if node not in kept:
+            continue
+        old, array = node.output, np.array(known[node.output], order="C")
+        array.flags.writeable = False
+        new = make_value(new_id(), shapes.type(old), f"{graph.names[source[old]]}_moved")
+        because = f"weights are moved once, not at each call: {array.nbytes:,} bytes"
+        rewriter.replace(old, new, reason=because)
+        rewriter.erase(node, reason=because)
+        made.setdefault(source[old], []).append((new, array))
+        remarks.append(Remark("passed", "weights", node, because, (source[old],)))
+    if not made:
+        return PassRecord("fold-weights", graph, graph)
+    cleaned = remove_dead_nodes(rewriter.finish())
+    after = with_bound(cleaned.after, made, set(held))
+    return PassRecord("fold-weights", graph, after, (*rewriter.edits, *cleaned.edits), tuple(remarks))
+
+
+def _sources(graph: Graph, known: Known) -> dict[Value, Value]:
+    """The bound input that each known value is made of, the first of several."""
+    found: dict[Value, Value] = {}
+    for value in known:  # operands come before what is made of them
+        node = graph.producer.get(value)
+        found[value] = value if node is None else next(found[operand] for operand in node.inputs if operand in found)
+    return found
+
+
+def with_bound(graph: Graph, made: dict[Value, list[tuple[Value, Any]]], folded: set[Value]) -> Graph:
+    """The graph with new bound inputs, each behind the weight that it was made of, and without those of `folded` that nothing reads."""
+    params, bound, storages = list[Value](), dict(graph.bound), dict(graph.storages)
+    for value in graph.inputs:
+        if value in bound and value in folded and value not in graph.users:
+            del bound[value]
+            storages.pop(value, None)
+        else:
+            params.append(value)
+        for new, tensor in made.get(value, ()):
+            params.append(new)
+            bound[new] = tensor
+            if storages:
+                storages[new] = max(storages.values()) + 1
+    return replace(graph, body=replace(graph.body, params=tuple(params)), bound=bound, storages=storages)

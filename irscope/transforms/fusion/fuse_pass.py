@@ -23,6 +23,7 @@ from irscope.transforms.cleanup import (
     fold_batch_norm,
     fold_constants,
     fold_tensors,
+    fold_weights,
     remove_dead_nodes,
     restore_exported,
     tables_of_lists,
@@ -388,7 +389,7 @@ def _saved(plans: Plans, merge: Merged) -> Num:
 # read and make channels last, as the library computes them, and the library takes an activation or a sum into its epilogue. Each pass
 # has its own rule for where that pays, and a remark for where it does not. Results differ by rounding, so `exact` has none of this.
 
-FREEZING: Final = ("restore-exported", "fold-batch-norm", "channels-last", "group-pools", "onednn")
+FREEZING: Final = ("fold-weights", "restore-exported", "fold-batch-norm", "channels-last", "group-pools", "onednn")
 """The names of these passes in a history."""
 
 
@@ -409,7 +410,7 @@ def frozen(fusion: Fusion) -> Fusion:
         return fusion
     with without_collector():
         history = History(fusion.original, records[:at])
-        for run in (restore_exported, fold_batch_norm, channels_last, group_pools, use_onednn):
+        for run in (fold_weights, restore_exported, fold_batch_norm, channels_last, group_pools, use_onednn):
             record = run(history.final)
             leads(record)
             history = history.then(record) if record.edits or record.remarks else history

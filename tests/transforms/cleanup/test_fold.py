@@ -1,12 +1,15 @@
 """Folding and removal of dead nodes: values stay, runs share nothing; what they do to which program is in `tests/cases/passes`."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 import irscope as irs
 from irscope.ir.core import Graph
 from irscope.ir.rewriter import Created, Erased
 from irscope.runtime.reference import run_reference
-from irscope.transforms.cleanup.fold import fold_constants, remove_dead_nodes
+from irscope.transforms.cleanup.fold import fold_constants, fold_weights, remove_dead_nodes
 
 
 def ops(graph: Graph) -> list[str]:
@@ -61,3 +64,54 @@ def test_a_fused_graph_with_a_larger_constant_runs_after_it_was_printed() -> Non
     assert str(again) == str(fused)
     x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
     np.testing.assert_array_equal(run_reference(again, x), run_reference(graph, x))
+
+
+JOINED = """graph(%x : Float(2, K), %w : Float(2, K, strides=[K, 1]), %v : Float(2, K, strides=[K, 1])):
+  %none : NoneType = prim::Constant()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %first : Float(1, K, strides=[K, 1]) = aten::slice(%w, %zero, %zero, %one, %one)
+  %l : Tensor[] = prim::ListConstruct(%v, %first)
+  %c : Float(3, K, strides=[K, 1]) = aten::cat(%l, %zero)
+  LINE
+  return (%y)"""
+LINEAR = "%y : Float(2, 3) = aten::linear(%x, %c, %none)"
+
+
+def joined(line: str = LINEAR, *, is_fixed: bool = True, width: int = 3) -> Graph:
+    graph = irs.parse(JOINED.replace("LINE", line).replace("K", str(width)))
+    arrays = np.random.default_rng(0).normal(size=(2, 2, width)).astype(np.float32)
+    arrays.flags.writeable = not is_fixed
+    return replace(graph, bound=dict(zip((graph.value("w"), graph.value("v")), arrays, strict=True)))
+
+
+def test_weights_of_a_file_are_moved_once() -> None:
+    graph = joined()
+    record = fold_weights(graph)
+    assert ops(record.after) == ["Constant", "linear"]
+    (moved,) = record.after.bound.values()
+    w, v = graph.bound.values()
+    assert not moved.flags.writeable
+    np.testing.assert_array_equal(moved, np.concatenate([v, w[:1]]))
+    assert [remark.rule for remark in record.remarks] == ["weights"]
+    x = np.random.default_rng(1).normal(size=(2, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run_reference(record.after, x), run_reference(graph, x))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%z : Tensor = aten::linear(%x, %c, %none); %y : (Tensor, Tensor) = prim::TupleConstruct(%z, %c)",  # the caller gets it
+        "%v2 : Tensor = aten::t(%c); %y : Tensor = aten::view_as(%v2, %v2)",
+        "%d : Tensor = aten::add_(%c, %one, %one); %y : Tensor = aten::linear(%x, %c, %none)",  # each run writes its own
+        "%d : Tensor = aten::add_(%first, %one, %one); %y : Tensor = aten::linear(%x, %c, %none)",
+    ],
+)
+def test_what_a_caller_gets_or_a_program_writes_is_made_at_each_run(line: str) -> None:
+    graph = joined(line.replace("; ", "\n  "))
+    assert fold_weights(graph).after is graph
+
+
+def test_weights_that_their_owner_may_write_and_large_ones_stay() -> None:
+    for graph in (joined(is_fixed=False), joined(width=100_000)):
+        assert fold_weights(graph).after is graph

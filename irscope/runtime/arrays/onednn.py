@@ -14,7 +14,7 @@ of a layer of oneDNN copies it once, and again after it was written.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -149,11 +149,12 @@ def by_torch(node: Node, torch: Any) -> Function:
 
 
 def prepared(
-    node: Node, function: Function, constant: Callable[[Value], Any], torch: Any, follow: Callable[[Any, Callable[[], object]], bool],
+    node: Node, function: Function, constant: Callable[[Value], Any], torch: Any,
+    follow: Callable[[Sequence[Any], Callable[[Any], object]], bool],
 ) -> Function:  # fmt: skip
     """Returns the function of a convolution for the constants of its program: a large one of windows of one point is a product, and a
     layer of oneDNN reads its weight in oneDNN's order. `constant` returns what is the same in each run, and None for all else; `follow`
-    takes a tensor and what to do when it was written, if that can be seen."""
+    takes tensors and what to do when one was written, if that can be seen."""
     schema = schema_of(node) if node.op in _CONVOLUTIONS else None
     if schema is None:
         return function
@@ -174,7 +175,7 @@ def prepared(
         return function
     shape = x.type.shape if isinstance(x.type, TensorType) and x.type.is_static else None
     laid = _LaidOut(held, lambda plain: torch.ops.mkldnn._reorder_convolution_weight(plain, *window, shape))
-    if not follow(held, laid.again):
+    if not follow([held], laid.again):
         return function
     if is_sum:
         return lambda x, other, weight, *rest: function(x, other, laid.copy, *rest)
@@ -214,8 +215,8 @@ class _LaidOut:
     def __init__(self, weight: Any, make: Callable[[Any], Any]) -> None:
         self.weight = weight
         self.make = make
-        self.again()
+        self.again(weight)
 
-    def again(self) -> None:
+    def again(self, written: Any) -> None:
         """Makes the copy."""
         self.copy = self.make(self.weight.detach())

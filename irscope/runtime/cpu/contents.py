@@ -12,7 +12,6 @@ whole block of 256 are taken one by one.
 
 import ctypes
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import Any, Final
 
 from irscope.runtime.cpu.compiler import CpuCompiler
@@ -127,30 +126,3 @@ def range_of(tensor: Any) -> tuple[int, int]:
         return 0, 0
     last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return tensor.data_ptr(), (last + 1) * tensor.element_size()
-
-
-class Followed:
-    """Tensors of torch of which something was made once: a call has it made again where they no longer hold what they held."""
-
-    def __init__(self, hasher: Callable[[Sequence[Any]], Callable[[], int]], made: Sequence[tuple[Any, Callable[[], object]]]) -> None:
-        """`made`: each tensor, with what makes again."""
-        self.hasher = hasher
-        self.tensors = list({id(tensor): tensor for tensor, _ in made}.values())
-        self.all = list(dict.fromkeys(again for _, again in made))
-        self.lock = Lock()
-        self.places, self.hash, self.contents = self._seen()
-
-    def _places(self) -> list[tuple[Any, ...]]:
-        return [(tensor.data_ptr(), tensor.shape, tensor.stride()) for tensor in self.tensors]
-
-    def _seen(self) -> tuple[list[tuple[Any, ...]], Callable[[], int], int]:
-        places, held = self._places(), self.hasher(self.tensors)
-        return places, held, held()
-
-    def __call__(self) -> None:
-        if self._places() != self.places or self.hash() != self.contents:
-            with self.lock:
-                seen = self._seen()  # first: what is written meanwhile is seen at the next call
-                for again in self.all:
-                    again()
-                self.places, self.hash, self.contents = seen

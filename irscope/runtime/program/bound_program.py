@@ -52,7 +52,7 @@ from irscope.runtime.arrays import (
     rounded,
     widened,
 )
-from irscope.runtime.cpu import CpuDevice, Followed, kernel_of, library_seconds
+from irscope.runtime.cpu import CpuDevice, kernel_of, library_seconds
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, plainly_typed, tensor_of
 from irscope.runtime.program.arena import Arena, PeakMemory
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
@@ -60,7 +60,7 @@ from irscope.runtime.program.groups import GroupCall, GroupKernels, LayerKernel
 from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
 from irscope.runtime.program.loop_form import LoopForm
 from irscope.runtime.program.loops import LoopCall
-from irscope.transforms.cleanup import Hasher
+from irscope.transforms.cleanup import Followed, Hasher, Made
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may store with the sign flipped."""
@@ -128,22 +128,22 @@ class BoundProgram:
 
             if layers and node in layers:
                 layer = LayerKernel(layers[node].layer, layers[node].device, self.memory, held, function)
-                return layer.function if all(follow(tensor, layer.again) for tensor in layer.held) else function
+                return layer.function if follow(layer.held, layer.again) else function
             if not isinstance(self.library, TorchLibrary) or not self.library.quick:
                 return function
             return prepared(node, function, held, self.library.torch, follow)
 
-        followed: list[tuple[Any, Callable[[], object]]] = []
+        followed: list[Made] = []
         lasting = {id(tensor) for tensor, array in self.bound if is_fixed(array)}
 
-        def follow(tensor: Any, again: Callable[[], object]) -> bool:
-            if is_torch_tensor(tensor) and id(tensor) not in lasting:
-                followed.append((tensor, again))
+        def follow(held: Sequence[Any], again: Callable[[Any], object]) -> bool:
+            tensors = [tensor for tensor in held if is_torch_tensor(tensor) and id(tensor) not in lasting]
+            followed.extend([Made(tensors, again)] if tensors else [])
             return hasher is not None
 
         self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead, prepare=prepare)
         self.slots = tuple(slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound)
-        self.follow = Followed(hasher, followed) if followed and hasher is not None else None
+        self.follow = Followed(followed, hasher=hasher) if followed and hasher is not None else None
         """Has made again, before a run, what was made once of tensors that were written since."""
 
     def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, 
 from irscope.runtime.program.guard import Check, KnownCalls, check_of, may_write, only_group, storage_check
 from irscope.runtime.program.loop_form import LoopForm, loop_form
 from irscope.transforms.base import History, Remark, Remarks
-from irscope.transforms.cleanup import FoldedWeights, Hasher
+from irscope.transforms.cleanup import Followed, Hasher
 from irscope.transforms.fusion import FREEZING, Fusion, free_nodes, frozen, is_frozen
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def compile_graph(
         hasher=hasher,
     )
     made.history = history
-    if isinstance(graph.modes, FoldedWeights) and hasher is not None:
+    if isinstance(graph.modes, Followed) and hasher is not None:
         graph.modes.watch(hasher, is_new=program is made_once)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start

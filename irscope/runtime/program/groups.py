@@ -349,7 +349,7 @@ class LayerKernel:
         plan = None if types is None else prepared_layer(self.device, self.layer, types, tensors)
         return None if plan is None else BoundPlan(plan, (memory.maker(self.layer.made),), {})
 
-    def again(self) -> None:
+    def again(self, written: Any) -> None:
         """Lays the weights out again, as they are at the next call."""
         self.call.known, self.call.call = {}, self.call.look_up
 

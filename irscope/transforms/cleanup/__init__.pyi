@@ -1,4 +1,4 @@
-from .batch_norm import FoldedWeights as FoldedWeights, Hasher as Hasher, fold_batch_norm as fold_batch_norm
+from .batch_norm import Followed as Followed, Hasher as Hasher, Made as Made, fold_batch_norm as fold_batch_norm
 from .exported import restore_exported as restore_exported
 from .fold import constant_node as constant_node, fold_constants as fold_constants, fold_tensors as fold_tensors
 from .fold import fold_weights as fold_weights, remove_dead_nodes as remove_dead_nodes

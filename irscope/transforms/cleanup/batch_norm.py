@@ -1,9 +1,10 @@
 """Folds batch norms that do not train into the convolution or linear before them: scaled weights, and a shifted bias."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -350,7 +351,7 @@ class _Fold:
         return _Known(value, payload, type, view)
 
     def record(self) -> PassRecord:
-        rewriter, made, done = Rewriter(self.graph), dict[Value, list[tuple[Value, Any]]](), list[tuple[_Layer, _New]]()
+        rewriter, made, done = Rewriter(self.graph), dict[Value, list[tuple[Value, Any]]](), list[tuple[_Layer, tuple[Any, Any]]]()
         for layer in {id(layer): layer for layer in self.layers.values()}.values():
             try:
                 done.append((layer, self._replace(layer, rewriter, made)))
@@ -361,12 +362,17 @@ class _Fold:
             return PassRecord("fold-batch-norm", self.graph, folded, (), tuple(self.remarks))
         cleaned = remove_dead_nodes(folded)
         after = with_bound(cleaned.after, made, {part.value for layer, _ in done for part in layer.parts})
-        weights = FoldedWeights(done, self.graph.modes, self.graph.names)
-        if weights.watched:
-            after = replace(after, modes=weights)
+        names = {id(part.tensor): self.graph.names[part.value] for layer, _ in done for part in layer.parts}
+        weights = [
+            Made(tensors, partial(_fold_again, layer, news, names), not layer.is_constant)
+            for layer, news in done
+            if (tensors := [part.tensor for part in layer.parts if part.tensor is not None])
+        ]
+        if weights:
+            after = replace(after, modes=Followed(weights, self.graph.modes))
         return PassRecord("fold-batch-norm", self.graph, after, (*rewriter.edits, *cleaned.edits), tuple(self.remarks))
 
-    def _replace(self, layer: _Layer, rewriter: Rewriter, made: dict[Value, list[tuple[Value, Any]]]) -> "_New":
+    def _replace(self, layer: _Layer, rewriter: Rewriter, made: dict[Value, list[tuple[Value, Any]]]) -> tuple[Any, Any]:
         """Put a layer of new weights in the place of the old one, with the result of the last batch norm; return the new weights."""
         names, old, last, weight = self.graph.names, layer.node, layer.norms[-1].node, layer.weight
         trained = weight.tensor is not None and any(getattr(part.tensor, "requires_grad", False) for part in layer.parts)
@@ -472,75 +478,101 @@ def _constant(tensor: Any, old: TensorData) -> TensorData:
     return tensor_data(tensor)
 
 
-def _writes(tensor: Any) -> tuple[Any, ...]:
-    """How often torch has counted a write to a tensor, where its memory is, and how it is laid out."""
-    return (0 if tensor.is_inference() else tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride())
-
-
 Hasher = Callable[[Sequence[Any]], Callable[[], int]]
 """Returns, for tensors of torch, what hashes the elements that they hold at a call."""
-_New = tuple[Any, Any]
-"""The new weight and bias of a layer."""
 
 
-class FoldedWeights:
-    """Says whether a model is in another mode, as `Graph.modes` does; before, it computes new weights again if one that they come from
-    has been written. Raises RunError where that is not possible."""
+class Made(NamedTuple):
+    """What was made once of tensors of torch."""
 
-    def __init__(self, done: list[tuple[_Layer, _New]], then: Callable[[], str] | None, names: Mapping[Value, str]) -> None:
-        self.done = done
+    tensors: Sequence[Any]
+    again: Callable[[Any], object]
+    """Makes it again; gets one of the tensors that were written."""
+    is_hashed: bool = True
+    """Whether contents are compared, besides torch's counts of writes."""
+
+
+class Followed:
+    """Tensors of torch of which something was made once: a call has it made again where they were written since, and then says whether a
+    model is in another mode, as `Graph.modes` does.
+
+    Torch counts the writes to a tensor, but not those through `.data`, through NumPy's view of it or by a pointer. Given a hasher, the
+    contents of tensors of a processor are compared as well."""
+
+    def __init__(self, made: Sequence[Made], then: Callable[[], str] | None = None, hasher: Hasher | None = None) -> None:
+        self.made = made
         self.then = then
+        self.hasher = hasher
         self.lock = Lock()
-        self.names = {id(part.tensor): names[part.value] for layer, _ in done for part in layer.parts if part.tensor is not None}
-        parts = {id(part.tensor): part for layer, _ in done for part in layer.parts}
-        self.watched = [parts[name].tensor for name in self.names]
-        self.hasher: Hasher | None = None
-        self.hash: Callable[[], int] = int
-        self.counts, self.contents = self._counts(), 0
+        self.tensors = list({id(tensor): tensor for each in made for tensor in each.tensors}.values())
+        self.compared = {id(tensor) for each in made for tensor in each.tensors if each.is_hashed and tensor.is_cpu}
+        self._look()
 
     def watch(self, hasher: Hasher, *, is_new: bool) -> None:
-        """Compares hashes of what the parts hold from now on, too. Unless they were folded just now, they are folded again."""
+        """Compares contents from now on, too. Unless all was made just now, it is made again."""
         with self.lock:
             if self.hasher is None:
                 self.hasher = hasher
-                self._renew({} if is_new else self.names)
+                if is_new:
+                    self._look()
+                else:
+                    self._renew(self.compared)
 
     def __call__(self) -> str:
-        if self._counts() != self.counts or self.hash() != self.contents:
+        if self._seen() != self.seen or self.hash() != self.contents:
             with self.lock:
-                pairs = zip(self.names.items(), self._counts(), self.counts, strict=True)
-                self._renew({tensor: name for (tensor, name), now, before in pairs if now != before} or self.names)
+                self._renew(self.compared if self.hash() != self.contents else set())
         return self.then() if self.then is not None else ""
 
-    def _counts(self) -> list[tuple[Any, ...]]:
-        return [_writes(tensor) for tensor in self.watched]
+    def _seen(self) -> list[Any]:
+        """Where each tensor is and how it is laid out; and how often those were written whose contents are not compared."""
+        places: list[Any] = [(tensor.data_ptr(), tensor.shape, tensor.stride()) for tensor in self.tensors]
+        return places + [_count(tensor) for tensor in self.counted]
 
-    def _renew(self, changed: Mapping[int, str]) -> None:
-        """Folds what comes from these tensors; what is written meanwhile was written after it."""
-        counts, held = self._counts(), self.hash
-        if self.hasher is not None:  # the memory may be another
-            variable = {id(part.tensor) for layer, _ in self.done for part in layer.parts if not layer.is_constant}
-            held = self.hasher([tensor for tensor in self.watched if id(tensor) in variable and tensor.is_cpu])
-        contents = held()
-        self._fold(changed)
-        self.counts, self.hash, self.contents = counts, held, contents
+    def _look(self) -> None:
+        """Sees the tensors as they are now."""
+        is_compared = [self.hasher is not None and id(tensor) in self.compared for tensor in self.tensors]
+        self.counted = [tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if not compared]
+        self.counts, self.seen = [_count(tensor) for tensor in self.tensors], self._seen()
+        self.hash: Callable[[], int] = int
+        if self.hasher is not None:
+            self.hash = self.hasher([tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if compared])
+        self.contents = self.hash()
 
-    def _fold(self, changed: Mapping[int, str]) -> None:
-        """Computes the weights again that come from these tensors."""
-        for layer, news in self.done:
-            name = next((changed[id(part.tensor)] for part in layer.parts if id(part.tensor) in changed), None)
-            if name is None or (layer.is_constant and changed is self.names):
-                continue
-            try:
-                if layer.is_constant:
-                    raise _Declined("constant", "they are constants of the program")
-                for tensor, numbers in zip(news, layer.numbers(), strict=True):
-                    _filled(tensor, numbers)
-            except _Declined as why:
-                raise RunError(
-                    f"%{name} has been written since fold-batch-norm computed other weights from it: {why.because}", rule="folded-weights",
-                    hint="run the pass again on the graph before it, or load the model again",
-                ) from None  # fmt: skip
+    def _renew(self, others: Collection[int]) -> None:
+        """Makes again what was made of tensors that were written by torch's counts, or have been exchanged, and of `others`."""
+        before = self.counts, self.seen, self.hash, self.contents
+        self._look()  # first: what is written meanwhile is seen at the next call
+        pairs = zip(self.tensors, self.counts, before[0], self.seen, before[1], strict=False)
+        written = {id(tensor) for tensor, count, old_count, place, old_place in pairs if (count, place) != (old_count, old_place)}
+        try:
+            for tensors, again, is_hashed in self.made:
+                found = [tensor for tensor in tensors if id(tensor) in written]
+                found += [tensor for tensor in tensors if is_hashed and id(tensor) in others]
+                if found:
+                    again(found[0])
+        except BaseException:
+            self.counts, self.seen, self.hash, self.contents = before  # the next call fails as well
+            raise
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a copy has weights of its own, which nobody else can write
+
+
+def _count(tensor: Any) -> int:
+    """How often torch has counted a write to a tensor."""
+    return 0 if tensor.is_inference() else int(tensor._version)
+
+
+def _fold_again(layer: _Layer, news: tuple[Any, Any], names: Mapping[int, str], written: Any) -> None:
+    """Computes the new weight and bias of a layer again, as a tensor that they come from was written."""
+    try:
+        if layer.is_constant:
+            raise _Declined("constant", "they are constants of the program")
+        for tensor, numbers in zip(news, layer.numbers(), strict=True):
+            _filled(tensor, numbers)
+    except _Declined as why:
+        raise RunError(
+            f"%{names[id(written)]} has been written since fold-batch-norm computed other weights from it: {why.because}",
+            rule="folded-weights", hint="run the pass again on the graph before it, or load the model again",
+        ) from None  # fmt: skip

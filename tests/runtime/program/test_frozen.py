@@ -99,6 +99,9 @@ WRITES = {
     "a step of training": lambda model: torch.optim.SGD(model.parameters(), 0.1).step(),
     "another state": lambda model: model.load_state_dict({name: tensor * 1.5 for name, tensor in model.state_dict().items()}),
     "statistics": lambda model: model.stem[1].running_mean.add_(1),
+    "one that torch counts, and one that it does not": lambda model: (
+        model.stem[1].running_mean.add_(1), model.body[1].weight.data.mul_(2)
+    ),
     "an exchange": lambda model: setattr(model.body[0].weight, "data", torch.randn_like(model.body[0].weight)),
 }  # fmt: skip
 

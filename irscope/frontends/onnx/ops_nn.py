@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from irscope.frontends.emit import CODES, Refused
-from irscope.frontends.onnx.call import Call, Held, Item, op
+from irscope.frontends.onnx.call import Call, Held, Item, op, shape_of
 from irscope.frontends.onnx.types import FLOATS
-from irscope.ir import TENSOR, Dim, Value
+from irscope.ir import INT, TENSOR, Dim, TensorType, Value
+from irscope.ops.type_rules import contiguous_strides
 
 # Builders of matrix products and convolutions.
 
@@ -376,7 +377,7 @@ def _dropout(call: Call) -> list[Value]:
 #
 # ONNX keeps both directions and all gates in one tensor: `W[direction, gates·hidden, input]`. It orders the gates of an
 # LSTM as i, o, f, c and those of a GRU as z, r, h; torch has i, f, c, o and r, z, h. Torch's GRU applies the reset gate
-# after the product (`linear_before_reset`); the other variant has no `aten::` op.
+# after the product (`linear_before_reset`); the other variant has no `aten::` op, and is a loop.
 
 _ORDER: Final = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The positions of torch's gates in ONNX's order."""
@@ -392,9 +393,7 @@ def _lstm(call: Call) -> list[Value]:
 
 @op("GRU")
 def _gru(call: Call) -> list[Value]:
-    if not call.integer("linear_before_reset", 0):
-        raise Refused("its reset gate is applied before the matrix product (linear_before_reset=0)")
-    return _recurrent(call, "gru")
+    return _recurrent(call, "gru" if call.integer("linear_before_reset", 0) else "")
 
 
 @op("RNN")
@@ -418,12 +417,47 @@ def _recurrent(call: Call, name: str) -> list[Value]:
     states = [_state(call, index, layout, (count, batch, hidden)) for index in ((5, 6) if kind == "LSTM" else (5,))]
     weights = [part for side in range(count) for part in _weights(call, kind, side, hidden)]
     start = call.emit.list(states, TENSOR) if kind == "LSTM" else states[0]
-    listed = call.emit.list(weights, TENSOR)
-    made = call.ops(name, len(states) + 1, x, start, listed, call.has(3), 1, 0.0, False, both, False)
+    if name:
+        made = call.ops(name, len(states) + 1, x, start, call.emit.list(weights, TENSOR), call.has(3), 1, 0.0, False, both, False)
+    else:
+        each = len(weights) // count
+        sides = [_reset_first(call, x, start, weights[side * each : (side + 1) * each], side) for side in range(count)]
+        ends, found = ([side[place] for side in sides] for place in range(2))
+        made = call.op("cat", call.emit.list(found, TENSOR), 2), call.op("stack", call.emit.list(ends, TENSOR), 0)
     rows = call.op("reshape", made[0], [call.size(x, 0), batch, count, hidden])
     rows = call.op("flip", rows, [0]) if direction == "reverse" else rows
     y = call.op("permute", rows, [1, 0, 2, 3] if layout else [0, 2, 1, 3])
     return [y, *(call.op("transpose", state, 0, 1) if layout else state for state in made[1:])]
+
+
+def _reset_first(call: Call, x: Value, start: Value, weights: Sequence[Value], side: int) -> Sequence[Value]:
+    """Returns the last state and all states of a GRU in one direction whose reset gate is applied before the product, by a loop."""
+    emit, shapes = call.emit, [shape_of(value.type, "its sequence, or its state,") for value in (x, start)]
+    (steps, batch, _), (_, own_batch, hidden) = shapes
+    if not (isinstance(steps, int) and isinstance(batch, int) and isinstance(hidden, int)) or own_batch != batch:
+        raise Refused("its reset gate is applied before the matrix product (linear_before_reset=0), and its extents are not known")
+    outer, inner, outer_bias, inner_bias = [*weights, None, None][:4]
+    state, table = [TensorType(call.dtype(), shape, contiguous_strides(shape)) for shape in ((batch, hidden), (steps, batch, hidden))]
+
+    def gate(x: Value | None, axis: int, first: int, last: int) -> Value | None:
+        return None if x is None else call.op("slice", x, axis, first * hidden, last * hidden, 1)
+
+    def add(a: Value | None, b: Value | None) -> Value:
+        return call.op("add", a, b, 1)
+
+    (gates, gates_bias), (new, new_bias) = [[gate(x, 0, *cut) for x in (inner, inner_bias)] for cut in ((0, 2), (2, 3))]
+    given = call.op("linear", x, outer, outer_bias)
+    first = call.op("clone", call.op("select", start, 0, side), 0, type=state)
+    empty = call.op("zeros", [steps, batch, hidden], CODES[str(call.dtype())], None, None, None, type=table)
+    with emit.block([("i", INT), ("h", state), ("rows", table)]) as block:
+        turn, h, rows = block.params
+        turn = call.op("sub", steps - 1, turn, type=INT) if side else turn
+        now, own = call.op("select", given, 0, turn), call.op("linear", h, gates, gates_bias)
+        r, z = [call.op("sigmoid", add(gate(now, 1, one, one + 1), gate(own, 1, one, one + 1))) for one in range(2)]
+        n = call.op("tanh", add(gate(now, 1, 2, 3), call.op("linear", call.op("mul", r, h), new, new_bias)))
+        after = call.op("add", n, call.op("mul", z, call.op("sub", h, n, 1)), 1, type=state)
+        block.returns([emit.value(True), after, call.op("select_scatter", rows, after, 0, turn, type=table)])
+    return emit.node("prim::Loop", (emit.value(steps), emit.value(True), first, empty), (state, table), blocks=(block,))
 
 
 def _check(call: Call, kind: str, both: bool) -> None:

@@ -65,6 +65,16 @@ def test_attributes_that_the_onnx_reference_ignores_need_onnxruntime(form: str, 
         run(made, x)
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_a_gru_that_resets_before_its_product_is_a_loop_and_not_kept(direction: str, has_bias: bool) -> None:
+    sides = 1 + (direction == "bidirectional")
+    weights = {"w": array(sides, 9, 4), "r": array(sides, 9, 3), "b": array(sides, 18) if has_bias else None}
+    made = model("GRU", {"x": array(6, 2, 4), **weights, "n": None, "h": array(sides, 2, 3)}, 2, 14, hidden_size=3, direction=direction)
+    assert not [node.op for node in irs.load(made).nodes() if node.op.startswith("onnx::")]
+    same_as_runtime(made, array(6, 2, 4))
+
+
 def test_distinct_elements_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.array([3, 1, 3, 2], np.float32)
     made = model("Unique", {"x": x}, sorted=0, opset=11)

@@ -20,6 +20,8 @@ from irscope.runtime.program import flatten
 
 _WITHOUT_EXPRESSION: Final = {"aten::native_batch_norm": 4}
 """Additions and multiplications per element of ops without an expression; other ops count one."""
+_ADDED_TO: Final = ("addmm", "addmv", "baddbmm", "addbmm")
+"""Products that are added to their first operand."""
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
 _FREE: Final = ("view", "memory", "container", "scalar", "control", "random")
 
@@ -74,18 +76,38 @@ def flops_of(node: Node, given: Sequence[Any], made: Any) -> int | None:
     if category in _ARITHMETIC:
         return _flops_at_a_point(node, given) * max(map(prod, (*operands, result)))
     name = node.op.partition("::")[2].rstrip("_")
-    if category == "matmul" and len(operands) >= 2:
-        inner = operands[1][0] if name in ("addmm", "addmv") else operands[0][-1] if operands[0] else 1
-        if name == "baddbmm":
-            inner = operands[1][-1]
-        return 2 * prod(result) * inner
+    if "scaled_dot_product" in name and len(operands) >= 3:
+        query, key, value = operands[name.endswith("_backward") :][:3]
+        scores, products = prod(query[:-1]) * key[-2], (3, 2) if name.endswith("_backward") else (1, 1)  # backward computes scores again
+        return scores * (2 * (products[0] * query[-1] + products[1] * value[-1]) + 25)
+    if name == "convolution_backward":
+        output, data, weight = operands[:3]
+        wanted: Sequence[bool] = given[10]
+        return 2 * prod(data if given[7] else output) * prod(weight[1:]) * sum(wanted[:2])
     if category == "convolution" and len(operands) >= 2:
         has_other = (schema := schema_of(node)) is not None and schema.overload == "binary"  # a tensor that is added
-        return 2 * prod(result) * prod(operands[2 if has_other else 1][1:]) + (prod(result) if has_other else 0)
-    if name == "scaled_dot_product_attention" and len(operands) >= 3:
-        query, key, value = operands[:3]
-        return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1]) + 25 * prod(query[:-1]) * key[-2]
+        is_transposed = "transpose" in name or (name.endswith("convolution") and len(given) > 6 and given[6] is True)
+        steps = operands[0] if is_transposed else result
+        return 2 * prod(steps) * prod(operands[2 if has_other else 1][1:]) + (prod(result) if has_other else 0)
+    if name == "einsum":
+        return _einsum_flops(*given[:2])
+    if name == "outer":
+        return prod(result)
+    if name in _ADDED_TO or (category == "matmul" and len(operands) >= 2):
+        left = operands[name in _ADDED_TO]
+        return 2 * prod(result) * (left[-1] if left else 1) * (left[0] if name == "addbmm" else 1)
     return None if operands else 0
+
+
+def _einsum_flops(equation: str, tensors: Sequence[Any]) -> int | None:
+    """The arithmetic of a product of two tensors; None for more, whose order is the library's."""
+    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    if len(tensors) != 2 or "." in equation:
+        return None
+    sizes: dict[str, int] = {}
+    for term, tensor in zip(terms, tensors, strict=True):
+        sizes.update(zip(term, tensor.shape, strict=True))
+    return 2 * prod(sizes.values())
 
 
 def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:

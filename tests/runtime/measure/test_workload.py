@@ -9,6 +9,8 @@ import irscope as irs
 from irscope.runtime.arrays import NumpyLibrary, TorchLibrary
 from irscope.runtime.measure.workload import workload
 
+TRAINED = ("trained products", "trained convolutions", "trained transposed")
+
 
 def found(text: str, *args: Any) -> Any:
     return workload(irs.parse(text), NumpyLibrary(), {}, args)
@@ -55,3 +57,36 @@ def test_products_and_convolutions():
     assert work.flops == convolution + product
     parameters = sum(parameter.numel() for parameter in model.parameters())
     assert work.bytes == 4 * (x.numel() + parameters + 20)
+
+
+def _products() -> dict[str, Any]:
+    torch = pytest.importorskip("torch")
+    from torch.nn import Conv2d, ConvTranspose2d, Linear, functional
+
+    x, y, z, image = torch.rand(2, 3, 7), torch.rand(2, 7, 5), torch.rand(3, 5), torch.rand(2, 4, 9, 9)
+    return {
+        "addmm": (torch.addmm, (z, x[0], y[0])),
+        "baddbmm": (torch.baddbmm, (z.expand(2, 3, 5), x, y)),
+        "einsum": (lambda a, b: torch.einsum("bij, bjk -> bik", a, b), (x, y)),
+        "grouped": (lambda a, b: functional.conv2d(a, b, groups=2, stride=2), (image, torch.rand(6, 2, 3, 3))),
+        "transposed": (lambda a, b: functional.conv_transpose2d(a, b, stride=2), (image, torch.rand(4, 6, 3, 3))),
+        "trained products": (Linear(7, 5), (x,)),
+        "trained convolutions": (torch.nn.Sequential(Conv2d(4, 6, 3), Conv2d(6, 4, 3, stride=2)), (image,)),
+        "trained transposed": (ConvTranspose2d(4, 6, 3, stride=2), (image,)),
+    }
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["addmm", "baddbmm", "einsum", "grouped", "transposed", *TRAINED])
+def test_products_count_as_torch_counts_them_which_leaves_out_additions(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    function, args = _products()[name]
+    with FlopCounterMode(display=False) as torchs:
+        made = function(*args)
+        if name in TRAINED:
+            made.sum().backward()
+    g = irs.load(function, *args, backward=True, loss=torch.sum) if name in TRAINED else irs.load(function, *args)
+    additions = workload(g, TorchLibrary(), dict(g.bound), args).flops - torchs.get_total_flops()
+    assert 0 <= additions <= (4 * made.numel() if name in TRAINED else 0)

@@ -244,7 +244,7 @@ class _Walk:
         for value, place in self._owners():
             size = self._size(value)
             if size is None:
-                unknown.append(value)
+                unknown += [value] if shapes_of(self.graph).is_made(value) else []
                 continue
             birth, maker = self.made_at[value], self.graph.producer[value]
             is_alone = value in used_as and not self.is_told(maker)

@@ -253,6 +253,14 @@ class Shapes:
         fact = self._facts.get(value, NOT_CONSTANT)
         return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.lists.is_current)
 
+    def is_made(self, value: Value) -> bool:
+        """Whether a run makes a result of a node: not a gradient that the mask of its op leaves out, which is None."""
+        node = self.graph.producer.get(value)
+        if node is None or not node.op.endswith("_backward") or len(node.outputs) == 1 or not node.inputs:
+            return True
+        mask = self.known(node.inputs[-1])
+        return not (isinstance(mask, tuple) and len(mask) == len(node.outputs) and mask[node.outputs.index(value)] is False)
+
     @property
     def reshaped(self) -> frozenset[Value]:
         """The values whose shape and strides may differ from those their producer gave them (`reshaped_objects`)."""

@@ -220,6 +220,7 @@ class Eligibility:
         self.exact = exact
         self.db = alias_db_of(graph)
         self._shapes = shapes_of(graph)
+        self.is_made = self._shapes.is_made
         self._refusals: dict[Node, Refusal | None] = {}
         self._trials: dict[object, _Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}

@@ -106,21 +106,17 @@ def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
     nodes, name = plan.nodes(x, y), plan.rules.name
     quoted = f"policy {policy.name!r}"
     score = policy.score(found) if policy.score is not None else 1
-    if found.is_sibling:
-        opening = "neither group reads from the other"
-        if policy.siblings is None:
-            what = f"{opening}, and {quoted} merges producers with their consumers only"
-        elif not found.common:
-            what = f"{opening}, and they read nothing in common: one kernel would save nothing"
-        elif score is None or score <= 0:
-            return Refusal("declined", f"{quoted} declines: its score is {score}", nodes)
-        elif not found.bytes_saved and policy.score is None:
-            what = f"{opening}, and {quoted} counts no bytes for {name(found.common[0])}, the view that both read"
-        else:
-            what = f"{opening}, and {quoted} {policy.siblings(found)}"
-        return Refusal("siblings", what, nodes)
+    opening = "neither group reads from the other, and"
+    if found.is_sibling and policy.siblings is None:
+        return Refusal("siblings", f"{opening} {quoted} merges producers with their consumers only", nodes)
+    if found.is_sibling and not found.common:
+        return Refusal("siblings", f"{opening} they read nothing in common: one kernel would save nothing", nodes)
     if score is None or score <= 0:
         return Refusal("declined", f"{quoted} declines: its score is {score}", nodes)
+    if found.is_sibling and policy.siblings is not None:
+        is_view = not found.bytes_saved and policy.score is None
+        what = f"counts no bytes for {name(found.common[0])}, the view that both read" if is_view else policy.siblings(found)
+        return Refusal("siblings", f"{opening} {quoted} {what}", nodes)
     before = _last_refusal(plan, x, y)
     if before is not None:
         return Refusal("declined", f"when {quoted} tried, {before.because}; it did not try again after the merges that ended this", nodes)
@@ -484,7 +480,9 @@ class Memory:
         """The results of a node, or the tensors of the list that it makes, if another node unpacks it."""
         users = self._rules.graph.users.get(node.outputs[0], ()) if len(node.outputs) == 1 else ()
         reader = users[0].user if users else None
-        return reader.outputs if isinstance(reader, Node) and reader.op == "prim::ListUnpack" else node.outputs
+        if isinstance(reader, Node) and reader.op == "prim::ListUnpack":
+            return reader.outputs
+        return [value for value in node.outputs if self._rules.is_made(value)]
 
     def _size(self, value: Value) -> Num:
         """The bytes that a tensor occupies: indices of the same element count once."""

@@ -220,3 +220,14 @@ def test_a_merge_saves_what_its_groups_no_longer_move(seed: int) -> None:
         names = {value.name for node in f._members[grown] for value in node.outputs}
         cut = any(p.made_by[name][0] in ("slice", "select", "chunk") and p.made_by[name][2][0] in names for name in names & {*p.made_by})
         assert cut or step.bytes_saved == before - after, (step.because, p.text)
+
+
+def test_a_gradient_that_no_one_wants_takes_no_memory() -> None:
+    model, x = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU()), torch.rand(2, 3, 6, 6)
+    g = irs.load(model, x, backward=True, loss=torch.sum)
+    (node,) = (node for node in g.nodes() if node.op == "aten::convolution_backward")
+    given = [torch.rand(2, 8, 4, 4), x, model[0].weight.detach()]
+    made = torch.ops.aten.convolution_backward(*given, [8], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, True])
+    moved = sum(tensor.untyped_storage().nbytes() for tensor in (*given, *made) if tensor is not None)
+    assert irs.fuse(g).traffic(node) == (moved, moved)
+    assert not irs.memory_plan(g).unknown

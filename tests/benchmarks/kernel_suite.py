@@ -109,7 +109,8 @@ def _kernel_call(program: Any, operands: Sequence[Any]) -> float | None:
     made = compile_graph(program)
     output = made(*operands)
     groups = [node for node in made.graph.nodes() if node.op == "prim::FusionGroup"]
-    plan = made.plan_of(groups[0]) if len(groups) == 1 else None
+    types = made._groups[groups[0]].known_types() if len(groups) == 1 else None
+    plan = None if types is None else made._groups[groups[0]].plan(types)
     if plan is None or len(plan.plan.outputs) != 1 or len(groups[0].inputs) != len(operands):
         return None
     pointers = [int(np.asarray(operand).ctypes.data) for operand in operands]

@@ -279,7 +279,8 @@ class ViewAliases:
         if placement.failure is not None and source is not None:
             words = failure_words(placement.failure, self._name(source), op)
             return words if placement.is_decided else f"whether {op} copies is known only at run time: {words}"
-        return f"{op} allocates new memory"
+        could = self.could_be_view(value)
+        return could.because if could else f"{op} allocates new memory"
 
     def _difference_words(self, value: Value) -> str:
         placement, found = self.placement(value), self._by_flags.of[value]
@@ -291,6 +292,27 @@ class ViewAliases:
             return ""
         needs = "; ".join(map(str, stride_demands(found.failure)))
         return f"; by the flags alone it would be a copy, because they do not promise this ({needs})"
+
+    def could_be_view(self, value: Value | str) -> Verdict:
+        """Whether a value that torch copies could have been a view of the same elements: a negative padding, or a concatenation
+        of parts that are adjacent already.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
+        ...   %pad : int[] = prim::Constant[value=[-1, -2]]()
+        ...   %y : Tensor = aten::constant_pad_nd(%x, %pad)
+        ...   return (%y)''')
+        >>> print(ViewAliases(g).could_be_view("y"))
+        yes, because torch copies in aten::constant_pad_nd, and a view of %x would do: 4×3, strides (6, 1), from byte 4
+        """
+        value = self._value(value)
+        if self.placement(value).kind != "copy":
+            return no(f"{self._name(value)} is not a copy", value)
+        found = self._placements.view_ops.possible_view(value)
+        if found is None:
+            return no(f"{self._op(value)} computes new elements, or puts them in another order", value)
+        source, layout = found
+        return yes(f"torch copies in {self._op(value)}, and a view of {self._name(source)} would do: {layout}", source, layout)
 
     # Two values
 

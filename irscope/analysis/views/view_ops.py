@@ -1,10 +1,28 @@
 """Applies view ops to the layouts of their operands, once for each op, layout and arguments."""
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from irscope.analysis.views.facts import Facts, Failure, Origin, Placement, is_tensor
 from irscope.ir import Node, Value
-from irscope.ops.view_steps import FRESH, RULES, Extent, Failed, Layout, Lowered, Num, Place, Steps, Undecided, apply, lower, make_layout
+from irscope.ops.traits import JOINS
+from irscope.ops.view_steps import (
+    FRESH,
+    RULES,
+    Cut,
+    Extent,
+    Failed,
+    Layout,
+    Lowered,
+    Num,
+    Place,
+    Step,
+    Steps,
+    Undecided,
+    apply,
+    lower,
+    make_layout,
+)
 
 
 class Result(NamedTuple):
@@ -74,6 +92,41 @@ class ViewOps:
             return 0
         return None if operand.origin == "open" else Extent.of(f"first_byte(%{self._facts.graph.names[operand.root]})")  # type: ignore[index]
 
+    def possible_view(self, value: Value) -> tuple[Value, Layout] | None:
+        """The value that a copy could be a view of, and its layout in the buffer of that value's root; None for most."""
+        node = self._facts.graph.producer.get(value)
+        if node is None or not node.inputs:
+            return None
+        if node.op in JOINS:
+            return self._side_by_side(node)
+        operand, named = self._facts.of.get(node.inputs[0]), self._facts.arguments_of(node)
+        if operand is None or operand.layout is None or named is None:
+            return None
+        found = _possible_steps(node.op, operand.layout.shape, named)
+        result = None if found is None else after(found, operand.layout, None)
+        return None if result is None or result.layout is None else (node.inputs[0], result.layout)
+
+    def _side_by_side(self, node: Node) -> tuple[Value, Layout] | None:
+        """The view that replaces a concatenation of parts already adjacent along the concatenated axis; None if there is none."""
+        parts = list(self._facts.tensors_of(node))
+        axis, placements = self._facts.argument(node.inputs[1]) if len(node.inputs) > 1 else 0, [self._facts.of.get(part) for part in parts]
+        layouts = [placement.layout for placement in placements if placement is not None and placement.layout is not None]
+        if node.op == "aten::stack" or len(layouts) != len(parts) or not layouts or not isinstance(axis, int):
+            return None
+        first, root = layouts[0], self._facts.of[parts[0]].root
+        axis %= max(len(first.shape), 1)
+        if not all(layout.is_known for layout in layouts) or any(self._facts.of[part].root is not root for part in parts):
+            return None
+        length: Any = 0
+        for layout in layouts:
+            past = _past(first, axis, length)
+            rest = layout.shape[:axis] + layout.shape[axis + 1 :]
+            if layout.strides != first.strides or layout.offset != past or rest != first.shape[:axis] + first.shape[axis + 1 :]:
+                return None
+            length += layout.shape[axis]
+        shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
+        return parts[0], make_layout(shape, first.strides, first.offset, first.dtype)
+
 
 def _is_placed(lowered: Lowered) -> bool:
     """Whether a step sets the strides: it may count from the start of the storage, which is not that of the root."""
@@ -109,6 +162,31 @@ def placed(result: Result, operand: Placement, source: Value) -> Placement:
     return Placement("copy", None, origin, layout, source, False, result.is_decided, result.failure)
 
 
+def _past(layout: Layout, axis: int, length: int) -> Num | None:
+    """The offset of the element that is `length` indices along an axis."""
+    if not layout.strides or layout.offset is None or layout.item_size is None:
+        return None
+    return layout.offset + layout.strides[axis] * length * layout.item_size
+
+
 def _frozen(item: tuple[str, Any]) -> Any:
     name, argument = item
     return (name, tuple(argument)) if isinstance(argument, list) else item
+
+
+def _possible_steps(op: str, shape: tuple[Num, ...], arguments: Mapping[str, Any]) -> Steps | None:
+    """Return the steps of a view that could replace a copy by torch: a padding whose margins are all zero or negative."""
+    pad = arguments.get("pad")
+    if op not in _PADS or arguments.get("mode", "constant") != "constant" or not isinstance(pad, list | tuple):
+        return None
+    if len(pad) % 2 or len(pad) > 2 * len(shape) or not all(isinstance(width, int) and width <= 0 for width in pad):
+        return None
+    steps: list[Step] = []
+    for index in range(0, len(pad), 2):
+        axis = len(shape) - 1 - index // 2
+        if pad[index] or pad[index + 1]:
+            steps.append(Cut(axis, -pad[index], shape[axis] + pad[index] + pad[index + 1]))
+    return tuple(steps)
+
+
+_PADS: Final = frozenset({"aten::constant_pad_nd", "aten::pad"})

@@ -418,8 +418,12 @@ ISOLATED: Final = GROUPS | {"prim::fork", "prim::awaitable"}
 
 
 def has_kernel(node: Node) -> bool:
-    """Whether a node is a group that runs as kernels."""
-    return node.op == "prim::FusionGroup"
+    """Whether a node is a group that runs as kernels; one of kind `"view"` runs as its views.
+
+    >>> has_kernel(Node(1, "prim::FusionGroup")), has_kernel(Node(1, "prim::FusionGroup", attrs={"kind": "view"}))
+    (True, False)
+    """
+    return node.op == "prim::FusionGroup" and node.attrs.get("kind") != "view"
 
 
 # Walks over a program, as steps so that nesting needs no recursion on the Python stack.

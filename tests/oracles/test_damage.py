@@ -53,12 +53,13 @@ GROUPED = """graph(%x : Float(2, 3)):
   return (%d)""".replace("  %s", "  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n  %s")
 
 
-def test_a_program_that_has_groups_is_shown_fused_again_and_compiled() -> None:
-    once = irs.fuse(irs.parse(GROUPED))
+@pytest.mark.parametrize("view_groups", [False, True])
+def test_a_program_that_has_groups_is_shown_fused_again_and_compiled(view_groups: bool) -> None:
+    once = irs.fuse(irs.parse(GROUPED), view_groups=view_groups)
     assert len(once.groups) == 2
     for graph in (once.graph, irs.parse(str(once.graph))):
         assert trouble(str(graph), compiled=True) == ""
-        again = irs.fuse(graph)
+        again = irs.fuse(graph, view_groups=view_groups)
         assert again.groups == ()
         assert str(again.graph) == str(graph)
         inside = again.why_not("a", "b.1")

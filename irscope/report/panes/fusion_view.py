@@ -65,6 +65,8 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
     around = graph.owner.get(graph.block_of[node])
     if fusion.made(node):
         count = sum(inner.op != "prim::Constant" for inner in node.blocks[0].nodes)
+        if node.attrs.get("kind") == "view":
+            return f"a group of {count} views, which needs no kernel"
         before, after = fusion.traffic(node)
         moved = f"; it moves {byte_words(after)} where its nodes one by one move {byte_words(before)}" if after != 0 else ""
         return f"a fusion group of {count} nodes that runs as one kernel{moved}"

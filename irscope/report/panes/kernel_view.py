@@ -48,7 +48,7 @@ class KernelViews:
         return self._plans[group]
 
     def _planned(self, group: Node) -> LaunchPlan | None:
-        if group not in self._groups:
+        if group not in self._groups or group.attrs.get("kind") == "view":
             return None
         try:
             return spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)

@@ -21,7 +21,7 @@ from irscope.ops.view_steps import KINDS, Num, byte_set, byte_words, formula, is
 from irscope.transforms.base import LateRemark, Remark
 from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
-from irscope.transforms.fusion.eligibility import Eligibility
+from irscope.transforms.fusion.eligibility import Eligibility, format_space
 from irscope.transforms.fusion.outline import Grouped
 from irscope.transforms.fusion.planning import POLICIES, Policy
 from irscope.transforms.grouping import Refusal, explain_path, ties_along
@@ -308,6 +308,8 @@ def group_table(
     for index, (group, nodes) in enumerate(members.items()):
         plan = plans[rules.graph.block_of[nodes[-1]]]
         space = str(plan.group(plan.index[nodes[-1]]).domain)
+        if group.attrs["kind"] == "view":
+            space = format_space(rules.space(nodes[-1]))
         before, after = memory_of(rules).traffic(group, nodes)
         rows.append({
             "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
@@ -366,7 +368,7 @@ class Memory:
         """The bytes that the nodes of a group move, each by itself, and those that they move as one kernel."""
         found = self._traffic.get(group)
         if found is None:
-            is_kernel = not all(map(self.is_free, nodes))
+            is_kernel = group.attrs["kind"] != "view" and not all(map(self.is_free, nodes))
             found = (sum(map(self.alone, nodes)), self.together(nodes, group.outputs)) if is_kernel else (0, 0)
             self._traffic[group] = found
         return found
@@ -618,6 +620,8 @@ def program_cost(graph: Graph, members: Mapping[Node, Sequence[Node]], rules: El
             continue
         if node.op in GROUPS:
             inside.update(node.blocks)
+            if node.attrs.get("kind") == "view":
+                continue
             kernels += 1
             moved += memory.traffic(node, members[node])[1] if node in members else memory.alone(node)
         elif not memory.is_free(node):

@@ -36,7 +36,7 @@ from irscope.transforms.fusion.domains import MAX_PATCHES, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, patched_range
 from irscope.transforms.fusion.explain import memory_of, remarks_of
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
-from irscope.transforms.fusion.outline import Groups, group_pools, group_turns
+from irscope.transforms.fusion.outline import Groups, group_pools, group_turns, group_views
 from irscope.transforms.fusion.planning import (
     FusionOptions,
     Named,
@@ -252,7 +252,7 @@ def _then(history: History, record: PassRecord) -> History:
 
 def fuse(
     graph: Graph | Module | Fusion, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
-    max_nodes: int = MAX_NODES, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
+    max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
     force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), freeze: bool = False,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels, after folding what is known before the program runs and functionalizing in-place ops.
@@ -268,8 +268,12 @@ def fuse(
     * a function that takes a `Candidate` and scores it: the best merge happens first, None and numbers up to 0
       decline. It is called again when the groups have grown.
 
-    Without options it is the pipeline `prepare-fusion,fuse-groups,group-turns`: an op of a loop's body in which all else is kernels is
-    a group of its own.
+    Without options it is the pipeline `prepare-fusion,fuse-groups,group-turns`, and then `group-views` with `view_groups`: an op of
+    a loop's body in which all else is kernels is a group of its own.
+
+    `view_groups` outlines two or more views that follow one another and are in no kernel into one node of kind `"view"`.
+    It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, but the picture is
+    smaller, so it is optional.
 
     Whatever the policy, no two nodes of an entry of `forbid` are put into one kernel, those of each entry of `force` are put into
     one before the policy decides the rest, and `opaque` nodes (or all nodes of an op, `"aten::exp"`) stay with the library. Nodes
@@ -314,7 +318,8 @@ def fuse(
         raise ArgumentError('freeze changes how results are rounded, which exact="torch" forbids', hint="leave one of them out")
     with without_collector():
         fusion = _fuse(program, options, {})
-    return frozen(fusion) if freeze else fusion
+    fusion = frozen(fusion) if freeze else fusion
+    return _with_more_groups(fusion, group_views(fusion.graph)) if view_groups else fusion
 
 
 def fuse_groups(graph: Graph) -> Fusion:
@@ -425,7 +430,11 @@ def _with_turns(fusion: Fusion) -> Fusion:
     plans = fusion._plans
     if plans.options.min_size > 2 or fusion.policy == "torch-legacy":
         return fusion
-    record = group_turns(fusion.graph, plans.refusal)
+    return _with_more_groups(fusion, group_turns(fusion.graph, plans.refusal))
+
+
+def _with_more_groups(fusion: Fusion, record: PassRecord) -> Fusion:
+    """The same kernels, with the groups that a further pass made."""
     merges = [edit for edit in record.edits if isinstance(edit, Merged)]
     if not merges:
         return fusion

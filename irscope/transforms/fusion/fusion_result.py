@@ -50,7 +50,7 @@ class Fusion(Unpicklable, Drawn):
     """The group nodes that this pass built, in program order over all blocks."""
     history: History
     """`fold-constants`; `functionalize`, `dce` and `fold-tensors` if they found something to do; then `fuse-groups`, whose
-    edits are the merges in the order in which they were decided."""
+    edits are the merges in the order in which they were decided; then `group-views` if it was wanted and found some."""
     _plans: Plans = field(repr=False)
     _group_of: Mapping[Node, Node] = field(repr=False)
     """Maps each grouped node of the planned graph to its group."""
@@ -347,6 +347,8 @@ class Fusion(Unpicklable, Drawn):
             return _apart(node.because, *node.witness)
         rules, graph = self._plans.rules, self._plans.rules.graph
         group = self._group(node)
+        if group is not None and group.attrs.get("kind") == "view":
+            return _fused("it is in a group of views, which needs no kernel", group, node)
         if group is not None and len(self._members.get(group, ())) == 1:
             return _fused("it is a kernel of its own, so that all of a turn of its loop is kernels", group, node)
         if group is not None and group not in self._members:

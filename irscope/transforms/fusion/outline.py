@@ -11,17 +11,28 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from irscope._base.frozen import FrozenDict, fast_constructor
+from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import Shapes
 from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
-from irscope.ops.registry import bind, schema_of
-from irscope.ops.traits import JOINS, MAX_POOLS
+from irscope.ops.registry import bind, effect_of, schema_of
+from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup import constant_node, moves_on
 from irscope.transforms.fusion.block_plan import BlockPlan
 from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
+from irscope.transforms.fusion.eligibility import unpacked_cut
 from irscope.transforms.fusion.planning import fusible_blocks
-from irscope.transforms.grouping import Constant, Identity, outline_nodes, outside_names, unused_constants, with_groups
+from irscope.transforms.grouping import (
+    Constant,
+    Identity,
+    Partition,
+    leaving_values,
+    outline_nodes,
+    outside_names,
+    unused_constants,
+    with_groups,
+)
 
 _make_merged = fast_constructor(Merged)
 
@@ -135,6 +146,87 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
             reason, rule = f"%{a} feeds %{b}; iteration space {space}", "producer-consumer"
         edits.append(_make_merged((producer, consumer), group, reason, rule))
     return edits
+
+
+# Groups views that follow one another into one node: nothing runs faster, as views cost nothing, but the picture is smaller.
+#
+# A group here has no kernel. Its nodes never copy, so its results share the memory of its inputs, as before. View groups are
+# formed after all kernels, from the remaining nodes, and so never keep a node out of a kernel. A group is legal when the
+# contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping`.
+
+
+@timed
+def group_views(graph: Graph) -> PassRecord:
+    """Group each maximal tree of views in the blocks of a graph, including those of ifs and loops, into one node.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3)):
+    ...   %a : Float(3, 2) = aten::t(%x)
+    ...   %b : Float(3, 2) = aten::detach(%a)
+    ...   return (%b)''')
+    >>> print(group_views(g).remarks[0].because)
+    2 nodes are views of the same memory: no kernel
+    """
+    known, readings = profiles_of(graph).rules.known, count_uses(graph)
+    group_of: dict[Node, Node] = {}
+    scheduled: dict[Block, list[Node]] = {}
+    merged: dict[Block, list[Edit]] = {}
+    for block in fusible_blocks(graph):
+        placed, found = _placed(graph, block, known, readings, group_of)
+        if found:
+            scheduled[block], merged[block] = placed, found
+    unused = unused_constants(graph, group_of, lambda value: known(value) is not NOT_CONSTANT, readings)
+    after, edits = with_groups(graph, scheduled, merged, unused)
+    remarks = tuple(map(_remark, dict.fromkeys(group_of.values())))
+    return PassRecord("group-views", graph, after, edits, remarks)
+
+
+def _remark(group: Node) -> Remark:
+    count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
+    return Remark("passed", "view", group, f"{count} nodes are views of the same memory: no kernel", group.outputs)
+
+
+def _placed(
+    graph: Graph, block: Block, known: Callable[[Value], Any], readings: Mapping[Value, int],
+    group_of: dict[Node, Node],
+) -> tuple[list[Node], list[Edit]]:  # fmt: skip
+    """The nodes of a block in their new order, and its groups."""
+    edits: list[Edit] = []
+    views = {node: index for index, node in enumerate(block.nodes) if _never_copies(graph, node)}
+    if len(views) < 2:
+        return [], edits
+    partition = Partition(dependences(graph, block).before)
+    for node, index in views.items():
+        producer = graph.producer.get(node.inputs[0])
+        if producer in views:
+            partition.merge(views[producer], index)
+    placed: list[Node] = []
+    for indexes in partition.schedule():
+        members = [block.nodes[index] for index in indexes]
+        if sum(node.op != "prim::ListUnpack" for node in members) < 2 or _cut_apart(graph, members):
+            placed += members
+            continue
+        leaving = leaving_values(members, readings)
+        group = outline_nodes("prim::FusionGroup", members, leaving, copies_of(known), attrs=FrozenDict(kind="view"))
+        group_of.update(dict.fromkeys(members, group))
+        names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
+        edits.append(Merged(tuple(members), group, f"only views lie between its inputs and {names}", rule="view"))
+        placed.append(group)
+    return placed, edits
+
+
+def _never_copies(graph: Graph, node: Node) -> bool:
+    """Whether a node is a view for all arguments, and its list of results, if it returns one, is only unpacked."""
+    if node.op in CUTS or node.op == "prim::ListUnpack":
+        return unpacked_cut(graph, node) is not None
+    return node.op in ALWAYS_SHARES and effect_of(node) == "view"
+
+
+def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
+    """Whether a list of tensors would cross the boundary of the group."""
+    inside = set(members)
+    pairs = (unpacked_cut(graph, node) for node in members if node.op in CUTS or node.op == "prim::ListUnpack")
+    return any(pair is None or not inside.issuperset(pair) for pair in pairs)
 
 
 # Gives each op of a loop a kernel, where kernels compute all else of a turn.

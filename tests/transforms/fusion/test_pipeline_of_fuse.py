@@ -55,6 +55,18 @@ def test_where_each_part_is_made_whole_the_preparation_can_be_written_out_too(te
     assert same_structure(fusion.graph, written_out(irs.parse(text), ",".join(names)))
 
 
+def test_views_are_grouped_by_a_pass_of_their_own() -> None:
+    text = """graph(%x : Float(2, 3)):
+  %a : Float(2, 3) = aten::relu(%x)
+  %b : Float(2, 3) = aten::tanh(%a)
+  %c : Float(3, 2) = aten::t(%b)
+  %d : Float(3, 2) = aten::detach(%c)
+  return (%d)"""
+    whole = irs.fuse(irs.parse(text), view_groups=True)
+    assert [group.attrs["kind"] for group in whole.groups] == ["pointwise", "view"]
+    assert same_structure(whole.graph, written_out(irs.parse(text), "fuse,group-views"))
+
+
 def test_parts_are_written_whole_by_one_analysis_of_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """All parts stay copies here, so the trial is the result; what is pure already is not looked at again."""
     runs = []

@@ -16,7 +16,7 @@ from tests.transforms.fusion.judges import differences
 from tests.transforms.same_meaning import TYPED, assert_same_meaning, check_pass
 from tests.work import blocks, calls_made, long
 
-ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "autodiff-subgraphs"}
+ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "group-views", "autodiff-subgraphs"}
 """Passes with random programs of their own, in the tests of their rooms."""
 PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}
 ALL = "functionalize,canonicalize,cse,dce"

@@ -106,6 +106,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "cleanup.onednn:use_onednn",
     ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
+    Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.cse:pool_constants"),
     Pass(
         "dedup-constants", "merges equal constant tensors where no run can tell them apart, and parameters that share memory",
         "dedup:merge_constants",
@@ -122,6 +123,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     Pass("group-pools", "gives each max pooling a kernel of its own, which leaves out the indices of the maxima", "fusion:group_pools"),
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
     Pass("dedup", "gives fusion groups of one class one body, with the numbers that differ as parameters", "dedup.rewrite:merge_groups"),
+    Pass("normal-form", "puts nodes, operands and constants into a canonical order", "dedup.rewrite:normal_form"),
     Pass("dce", "removes nodes without effects whose results are unused", "cleanup.fold:remove_dead_nodes"),
 )}  # fmt: skip
 """All passes by name, in the order in which one would usually run them."""

@@ -122,7 +122,7 @@ def test_a_pass_of_the_users_leads_nowhere() -> None:
 def test_what_follows_through_a_pipeline_answers_as_what_is_made_again(seed: int) -> None:
     g = irs.parse(random_program(seed, size=30).text)
     alias_db_of(g)
-    for record in irs.Pipeline("fold-constants,functionalize,canonicalize,cse,dce")(g).records:
+    for record in irs.Pipeline("fold-constants,functionalize,canonicalize,cse,pool-constants,dce")(g).records:
         after = record.after
         found, wanted = alias_db_of(after), AliasDb(after)
         for value in after.values():

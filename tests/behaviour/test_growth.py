@@ -15,6 +15,7 @@ import pytest
 import irscope as irs
 from irscope.display.html import standalone_html
 from irscope.report.pages.exploration import Exploration
+from irscope.transforms.dedup.rewrite import normal_form
 from tests.work import calls_made
 
 X = "Float(4, strides=[1])"
@@ -113,3 +114,8 @@ def test_twice_as_much_is_twice_the_work(program: str, what: str) -> None:
     graphs = [irs.parse(PROGRAMS[program](size)) for size in sizes]
     few, more, most = (measure(graph) for graph in graphs)
     assert most - more <= MOST * max(more - few, 200), (few, more, most)
+
+
+def test_nested_blocks_are_put_into_their_normal_form_in_linear_time() -> None:
+    few, more, most = (lines_run(normal_form, irs.parse(nested_ifs(size))) for size in SIZES)
+    assert most - more <= MOST * (more - few), (few, more, most)

@@ -10,7 +10,7 @@ from typing import Any
 import irscope as irs
 from irscope.errors import IrscopeError, ParseError
 
-_PASSES = "fold-constants,functionalize,fold-tensors,canonicalize,cse,dce"
+_PASSES = "fold-constants,functionalize,fold-tensors,canonicalize,cse,pool-constants,dce"
 
 
 def verbs(graph: irs.Graph, *, compiled: bool) -> Iterator[tuple[str, Callable[[], Any]]]:

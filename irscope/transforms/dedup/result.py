@@ -287,6 +287,15 @@ class Dedup(Drawn):
             return _outline_classes(self.source, self.regions, chosen)
         return _merge_classes(self.source, self._ladder, chosen)
 
+    def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
+        """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
+        representative's body as a graph of its own. Raises UnknownNumber for a class that does not exist."""
+        self._refuse_constants("repeat nothing inside")
+        piece = self._pieces[self._class(cls).representative]
+        name = piece.member if isinstance(piece.member, str) else piece.graph.name
+        graph = Graph(piece.block, name, functional=piece.graph.functional)
+        return dedup(graph, relation=self.relation, unit=unit)
+
     def _with_merged_constants(self, step: ConstantStep, frozen: bool) -> Applied:
         if isinstance(self.source, Module):
             program, remarks = merge_constants_of_all(self.source, frozen=frozen, step=step)
@@ -367,7 +376,7 @@ def _merge_classes(program: Graph | Module, ladder: Ladder, chosen: Choice) -> A
 def _outline_classes(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
     """The program with the regions of each class as a function, and remarks on regions that stay as they are."""
     repeats = regions.chosen(classes)
-    module, remarks = rewrite.outline_nested(graph, repeats)
+    module, remarks = rewrite.outline_nested(graph, repeats, regions.find)
     covered = {node for repeat in repeats for place in repeat.places for node in place}
     steps = ", ".join(repr(str(step)) for step in dict.fromkeys(classes.values())) or "what was chosen"
     apart = [
@@ -408,7 +417,7 @@ def _some(pieces: Iterable[Node | str]) -> str:
 
 # --- sorting ----------------------------------------------------------------------------------------------------------
 
-Unit = Literal["auto", "groups", "regions", "kernels", "constants"]
+Unit = Literal["auto", "groups", "regions", "scopes", "kernels", "constants"]
 
 
 def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit: Unit = "auto") -> Dedup:
@@ -421,6 +430,7 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
         groups      the same, but for a compiled program those of its graph; for a module the groups of all its graphs, so
                     several models can be sorted together
         regions     the repeated regions of a graph, found without marks (`irscope.transforms.dedup.rewrite`)
+        scopes      the parts of a graph that belong to one module of the model, at every depth
         kernels     the generated kernels; those that differ in early stages may have the same machine code
         constants   parameters, buffers and literals, by content (`irscope.transforms.dedup.constants`)
 
@@ -451,10 +461,10 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
     if generated is not None and unit in ("auto", "kernels"):
         kernels = kernel_pieces(generated)
         return _sort_pieces(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
-    if unit == "regions":
+    if unit in ("regions", "scopes"):
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one called from outside
         with without_collector():
-            found = rewrite.region_pieces(graph)
+            found = (rewrite.region_pieces if unit == "regions" else rewrite.scope_pieces)(graph)
         return _sort_pieces(graph, relation, found.pieces, found.note, regions=found)
     with without_collector():  # a module may have a hundred thousand pieces
         pieces, note = pieces_of(program, groups=unit == "groups")

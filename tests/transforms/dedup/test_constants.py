@@ -241,7 +241,7 @@ def test_unknown_names_steps_and_questions_are_refused() -> None:
     for ask in (lambda: irs.dedup(data(), unit="constants", relation="alpha"), lambda: merge_constants(literals(False, 0), step="part")):  # type: ignore[arg-type]
         with pytest.raises(ArgumentError, match="choose one of tied"):
             ask()
-    for refused in (d.recommend, lambda: d.class_holes(0), lambda: irs.explore(d)):
+    for refused in (d.recommend, lambda: d.inside(0), lambda: d.class_holes(0), lambda: irs.explore(d)):
         with pytest.raises(ArgumentError, match="constants"):
             refused()
 
@@ -288,7 +288,7 @@ def test_functions_of_a_module_share_one_array() -> None:
     assert not [line for line in irs.dedup(after, unit="constants").applied().remarks if line.startswith("passed")]
 
 
-@pytest.mark.parametrize("passes", ["dedup-constants", "dedup-constants{step=tied}", "cse"])
+@pytest.mark.parametrize("passes", ["dedup-constants", "dedup-constants{step=tied}", "pool-constants", "cse"])
 def test_a_write_into_a_returned_constant_changes_no_other(passes: str) -> None:
     """The program's constants are one memory for all calls."""
     torch = pytest.importorskip("torch")

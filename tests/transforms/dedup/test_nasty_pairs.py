@@ -17,6 +17,7 @@ import irscope as irs
 from irscope.ir import GraphBuilder, TensorData, TensorType
 from irscope.ir.text import parse_module
 from irscope.transforms.dedup import RELATIONS, Match, Relation, dedup, match
+from irscope.transforms.dedup.rewrite import normal_form
 from tests.transforms.dedup.test_mutations import with_holes_filled
 from tests.transforms.same_meaning import observed
 
@@ -321,3 +322,11 @@ BACK = helper("h", SUB.replace("%x, %y", "%y, %x"))
 def test_the_meanings_of_names_must_correspond(a: tuple[str, ...], b: tuple[str, ...], step: Relation | None) -> None:
     d = dedup(parse_module(f'module "all" = module::attributes():\n{executable("a", *a)}{executable("b", *b)}end\n'))
     assert next((relation for relation in RELATIONS if match(d.piece("a"), d.piece("b"), relation) is not None), None) == step
+
+
+def test_a_normal_form_does_not_exchange_operands_of_different_layouts() -> None:
+    """The result lies as the first of them; a program in its normal form gives results that lie as before."""
+    heads = {"a": SQUARE, "b": _SHORT["turned"]}
+    for shorthand in ("x=mul a b | x", "x=mul b a | x", "y=t a; x=add y a 1 | x", "y=t a; x=add a y 1 | x"):
+        graph = irs.parse(text_of(shorthand, heads))
+        assert seen(normal_form(graph).after, arguments(graph)) == seen(graph, arguments(graph))

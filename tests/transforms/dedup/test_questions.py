@@ -68,7 +68,7 @@ def test_the_note_counts_pieces_in_a_sentence(count: int, said: str) -> None:
     assert said in irs.dedup(irs.fuse(irs.parse(text))).note
 
 
-@pytest.mark.parametrize("unit", ["auto", "groups", "regions"])
+@pytest.mark.parametrize("unit", ["auto", "groups", "regions", "scopes"])
 @pytest.mark.parametrize(
     "text",
     [

@@ -289,10 +289,11 @@ def heads_in_layers() -> tuple[Any, Any]:
     return torch.nn.Sequential(*(Layer(0.5 + (k > 3)) for k in range(6))).eval(), torch.rand(2, 5, 8)
 
 
-def test_what_repeats_within_a_region_is_outlined_as_well() -> None:
+@pytest.mark.parametrize("unit", ["regions", "scopes"])
+def test_what_repeats_within_a_region_is_outlined_as_well(unit: Any) -> None:
     model, x = heads_in_layers()
     graph = irs.load(model, x)
-    found = irs.dedup(graph, unit="regions", relation="constants")
+    found = irs.dedup(graph, unit=unit, relation="constants")
     done = found.applied()
     assert [re.sub(r"\d+ nodes", "n nodes", remark) for remark in done.remarks] == [
         f"passed @region0: 6 places of n nodes in @{graph.name} call it", "passed @region1: 4 places of n nodes in @region0 call it",
@@ -303,9 +304,10 @@ def test_what_repeats_within_a_region_is_outlined_as_well() -> None:
     np.testing.assert_allclose(irs.compile(done.program)(x).detach().numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_finer_step_outlines_only_what_is_the_same_by_it() -> None:
+@pytest.mark.parametrize("unit", ["regions", "scopes"])
+def test_a_finer_step_outlines_only_what_is_the_same_by_it(unit: Any) -> None:
     model, x = heads_in_layers()
-    found = irs.dedup(irs.load(model, x), unit="regions")
+    found = irs.dedup(irs.load(model, x), unit=unit)
     layers = [len(cls) for cls in found if len(cls) in (2, 4)]
     assert 2 in layers and 4 in layers
     remarks = found.applied("alpha").remarks

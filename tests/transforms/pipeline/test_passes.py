@@ -19,7 +19,7 @@ from tests.work import blocks, calls_made, long
 ELSEWHERE = {"fuse", "prepare-fusion", "fuse-groups", "group-views", "autodiff-subgraphs"}
 """Passes with random programs of their own, in the tests of their rooms."""
 PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}
-ALL = "functionalize,canonicalize,cse,dce"
+ALL = "functionalize,canonicalize,cse,pool-constants,dce"
 
 
 @pytest.mark.parametrize("seeds", [*blocks(0, 40, 1), *long(blocks(1000, 10, 500))], ids=str)

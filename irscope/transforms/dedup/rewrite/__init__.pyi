@@ -1,3 +1,4 @@
+from .canonical_body import normal_form as normal_form
 from .finding import find_regions as find_regions
 from .groups import Choice as Choice, merge_groups as merge_groups, merge_groups_of_all as merge_groups_of_all
 from .modules import merge_modules as merge_modules, obstacles as obstacles
@@ -6,3 +7,4 @@ from .parameters import ClassHoles as ClassHoles, HoleRow as HoleRow, class_hole
 from .recommendation import Cost as Cost, Recommendation as Recommendation, compile_seconds as compile_seconds, cost_of as cost_of
 from .recommendation import measured_seconds as measured_seconds, price as price, recommend as recommend, text_bytes as text_bytes
 from .repeat import Repeat as Repeat
+from .scopes import scope_pieces as scope_pieces

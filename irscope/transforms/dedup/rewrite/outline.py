@@ -45,6 +45,8 @@ class RegionPieces:
     repeats: tuple[Repeat, ...]
     place_of: Mapping[str, tuple[Repeat, int]]
     """Maps the name of each piece to its region and place."""
+    find: Callable[[Graph], Iterable[Repeat]]
+    """The function that found the regions, to find repetitions within them."""
     note: str
     """One sentence that says what the pieces are."""
 
@@ -83,7 +85,7 @@ def region_pieces(graph: Graph) -> RegionPieces:
     repeats = find_regions(graph)
     places = dict(zip(_names(repeats), _places(repeats), strict=True))
     what = f"{each(len(places), 'place')} of {plural(len(repeats), 'repeated region')} is a piece"
-    return RegionPieces(repeats, places, what if places else "no region of the graph occurs twice")
+    return RegionPieces(repeats, places, find_regions, what if places else "no region of the graph occurs twice")
 
 
 def _places(repeats: Sequence[Repeat]) -> list[tuple[Repeat, int]]:
@@ -200,9 +202,7 @@ _ROUNDS: Final = 8
 """The most searches of one graph; each sees a smaller one, and three levels of nesting are rare."""
 
 
-def outline_nested(
-    graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]] = find_regions
-) -> tuple[Module, tuple[str, ...]]:
+def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]]) -> tuple[Module, tuple[str, ...]]:
     """Returns a module of the graph under its own name, with calls, and of the called functions `region0`, `region1`, …, which call
     functions themselves; and a line for each region, done or not.
 
@@ -219,7 +219,7 @@ def outline_nested(
     ...   %t : Float(4) = aten::tanh(%s)
     ...   %u : Float(4) = aten::relu(%t)
     ...   return (%u)''')
-    >>> module, remarks = outline_nested(g, find_regions(g))
+    >>> module, remarks = outline_nested(g, find_regions(g), find_regions)
     >>> print(module.graphs["graph"])
     graph(%x : Float(4),
           %a : Float(4),

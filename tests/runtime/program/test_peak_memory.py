@@ -1,6 +1,7 @@
 """The peak of a run's memory against keeping every value and asking, at every node, which of them are still needed."""
 
 import random
+import weakref
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,37 @@ def test_a_list_keeps_what_is_in_it() -> None:
     """
     run = compile_graph(irs.parse(text), use_kernels=False)
     assert run.peak_bytes(np.zeros(1000, np.float32), 5) == 2 * 5 * 4_000
+
+
+@pytest.mark.torch
+def test_an_operand_that_only_a_group_reads_lives_no_longer_where_its_ops_run_one_by_one() -> None:
+    torch = pytest.importorskip("torch")
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    class Watch(TorchDispatchMode):  # type: ignore[misc]
+        """Counts the tensors that are alive after each op: where torch must see its own ops, a group has no kernel."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.made: list[weakref.ref[Any]] = []
+            self.alive: list[int] = []
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = function(*args, **(kwargs or {}))
+            self.made += [weakref.ref(leaf) for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            self.alive.append(sum(made() is not None for made in self.made))
+            return result
+
+    g = irs.parse("""graph(%x : Float(8)):
+      %a : Float(8) = aten::neg(%x)
+      %s : Float(8), %i : Long(8) = aten::sort(%a)
+      %b : Float(8) = aten::exp(%s)
+      %c : Float(8) = aten::tanh(%b)
+      %d : Float(8) = aten::sin(%c)
+      return (%d)""")
+    run, x = irs.compile(irs.fuse(g)), torch.ones(8)
+    for _ in range(2):  # the first call learns what the library's ops take
+        with Watch() as watch:
+            run(x)
+    assert watch.alive[-3:] == [2, 2, 2]

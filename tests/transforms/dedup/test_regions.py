@@ -314,3 +314,22 @@ def test_a_finer_step_outlines_only_what_is_the_same_by_it(unit: Any) -> None:
     assert [remark.partition(": ")[2][:8] for remark in remarks[:2]] == ["4 places", "2 places"]
     chosen = found.applied(found.recommend())
     assert isinstance(chosen.program, irs.Module) and len(chosen.program.graphs) > 1
+
+
+@pytest.mark.torch
+def test_places_that_read_and_write_in_another_order_are_another_region() -> None:
+    """The edges are the same; torch says what the order is worth."""
+    torch = pytest.importorskip("torch")
+    orders = [True, True, False, False, True, False]
+    lines = [f"graph({', '.join(f'%x{i} : Float(4)' for i in range(6))}):", "  %o : int = prim::Constant[value=1]()"]
+    for i, reads_first in enumerate(orders):
+        both = [f"%t{i} : Float(4) = aten::tanh(%x{i})", f"%w{i} : Float(4) = aten::add_(%x{i}, %o, %o)"]
+        rest = [f"%m{i} : Float(4) = aten::mul(%t{i}, %w{i})", f"%r{i} : Float(4) = aten::sub(%m{i}, %a{i}, %o)"]
+        lines += [f"  {line}" for line in (f"%a{i} : Float(4) = aten::exp(%x{i})", *both[:: 1 if reads_first else -1], *rest)]
+    g = irs.parse("\n".join([*lines, f"  return ({', '.join(f'%r{i}' for i in range(6))})"]))
+    shared = irs.dedup(g, unit="regions").apply("alpha")
+    assert str(shared).count('callee="@region0"') == 3
+    xs = torch.rand(6, 4)
+    made = irs.compile(shared)(*xs.clone())
+    for x, reads_first, result in zip(xs, orders, made, strict=True):
+        assert torch.allclose(result, (x if reads_first else x + 1).tanh() * (x + 1) - x.exp())

@@ -225,6 +225,9 @@ def _tried(graph: Graph) -> _Tried:
     def declined(because: str, *evidence: Value | Node) -> _Tried:
         return graph, (), (Remark("missed", _RULE, planar[0], because, evidence or (planar[0],)),)
 
+    padded = next((node for node in found if _reads_padding(node, shapes)), None)
+    if padded is not None:
+        return declined("windows that lie in the padding alone may crash torch 2.13 in that layout", padded)
     copied, edits, entrances = _with_layout_copies(graph, {node: _ROWS if node in exits else _LAST for node in found})
     try:
         relaid, known = with_new_strides(copied, entrances, strict=True)
@@ -279,6 +282,19 @@ def unknown_sizes(graph: Graph, rule: str, ops: Collection[str]) -> tuple[Remark
             what = f"%{graph.names[node.inputs[0]]} has extents or strides that are not known before a run"
             return (Remark("missed", rule, node, f"{what}: irs.load(program, *example arguments) makes them known", (node.inputs[0],)),)
     return ()
+
+
+def reads_padding_alone(kernel: object, margins: object, gaps: object) -> bool:
+    """Whether some windows of a convolution, with weights of type `kernel`, lie in the padding alone."""
+    if not (isinstance(kernel, TensorType) and isinstance(margins, tuple | list) and isinstance(gaps, tuple | list)):
+        return False
+    sizes = (static_shape(kernel) or ())[2:]
+    each = zip(sizes, [*margins] * (3 - len(margins)), [*gaps] * (3 - len(gaps)), strict=False)  # one number is for both axes
+    return any(margin > (size - 1) * gap for size, margin, gap in each)
+
+
+def _reads_padding(node: Node, shapes: Shapes) -> bool:
+    return reads_padding_alone(shapes.type(node.inputs[1]), *map(shapes.known, node.inputs[4:6]))
 
 
 def _is_planar(node: Node, shapes: Shapes) -> bool:

@@ -38,6 +38,7 @@ from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import channels_last_strides, static_shape
 from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.cleanup.channels_last import reads_padding_alone
 from irscope.transforms.cleanup.fold import constant_node, remove_dead_nodes
 
 # A convolution of oneDNN can add another tensor to its result and apply an activation before it stores it, which saves a call and a pass
@@ -188,6 +189,8 @@ class _Layers:
         groups = self.known(given["groups"])
         lists = all(isinstance(each, list | tuple) and len(each) == 2 and all(type(one) is int for one in each) for each in known)
         if not lists or type(groups) is not int or self.known(given.get("transposed", False)) is not False:
+            return None
+        if reads_padding_alone(self.type(given["weight"]), known[0], known[2]):
             return None
         return (*map(tuple, known), groups) if type_suggests_channels_last(self.type(given["input"]) or TensorType()) else None
 

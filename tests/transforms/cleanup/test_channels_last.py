@@ -222,3 +222,15 @@ def test_exact_programs_keep_torchs_order_of_sums() -> None:
         run = irs.compile(fusion, memory="planned", exact="torch")
         assert "channels-last" not in {remark.rule for remark in run.remarks}
         assert all(torch.equal(a, b) for a, b in zip(model(x), run(x), strict=True))
+
+
+@pytest.mark.parametrize("layout", [{}, {"padding": (0, 1), "dilation": (1, 2), "kernel_size": (2, 1)}])
+def test_a_window_in_the_padding_alone_keeps_its_layout_as_torch_crashes_there(layout: dict[str, Any]) -> None:
+    """Torch 2.13 was seen to crash then; the same convolutions with another window are channels last."""
+    plain = {"kernel_size": 3, "padding": 1, **layout}
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(16, 16, stride=2, **plain)).eval()
+    x = torch.rand(2, 3, 64, 64)
+    f = irs.fuse(irs.load(model, x), freeze=True)
+    assert all(node.op == "aten::conv2d" for node in f.graph.nodes() if "conv" in node.op) == bool(layout)
+    with torch.no_grad():
+        assert torch.allclose(irs.compile(f)(x), model(x), atol=1e-5)

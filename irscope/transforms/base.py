@@ -295,8 +295,8 @@ class History:
         """
         ends = self.ends
         last = ends[-1]
-        if not -last - 1 <= step <= last:
-            raise ArgumentError(f"there is no step {step}", hint=f"the last is {last}, or -1; 0 is the initial graph")
+        if step not in range(-last - 1, last + 1):
+            raise ArgumentError(f"there is no step {step!r}", hint=f"the last is {last}, or -1; 0 is the initial graph")
         step %= last + 1
         place = bisect_right(ends, step) - 1
         if step == ends[place]:

@@ -507,3 +507,14 @@ def test_a_program_for_a_gpu_that_is_absent_is_not_said_to_be_compiled() -> None
         assert "not compiled" in repr(made)
     else:
         assert ", compiled in " in repr(made)
+
+
+def test_numbers_and_names_of_a_fusion_that_make_no_sense() -> None:
+    g: Any = irs.parse(PROGRAM)
+    f: Any = irs.fuse(g)
+    refused(ArgumentError, lambda: irs.fuse(g, min_size="2"), "min_size", "'2'")  # type: ignore[arg-type]
+    refused(ArgumentError, lambda: irs.fuse(g, max_nodes=None), "max_nodes")  # type: ignore[arg-type]
+    refused(ArgumentError, lambda: irs.fuse(g, opaque=3), "3 names no nodes")  # type: ignore[arg-type]
+    refused(ArgumentError, lambda: f.what_if(step="1"), "no step '1'")
+    refused(ArgumentError, lambda: f.history.graph_after("1"), "no step '1'")
+    refused(ArgumentError, lambda: f.table(bandwidth=True), "True is not a bandwidth")

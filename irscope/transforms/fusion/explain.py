@@ -288,7 +288,7 @@ def bytes_per_second(bandwidth: str | float) -> float:
     """
     found = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?B)/s\s*", bandwidth) if isinstance(bandwidth, str) else None
     try:
-        speed = float(found[1]) * _UNITS[found[2]] if found else float(bandwidth)
+        speed = float(found[1]) * _UNITS[found[2]] if found else float(bandwidth) * (not isinstance(bandwidth, bool))
     except (TypeError, ValueError):
         speed = 0.0
     if not 0 < speed < float("inf"):

@@ -312,6 +312,9 @@ def fuse(
     """
     given = getattr(graph, "fusion", graph)
     program = given.original if isinstance(given, Fusion) else graph_of(graph, "fuse")
+    for name, number in (("min_size", min_size), ("max_arguments", max_arguments), ("max_nodes", max_nodes)):
+        if not hasattr(number, "__index__"):
+            raise ArgumentError(f"{name} is a number of nodes or arguments, not {number!r}", hint=f"fuse(graph, {name}=8)")
     wishes = read_wishes(meant_in(program), [program], forbid, force, opaque)
     options = FusionOptions(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
     if freeze and options.exact:

@@ -150,8 +150,8 @@ class Fusion(Unpicklable, Drawn):
     def _kept(self, step: int) -> tuple[tuple[Subject, Subject], ...]:
         """The merges done up to a step of the history. Raises ArgumentError for a step that does not exist."""
         last, plans = self.history.count, self._plans
-        if not -last - 1 <= step <= last:
-            raise ArgumentError(f"there is no step {step}", hint=f"the history has steps 0 to {last}")
+        if step not in range(-last - 1, last + 1):
+            raise ArgumentError(f"there is no step {step!r}", hint=f"the history has steps 0 to {last}")
         done = max(0, step % (last + 1) - self.history.ends[self._fused_at])
         merges = (
             (subject_of(plans.rules.graph, producer), subject_of(plans.rules.graph, consumer))

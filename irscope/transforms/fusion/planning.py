@@ -414,6 +414,8 @@ def read_wishes(meant: Meant, graphs: Iterable[Graph], forbid: Iterable[Any], fo
 
 def some(named: Any) -> list[Any]:
     """Returns the names as a list; a single name becomes a list of one."""
+    if not isinstance(named, str | Node | Value | Iterable):
+        raise ArgumentError(f"{named!r} names no nodes", hint='give a list of names: opaque=["a"]')
     return [named] if isinstance(named, str | Node | Value) else list(named)
 
 

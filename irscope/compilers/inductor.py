@@ -596,6 +596,7 @@ def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
             seen.results.update((buffer, ir) for _, buffers, ir in parts for buffer in buffers)
             continue
         if isinstance(node, scheduler.NopKernelSchedulerNode) or kind in ("DynamicScalar", "AssertScalar"):
+            seen.joins += [ir for _, _, ir in parts if kind == "ConcatKernel"]
             continue
         reads = {dep.name for part in node.get_nodes() for dep in part.read_writes.reads}
         try:

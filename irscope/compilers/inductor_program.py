@@ -22,7 +22,7 @@ from irscope._base.words import listed
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.dynamo import Compile, users_ops
-from irscope.compilers.output_code import ops_of_lines, read_output_code
+from irscope.compilers.output_code import ops_of_lines, read_output_code, with_times
 from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
 from irscope.frontends.torch.export_importer import call_target, import_traced, place_of
 from irscope.frontends.torch.types import require_torch, tensor_type
@@ -61,6 +61,8 @@ class SeenGraph:
     nodes: list[SeenNode] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     """Buffers that only name a result of a library call, with their IR."""
+    joins: list[Any] = field(default_factory=list)
+    """Inductor's IR of each `cat` whose operands others write into its memory."""
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Language and text of each generated function."""
     lines: dict[str, set[tuple[str, tuple[Any, ...]]]] = field(default_factory=dict)
@@ -104,11 +106,11 @@ def program_seen(
     links, seen.nodes_of = _Links(seen), nodes_of
     bodies = {node.name: links.body_of(node) for node in seen.nodes}
     kernels = [_kernel(node, seen, links, bodies[node.name], nodes_of) for node in seen.nodes]
-    kernels, together = _with_times(kernels, times)
+    kernels, together = with_times(kernels, times)
     made = likely(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
-        notes=(*_alone(seen, bodies, nodes_of), *together, *_training_notes(seen, forward, inputs)),
-        changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names)),
+        notes=(*together, *_training_notes(seen, forward, inputs)),
+        changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names, links.joined)),
         guards=tuple(guard.words for guard in compiled.guards) if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
         called=FrozenDict(users_ops(nodes_of)), gradient_of=FrozenDict(_forward_ops(seen, forward)),
@@ -215,6 +217,10 @@ class _Links:
         """The FX node whose value a buffer is, and how sure that is."""
         self.op_of: dict[str, list[Any]] = {}
         """The FX nodes that a name of the scheduler stands for: of a buffer, of one computation, of one that was fused."""
+        self.copied: dict[str, Any] = {}
+        """The `cat` into whose memory a buffer is a copy, or a part, of an operand that has memory of its own, or is a view."""
+        self.joined: set[Any] = set()
+        """The `cat`s that no kernel computes."""
         self._link()
 
     def _link(self) -> None:
@@ -235,14 +241,35 @@ class _Links:
             made = self._exact(ir)
             if made is not None:
                 exact[buffer] = made
+        self._join(exact)
         self.stored = {buffer: (made, "exact") for buffer, made in exact.items()}
         taken = {*exact.values()}
         operands = self._operands()
         for node in self.seen.nodes:
             for _, buffers, ir in node.parts:
                 for buffer in buffers:
-                    if buffer not in exact and buffer not in self.seen.removed and not node.is_library:
+                    if buffer not in {*exact, *self.copied, *self.seen.removed} and not node.is_library:
                         self._guess(buffer, ir, operands.get(buffer), taken)
+
+    def _join(self, exact: dict[str, Any]) -> None:
+        """Finds the operands of each `cat` that are copied into its memory: what is not made there. One that has no other memory is what
+        its copy stores."""
+        for ir in self.seen.joins:
+            made = self._exact(ir)
+            if made is None:
+                continue
+            parts, operands = ir.inputs, made.args[0] if isinstance(made.args[0], list | tuple) else ()
+            operands = operands if len(operands) == len(parts) else [None] * len(parts)  # those without elements are left out
+            before = {*exact.values()}
+            for part, operand in zip(parts, operands, strict=True):
+                while operand is not None and _is_view(operand):
+                    operand = operand.args[0]
+                if part.get_name() not in exact:
+                    self.copied[part.get_name()] = made
+                    if operand in part.origins and operand not in before:
+                        exact[part.get_name()] = operand
+            exact[ir.get_name()] = made
+            self.joined.add(made)
 
     def _exact(self, ir: Any) -> Any:
         """The FX node whose value Inductor says a buffer is; None if it does not say."""
@@ -303,6 +330,7 @@ class _Links:
         if node.is_library:
             return sorted(map(_source, roots), key=self.order.__getitem__)
         read = {_source(self.stored[buffer][0]) for buffer in self._memory(node, mine) if buffer in self.stored}
+        allowed |= {each for each in self.order if each.op == "call_function" and not each.all_input_nodes and each not in read}
         found, views, waiting = set[Any](), set[Any](), [*roots]
         while waiting:
             each = _source(waiting.pop())
@@ -379,15 +407,16 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
     name = function or getattr(node.parts[0][2], "python_kernel_name", None) or type(node.parts[0][2]).__name__
     language, text = seen.texts.get(function, ("", ""))
     source = SourceText(text, language, (NO_NODE,) * text.count("\n"), function) if text else None
-    unknown = [ir for _, _, ir in node.parts] if not body else links.unknown(node)
-    parts = [each for ir in unknown for each in links._origins(ir)[-1:]]
+    joined = [links.copied[buffer] for _, buffers, _ in node.parts for buffer in buffers if buffer in links.copied]
+    unknown = links.unknown(node) if body else [ir for _, _, ir in node.parts] if not joined else []
+    parts = [*(each for ir in unknown for each in links._origins(ir)[-1:]), *joined]
     made = _nodes(body, nodes_of)
     if unknown:
         least = "guessed" if least == "guessed" else "matched"
         because = "Inductor does not say which value it stores, and none has that size: it is a part of one"
     elif links.parts_read(node) and not node.is_library:
         least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
-    moved = node.bytes if unknown or links.parts_read(node) else None
+    moved = node.bytes if unknown or joined or links.parts_read(node) or all(map(_is_view, body)) else None
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
 
@@ -403,25 +432,6 @@ def _with_lines(kernel: Kernel, node: SeenNode, seen: SeenGraph, links: _Links, 
     made = [nodes_of[fx][-1] if fx is not None and nodes_of.get(fx) else None for fx in ops]
     found = tuple(place.get(each.outputs[0].name or "", NO_NODE) if each is not None and each.outputs else NO_NODE for each in made)
     return replace(kernel, source=replace(kernel.source, line_nodes=found))
-
-
-def _with_times(kernels: Sequence[Kernel], times: Mapping[str, list[float]]) -> tuple[list[Kernel], list[str]]:
-    """The kernels with their milliseconds, and a sentence for each function that holds several: these have one time."""
-    places: dict[str, list[int]] = {}
-    for place, kernel in enumerate(kernels):
-        op = re.sub(r"^extern_kernels\.", "aten::", kernel.name)
-        called = re.sub(r"^torch\.ops\.aten\.(\w+)\..*", r"aten::\1", op) if kernel.is_library else kernel.function
-        places.setdefault(called, []).append(place)
-    made, together = list(kernels), []
-    for called, mine in places.items():
-        taken = times.get(called, [])
-        if len(taken) == len(mine):
-            for place, ms in zip(mine, taken, strict=True):
-                made[place] = replace(kernels[place], ms=ms)
-        elif taken and len(mine) % len(taken) == 0 and not kernels[mine[0]].is_library:
-            each = ", ".join(f"{ms:.3g}" for ms in taken)
-            together.append(f"{called} holds {len(mine) // len(taken)} kernels, which take {each} ms together")
-    return made, together
 
 
 def _regions(seen: SeenGraph, links: _Links, kernels: Sequence[Kernel]) -> Iterable[Region]:
@@ -458,18 +468,6 @@ def _words(name: str, links: _Links) -> str:
     """What a name of the scheduler means, in FX nodes: the last two of many."""
     found = list(dict.fromkeys(_meant(name, links)))
     return ("… " if len(found) > 2 else "") + ", ".join(f"%{node.name}" for node in found[-2:]) if found else name
-
-
-def _alone(seen: SeenGraph, bodies: Mapping[str, Sequence[Any]], nodes_of: Mapping[Any, tuple[Node, ...]]) -> Iterable[str]:
-    """A sentence for each op that is no view and that no kernel computes."""
-    inside = {each for body in bodies.values() for each in body}
-    for node in seen.module.graph.nodes:
-        if node.op != "call_function" or node in inside or _is_getitem(node) or not nodes_of[node] or _is_view(node):
-            continue
-        if "cat" in str(node.target):
-            yield f"%{node.name}: its parts are written in place by the kernels that compute them"
-        elif node.users:
-            yield f"%{node.name} ({node.target}) is in no kernel: who reads it knows it, or has it in another form"
 
 
 def _is_view(node: Any) -> bool:
@@ -626,7 +624,7 @@ class _Rewrites:
 
 
 def _changes(
-    seen: SeenGraph, nodes_of: Mapping[Any, tuple[Node, ...]], inside: Set[Any], called: Mapping[str, str]
+    seen: SeenGraph, nodes_of: Mapping[Any, tuple[Node, ...]], inside: Set[Any], called: Mapping[str, str], joined: Set[Any]
 ) -> Iterable[Change]:  # fmt: skip
     """What Inductor's rewrites took out of the graph that AOTAutograd gave it, the views that no kernel computes, and what was added."""
     found = _Rewrites(seen, called)
@@ -642,9 +640,11 @@ def _changes(
             continue
         if node.name not in found.before:
             yield Change("added", str(node.target), node.name, made, location=made[-1].location, scope=made[-1].scope)
-        elif node not in inside and (_is_view(node) or str(node.target) == "aten.cat.default"):
-            because = "a view: no kernel computes it, and those that read it index its memory"
-            if not _is_view(node):
+        elif node not in inside and not _is_getitem(node):
+            because = "no kernel computes it: what reads it knows it, or has it in another form"
+            if node in joined:
                 because = "the kernels of its operands write into its memory: none is left to compute it"
+            elif _is_view(node):
+                because = "a view: no kernel computes it, and those that read it index its memory"
             last = made[-1]
             yield Change("vanished", str(node.target), node.name, (), because, last.location, last.scope, at=made)

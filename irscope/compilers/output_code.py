@@ -440,6 +440,23 @@ def _kernel(call: Call, generated: Generated | None, link: _Link) -> Kernel:
     )  # fmt: skip
 
 
+def with_times(kernels: Sequence[Kernel], times: Mapping[str, list[float]]) -> tuple[list[Kernel], list[str]]:
+    """The kernels with their milliseconds, and a sentence for each function that holds several: these have one time."""
+    places: dict[str, list[int]] = {}
+    for place, kernel in enumerate(kernels):
+        places.setdefault(_op_of(kernel.name) if kernel.is_library else kernel.function, []).append(place)
+    made, together = list(kernels), []
+    for called, mine in places.items():
+        taken = times.get(called, [])
+        if len(taken) == len(mine):
+            for place, ms in zip(mine, taken, strict=True):
+                made[place] = replace(kernels[place], ms=ms)
+        elif taken and len(mine) % len(taken) == 0 and not kernels[mine[0]].is_library:
+            each = ", ".join(f"{ms:.3g}" for ms in taken)
+            together.append(f"{called} holds {len(mine) // len(taken)} kernels, which take {each} ms together")
+    return made, together
+
+
 # Lines of kernels, and the ops that they were written for.
 
 

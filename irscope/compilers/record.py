@@ -474,23 +474,24 @@ def program_of(
     times: dict[Node, int] = {}
     for node in (node for kernel in grouped for node in kernel.nodes):
         times[node] = times.get(node, 0) + 1
-    rules = fusion.rules
+    rules, memory = fusion.rules, memory_of(fusion.rules)
     filled = []
     for kernel in made:
         group = group_of.get(kernel)
         again = tuple(
-            Recomputed(node, rules.operations(node) * _points(rules.space(node)), sum(map(rules.size_in_bytes, node.outputs)))
+            Recomputed(node, rules.operations(node) * _points(rules.space(node)), sum(map(memory.size, node.outputs)))
             for node in kernel.nodes if times[node] > 1 and not rules.is_view(node) and not node.op.startswith("prim::")
         )  # fmt: skip
         moved = kernel.bytes
         if moved is None and kernel.nodes:
-            memory = memory_of(rules)
             moved = sum(map(memory.alone, kernel.nodes)) if group is None else fusion.traffic(group)[1]
         filled.append(replace(kernel, group=group, recomputed=again, bytes=moved))
     calls, unknown = sum(kernel.is_library for kernel in filled), tensor_bytes(TensorType("uint8", None))
     moved = sum((unknown if kernel.bytes is None else kernel.bytes for kernel in filled), start=0)
     unrun = [node for each in facts.get("changes", ()) if each.kind == "vanished" for node in each.at if not rules.is_view(node)]
-    fusion = replace(fusion, told_cost=Cost(len(filled) - calls, calls, moved), assembled=frozenset(unrun))
+    told = {kernel.group: kernel.bytes for kernel in filled if kernel.group is not None and kernel.bytes is not None}
+    cost = Cost(len(filled) - calls, calls, moved)
+    fusion = replace(fusion, told_cost=cost, told_bytes=FrozenDict(told), assembled=frozenset(unrun))
     return Program(name or graph.name, compiler, graph, tuple(filled), fusion, **facts)
 
 

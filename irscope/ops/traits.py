@@ -243,7 +243,7 @@ JOINS: Final = _aten("cat concat stack")
 
 OVERWRITES: Final = _aten("copy_ fill_ zero_ normal_ uniform_ bernoulli_")
 """They do not read the memory that they write."""
-LOOKS_UP: Final = _aten("embedding index_select gather index take take_along_dim")
+LOOKS_UP: Final = _aten("embedding index_select gather index _unsafe_index take take_along_dim")
 """They read as many elements of the first operand as they return."""
 
 LAYS_OUT: Final = frozenset({"mkldnn::_convolution_pointwise", "irscope::convolution"})

@@ -131,7 +131,7 @@ def test_a_view_that_changes_nothing_does_not_end_what_a_kernel_computes() -> No
     d = ask(lambda x: torch.stack([x.sin().unsqueeze(1).expand(4, 1, 3) * 2, x.cos().unsqueeze(1)]).sum(0), torch.randn(4, 3))
     assert {node.op for kernel in d.kernels for node in kernel.nodes} >= {"aten::sin", "aten::mul"}
     each = ask(torch.func.vmap(torch.func.grad(lambda x, w: torch.tanh(x @ w).pow(2).sum()), (0, None)), torch.randn(5, 4), torch.eye(4))
-    assert not [note for note in each.program.notes if "is in no kernel" in note]
+    assert not [change for change in each.program.changes if "in another form" in change.because]
 
 
 def test_an_unused_view_does_not_keep_a_kernel_from_its_nodes() -> None:
@@ -207,6 +207,32 @@ def test_a_program_without_a_graph_and_one_with_branches_say_so() -> None:
 
     with pytest.raises(CaptureError, match="%cond runs graphs of its own"):
         irs.decisions(torch.compile(branches), torch.randn(4))
+
+
+def test_an_operand_of_a_cat_is_written_once_more_where_it_is_kept_or_is_a_view() -> None:
+    def joined(x: Any, y: Any) -> Any:
+        kept = x.relu()
+        return torch.cat([kept, y.tanh(), y]), kept
+
+    d = ask(joined, torch.randn(8, 4), torch.randn(8, 4))
+    assert [[node.op for node in (*kernel.nodes, *kernel.part_of)] for kernel in d.kernels] == [
+        ["aten::relu", "aten::cat"], ["aten::tanh", "aten::cat"],
+    ]  # fmt: skip
+    one = 8 * 4 * 4
+    assert [kernel.bytes for kernel in d.kernels] == [one + 2 * one, one + 2 * one], "each reads one tensor, and writes two"
+    assert sum(row["bytes after"] for _, row in d.fusion.table().iterrows()) == d.fusion.cost().bytes == 6 * one
+    assert all(kernel.certainty == "exact" for kernel in d.kernels) and not d.program.notes
+
+
+def test_halves_of_a_rotated_tensor_are_what_their_kernels_read() -> None:
+    def rotated(x: Any, w: Any, c: Any) -> Any:
+        q = (x @ w).view(1, 8, 4, 8).transpose(1, 2)
+        return torch.cat([-q[..., 4:], q[..., :4]], -1) + q * c
+
+    d = ask(rotated, torch.randn(8, 32), torch.randn(32, 32), torch.randn(8, 8))
+    half = 8 * 32 * 4 // 2
+    assert [kernel.bytes for kernel in d.kernels[1:3]] == [2 * half, 2 * half], "views that others read, too, move nothing"
+    assert [kernel.ops for kernel in d.kernels[1:3]] == ["reshape, permute, slice, neg", "cat"]
 
 
 def test_an_indexed_write_is_what_the_kernel_of_the_scatter_computes() -> None:

@@ -13,6 +13,7 @@ from irscope._base.results import Verdict
 from irscope.errors import ArgumentError
 from irscope.ir import Node, TensorType, Value
 from irscope.ops.view_steps import Num, typical
+from irscope.transforms.fusion.explain import memory_of
 from irscope.transforms.fusion.fusion_result import Fusion
 from irscope.transforms.fusion.given import GivenFusion
 
@@ -55,6 +56,7 @@ def differences(theirs: GivenFusion, ours: Fusion) -> list[Difference]:
 
 
 def _found(theirs: GivenFusion, ours: Fusion) -> Iterator[Difference]:
+    memory = memory_of(theirs.rules)
     for producer, value, consumer in pairs_of(theirs):
         there, here = (_share(*(kernels_of(side, node) for node in (producer, consumer))) for side in (theirs, ours))
         if there is None or here is None or there == here:
@@ -62,7 +64,7 @@ def _found(theirs: GivenFusion, ours: Fusion) -> Iterator[Difference]:
         names = theirs.policy, "irscope"
         apart = ours if there else theirs
         together_in, apart_in = names if there else names[::-1]
-        yield Difference(producer, consumer, together_in, apart_in, theirs.rules.size_in_bytes(value), apart.why_not(producer, consumer))
+        yield Difference(producer, consumer, together_in, apart_in, memory.size(value), apart.why_not(producer, consumer))
 
 
 def pairs_of(fusion: Fusion) -> Iterator[tuple[Node, Value, Node]]:

@@ -299,9 +299,9 @@ def bytes_per_second(bandwidth: str | float) -> float:
 
 def group_table(
     graph: Graph, members: Mapping[Node, Sequence[Node]], plans: Mapping[Block, BlockPlan], rules: Eligibility,
-    bandwidth: str | float,
+    traffic: Callable[[Node], tuple[Num, Num]], bandwidth: str | float,
 ) -> "pd.DataFrame":  # fmt: skip
-    """Returns one row per group of the fused graph; `members` maps it to its nodes in the graph before."""
+    """Returns one row per group of the fused graph; `members` maps it to its nodes in the graph before, `traffic` to its bytes."""
     speed = bytes_per_second(bandwidth)
     bandwidth_text = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"
     rows = []
@@ -310,7 +310,7 @@ def group_table(
         space = str(plan.group(plan.index[nodes[-1]]).domain)
         if group.attrs["kind"] == "view":
             space = format_space(rules.space(nodes[-1]))
-        before, after = memory_of(rules).traffic(group, nodes)
+        before, after = traffic(group)
         rows.append({
             "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
             "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
@@ -348,6 +348,8 @@ class Part(NamedTuple):
 
 _ALL_BYTES: Final = frozenset({"same place", "exchange", "unit axes", "regroup", "stretch"})
 """The kinds of views that show all bytes of their operand."""
+_COPIES: Final = frozenset({"aten::clone", "aten::contiguous", "aten::to", "aten::type_as"})
+"""Ops that copy or cast element by element, if they do anything."""
 _PASSES_ON: Final = ("container", "scalar", "control")
 
 
@@ -405,7 +407,7 @@ class Memory:
         values = {value for node in nodes for value in (*node.inputs, *node.outputs)}
         return not any(
             self._rules.is_view(node) or node.op in LOOKS_UP | JOINS | PATCHES | OVERWRITES or effect_of(node) != "pure" for node in nodes
-        ) and all(self._source(value) is None and self._size(value) == plan.profiles.sizes[value] for value in values)
+        ) and all(self._source(value) is None and self.size(value) == plan.profiles.sizes[value] for value in values)
 
     def _moved(self, plan: BlockPlan, members: Iterable[int]) -> Num:
         nodes = plan.nodes(*sorted(members))
@@ -424,9 +426,9 @@ class Memory:
         if self.is_free(node):
             return 0
         read = self._tensors(node)
-        written = sum(map(self._size, self._results(node)))
+        written = sum(map(self.size, self._results(node)))
         if not node.outputs and effect_of(node) == "in-place":
-            written = self._size(node.inputs[0])
+            written = self.size(node.inputs[0])
         if node.op in OVERWRITES:
             read = read[1:]
         parts = list(map(self._part, read))
@@ -439,28 +441,29 @@ class Memory:
         made = {value for node in nodes for value in node.outputs}
         in_place = [node for node in nodes if node.op.endswith("_") and effect_of(node) == "in-place"]  # not a batch norm of statistics
         stores = [node for node in in_place if made.isdisjoint(node.inputs[:1])]
-        need = {value: self._size(value) for value in (*results, *(value for node in stores for value in node.outputs))}
+        need = {value: self.size(value) for value in (*results, *(value for node in stores for value in node.outputs))}
         read: list[Part] = []
         for node in reversed(nodes):
             for value in node.outputs:
                 amount = need.get(value, 0)
                 source = self._source(value, copied=True) if self._rules.is_view(node) or self._shares(node) else None
-                if amount != 0 and source is not None and source not in made and amount == self._size(value) and self._shares(node):
+                if amount != 0 and source is not None and source not in made and amount == self.size(value) and self._shares(node):
                     read.append(self._part(value))
                 elif amount != 0:
                     for operand in self._tensors(node)[node.op in OVERWRITES :] if source is None else [source]:
-                        size = self._size(operand)
+                        size = self.size(operand)
                         need[operand] = _least(need.get(operand, 0) + self._needed(node, value, amount, operand), size)
         read += [self._piece(value, amount) for value, amount in need.items() if value not in made]
         written = _union([self._part(node.inputs[0]) for node in stores if set(results).isdisjoint(node.outputs)])
-        return _union(read) + sum(map(self._size, results)) + written
+        return _union(read) + sum(map(self.size, results)) + written
 
     def _needed(self, node: Node, value: Value, amount: Num, operand: Value) -> Num:
         """The bytes of an operand that a node needs for so many bytes of its result."""
-        size, here, there = self._size(operand), self._item(value), self._item(operand)
+        size, here, there = self.size(operand), self._item(value), self._item(operand)
         if node.op in LOOKS_UP and operand is node.inputs[0]:
             return _least(amount, size)
-        is_whole = amount == self._size(value) or category_of(node) != "pointwise" or node.op in JOINS | PATCHES
+        is_elementwise = category_of(node) == "pointwise" or node.op in _COPIES
+        is_whole = amount == self.size(value) or not is_elementwise or node.op in JOINS | PATCHES
         if is_whole and not self._rules.is_view(node):
             return size
         scaled = amount if here == there else quotient(amount * there, here)
@@ -486,7 +489,7 @@ class Memory:
             return reader.outputs
         return [value for value in node.outputs if self._rules.is_made(value)]
 
-    def _size(self, value: Value) -> Num:
+    def size(self, value: Value) -> Num:
         """The bytes that a tensor occupies: indices of the same element count once."""
         size = self._sizes.get(value)
         if size is None:
@@ -530,7 +533,7 @@ class Memory:
             views.append((here, source))
             here = source
         if here not in self._parts:
-            self._parts[here] = self._numbered(here, self._size(here))
+            self._parts[here] = self._numbered(here, self.size(here))
         for here, source in reversed(views):
             self._parts[here] = self._shown(here, self._parts[source])
         return self._parts[value]
@@ -539,7 +542,7 @@ class Memory:
         """The part of its operand's memory that a view shows."""
         made = self._made[view]
         cut = self._made[made.inputs[0]] if made.op == "prim::ListUnpack" else made
-        size, kind = self._size(view), KINDS.get(cut.op)
+        size, kind = self.size(view), KINDS.get(cut.op)
         if kind in _ALL_BYTES and size != 0:
             return whole
         if kind == "placed":  # it may show what the operand does not
@@ -555,7 +558,7 @@ class Memory:
     def _piece(self, value: Value, amount: Num) -> Part:
         """So many bytes of a tensor: all, or some."""
         whole = self._part(value)
-        return whole if amount == self._size(value) else self._numbered((whole.number, value), _least(amount, whole.bytes), whole)
+        return whole if amount == self.size(value) else self._numbered((whole.number, value), _least(amount, whole.bytes), whole)
 
     def _numbered(self, key: object, size: Num, around: Part | None = None) -> Part:
         return Part(self._numbers.setdefault(key, len(self._numbers)), size, around)

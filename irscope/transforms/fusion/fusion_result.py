@@ -187,7 +187,7 @@ class Fusion(Unpicklable, Drawn):
         [20000000.0, 8000000.0, 2000000.0, 800.0]
         """
         plans = self._plans
-        return group_table(self.graph, self._members, plans.by_block, plans.rules, bandwidth)
+        return group_table(self.graph, self._members, plans.by_block, plans.rules, self.traffic, bandwidth)
 
     def traffic(self, group: Node | Value | str) -> tuple[Num, Num]:
         """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`; of a node, those of

@@ -80,6 +80,8 @@ class GivenFusion(Fusion):
     """What is said of the compiler where it has no reason: `never tried it` if it tells of every pair that it tried."""
     told_cost: Cost | None = None
     """What that compiler's kernels cost, where some are no groups: an op whose parts others write in place is no call."""
+    told_bytes: Mapping[Node, Num] = field(default_factory=FrozenDict)
+    """For a group, the bytes that its kernel moves, as that compiler or its reader counts them."""
     assembled: frozenset[Node] = frozenset()
     """Nodes that no kernel computes, because those of their operands write the result, each its part: a `cat`."""
     _copies: Mapping[Node, tuple[Node, ...]] = field(repr=False)
@@ -88,6 +90,11 @@ class GivenFusion(Fusion):
     def cost(self) -> Cost:
         """The cost of a run as that compiler runs it."""
         return self.told_cost or super().cost()
+
+    def traffic(self, group: Node) -> tuple[Num, Num]:
+        """The bytes that a group's nodes move if each runs alone, and those that its kernel moves."""
+        before, after = super().traffic(group)
+        return before, self.told_bytes.get(group, after)
 
     @property
     def rules(self) -> Eligibility:
@@ -244,9 +251,15 @@ class _Copying:
     edits: dict[Block, list[Edit]]
     renamed: list[dict[Value, Value]]
     """For each group, the results of its own copies by those of the originals."""
+    staying: set[Node] = field(default_factory=set)
+    """Nodes that stay outside of all groups, beside the copies in these, for others that read them."""
 
     def carry_out(self, compiler: str) -> PassRecord:
         """The graph with copies, or the graph itself."""
+        for node in reversed([*self.graph.nodes()]):  # what stays keeps its operands
+            holders = self.holders.get(node, ())
+            if holders and self._keeper(node, holders) is None:
+                self.staying.add(node)
         rewriter = Rewriter(self.graph)
         for block in dict.fromkeys(self.graph.block_of[node] for node in self.holders):
             nodes = [made for node in block.nodes for made in self._of(node)]
@@ -285,7 +298,9 @@ class _Copying:
     def _is_read_elsewhere(self, node: Node, holders: Sequence[int]) -> bool:
         here = set(holders)
         uses = (use.user for value in node.outputs for use in self.graph.users.get(value, ()))
-        return any(not isinstance(user, Node) or not here.issuperset(self.holders.get(user, (-1,))) for user in uses)
+        return any(
+            not isinstance(user, Node) or user in self.staying or not here.issuperset(self.holders.get(user, (-1,))) for user in uses
+        )
 
     def _renamed(self, node: Node, group: int) -> Node:
         """The node with the operands that its group computes itself."""

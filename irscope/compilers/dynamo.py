@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
+from irscope._base.words import plural
 from irscope.compilers.record import Break
 from irscope.errors import LoadError
 from irscope.files import parse_json
@@ -277,6 +278,14 @@ def _read_compile(id: str, fields: dict[str, Any], guards: tuple[Guard, ...], re
         reasons = _as_reasons([said])
     failed = str(fields.get("fail_reason") or "").strip().partition("\n")[0]
     return Compile(id, function, str(fields.get("co_filename", "")), int(line), number("graph_op_count"), guards, seconds, reasons, failed)
+
+
+def recompiles(compiles: Sequence[Compile]) -> list[str]:
+    """Returns how often functions were compiled, and a sentence for each time after the first, which has Dynamo's own words; nothing if
+    each was compiled once."""
+    again = [each for each in compiles if each.recompiled_because]
+    said = [f"{each.function} was compiled anew ([{each.id}]), since: {'; '.join(each.recompiled_because)}" for each in again]
+    return [f"{plural(len(compiles), 'compile')}, {len(again)} of them anew: what they were made for had changed", *said] if again else []
 
 
 def _read_reasons(payload: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from typing import Any, Final
 from unittest import mock
 
 from irscope._base.running import progress
-from irscope.compilers.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, with_own_code
+from irscope.compilers.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, recompiles, with_own_code
 from irscope.compilers.inductor_program import SeenGraph, SeenNode, SeenOp, ops_of, program_seen
 from irscope.compilers.output_code import bare_line
 from irscope.compilers.record import Decisions
@@ -57,9 +57,13 @@ def reads(source: object, compiler: str | None) -> bool:
     return original_of(source) is not None or (compiler is not None and callable(source))
 
 
-def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backward: bool = False) -> Decisions:
+def decisions(
+    source: Any, args: Sequence[Any], *, measure: bool = False, backward: bool = False, calls: Sequence[Sequence[Any]] = ()
+) -> Decisions:  # fmt: skip
     """Compiles the program once more, for inference, and returns what Inductor decided.
 
+    `calls` are the arguments of further calls, one after the other, each of which may make Dynamo compile anew: why, says the program that
+    was compiled then (`recompiled_because`), and a note how often.
     With `backward` it is compiled for training, as it is where gradients are asked for: into a program that also returns what is saved for
     the backward pass, and one that computes the gradients. With `measure` it is compiled another time, with a C++ compiler, and run: `k.ms`
     is then the median of some runs, as torch's profiler sees them. A function that holds several kernels has one time, which is in the
@@ -71,9 +75,11 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
     options = _options_of(source)
     title = str(getattr(original, "__name__", type(original).__name__))
     called = f"torch.compile({title})" if source is not original else title
-    check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, args, called, "irs.decisions")
+    every = [tuple(args), *(tuple(each) if isinstance(each, list | tuple) else (each,) for each in calls)]
+    for given in every:
+        check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, given, called, "irs.decisions")
     with CAPTURE_LOCK:
-        seen, records = observe(original, args, options, backward=backward)
+        seen, records = observe(original, every, options, backward=backward)
         threads = threads_for(None) if measure else None
         times = with_threads(threads.count, _times, original, args, options, seen) if threads is not None else {}
     version = str(torch.__version__)
@@ -99,6 +105,7 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, backwa
         notes.append("compiled for inference: backward=True shows the two programs of a training step, forward and backward")
     if not programs:
         notes.append("Dynamo gave Inductor no graph: nothing was compiled")
+    notes += recompiles(compiles)
     call = source if source is not original else None
     return Decisions(compiler, tuple(programs), breaks, version=version, notes=tuple(notes), call=call, eager=original)
 
@@ -407,16 +414,19 @@ def _no_module(_: str, path: str, *__: Any, **___: Any) -> Any:
 
 
 def observe(
-    original: Any, args: Sequence[Any], options: _Options, *, backward: bool = False
+    original: Any, calls: Sequence[Sequence[Any]], options: _Options, *, backward: bool = False
 ) -> tuple[list[SeenGraph], list[TraceRecord]]:  # fmt: skip
-    """Compiles a function or module anew, calls it once, and returns what was seen of each of its graphs, and what Dynamo said."""
+    """Compiles a function or module anew, calls it, and returns what was seen of each of its graphs, and what Dynamo said."""
     torch = require_torch(_PURPOSE)
     compile_fx = _inductor("compile_fx").compile_fx
-    leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
-    leaves = [_copied(leaf, backward) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    given = []
+    for args in calls:
+        leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
+        given.append(([_copied(leaf, backward) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves], shape))
     with ExitStack() as stack:
-        step = stack.enter_context(progress(8, "compiling with Inductor"))
-        watch = _Watch(step, stack.enter_context(_traceless(torch, original)), {id(leaf) for leaf in leaves}, backward)
+        step = stack.enter_context(progress(8 * len(calls), "compiling with Inductor"))
+        copies = {id(leaf) for leaves, _ in given for leaf in leaves}
+        watch = _Watch(step, stack.enter_context(_traceless(torch, original)), copies, backward)
         watch.patches(stack)
         records = stack.enter_context(listening(torch))
         stack.enter_context(torch.set_grad_enabled(backward))
@@ -432,9 +442,15 @@ def observe(
         copied = with_own_code(_calling(original)) if copied is original else copied  # what has no code in Python
         compiled = torch.compile(copied, backend=backend, dynamic=options.dynamic, fullgraph=options.fullgraph, **_isolated(torch))
         try:
-            results = compiled(*torch.utils._pytree.tree_unflatten(leaves, shape))
-            if backward:
-                _ask_for_gradients(torch, original, leaves, results)
+            for leaves, shape in given:
+                count, told = len(watch.graphs), len(records)
+                results = compiled(*torch.utils._pytree.tree_unflatten(leaves, shape))
+                if backward:
+                    _ask_for_gradients(torch, original, leaves, results)
+                new, broken = watch.graphs[count:], any(each.kind == "dynamo_graph_break_reason" for each in records[told:])
+                for seen in new:
+                    seen.leaves, seen.shape = leaves, shape
+                    seen.is_whole = sum(not each.is_backward for each in new) == 1 and not broken
         except IrscopeError:
             raise
         except Exception as error:
@@ -445,10 +461,6 @@ def observe(
         raise CaptureError(f"irscope does not read this program as Inductor compiled it: {watch.refused}", hint="ask about the parts")
     if watch.problem:
         raise _changed(str(torch.__version__), watch.problem)
-    for seen in watch.graphs:
-        seen.leaves, seen.shape = leaves, shape
-        seen.is_whole = sum(not each.is_backward for each in watch.graphs) == 1
-        seen.is_whole &= not any(record.kind == "dynamo_graph_break_reason" for record in records)
     return watch.graphs, records
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from irscope._base.words import plural, printable
-from irscope.compilers.dynamo import Compile, TraceRecord, breaks_and_compiles, compile_id
+from irscope.compilers.dynamo import Compile, TraceRecord, breaks_and_compiles, compile_id, recompiles
 from irscope.compilers.output_code import OutputCode, kernels_of, read_output_code
 from irscope.compilers.record import Break, Decisions, Program, likely
 from irscope.errors import ArgumentError, IrscopeError, LoadError
@@ -75,6 +75,7 @@ def decisions(source: Path, args: Sequence[Any]) -> Decisions:
         said, made = breaks_and_compiles(records)
         breaks += said
         compiles += len(made)
+        read.notes += map(printable, recompiles(made))
         programs += read.programs(records, {each.id: each for each in made})
         notes += read.notes
         versions |= read.versions

@@ -91,10 +91,10 @@ class GivenFusion(Fusion):
         """The cost of a run as that compiler runs it."""
         return self.told_cost or super().cost()
 
-    def traffic(self, group: Node) -> tuple[Num, Num]:
-        """The bytes that a group's nodes move if each runs alone, and those that its kernel moves."""
+    def traffic(self, group: Node | Value | str) -> tuple[Num, Num]:
+        """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as that compiler runs it."""
         before, after = super().traffic(group)
-        return before, self.told_bytes.get(group, after)
+        return before, next((self.told_bytes[each] for each in self.groups_of(group) if each in self.told_bytes), after)
 
     @property
     def rules(self) -> Eligibility:

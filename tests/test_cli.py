@@ -93,6 +93,16 @@ def test_decisions_says_what_can_be_read(program: Path, capsys: pytest.CaptureFi
     assert "no reader for the compiler 'gcc'" in capsys.readouterr().err
 
 
+def test_decisions_names_each_compiler_that_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["decisions", "--help"])
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in irscope.compilers.READERS.values())
+    (tmp_path / "f.py").write_text("def f(x):\n    return x + 1\n")
+    assert main(["decisions", f"{tmp_path / 'f.py'}:f", "--input", "float32[2]"]) != 0
+    assert "--compiler xla" in capsys.readouterr().err
+
+
 def test_decisions_of_several_compilers_are_written_on_one_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("onnx")

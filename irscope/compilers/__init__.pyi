@@ -1,1 +1,1 @@
-from .record import Decisions as Decisions, decisions as decisions
+from .record import READERS as READERS, Decisions as Decisions, decisions as decisions

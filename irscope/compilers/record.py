@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -532,14 +532,14 @@ def _has(program: Program, subject: Any) -> bool:
 # A reader is a module with the names of the `Reader` protocol. Adding one takes that file and one line in `READERS`. It imports the
 # package of its compiler only in `decisions`.
 
-READERS: Final[tuple[str, ...]] = (
-    "irscope.compilers.inductor",
-    "irscope.compilers.trace_log",
-    "irscope.compilers.ort",
-    "irscope.compilers.iree",
-    "irscope.compilers.xla",
-)
-"""Modules in the order in which they are asked; the first that reads a source does."""
+READERS: Final[Mapping[str, str]] = {
+    "irscope.compilers.inductor": "inductor",
+    "irscope.compilers.trace_log": "inductor",
+    "irscope.compilers.ort": "onnxruntime",
+    "irscope.compilers.iree": "iree",
+    "irscope.compilers.xla": "xla",
+}
+"""Modules, each with the name of its compiler, in the order in which they are asked; the first that reads a source does."""
 
 
 class Reader(Protocol):
@@ -574,10 +574,10 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
 
     Raises LoadError for what no reader takes, and MissingExtra for a compiler that is not installed.
     """
-    readers = list(_readers())
+    readers = [cast(Reader, import_module(path)) for path in READERS]
     is_one = compiler is None or isinstance(compiler, str)
     asked = list(compiler) if not is_one and isinstance(compiler, Iterable) else [compiler]
-    _check_names(asked, readers)  # before one of them takes minutes
+    _check_names(asked)  # before one of them takes minutes
     if not is_one:
         return tuple([decisions(source, *args, compiler=each, **options) for each in asked])
     source = _existing(source)
@@ -590,14 +590,14 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
     takes = "\n".join(f"{reader.compiler}: {reader.name}" for reader in readers if compiler in (None, reader.compiler))
     hint = "give one of these"
     if callable(source) and compiler is None:
-        hint = "irs.decisions(torch.compile(model), x), or name a compiler: irs.decisions(model, x, compiler=…)"
+        hint = 'irs.decisions(torch.compile(model), x), or name one: compiler="xla" in Python, --compiler xla in a shell'
     elif hasattr(source, "dtype"):
         hint = "this is a result: give what was called, and its arguments: irs.decisions(f, x)"
     raise LoadError(what, where=takes, hint=hint)
 
 
-def _check_names(asked: Sequence[Any], readers: Sequence[Reader]) -> None:
-    known = list(dict.fromkeys(reader.compiler for reader in readers))
+def _check_names(asked: Sequence[Any]) -> None:
+    known = list(dict.fromkeys(READERS.values()))
     if not asked:
         raise ArgumentError("no compiler is named", hint=f"choose some of {', '.join(known)}")
     for each in asked:
@@ -616,11 +616,6 @@ def _check_options(reader: Reader, options: Iterable[str]) -> None:
     if strange is not None:
         hint = f"it has {', '.join(known)}; arguments of the program go by position" if known else "leave it out"
         raise ArgumentError(f"{reader.compiler} is read without an option {strange!r}", hint=hint)
-
-
-def _readers() -> Iterator[Reader]:
-    for path in READERS:
-        yield cast(Reader, import_module(path))
 
 
 def _existing(source: object) -> object:

@@ -253,12 +253,16 @@ def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
 
 def _choices(option: str) -> Iterable[str]:
     """The words that an option takes."""
+    from irscope.compilers import READERS
     from irscope.report.view_models import PaneName
     from irscope.transforms.dedup import RELATIONS
     from irscope.transforms.fusion import POLICIES
 
-    words = {"policy": POLICIES, "relation": RELATIONS, "pane": get_args(PaneName), "device": ("cpu", "cuda", "reference")}
-    return words.get(option, ("inductor", "onnxruntime", "iree", "xla"))
+    words: dict[str, Iterable[str]] = {
+        "policy": POLICIES, "relation": RELATIONS, "pane": get_args(PaneName), "device": ("cpu", "cuda", "reference"),
+        "compiler": dict.fromkeys(READERS.values()),
+    }  # fmt: skip
+    return words[option]
 
 
 def _looked_up(path: str, namespace: dict[str, Any]) -> Any:

@@ -201,6 +201,8 @@ class Walk:
             self.leave_loop(node)
         elif is_inlined(node):
             self.leave_group(node)
+        elif functional_source(node.op):  # what its blocks do was visited, and what it returns is new
+            rules.by_signature(node)
         else:
             rules.hand_out(node) if node.op == "prim::Closure" else rules.opaque(node)
             for value in _in_reach(node):

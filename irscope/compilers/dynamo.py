@@ -284,8 +284,8 @@ def recompiles(compiles: Sequence[Compile]) -> list[str]:
     """Returns how often functions were compiled, and a sentence for each time after the first, which has Dynamo's own words; nothing if
     each was compiled once."""
     again = [each for each in compiles if each.recompiled_because]
-    said = [f"{each.function} was compiled anew ([{each.id}]), since: {'; '.join(each.recompiled_because)}" for each in again]
-    return [f"{plural(len(compiles), 'compile')}, {len(again)} of them anew: what they were made for had changed", *said] if again else []
+    said = [f"{each.function} was compiled again ([{each.id}]), since: {'; '.join(each.recompiled_because)}" for each in again]
+    return [f"{plural(len(compiles), 'compile')}, {len(again)} of them again: what they were made for had changed", *said] if again else []
 
 
 def _read_reasons(payload: str) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def decisions(
 ) -> Decisions:  # fmt: skip
     """Compiles the program once more, for inference, and returns what Inductor decided.
 
-    `calls` are the arguments of further calls, one after the other, each of which may make Dynamo compile anew: why, says the program that
+    `calls` are the arguments of further calls, one after the other, each of which may make Dynamo compile again: why, says the program that
     was compiled then (`recompiled_because`), and a note how often.
     With `backward` it is compiled for training, as it is where gradients are asked for: into a program that also returns what is saved for
     the backward pass, and one that computes the gradients. With `measure` it is compiled another time, with a C++ compiler, and run: `k.ms`

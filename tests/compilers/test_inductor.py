@@ -209,13 +209,13 @@ def test_a_program_without_a_graph_and_one_with_branches_say_so() -> None:
         irs.decisions(torch.compile(branches), torch.randn(4))
 
 
-def test_several_calls_say_why_each_was_compiled_anew() -> None:
+def test_several_calls_say_why_each_was_compiled_again() -> None:
     compiled, x = torch.compile(lambda x, n: x.relu() * n), torch.randn(4, 8)
     d = irs.decisions(compiled, x, 2, calls=[(x, 2), (torch.randn(5, 8), 2), (x.double(), 2)])
     assert [program.recompiled_because for program in d.programs] == [
         "", "tensor 'x' size mismatch at index 0. expected 4, actual 5", "tensor 'x' dtype mismatch. expected Float, actual Double",
     ]  # fmt: skip
-    assert d.notes[0].startswith("3 compiles, 2 of them anew") and "dtype mismatch" in d.notes[2]
+    assert d.notes[0].startswith("3 compiles, 2 of them again") and "dtype mismatch" in d.notes[2]
     for program, given in zip(d.programs, [x, torch.randn(5, 8), x.double()], strict=True):
         assert program.graph.value("x").type.dtype == str(given.dtype).removeprefix("torch.")
     assert torch._dynamo.utils.counters["stats"].get("unique_graphs", 0) == 0, "the user's own code is as it was"

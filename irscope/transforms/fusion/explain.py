@@ -316,7 +316,7 @@ def group_table(
             "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
             "space": space, "bytes before": _cell(before), "bytes after": _cell(after),
             "bytes saved": _cell(before) if is_unknown(before) else _cell(before - after),
-            "flops": _cell(sum(_flops(rules, node) for node in nodes)),
+            "flops": _cell(sum(tensor_bytes(TensorType("uint8", rules.space(node))) * rules.operations(node) for node in nodes)),
             f"µs at {bandwidth_text}": round(_microseconds(after, speed), 3),
         })  # fmt: skip
     columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
@@ -348,8 +348,7 @@ class Part(NamedTuple):
 
 _ALL_BYTES: Final = frozenset({"same place", "exchange", "unit axes", "regroup", "stretch"})
 """The kinds of views that show all bytes of their operand."""
-_COPIES: Final = frozenset({"aten::clone", "aten::contiguous", "aten::to", "aten::type_as"})
-"""Ops that copy or cast element by element, if they do anything."""
+_COPIES: Final = frozenset({"aten::clone", "aten::contiguous", "aten::to", "aten::type_as"})  # or cast, element by element
 _PASSES_ON: Final = ("container", "scalar", "control")
 
 
@@ -635,12 +634,6 @@ def program_cost(graph: Graph, members: Mapping[Node, Sequence[Node]], rules: El
 
 def _ops(nodes: Sequence[Node]) -> str:
     return ", ".join(node.op.partition("::")[2] for node in nodes[:8]) + (", …" if len(nodes) > 8 else "")
-
-
-def _flops(rules: Eligibility, node: Node) -> Num:
-    """The operations of the op's expression over all points of its space."""
-    space = rules.space(node)
-    return tensor_bytes(TensorType("uint8", space)) * rules.operations(node)
 
 
 def _cell(number: Num) -> int | str:

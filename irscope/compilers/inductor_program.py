@@ -264,7 +264,7 @@ class _Links:
             for part, operand in zip(parts, operands, strict=True):
                 while operand is not None and _is_view(operand):
                     operand = operand.args[0]
-                if part.get_name() not in exact:
+                if part.get_name() not in exact and self._exact(part) is None:  # else a scatter is written into it
                     self.copied[part.get_name()] = made
                     if operand in part.origins and operand not in before:
                         exact[part.get_name()] = operand

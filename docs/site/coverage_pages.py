@@ -176,7 +176,8 @@ def onnx_table() -> str:
 Written by `python docs/site/coverage_pages.py onnx`, for onnx {onnx.__version__}: {summary}.
 
 * **aten**: the op becomes these `aten::` ops, or some of them, depending on its attributes and opset. If they ask for something that no
-  `aten::` op does, the op stays `onnx::`; `python docs/site/coverage_pages.py MODEL` lists these nodes, and why.
+  `aten::` op does, the op stays `onnx::`: `[n for n in irs.load("model.onnx").nodes() if n.op.startswith("onnx::")]` are these nodes,
+  and in a checkout `python docs/site/coverage_pages.py model.onnx` says why.
 * **control flow**: it becomes a node with blocks.
 * **definition**: ONNX defines the op by other ops. It becomes those, if all of them have an `aten::` meaning.
 * **onnx::**: the op stays as it is, with its attributes. It is functional, so the alias db treats its results as new memory, and it
@@ -201,7 +202,10 @@ def refusals(path: Path) -> Sequence[tuple[str, str, str]]:
     return importer.refusals
 
 
-def main(asked: str) -> None:
+def main(asked: str = "--help") -> None:
+    if asked in ("-h", "--help"):
+        print(__doc__)
+        return
     if asked in TABLES:
         print(TABLES[asked](), end="")
         return

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from irscope._base.frozen import EMPTY
+from irscope.errors import ArgumentError
 from irscope.ir import (
     ANY,
     BOOL,
@@ -194,11 +195,18 @@ def define(
     >>> op.name, op.effect
     ('aten::t', 'view')
     """
-    schemas = tuple([parse_schema(bundled_text(overload) or overload) for overload in overloads])
+    schemas = tuple([parse_schema(bundled_text(overload) or _written(overload)) for overload in overloads])
     names = {schema.name for schema in schemas}
     assert len(names) == 1, f"one op, one name: {sorted(names)}"
     effect = effect or effect_of_schemas(schemas)
     return Op(names.pop(), schemas, category, effect, type_rule, reference, expression, operand_axes, channel_parts)
+
+
+def _written(schema: str) -> str:
+    """Return a schema of our own. Raises ArgumentError for the mere name of an overload, which is not bundled."""
+    if "(" not in schema:
+        raise ArgumentError(f"there is no overload {schema} in irscope/ops/core_schemas.txt", hint="add the line that torch prints of it")
+    return schema
 
 
 def in_place_variants(overloads: Iterable[str]) -> list[str]:

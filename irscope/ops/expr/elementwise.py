@@ -22,6 +22,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.frozen import EMPTY
+from irscope.errors import ArgumentError
 from irscope.ir import ITEM_SIZE, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
 from irscope.ops.expr.numpy_eval import round_to
@@ -302,6 +303,10 @@ def _op(overloads: Sequence[str], template: Elementwise) -> Op:
         expression=None if rule.expr is None else rule.expression,
         operand_axes=rule.axes,
     )
+    unknown = {mark.lstrip("?=") for mark in rule.operands} - {argument.name for schema in made.schemas for argument in schema.arguments}
+    if unknown:
+        has = ", ".join(argument.name for argument in made.schemas[0].arguments)
+        raise ArgumentError(f"{rule.name} has no argument {sorted(unknown)[0]}", hint=f"name its tensors in `operands=`; it has {has}")
     return replace(made, rule=rule)
 
 

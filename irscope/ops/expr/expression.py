@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from irscope.errors import CodegenError
+from irscope.errors import ArgumentError, CodegenError
 from irscope.ir import ITEM_SIZE
 from irscope.ops.type_rules import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
 
@@ -266,7 +266,10 @@ def where(condition: Any, chosen: Any, otherwise: Any) -> Expr:
     if not isinstance(condition, Expr):
         return call("where", condition, chosen, otherwise)
     assert condition.dtype == "bool"
-    dtype = next(operand.dtype for operand in (chosen, otherwise) if isinstance(operand, Expr))
+    dtype = next((operand.dtype for operand in (chosen, otherwise) if isinstance(operand, Expr)), None)
+    if dtype is None:
+        hint = f"write const({chosen}, x.dtype), which arrays do not take: the op then needs numpy= too"
+        raise ArgumentError(f"nothing says of which element type {chosen} or {otherwise} is", hint=hint)
     args = (condition, lift(chosen, dtype), lift(otherwise, dtype))
     return Expr("where", args, dtype, None, max(arg.strength for arg in args))
 

@@ -205,6 +205,15 @@ def test_where_needs_a_truth_value() -> None:
         where(X, X, Y)
 
 
+def test_an_entry_that_misses_a_word_says_which() -> None:
+    with pytest.raises(ArgumentError, match=r"write const\(1, x.dtype\)"):
+        where(call("gt", X, 0.0), 1, 0)
+    with pytest.raises(ArgumentError, match=r"prelu has no argument other.*\n.*it has self, weight"):
+        elementwise("aten::prelu", expr=where)
+    with pytest.raises(ArgumentError, match=r"aten::nonesuch in irscope/ops/core_schemas.txt"):
+        elementwise("aten::nonesuch", expr=where)
+
+
 DTYPES = ["float32", "float64", "int64", "bool"]
 ODD = {"aten::isinf", "aten::isfinite", "aten::mish_backward"}
 """Ops for which torch makes a copy of whole numbers, with the steps of axes of one element, and one that it does not promote."""

@@ -21,6 +21,9 @@ from irscope.runtime.program import as_torch, flatten
 from irscope.runtime.reference import run_reference
 
 Arrays = list[np.ndarray[Any, Any]]
+_EPS: Final = float(np.finfo(np.float64).eps)
+_DISTURBED_RUNS: Final = 3
+"""One may by chance round as the undisturbed one."""
 _ROUNDINGS: Final = 1e3
 """Two programs differ by more than roundings where they do by more of the element type's smallest steps than this."""
 
@@ -30,8 +33,8 @@ class Distance:
     """How far some results are from others."""
 
     relative: float
-    """The largest difference, relative to the largest element of its result; infinite where one of the two is NaN, infinite,
-    or of another shape."""
+    """The largest difference, relative to the largest element of its result, or to what cancels in it (`cancelled`); infinite
+    where one of the two is NaN, infinite, or of another shape."""
     absolute: float
     words: str = ""
     """What a largest difference does not say: `NaN in 16 of 16`, `3 of 9 differ`."""
@@ -46,9 +49,7 @@ def float64_results(graph: Graph, args: Sequence[Any]) -> Arrays | str:
     if typed is not None:
         return f"{typed.op} gives numbers that depend on the element type"
     try:
-        if library_for([*args, *graph.bound.values()]).name == "torch":
-            return _in_torch(graph, args)
-        return arrays(run_reference(graph, *[off_the_gpu(on_host(arg)) for arg in args], precision="float64"))
+        return _in_double(graph, args)
     except IrscopeError as error:
         return error.what
     except Exception as error:  # torch and the libraries of kept ops raise anything, and the times are known all the same
@@ -69,16 +70,69 @@ def _gives_of_its_type(graph: Graph, node: Node) -> bool:
     return node.op == "aten::nextafter"
 
 
-def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:
+def cancelled(graph: Graph, args: Sequence[Any], truth: Arrays) -> list[float]:
+    """Returns for each result of the float64 run the size of the numbers that cancel in it where only their roundings are left,
+    and 0 where its digits hold.
+
+    None hold if the result changes by as much as it is when each number that goes in changes by a rounding. That change is a
+    rounding of what cancels, and no number in the run is larger.
+    """
+    disturbed, moved = _Disturbed(), [0.0] * len(truth)
+    try:
+        for _ in range(_DISTURBED_RUNS):
+            with np.errstate(all="ignore"):
+                found = zip(moved, _in_double(graph, args, disturbed), truth, strict=True)
+                moved = [max(by, _largest(each - true)) if true.dtype.kind in "fc" else 0.0 for by, each, true in found]
+    except Exception:  # whatever float64_results takes from torch; the errors then stay as they are
+        return [0.0] * len(truth)
+    return [min(by / _EPS, disturbed.largest) if _largest(true) <= 4 * by else 0.0 for by, true in zip(moved, truth, strict=True)]
+
+
+class _Disturbed:
+    """Changes what goes into float64 runs by a rounding, and keeps the largest number that it has seen."""
+
+    def __init__(self) -> None:
+        self.random = np.random.default_rng(0)
+        self.largest = 0.0
+
+    def change(self, value: Any) -> Any:
+        """Returns the float64 copy of a tensor with each element changed by a rounding or none, and anything else as it is."""
+        made = _double(value)
+        if is_torch_tensor(made) and (made.is_floating_point() or made.is_complex()):
+            made.mul_(as_torch(np.asarray(1 + _EPS * self.random.integers(-1, 2, tuple(made.shape)))).to(made.device))
+        return self.see(made)
+
+    def see(self, found: Any) -> Any:
+        self.largest = max(self.largest, *map(_largest, arrays([found])), 0.0)
+        return found
+
+
+def _largest(array: np.ndarray[Any, Any]) -> float:
+    """Returns the largest finite magnitude of real or complex numbers, 0 without any."""
+    return float(np.max(np.abs(array), initial=0.0, where=np.isfinite(array))) if array.dtype.kind in "fc" else 0.0
+
+
+def _in_double(graph: Graph, args: Sequence[Any], disturbed: _Disturbed | None = None) -> Arrays:
+    if library_for([*args, *graph.bound.values()]).name == "torch":
+        return _in_torch(graph, args, disturbed)
+    given = [off_the_gpu(on_host(arg)) for arg in args]
+    if disturbed is None:
+        return arrays(run_reference(graph, *given, precision="float64"))
+    changed = [map_leaves(lambda leaf: plain_array(disturbed.change(leaf)) if isinstance(leaf, np.ndarray) else leaf, arg) for arg in given]
+    return arrays(run_reference(graph, *changed, precision="float64", observe=lambda _, found: disturbed.see(found)))
+
+
+def _in_torch(graph: Graph, args: Sequence[Any], disturbed: _Disturbed | None) -> Arrays:
     """Runs through torch. A parameter that nothing writes is not copied: each op converts what it reads."""
-    library = _InDouble()
+    library = _InDouble(disturbed)
     writes = alias_db_of(graph).has_writers
-    bound = {value: map_leaves(_double, held) if writes(value) else held for value, held in graph.bound.items()}
+    double = disturbed.change if disturbed else _double
+    bound = {value: map_leaves(double, held) if disturbed or writes(value) else held for value, held in graph.bound.items()}
     code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
-        slots[slot] = bound[value] if value in bound else map_leaves(_double, next(given))
+        slots[slot] = bound[value] if value in bound else map_leaves(double, next(given))
     with library.torch.no_grad():
         code.run(slots)
     return arrays([map_leaves(_double, slots[slot]) for slot in code.outputs])
@@ -87,14 +141,15 @@ def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:
 class _InDouble(TorchLibrary):
     """Torch's operators, which read float64 for every smaller floating-point type, and give it."""
 
-    def __init__(self) -> None:
+    def __init__(self, disturbed: _Disturbed | None) -> None:
         super().__init__(double=True)
+        self.see: Callable[[Any], Any] = disturbed.see if disturbed else lambda found: found
 
     def function(self, node: Node) -> Callable[..., Any]:
         function = super().function(node)
         if node.op in PACKS or python_function(node) is not None:  # containers keep the identity of what they hold
             return function
-        return lambda *operands: _widen(function(*map(_widen, operands)))
+        return lambda *operands: self.see(_widen(function(*map(_widen, operands))))
 
 
 def _widen(value: Any) -> Any:
@@ -121,9 +176,9 @@ def _double(value: Any) -> Any:
     return value
 
 
-def distance(results: Arrays, truth: Arrays) -> Distance | None:
+def distance(results: Arrays, truth: Arrays, scales: Sequence[float] = ()) -> Distance | None:
     """Returns the largest relative and absolute difference over all results, and how many elements differ otherwise; None
-    without results.
+    without results. A scale is the least that a difference of that result is relative to.
 
     >>> nan = np.float32("nan")
     >>> distance([np.array([nan, 1])], [np.array([0.0, 1])])
@@ -135,12 +190,12 @@ def distance(results: Arrays, truth: Arrays) -> Distance | None:
         return Distance(np.inf, np.inf, f"{plural(len(results), 'result')} instead of {len(truth)}")
     if not truth:
         return None
-    found = [_of_one(result, true) for result, true in zip(results, truth, strict=True)]
+    found = [_of_one(*each) for each in zip(results, truth, scales or [0.0] * len(truth), strict=True)]
     words = [f"result {place}: {each.words}" if len(found) > 1 else each.words for place, each in enumerate(found) if each.words]
     return Distance(max(each.relative for each in found), max(each.absolute for each in found), ", ".join(words))
 
 
-def _of_one(result: np.ndarray[Any, Any], true: np.ndarray[Any, Any]) -> Distance:
+def _of_one(result: np.ndarray[Any, Any], true: np.ndarray[Any, Any], least: float) -> Distance:
     if result.shape != true.shape:
         return Distance(np.inf, np.inf, f"shape {result.shape} instead of {true.shape}")
     if true.size == 0:
@@ -154,10 +209,9 @@ def _of_one(result: np.ndarray[Any, Any], true: np.ndarray[Any, Any]) -> Distanc
     apart = np.where(np.isnan(apart), np.inf, apart)
     if exact:  # neighbours among large whole numbers are one in float64
         apart = np.where(same, 0.0, np.maximum(apart, 1.0))
-    largest, size = float(apart.max()), np.abs(b[np.isfinite(b)])
-    scale = max(float(size.max()) if size.size else 0.0, np.finfo(np.float64).tiny)
+    largest = float(apart.max())
     with np.errstate(all="ignore"):
-        relative = float(np.divide(largest, scale))
+        relative = float(np.divide(largest, max(_largest(b), least, np.finfo(np.float64).tiny)))
     return Distance(relative, largest, ", ".join(_counts(a, b, same, exact)))
 
 
@@ -175,9 +229,9 @@ def _counts(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], same: np.ndarray[A
             yield f"{what} in {np.count_nonzero(count)} of {same.size}"
 
 
-def difference(results: Arrays, others: Arrays) -> str:
+def difference(results: Arrays, others: Arrays, scales: Sequence[float] = ()) -> str:
     """Returns in words how two runs of one program differ by more than some roundings, or an empty text."""
-    found = distance(results, others)
+    found = distance(results, others, scales)
     if found is None or found.words:
         return "" if found is None else found.words
     kinds = [np.finfo(each.dtype).eps for each in results if each.dtype.kind in "fc" and each.size]

@@ -48,7 +48,7 @@ from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.foreign_ops import has_runner
 from irscope.runtime.machine import cache_bytes, limits
-from irscope.runtime.measure.accuracy import Distance, arrays, difference, distance, float64_results
+from irscope.runtime.measure.accuracy import Distance, arrays, cancelled, difference, distance, float64_results
 from irscope.runtime.measure.comparison import Comparison, Row
 from irscope.runtime.measure.conditions import (
     ArgumentSnapshot,
@@ -232,6 +232,8 @@ class _Contest:
         self.state = ArgumentSnapshot((graph, args))
         self.library = library_for([*args, *graph.bound.values()])
         self.missing: list[tuple[str, str]] = []
+        self.scales: list[float] = []
+        """Of each result the size of what cancels in it; empty where none was in doubt."""
 
     def run(self, repeats: int) -> Comparison:
         """Returns the comparison. Restores what the program has written, even if the run fails or is interrupted."""
@@ -245,7 +247,7 @@ class _Contest:
             firsts = self._first_runs(step)
             work = self._workload()
             truth = self.truth
-            far = {label: None if isinstance(truth, str) else distance(first.results, truth) for label, first in firsts.items()}
+            far = self._distances(firsts)
             cause = self._cause(firsts)
             step()
             sets = self._argument_sets()
@@ -298,12 +300,24 @@ class _Contest:
             step()
         return firsts
 
+    def _distances(self, firsts: Mapping[str, _FirstRun]) -> dict[str, Distance | None]:
+        """Returns how far each result is from the float64 run."""
+        truth = self.truth
+        if isinstance(truth, str):
+            return dict.fromkeys(firsts)
+        far = {label: distance(first.results, truth) for label, first in firsts.items()}
+        if any(each is not None and 0.5 < each.relative < np.inf for each in far.values()):
+            self.scales = cancelled(self.graph, self.args, truth)
+            self.state.restore()
+            far = {label: distance(first.results, truth, self.scales) for label, first in firsts.items()}
+        return far
+
     def _cause(self, firsts: Mapping[str, _FirstRun]) -> str:
         """Says how the fused results differ from those of op by op by more than some roundings, and whether rounding between
         ops is why: whether both agree once every op rounds as torch's does."""
         ours = {entry.label: firsts[entry.label].results for entry in self.entries if entry.executable is not None}
         plain, fused = (next((found for label, found in ours.items() if label.startswith(way)), None) for way in ("op by op", "fused"))
-        if plain is None or fused is None or not (words := difference(fused, plain)):
+        if plain is None or fused is None or not (words := difference(fused, plain, self.scales)):
             return ""
         what = f"The fused results differ from those of op by op: {words}."
         if self.library.name != "torch" or self.exact or self.devices[0] != "cpu":
@@ -311,7 +325,7 @@ class _Contest:
         program = self.program.exactly("torch") if isinstance(self.program, Fusion) else self.program
         try:
             run = compile_graph(program, exact="torch", pooled=False, threads=self.threads.count)
-            agrees = not difference(arrays(run(*self.args)), plain)
+            agrees = not difference(arrays(run(*self.args)), plain, self.scales)
         except Exception:
             return what
         finally:
@@ -358,6 +372,8 @@ class _Contest:
         kept = sorted({node.op for node in self.graph.nodes() if has_runner(node)})
         own = f", in which {', '.join(kept)} {'keeps' if len(kept) == 1 else 'keep'} the types of the program" if kept else ""
         errors = f"no errors, as there is no float64 run: {reason}" if reason else f"errors against a float64 run{own}"
+        noise = [f"{size:.1e} (result {place})" for place, size in enumerate(self.scales) if size]
+        errors += f"; of results that are zero but for rounding relative to the size of what cancels, {', '.join(noise)}" if noise else ""
         on_arrays = " on the arrays' memory" if used != self.library.name else ""
         plain = f"torch's ops, called one by one{on_arrays}" if used == "torch" else f"irscope's interpreter, through {LIBRARY_NAMES[used]}"
         return (

@@ -34,7 +34,8 @@ class Row:
     launched: int | None
     """Groups with kernels, and library calls, of one run, as `Fusion.cost` has them; None where they are not counted."""
     error: float | None
-    """Largest difference from the float64 run, relative to the largest element of each result."""
+    """Largest difference from the float64 run, relative to the largest element of each result; where a result is zero but for
+    rounding, which the caption says, relative to the size of the numbers that cancel in it."""
     absolute_error: float | None
     note: str = ""
     warm_compile: float | None = None

@@ -10,7 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.measure.accuracy import distance
+from irscope.runtime.measure.accuracy import cancelled, distance, float64_results
 from irscope.runtime.measure.benchmark import compare
 from irscope.runtime.measure.comparison import Comparison
 
@@ -279,6 +279,54 @@ def test_distances(results, truth, relative, words) -> None:
     found = distance(results, truth)
     assert found is not None and found.words == words
     assert found.relative == pytest.approx(relative)
+
+
+CANCELS = """graph(%x : Tensor):
+  %last : int = prim::Constant[value=-1]()
+  %none : NoneType = prim::Constant()
+  %keep : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %axes : int[] = prim::Constant[value=[-1]]()
+  %p : Tensor = aten::softmax(%x, %last, %none)
+  %s : Tensor = aten::sum(%p, %axes, %keep, %none)
+  %r : Tensor = aten::rsub(%s, %one, %one)
+  %g : Tensor = aten::mul(%p, %r)
+  return (%g, %p)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_an_error_of_what_is_zero_but_for_rounding_is_relative_to_what_cancels(library: str, dtype: str) -> None:
+    """The gradient of the sum of a softmax is zero: its float64 run is rounding as well, and no measure of a difference."""
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(1).normal(size=(8, 16)).astype(dtype)
+    args = (torch.from_numpy(x),) if library == "torch" else (x,)
+    found = compare(irs.load(CANCELS, *args), *args, repeats=1)
+    for row in found.rows:
+        assert row.error is not None and row.error <= 16 * np.finfo(dtype).eps, row.error
+    if dtype == "float32":
+        assert "(result 0)" in found.caption and "(result 1)" not in found.caption
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_small_numbers_and_jumps_are_not_taken_for_rounding(library: str) -> None:
+    torch = pytest.importorskip("torch")
+    names = {"small": "aten::mul(%x, %tiny)", "jump": "aten::eq(%x, %x0)", "zero": "aten::sub(%x, %x, %one)"}
+    held = {"tiny": "float = prim::Constant[value=1e-20]", "x0": "float = prim::Constant[value=1.0]"}
+    held["one"] = "int = prim::Constant[value=1]"
+    numbers = "".join(f"  %{name} : {text}()\n" for name, text in held.items())
+    for name, op in names.items():
+        graph = irs.load(f"graph(%x : Tensor):\n{numbers}  %y : Tensor = {op}\n  %r : Tensor = aten::mul(%y, %x0)\n  return (%r)")
+        for shape in ((), (4,)):
+            x = np.ones(shape, np.float32)
+            args = [torch.from_numpy(x) if library == "torch" else x]
+            truth = float64_results(graph, args)
+            assert not isinstance(truth, str)
+            (scale,) = cancelled(graph, args, truth)
+            assert scale <= 1.001, name  # no larger than a number in the program
+            wrong = distance([truth[0] + 1], truth, [scale])
+            assert wrong is not None and wrong.relative >= 0.99, name
 
 
 def test_a_truth_of_complex_numbers_is_more_exact_than_they_are() -> None:

@@ -32,7 +32,7 @@ from irscope.ir import (
     Type,
     UnionType,
 )
-from irscope.ops.schemas import bundled_text, bundled_texts, parse_schema
+from irscope.ops.schemas import bundled_text, bundled_texts, corrected, parse_schema
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, RUNS_UNSEEN_CODE
 
 Effect = Literal["pure", "view", "in-place", "opaque"]
@@ -195,7 +195,7 @@ def define(
     >>> op.name, op.effect
     ('aten::t', 'view')
     """
-    schemas = tuple([parse_schema(bundled_text(overload) or _written(overload)) for overload in overloads])
+    schemas = tuple([corrected(parse_schema(bundled_text(overload) or _written(overload))) for overload in overloads])
     names = {schema.name for schema in schemas}
     assert len(names) == 1, f"one op, one name: {sorted(names)}"
     effect = effect or effect_of_schemas(schemas)

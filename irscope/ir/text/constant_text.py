@@ -25,7 +25,9 @@ from irscope.ir.types import BOOL, COMPLEX, DTYPES, FLOAT, DictType, ListType, O
 # weights stays a text of some pages.
 
 MAX_PACKED: Final = 1 << 12
-"""The most elements that are written; more are not read either, whatever a text claims."""
+"""The most elements that are written, or as many as take `_MOST_BYTES`; more are not read either, whatever a text claims."""
+
+_MOST_BYTES: Final = 1 << 15
 
 PACKED: Final = re.compile(r"<Tensor ([A-Z]\w*?)Type\{([\d,]*)\} ([\w\-=]+)>")
 """A packed tensor: device and element type, extents, elements."""
@@ -44,7 +46,7 @@ def packed(array: np.ndarray[Any, Any]) -> str:
 def unpacked(letters: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
     """The array that `packed` encoded; None if the letters do not encode an array of this shape and type."""
     size = prod(shape) * dtype.itemsize
-    if prod(shape) > MAX_PACKED:
+    if prod(shape) > MAX_PACKED and size > _MOST_BYTES:
         return None
     stream = zlib.decompressobj()
     try:
@@ -216,7 +218,7 @@ def _has_other_nans(dtype: str, array: np.ndarray[Any, Any]) -> bool:
 
 
 def _packed_text(tensor: TensorData, array: np.ndarray[Any, Any]) -> str:
-    is_ours = tensor.original is None and array.size <= MAX_PACKED
+    is_ours = tensor.original is None and (array.size <= MAX_PACKED or array.nbytes <= _MOST_BYTES)
     return f"<Tensor {_type_word(tensor)} {packed(array)}>" if is_ours else "<Tensor>"
 
 

@@ -318,8 +318,8 @@ _EXACT: Final = frozenset(
         "__and__ __or__ to _to_copy clone minimum maximum clamp masked_fill diff index"
     ).split()
 ) | LOGICAL  # fmt: skip
-_WHOLE_ONLY: Final = frozenset({"aten::cumsum"})
-"""Ops that are exact on whole numbers only."""
+_WHOLE_ONLY: Final = frozenset({"aten::arange", "aten::cumsum"})
+"""Ops that are exact on whole numbers only: torch adds the steps of an `arange` in the lanes of its vectors."""
 _CANDIDATES: Final = CREATES | CREATES_LIKE | _EXACT | _WHOLE_ONLY
 
 
@@ -447,6 +447,8 @@ def _computed(node: Node, known: Known, shapes: Shapes, most: int) -> np.ndarray
             array = np.asarray(op.reference(**arguments))
     except (*SLIPS, MemoryError):  # what fails when it is computed fails when the program runs
         return None
+    if array.dtype.kind == "f" and arguments.get("alpha", 1) not in (1, -1):  # torch rounds once, the reference after the product too
+        return None
     return array if array.shape == found.shape and str(array.dtype) == found.dtype else None
 
 
@@ -467,7 +469,8 @@ def _argument(node: Node, operand: Value, known: Known, shapes: Shapes) -> Any:
 
 
 def _is_float(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+    """Whether a number has a fraction, or a tensor may."""
+    return (isinstance(value, float) and not value.is_integer()) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
 
 
 def _replaceable(graph: Graph, known: Iterable[Value], is_replaced: Callable[[Node], bool]) -> set[Node]:

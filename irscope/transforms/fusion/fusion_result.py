@@ -191,7 +191,7 @@ class Fusion(Unpicklable, Drawn):
 
     def traffic(self, group: Node | Value | str) -> tuple[Num, Num]:
         """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`; of a node, those of
-        its group, or twice those that it moves in none. Raises ArgumentError for a node that does not run."""
+        its group, or twice those that it moves in none. A constant moves none. Raises ArgumentError for an input."""
         node = group if isinstance(group, Node) and group in self._members else self._find(group)
         if isinstance(node, Verdict):
             raise ArgumentError(node.because, hint="ask about a group, or a node that runs")
@@ -261,9 +261,9 @@ class Fusion(Unpicklable, Drawn):
                     return (node, user) if first is left else (user, node)
         if not left or not right:
             return left[-1] if left else a, right[0] if right else b
-        place, beside = graph.position, list[tuple[Node, Node]]()
-        for node, user in pairwise(sorted({*left, *right}, key=lambda each: place.get(each, 0))):
-            beside += [(x, y) for x, y in ((node, user), (user, node)) if x in left and y in right]
+        place, ours, theirs, beside = graph.position, set(left), set(right), list[tuple[Node, Node]]()
+        for node, user in pairwise(sorted(ours | theirs, key=lambda each: place.get(each, 0))):
+            beside += [(x, y) for x, y in ((node, user), (user, node)) if x in ours and y in theirs]
         return min(beside, key=lambda pair: abs(place.get(pair[0], 0) - place.get(pair[1], 0)), default=(left[-1], right[0]))
 
     def _inside(self, subject: Node | Value | str) -> list[Node] | None:

@@ -1,6 +1,7 @@
 """Folding and removal of dead nodes: values stay, runs share nothing; what they do to which program is in `tests/cases/passes`."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,24 +47,46 @@ def test_runs_do_not_share_what_they_write() -> None:
     np.testing.assert_array_equal(run_reference(fusion.graph, x)[0], first)
 
 
-def test_a_fused_graph_with_a_larger_constant_runs_after_it_was_printed() -> None:
-    graph = irs.parse("""graph(%x : Float(8, 8, strides=[8, 1])):
+@pytest.mark.parametrize("n", [8, 150])
+def test_a_fused_graph_with_a_larger_constant_runs_after_it_was_printed(n: int) -> None:
+    graph = irs.parse(
+        """graph(%x : Float(N, N, strides=[N, 1])):
       %none : NoneType = prim::Constant()
       %one : int = prim::Constant[value=1]()
       %zero : int = prim::Constant[value=0]()
-      %eight : int = prim::Constant[value=8]()
-      %i : Long(8, strides=[1]) = aten::arange(%eight, %none, %none, %none, %none)
-      %c : Long(8, 1, strides=[1, 1]) = aten::unsqueeze(%i, %one)
-      %m : Bool(8, 8, strides=[8, 1]) = aten::le(%i, %c)
-      %y : Float(8, 8) = aten::masked_fill(%x, %m, %zero)
-      %z : Float(8, 8) = aten::exp(%y)
-      return (%z)""")
+      %n : int = prim::Constant[value=N]()
+      %i : Long(N, strides=[1]) = aten::arange(%n, %none, %none, %none, %none)
+      %c : Long(N, 1, strides=[1, 1]) = aten::unsqueeze(%i, %one)
+      %m : Bool(N, N, strides=[N, 1]) = aten::le(%i, %c)
+      %y : Float(N, N) = aten::masked_fill(%x, %m, %zero)
+      %z : Float(N, N) = aten::exp(%y)
+      return (%z)""".replace("(N", f"({n}")
+        .replace(" N,", f" {n},")
+        .replace("=N]", f"={n}]")
+        .replace("[N,", f"[{n},")
+        .replace(" N)", f" {n})")
+    )
     fused = irs.fuse(graph).graph
     again = irs.parse(str(fused))
-    assert "<Tensor CPUBoolType{8,8} " in str(fused)
+    assert f"<Tensor CPUBoolType{{{n},{n}}} " in str(fused)
     assert str(again) == str(fused)
-    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+    x = np.linspace(-1, 1, n * n, dtype=np.float32).reshape(n, n)
     np.testing.assert_array_equal(run_reference(again, x), run_reference(graph, x))
+
+
+def test_what_libraries_round_differently_is_computed_at_each_run() -> None:
+    """Steps of an `arange` that are fractions, and a sum with a factor, have other last bits in torch than in NumPy."""
+    torch = pytest.importorskip("torch")
+
+    def rows(x: Any) -> Any:
+        return x * (torch.arange(0.0, 0.4, 0.01)[:, None] >= torch.full((), 0.09))
+
+    def scaled(x: Any) -> Any:
+        return x + torch.add(torch.full((3, 4), 0.2), torch.full((3, 4), 0.1), alpha=-3)
+
+    for function, x in ((rows, torch.ones(4)), (scaled, torch.zeros(3, 4))):
+        program = irs.compile(irs.fuse(irs.load(function, x), exact="torch"), exact="torch")
+        assert torch.equal(program(x), function(x))
 
 
 JOINED = """graph(%x : Float(2, K), %w : Float(2, K, strides=[K, 1]), %v : Float(2, K, strides=[K, 1])):

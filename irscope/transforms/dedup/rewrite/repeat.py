@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import (
@@ -29,9 +29,6 @@ from irscope.ir.structural import free_values
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.rewrite.block_index import BlockIndex
 from irscope.transforms.grouping import common_scope
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -77,10 +77,9 @@ def load(
     from irscope import frontends
     from irscope.ops.node_check import verify
 
-    if unknown:
-        first = next(iter(unknown))
-        call = f"irs.load(lambda x, {first}: f(x, {first}={first}), x, {first})"
-        raise ArgumentError(f"load has no option {first!r}", hint=f"arguments go by position; where a program takes one by name, {call}")
+    _refuse_options(unknown)
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(f"a program is named by a text, not by {name!r}", hint='irs.load(program, name="model")')
     if backward:
         from irscope.frontends.torch.backward import joint_graph
 
@@ -110,6 +109,14 @@ def load(
     if example_args and not is_exact:
         return _refine(made, example_args)
     return made
+
+
+def _refuse_options(given: Iterable[str]) -> None:
+    """Raise ArgumentError for the first that is no option of `load`."""
+    first = next((each for each in given if each not in (load.__kwdefaults__ or {})), None)
+    if first is not None:
+        call = f"irs.load(lambda x, {first}: f(x, {first}={first}), x, {first})"
+        raise ArgumentError(f"load has no option {first!r}", hint=f"arguments go by position; where a program takes one by name, {call}")
 
 
 def is_compiled(source: object) -> bool:
@@ -378,8 +385,7 @@ def explore(
 
     if hasattr(source, "_explored_"):  # defined above this layer
         return source._explored_()  # type: ignore[no-any-return]
-    wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
-    made = exploration(source, example_args, measure=wanted, sources=sources, threads=threads, **load_options)
+    made = exploration(source, example_args, measure=_when(measure, "when asked"), sources=sources, threads=threads, **load_options)
     shown = Explorer(made)
     kernels = () if made.decided is None else made.decided.kernels
     times = {kernel.group or kernel.nodes[0]: kernel.ms for kernel in kernels if kernel.ms is not None and kernel.nodes}
@@ -403,6 +409,7 @@ def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]
     from irscope.transforms.base import History
     from irscope.transforms.fusion import fuse
 
+    _refuse_options(load_options)
     found = source if isinstance(source, History) else getattr(_decided(source), "history", None)
     if isinstance(found, History):
         return found
@@ -430,9 +437,15 @@ def write_report(
     if isinstance(source, History):
         page = history_html(source)
     else:
-        wanted: _Measure = "never" if measure is False else "at once"
-        page = standalone_html(exploration(source, example_args, measure=wanted, sources=sources, **load_options), answers=answers)
+        made = exploration(source, example_args, measure=_when(measure, "at once"), sources=sources, **load_options)
+        page = standalone_html(made, answers=answers)
     return write_file(path, page)
+
+
+def _when(measure: bool | None, otherwise: _Measure) -> _Measure:
+    if measure not in (None, True, False):
+        raise ArgumentError(f"measure is True, False or None, not {measure!r}", hint="True measures at once, False never")
+    return otherwise if measure is None else "at once" if measure else "never"
 
 
 def _graph_of_pieces(classes: Dedup) -> Graph:
@@ -469,6 +482,7 @@ def exploration(
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.pipeline import Pipelined
 
+    _refuse_options(load_options)
     if isinstance(source, tuple | list) and source and all(isinstance(each, Decisions) for each in source):
         source, arguments = source[0], (*source[1:], *arguments)
     profiled = source if isinstance(source, Profile) else None

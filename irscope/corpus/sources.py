@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
+from numbers import Number
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.frontends.registry import FRONTENDS, is_path
 from irscope.ir import Graph, Module
 
+_ACCEPTED: Final = "give files, folders, or functions that build a model"
 _NOT_LOOKED_FOR: Final = (".txt",)
 """Suffixes that a folder search skips, as other files have them too; such a file is read if it is named."""
 
@@ -55,6 +57,8 @@ class Source:
 def sources_of(sources: Any, settings: Settings) -> list[Source]:
     """Returns the sources that a user names: a folder, a file, a function without arguments that returns what `irs.load` takes, a
     program, a list of these, or a dictionary by name. Names are made distinct. Raises LoadError or ArgumentError."""
+    if sources is None or isinstance(sources, Number | bytes):
+        raise ArgumentError(f"{sources!r} is nothing to survey", hint=_ACCEPTED)
     found: list[Source] = []
     taken: dict[str, int] = {}
     listed = list(_items(sources))
@@ -70,7 +74,7 @@ def sources_of(sources: Any, settings: Settings) -> list[Source]:
                 made = replace(made, name=again, key=_digest(made.key, again))
             found.append(made)
     if not found:
-        raise ArgumentError("there is nothing to survey", hint="give files, folders, or functions that build a model")
+        raise ArgumentError("there is nothing to survey", hint=_ACCEPTED)
     return found
 
 

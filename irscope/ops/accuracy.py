@@ -199,10 +199,13 @@ def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound
     >>> print(error_bound("silu"))
     aten::silu of float32 is self * sigmoid(self), where each step is off at most by these ulp: mul 0.5, sigmoid 3
     """
+    hint = 'irs.error_bound("exp") and irs.error_bound("aten::exp", "float16") ask about an op by its name'
+    if not isinstance(op, str):
+        raise ArgumentError(f"{op!r} is not the name of an op", hint=hint)
     name = op if "::" in op else f"aten::{op}"
     found = lookup(name)
     if found is None:
-        raise ArgumentError(f"{name} is not an op that irscope knows")
+        raise ArgumentError(f"{name} is not an op that irscope knows", hint=hint)
     if found.expression is None or found.category != "pointwise":
         raise ArgumentError(f"the error of {name} has no bound here: it is not a pointwise op that kernels compute")
     complaint = ""

@@ -407,11 +407,13 @@ def _random_question(name: str, rng: random.Random, difficulty: int) -> Question
 
 
 def _seed(seed: int | None) -> int:
+    if seed is not None and not hasattr(seed, "__index__"):
+        raise ArgumentError(f"{seed!r} is not a seed", hint="a seed is a whole number, such as 7")
     return random.SystemRandom().randrange(100_000) if seed is None else seed
 
 
 def _count(count: int) -> int:
-    if not 1 <= count <= 10_000:
+    if not hasattr(count, "__index__") or not 1 <= count <= 10_000:
         raise ArgumentError(f"{count!r} questions cannot be asked", hint="ask for 1 to 10,000")
     return count
 

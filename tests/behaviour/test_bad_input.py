@@ -518,3 +518,28 @@ def test_numbers_and_names_of_a_fusion_that_make_no_sense() -> None:
     refused(ArgumentError, lambda: f.what_if(step="1"), "no step '1'")
     refused(ArgumentError, lambda: f.history.graph_after("1"), "no step '1'")
     refused(ArgumentError, lambda: f.table(bandwidth=True), "True is not a bandwidth")
+
+
+def test_values_that_no_public_function_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    g: Any = irs.parse(PROGRAM)
+    for score, said in (("x", "'x'"), (float("nan"), "nan"), ([1], "[1]")):
+        refused(ArgumentError, lambda score=score: irs.fuse(g, policy=lambda _: score), said, "a number; 0 declines")  # type: ignore[misc]
+    assert irs.fuse(g, policy=lambda _: np.float32(2)).groups and not irs.fuse(g, policy=lambda _: None).groups
+    refused(ArgumentError, lambda: irs.quiz.alias(g, count="x"), "'x'", "1 to 10,000")  # type: ignore[arg-type]
+    refused(ArgumentError, lambda: irs.quiz.alias(seed="x"), "'x'", "whole number")  # type: ignore[arg-type]
+    refused(ArgumentError, lambda: irs.error_bound(3), "3", 'irs.error_bound("exp")')  # type: ignore[arg-type]
+    refused(ArgumentError, lambda: irs.error_bound("epx"), "aten::epx", 'irs.error_bound("exp")')
+    refused(ArgumentError, lambda: irs.load(PROGRAM, name=3), "3", 'name="model"')  # type: ignore[call-overload]
+    for verb in (irs.explore, irs.timeline, irs.write_report):
+        for source in (g, FUSION):
+            refused(ArgumentError, lambda verb=verb, source=source: verb(source, step=99), "'step'")  # type: ignore[misc]
+    for verb in (irs.explore, irs.write_report):
+        refused(ArgumentError, lambda verb=verb: verb(g, measure="sometimes"), "'sometimes'", "True, False or None")  # type: ignore[misc]
+    for sources in (3, None, b"graph"):
+        refused(ArgumentError, lambda sources=sources: irs.corpus.survey(sources), repr(sources), "functions that build")  # type: ignore[misc]
+    assert not list(tmp_path.iterdir())
+    p = irs.profile(g, GOOD, seconds=0.01)
+    for count in ("3", -1, None, 2.5):
+        refused(ArgumentError, lambda count=count: p.top(count), repr(count), "p.top(10)")  # type: ignore[misc]
+    assert len(p.top(1)) == 1

@@ -54,6 +54,8 @@ class Profile(Readings, Drawn):
 
     def top(self, count: int = 10, *, way: str | None = None) -> pd.DataFrame:
         """Returns the slowest nodes; `.attrs["order"]` says whether their order is sure."""
+        if not hasattr(count, "__index__") or count < 0:
+            raise ArgumentError(f"{count!r} is not a number of nodes", hint="p.top(10) has the ten slowest")
         table = self.table("node", way=way).sort_values("ms", ascending=False, kind="stable").head(count)
         table.attrs["order"] = self.order(way)
         return table

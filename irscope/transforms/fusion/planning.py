@@ -263,6 +263,9 @@ class _Queue:
     def _scored(self, candidate: Candidate) -> float:
         """The score of a candidate, 0 if it is declined; one that would be computed again for more than it saves is a refusal."""
         score = self._score(candidate) or 0.0
+        if not hasattr(score, "__float__") or score != score:  # NaN
+            name = getattr(self._score, "__name__", type(self._score).__name__)
+            raise ArgumentError(f"the policy {name!r} scores a merge with {score!r}", hint="return a number; 0 declines it")
         if score <= 0 and self._score is score_by_bytes and (waste := candidate.waste()):
             self._plan.refusals[candidate.producer_index, candidate.consumer_index] = waste
         return score

@@ -1,13 +1,15 @@
 """Reference results without rounding errors, and the distance of other results from them."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.nested import leaves, map_leaves
+from irscope._base.nested import by_storage, leaves, map_leaves
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import IrscopeError
@@ -48,12 +50,30 @@ def float64_results(graph: Graph, args: Sequence[Any]) -> Arrays | str:
     typed = next((node for node in graph.nodes() if _gives_of_its_type(graph, node)), None)
     if typed is not None:
         return f"{typed.op} gives numbers that depend on the element type"
+    if _writes_shared(graph, args):
+        return "the program may write a storage that tensors share, and copies in float64 share none"
     try:
         return _in_double(graph, args)
     except IrscopeError as error:
         return error.what
     except Exception as error:  # torch and the libraries of kept ops raise anything, and the times are known all the same
         return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
+def _writes_shared(graph: Graph, args: Sequence[Any]) -> bool:
+    """Checks whether a tensor that may be written has memory in common with another, or elements in common with itself."""
+    given = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
+    held = {(value, place): leaf for value, arg in given for place, leaf in enumerate(leaves(arg))}
+    storages = by_storage(held)
+    counts = Counter(storages.values())
+    shared = [key for key, number in storages.items() if counts[number] > 1 or _overlaps(held[key])]
+    return any(map(alias_db_of(graph).has_writers, dict.fromkeys(value for value, _ in shared)))
+
+
+def _overlaps(tensor: Any) -> bool:
+    steps = tensor.stride() if is_torch_tensor(tensor) else [step // tensor.itemsize for step in tensor.strides]
+    reach = 1 + sum((size - 1) * abs(step) for size, step in zip(tensor.shape, steps, strict=True))
+    return bool(0 < reach < prod(tensor.shape))
 
 
 def _draws(graph: Graph, node: Node) -> bool:

@@ -165,7 +165,7 @@ class ArgumentSnapshot:
             held_by = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
             given += [held for value, held in held_by if writes(value)]
         held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
-        self.tensors = [value for value in held if is_torch_tensor(value) or _is_array(value)]
+        self.tensors = [_once(value) for value in held if is_torch_tensor(value) or _is_array(value)]
         self.saved: list[tuple[Any, Any]] = []
 
     @property
@@ -184,9 +184,16 @@ class ArgumentSnapshot:
     def restore(self) -> None:
         for tensor, copy in self.saved:
             if _is_array(tensor):
-                tensor[...] = copy
+                if getattr(tensor.flags, "writeable", True):  # otherwise it was written through another, which is restored
+                    tensor[...] = copy
             else:
                 tensor.detach().copy_(copy)
+
+
+def _once(tensor: Any) -> Any:
+    """Returns the elements of an expanded tensor as a view that has each of them once, and can be written."""
+    strides = tensor.strides if _is_array(tensor) else tensor.stride()
+    return tensor[tuple([slice(1) if stride == 0 else slice(None) for stride in strides])] if 0 in strides else tensor
 
 
 def _is_array(value: Any) -> bool:

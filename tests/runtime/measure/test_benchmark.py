@@ -309,6 +309,28 @@ def test_an_error_of_what_is_zero_but_for_rounding_is_relative_to_what_cancels(l
         assert "(result 0)" in found.caption and "(result 1)" not in found.caption
 
 
+def test_arguments_that_share_memory_are_restored_and_have_no_float64_run() -> None:
+    torch = pytest.importorskip("torch")
+
+    def f(x, y):
+        x.add_(1)
+        return x * y + y
+
+    whole = torch.arange(12.0)
+    overlapping = torch.arange(12.0).as_strided((3, 4), (2, 1))
+    pairs = [(whole[:8], whole[4:]), (whole, whole), (whole[:6], whole[:1].expand(6)), (overlapping, torch.ones(3, 4))]
+    for x, y in pairs:
+        before = x.clone()
+        found = irs.compare(irs.load(f, x, y), x, y, repeats=1)
+        assert all(row.error is None for row in found.rows) and "share" in found.caption
+        assert torch.equal(x, before)
+        irs.profile(irs.load(f, x, y), x, y, seconds=0.01)
+        assert torch.equal(x, before)
+    x, y = torch.ones(3, 4), torch.ones(4).expand(3, 4)
+    rows = irs.compare(irs.load(lambda x, y: x * y + y, x, y), x, y, repeats=1).rows
+    assert all(row.error == 0.0 for row in rows)  # nothing is written
+
+
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_small_numbers_and_jumps_are_not_taken_for_rounding(library: str) -> None:
     torch = pytest.importorskip("torch")

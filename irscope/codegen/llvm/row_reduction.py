@@ -8,6 +8,9 @@ Memory is read a tenth to a fifth faster in several places at once, because the 
 the work at a point is small, two rows are reduced together, half of all rows apart; in a kernel that reduces a single
 long row each register of a vector covers its own part of the row. The result of a row does not depend on the others.
 
+Where several loops are reduced and the innermost one is at most a vector long (the channels of a group, channels last), a vector
+is added every few cycles, less than a sum takes: several steps of the loop around it have accumulators of their own.
+
 A value that is expensive and needed again in a later pass (the exponentials of a softmax) is kept: in the row of a result of its
 type that is written only in that later pass, if there is one, else in a row on the stack, if rows are known to
 be short enough for that.
@@ -42,11 +45,13 @@ _LONG: Final = 1 << 18
 """Elements of a row from which on it is read in several places; a shorter one may be in a near cache."""
 _LIGHT: Final = 12
 """LLVM instructions per point up to which the kernel is memory-bound."""
+_ACCUMULATORS: Final = 8
+"""Registers of accumulators that hide how long a sum takes, where each vector would wait for the one before."""
 
 
 @dataclass(slots=True)
 class _Row:
-    """The pointers and values of one of the rows that are reduced together."""
+    """The pointers and values of one of the rows, or steps of one row, that are reduced together."""
 
     pointers: dict[int, str]
     values: dict[int, str]
@@ -64,6 +69,12 @@ class RowKernel:
         self.nest = reduction_nest(k.spec, self.kept and self.kept[:3])
         self.single = len(k.spec.reduced) == 1 and 0 < limit <= k.width
         """Whether a row is one vector, so that values computed in one pass are still in registers in the next."""
+        self.together = self._steps_together() if len(k.spec.reduced) > 1 and 0 < limit <= k.width else 1
+        """How many steps of the second innermost loop are reduced together."""
+        self.is_masked = self.together > 1 and k.target.masks and not k.spec.nontemporal
+        """Whether such a step is one vector under a mask, which costs nothing; otherwise a whole vector, or one through a buffer."""
+        self.row = "", ""
+        """The lanes of a row of one vector, and their mask."""
         self.in_chunks = not 0 < limit <= 2 * _CHUNK * k.width
         self.apart: list[str] = []
         """While a vector is read in several places: the offset of each register from the first, in elements."""
@@ -73,9 +84,9 @@ class RowKernel:
     def write(self) -> None:
         """Emit the kept loops around one row, or around two."""
         self.k.buffers()
-        if self.single:
-            self.k.some = (self.k.sizes[-1], self.k.lanes_below(self.k.sizes[-1]))
-        else:
+        if self.single or self.is_masked:
+            self.k.some = self.row = (self.k.sizes[-1], self.k.lanes_below(self.k.sizes[-1]))
+        if not self.single:
             self._make_room()
         stages = self.k.staged(self.nest.passes[0].before, self.spec.reduced[0])
         if self._is_paired():
@@ -171,18 +182,43 @@ class RowKernel:
         held = self._first(each)
         pointers, around = dict(self.k.pointers), list[Loop]()
         with ExitStack() as loops:
-            for loop in self.spec.reduced[:-1]:
+            for loop in self.spec.reduced[: -2 if self.together > 1 else -1]:
                 carry = self._carry(each, around[-1].carried if around else held)
                 inside = loops.enter_context(self.body.loop(self.k.sizes[loop], carry=carry))
                 if around:
                     around[-1].following = inside.carried
                 self.k.advance(loop, inside.index)
                 around.append(inside)
-            found = self._run(number, each, around[-1].carried if around else held)
+            run = self._steps if self.together > 1 else self._run
+            found = run(number, each, around[-1].carried if around else held)
             if around:
                 around[-1].following = found
         self.k.pointers.update(pointers)
         self._finish(each, around[0].carried if around else found)
+
+    def _steps(self, number: int, each: Pass, held: list[str]) -> list[str]:
+        """Emit the two innermost loops: several steps of the outer one together, then the rest one by one."""
+        body, loop, rows = self.body, self.spec.reduced[-2], self.rows
+        size, (row,) = self.k.sizes[loop], rows
+        whole = body.value(f"and i64 {size}, {-self.together}")
+        self.rows = [_Row(dict(row.pointers), dict(row.values), dict(row.wide)) for _ in range(self.together)]
+        start = held + self._first(each)[len(held) :]
+        with body.loop(whole, step=self.together, carry=self._carry(each, start)) as several:
+            for place, _ in enumerate(self._each_row()):
+                self.k.advance(loop, body.value(f"add i64 {several.index}, {place}"))
+            several.following = self._step(number, each, several.carried)
+        self.rows = rows
+        self.k.pointers, self.k.values, self.k.wide = row.pointers, row.values, row.wide
+        found = several.carried[: len(held)]
+        for first in range(len(held), len(start), len(held) or 1):
+            found = self._merged(each, found, several.carried[first : first + len(held)])
+        with body.loop(size, start=whole, carry=self._carry(each, found)) as one:
+            self.k.advance(loop, one.index)
+            one.following = self._step(number, each, one.carried)
+        return one.carried
+
+    def _step(self, number: int, each: Pass, held: list[str]) -> list[str]:
+        return self._accumulated(number, each, "0", self.row, held) if self.is_masked else self._run(number, each, held)
 
     def _finish(self, each: Pass, held: list[str]) -> None:
         """Reduce the lanes of the accumulators to each row's results."""
@@ -276,6 +312,11 @@ class RowKernel:
             kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
             room = self.spec.row_limit + self.k.width
             self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
+
+    def _steps_together(self) -> int:
+        """Return how many steps of one vector fill `_ACCUMULATORS` registers, at most four."""
+        item = max([ITEM_SIZE[code.dtype] for code in self.spec.instructions] + [4])
+        return min(4, max(1, _ACCUMULATORS * self.k.target.vector_bytes // (self.k.width * item)))
 
     def _registers(self, each: Pass) -> int:
         """Return how many parts of a row a vector may cover in a pass: one per register, if nothing depends on positions."""

@@ -358,3 +358,22 @@ def test_pointwise_rows_shorter_than_a_vector(name: str, tmp_path: Path) -> None
                 wanted = [total, np.maximum(-total, 0)]
                 for got, want in zip(found, wanted if body is shifted else map(np.tanh, wanted), strict=True):
                     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+SHORT_STEPS: dict[str, Any] = {
+    "sum": (lambda b, x: call(b, "sum", x, [1, 2], False, None), lambda x: x.sum((1, 2))),
+    "variance": (lambda b, x: call(b, "var", x, [1, 2], 1, False), lambda x: x.var((1, 2), ddof=1)),
+    "largest and where": (lambda b, x: call(b, "argmax", x, None, False), lambda x: np.asarray(x.argmax())),
+    "normalised": (lambda b, x: call(b, "sub", x, call(b, "mean", x, [1, 2], True, None), 1), lambda x: x - x.mean((1, 2), keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", SHORT_STEPS)
+def test_short_steps_are_reduced_several_at_a_time(kind: str, target: str, tmp_path: Path) -> None:
+    body, of_numpy = SHORT_STEPS[kind]
+    device = device_for(target, tmp_path)
+    for steps, length in ((1, 4), (4, 8), (11, 5), (6, 16), (5, 31)):
+        x = np.random.default_rng(steps).integers(-9, 9, (2, steps, length + 3)).astype(np.float32)[..., :length]
+        (found,) = results(device, body, x)
+        np.testing.assert_allclose(found, of_numpy(x.astype(np.float64)), rtol=1e-5, atol=1e-5)

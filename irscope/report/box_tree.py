@@ -29,6 +29,7 @@ from irscope.report.repeats import (
     runs_of,
     scope_of,
     told_range,
+    with_inner,
 )
 from irscope.report.view_models import Box, BoxKind, Edge
 from irscope.report.words import short_type
@@ -367,7 +368,8 @@ class _Draft:
             if around < 0:
                 scope = scopes.get(node, "") if scopes else node.scope if kind == "op" else scope_of(node)
                 if scope:
-                    around = calls.box_of(scope, [home[value] for value in self._read(_all_inputs(node))] if blocks else makers)
+                    needed = [home[value] for each in with_inner((node,)) for value in self._read(each.inputs)] if blocks else makers
+                    around = calls.box_of(scope, needed)
             box = self._add(node, kind, node.id, around)
             self.sources += makers
             self.targets += [box] * len(makers)
@@ -535,21 +537,21 @@ class _Draft:
                 runs = runs_of(paths, nodes, text) if len(modules) >= FEWEST else []
             known[around] = told, runs
             for run in runs:
-                if not run.holes:
+                if not run.holes and run.fused_alike:
                     twin.update((modules[k], modules[run.members[0]]) for k in run.members[1:])
             waiting += modules
             for run in runs:
-                self._fold(around, [modules[k] for k in run.members], run.holes, inside)
+                self._fold(around, [modules[k] for k in run.members], run, inside)
 
     def _path(self, box: int) -> str:
         holder = self.subjects[box]
         assert isinstance(holder, _Holder)
         return holder.path
 
-    def _fold(self, around: int, members: list[int], holes: int, inside: dict[int, list[int]]) -> None:
-        differ = f"alike but for {plural(holes, 'place')}"
+    def _fold(self, around: int, members: list[int], run: Run, inside: dict[int, list[int]]) -> None:
+        differ = [plural(run.holes, "place")] * (run.holes > 0) + ["fusion"] * (not run.fused_alike)
         label = self._told(told_range([self._path(box) for box in members]))
-        told = _Holder("repeat", label, differ if holes else "alike", len(members))
+        told = _Holder("repeat", label, f"alike but for {' and '.join(differ)}" if differ else "alike", len(members))
         if around >= 0 and self.kinds[around] == "module" and len(members) == len(inside[around]):
             # a list of layers: its box becomes the box of the run
             self.subjects[around], self.kinds[around] = replace(told, path=self._path(around)), "repeat"
@@ -577,17 +579,6 @@ class _Draft:
                 stretches.append(stretch)
             level = stretches
         inside[around] = [*before, *level, *after]
-
-
-def _all_inputs(node: Node) -> list[Value]:
-    found: list[Value] = []
-    waiting = [node]
-    while waiting:
-        reader = waiting.pop()
-        found += reader.inputs
-        for block in reader.blocks:
-            waiting += block.nodes
-    return found
 
 
 # The edges drawn inside each box.

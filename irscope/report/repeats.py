@@ -234,6 +234,8 @@ class Run:
     """Positions among the siblings."""
     holes: int
     """The number of positions where constants or types differ between them."""
+    fused_alike: bool
+    """Whether each has its nodes in the same fusion groups as the others; otherwise the boxes that are drawn in them differ."""
 
 
 class ModuleText:
@@ -248,6 +250,8 @@ class ModuleText:
         self._age = {node: age for age, node in enumerate(scopes)} if scopes else None
         self._owners: dict[Node, Node] = {}
         """The If or Loop around each node that is inside one."""
+        self._groups: dict[Node, Node] = {}
+        """The fusion group of each node that is in one."""
         self._types: dict[int, tuple[Type, int]] = {}
         self._numbers: dict[str, int] = {}
 
@@ -260,6 +264,7 @@ class ModuleText:
                 if owner is not None:
                     owners.update((inner, owner) for block in node.blocks for inner in block.nodes)
                 if is_group:
+                    self._groups.update(dict.fromkeys(node.blocks[0].nodes, node))
                     continue
             if node.op != CONSTANT and self._scope(node):
                 yield node
@@ -316,6 +321,19 @@ class ModuleText:
     def maker_side(self, value: Value) -> Value:
         return maker_sides(self._graph).get(value, value)
 
+    def fusion(self, nodes: Sequence[Node]) -> tuple[object, ...]:
+        """How the nodes of a module are fused: the place of each in a group, and of the first of these in it, or the ops of the group."""
+        first: dict[Node, int] = {}
+        found: list[object] = []
+        for k, node in enumerate(nodes):
+            group = self._groups.get(node)
+            if group in first:
+                found.append((k, first[group]))
+            elif group is not None:
+                first[group] = k
+                found.append((k, *sorted(inner.op for inner in group.blocks[0].nodes if inner.op != CONSTANT)))
+        return tuple(found)
+
     def _constant(self, node: Node) -> int:
         return self._number(repr(sorted(node.attrs.items(), key=lambda item: item[0]))[:400])
 
@@ -350,12 +368,16 @@ def runs_of(paths: Sequence[str], nodes: Mapping[str, Sequence[Node]], text: Mod
         while end < len(paths) and _NUMBER.sub("#", paths[end]) == pattern and len(nodes.get(paths[end], ())) == count:
             end += 1
         if count and end - start >= FEWEST:
-            runs += _alike(range(start, end), [text.encode(nodes[path]) for path in paths[start:end]])
+            for first, last, holes in _alike([text.encode(nodes[path]) for path in paths[start:end]]):
+                members = range(start + first, start + last)
+                fusions = {text.fusion(nodes[paths[k]]) for k in members}
+                runs.append(Run(tuple(members), holes, len(fusions) == 1))
         start = end
     return runs
 
 
-def _alike(places: range, texts: Sequence[Encoding]) -> Iterator[Run]:
+def _alike(texts: Sequence[Encoding]) -> Iterator[tuple[int, int, int]]:
+    """The first and the end of each run, with the number of its holes."""
     first = 0
     for k in range(1, len(texts) + 1):
         if k < len(texts) and texts[k][0] == texts[first][0]:
@@ -363,7 +385,7 @@ def _alike(places: range, texts: Sequence[Encoding]) -> Iterator[Run]:
         if k - first >= FEWEST:
             holes = [text[1] for text in texts[first:k]]
             differ = sum(len(set(column)) > 1 for column in zip(*holes, strict=True))
-            yield Run(tuple(places[first:k]), differ)
+            yield first, k, differ
         first = k
 
 
@@ -433,7 +455,7 @@ def _unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     ]  # fmt: skip
     for number, repeat in enumerate(repeats):
         for at, place in enumerate(repeat.places):
-            found.update(dict.fromkeys(_with_inner(place), f"region{number}.{at}"))
+            found.update(dict.fromkeys(with_inner(place), f"region{number}.{at}"))
     return found
 
 
@@ -464,7 +486,7 @@ def _written_again(graph: Graph) -> dict[Node, str]:
 
 
 def _ops(repeat: Repeat) -> int:
-    return sum(node.op != "prim::Constant" for node in _with_inner(repeat.places[0]))
+    return sum(node.op != "prim::Constant" for node in with_inner(repeat.places[0]))
 
 
 def _follows_what_it_reads(graph: Graph, repeat: Repeat) -> bool:
@@ -478,7 +500,7 @@ def _follows_what_it_reads(graph: Graph, repeat: Repeat) -> bool:
     return True
 
 
-def _with_inner(place: tuple[Node, ...]) -> Iterator[Node]:
+def with_inner(place: tuple[Node, ...]) -> Iterator[Node]:
     """The nodes of an occurrence, each before those of its blocks."""
     waiting = list(reversed(place))
     while waiting:
@@ -512,7 +534,7 @@ def _lanes_of(graph: Graph) -> Mapping[Node, str]:
         return {}
     lanes: dict[Node, str] = {}
     for node in graph.body.nodes:
-        inner = list(_with_inner((node,)))
+        inner = list(with_inner((node,)))
         if node.op in GROUPS:
             lanes.update((each, LANES[each in late]) for each in inner[1:])
             lanes[node] = LANES[any(each in late for each in inner)]
@@ -536,7 +558,7 @@ class _Ops:
         return self._sides.get(value, value)
 
     def reads(self, node: Node) -> set[Value]:
-        return {self.made(value) for inner in _with_inner((node,)) for value in inner.inputs}
+        return {self.made(value) for inner in with_inner((node,)) for value in inner.inputs}
 
 
 def _reached(ops: _Ops, given: set[Value]) -> set[Node]:
@@ -578,7 +600,7 @@ def _after_loss(ops: _Ops) -> set[Node]:
 
 def _age(node: Node) -> int:
     """The id of a node, or that of the youngest in its blocks, which passes keep."""
-    return max((inner.id for inner in _with_inner((node,)) if inner is not node and inner.op != CONSTANT), default=node.id)
+    return max((inner.id for inner in with_inner((node,)) if inner is not node and inner.op != CONSTANT), default=node.id)
 
 
 def places_of(graph: Graph) -> Mapping[Node, str]:

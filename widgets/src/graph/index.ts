@@ -385,6 +385,7 @@ export class GraphPane {
   #lookFirst(): void {
     this.open.clear();
     for (const box of this.#openGiven) this.open.add(box);
+    this.#openWhereFew();
     this.#closeToFit();
     this.viewport = this.#start();
     this.#looked = { viewport: this.viewport, room: this.#frame.width * this.#frame.height };
@@ -396,6 +397,22 @@ export class GraphPane {
     if (this.viewport !== this.#looked?.viewport || this.#isRearranged()) return false;
     const grown = (this.#frame.width * this.#frame.height) / this.#looked.room;
     return grown > MUCH || (grown > 0 && grown < 1 / MUCH && this.#frame.height >= LOW);
+  }
+
+  /** Opens boxes from the first on while there are fewer than say something, and all of them are in sight. */
+  #openWhereFew(): void {
+    const { hierarchy } = this.context.records;
+    const kind = (box: number) => hierarchy.boxes[box].kind;
+    this.#layouter.shapeTo(this.#shape());
+    for (;;) {
+      const { boxes } = this.#layouter.layout(this.open);
+      const closed = boxes.find((box) => hierarchy.isCluster(box) && !this.open.has(box) && !hierarchy.lacks(box));
+      if (closed === undefined || boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output" && !this.open.has(box)).length >= FEWEST) return;
+      this.open.add(closed);
+      if (fit(this.#layouter.layout(this.open), this.#frame).scale >= READABLE) continue;
+      this.open.delete(closed);
+      return;
+    }
   }
 
   /** The ratio of width to height of the window. */

@@ -97,7 +97,7 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
   if (wide) {
     made.push(s("g", { class: "irs-badge", transform: `translate(${w - wide - 4} 4)` },
       s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, text),
-      s("title", {}, `${look.copies} equal parts; click to select them all`)));
+      s("title", {}, box.kind === "repeat" ? `${look.copies} parts, ${box.detail}` : `${look.copies} equal parts; click to select them all`)));
   }
   if (box.writes) {
     made.push(s("path", { class: "irs-pen", transform: `translate(${w - 16 - wide} 7)`, d: "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z" }));
@@ -108,7 +108,7 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
 /** The name of a box for those who hear it: first what is written on it. */
 function spoken(box: Box, { open, copies, share }: Look): string {
   const seen = (open ? [box.label, share] : [box.label, box.detail, share]).filter((part) => part).join(" ");
-  const parts = [share ? `${seen} of the time` : seen, open ? box.detail : "", box.kind === "op" ? "" : box.kind, box.writes ? "writes in place" : "", copies > 1 ? `one of ${copies} equal` : ""];
+  const parts = [share ? `${seen} of the time` : seen, open ? box.detail : "", box.kind === "op" ? "" : box.kind, box.writes ? "writes in place" : "", copies > 1 ? (box.kind === "repeat" ? `${copies} parts` : `one of ${copies} equal`) : ""];
   return parts.filter((part) => part).join(", ");
 }
 

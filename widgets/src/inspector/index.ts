@@ -39,7 +39,7 @@ function holder(context: Context, head: HTMLElement, body: HTMLElement, record: 
     body.replaceChildren(h("div", { class: "irs-panel" }, note(`${box?.detail ?? ""}. Select something inside it to ask about memory, fusion and kernels.`)));
     return;
   }
-  const panel = h("div", { class: "irs-panel" }, note(`${box.copies} equal parts, matched node by node: ${box.detail}.`));
+  const panel = h("div", { class: "irs-panel" }, note(`${box.copies} parts, matched node by node: ${box.detail}.`));
   body.replaceChildren(panel);
   const open = (inner: number) => {
     context.selection.set([inner]);

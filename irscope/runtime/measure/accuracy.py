@@ -91,11 +91,8 @@ def _gives_of_its_type(graph: Graph, node: Node) -> bool:
 
 
 def cancelled(graph: Graph, args: Sequence[Any], truth: Arrays) -> list[float]:
-    """Returns for each result of the float64 run the size of the numbers that cancel in it where only their roundings are left,
-    and 0 where its digits hold.
-
-    None hold if the result changes by as much as it is when each number that goes in changes by a rounding. That change is a
-    rounding of what cancels, and no number in the run is larger.
+    """Returns for each result of the float64 run the size of what cancels in it, and 0 where its digits hold. None hold if it changes by
+    as much as it is when each number that goes in changes by a rounding: that is then a rounding of what cancels.
     """
     disturbed, moved = _Disturbed(), [0.0] * len(truth)
     try:
@@ -138,8 +135,8 @@ def _in_double(graph: Graph, args: Sequence[Any], disturbed: _Disturbed | None =
     given = [off_the_gpu(on_host(arg)) for arg in args]
     if disturbed is None:
         return arrays(run_reference(graph, *given, precision="float64"))
-    changed = [map_leaves(lambda leaf: plain_array(disturbed.change(leaf)) if isinstance(leaf, np.ndarray) else leaf, arg) for arg in given]
-    return arrays(run_reference(graph, *changed, precision="float64", observe=lambda _, found: disturbed.see(found)))
+    given = [map_leaves(lambda leaf: plain_array(disturbed.change(leaf)) if isinstance(leaf, np.ndarray) else leaf, arg) for arg in given]
+    return arrays(run_reference(graph, *given, precision="float64", observe=lambda _, found: disturbed.see(found)))
 
 
 def _in_torch(graph: Graph, args: Sequence[Any], disturbed: _Disturbed | None) -> Arrays:

@@ -33,17 +33,7 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact
-from irscope.runtime.arrays import (
-    LIBRARY_NAMES,
-    device_with,
-    has_onednn,
-    imported_cupy,
-    is_cupys,
-    is_torch_tensor,
-    library_for,
-    off_the_gpu,
-    on_host,
-)
+from irscope.runtime.arrays import LIBRARY_NAMES, device_with, has_onednn, imported_cupy, library_for, off_the_gpu, on_host
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.foreign_ops import has_runner
@@ -54,6 +44,7 @@ from irscope.runtime.measure.conditions import (
     ArgumentSnapshot,
     OwnFunction,
     Threads,
+    copied,
     no_gradients,
     own_function,
     threads_for,
@@ -82,15 +73,8 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Runs a program in several ways and compares their times and errors; a program without groups is fused first.
 
-    `devices` are names of devices (`"cpu"`, `"cuda"`), by default where the arguments lie; `eager` is the model itself, timed too, and
-    `peers` are other functions of the same arguments; one that fails is listed with the reason. `"torch"` and `"torch.compile"` are
-    built from the graph, or from the model if it is passed: `peers=["torch.compile"]`. `ways` chooses among `"op by op"`, `"fused"`,
-    `"fused + dedup"` and `"frozen"`, what `irs.compile` runs where that is another program; `steps` adds a row for each of these steps
-    of dedup's ladder (True: for all), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the
-    program writes are restored before each run, and at the end.
-
-    A program that was read from a function or a model has a row for that: `NumPy`, `jax.jit` or `eager`. `threads` is by default
-    as many as torch has, or one where other programs keep the processors busy, and where the times on more vary too much.
+    `irs.compare` says what the arguments are. What the program writes is restored before each run, and at the end. A program that was
+    read from a function or a model has a row for that: `NumPy`, `jax.jit` or `eager`; a peer that fails is listed with the reason.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
@@ -353,7 +337,7 @@ class _Contest:
             return [self.args]
         size = sum(getattr(part, "nbytes", 0) for part in leaves(self.args))
         count = max(1, min(_MOST_SETS, -(-2 * cache_bytes() // max(size, 1))))
-        return [self.args, *(tuple(map(_copy, self.args)) for _ in range(count - 1))]
+        return [self.args, *(tuple(map(copied, self.args)) for _ in range(count - 1))]
 
     def _timed(self, entry: _Entry, sets: list[tuple[Any, ...]]) -> Callable[[], object]:
         if len(sets) == 1:
@@ -420,14 +404,6 @@ def _row(
         work.flops / time.median / 1e9 if time.median and work.flops else None, first.peak_bytes,
         spread.best / 1e6, len(time.seconds), "" if far is None else far.words,
     )  # fmt: skip
-
-
-def _copy(value: Any) -> Any:
-    if is_cupys(value):
-        return value.copy()
-    if isinstance(value, np.ndarray):
-        return value.copy("K")
-    return value.detach().clone() if is_torch_tensor(value) else value
 
 
 def _waiter(devices: Collection[str]) -> Callable[[], object]:

@@ -174,7 +174,7 @@ class ArgumentSnapshot:
 
     def watch(self, run: Callable[[], T]) -> T:
         """Runs once, finds out what was written, and restores it; returns the result of the run."""
-        before = [(tensor, _copy(tensor)) for tensor in self.tensors]
+        before = [(tensor, copied(tensor)) for tensor in self.tensors]
         try:
             return run()
         finally:
@@ -200,8 +200,11 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or is_cupys(value)
 
 
-def _copy(tensor: Any) -> Any:
-    return tensor.copy() if _is_array(tensor) else tensor.detach().clone()
+def copied(value: Any) -> Any:
+    """Returns a copy of a tensor, with its strides where torch or NumPy keep them; anything else as it is."""
+    if _is_array(value):
+        return value.copy("K") if isinstance(value, np.ndarray) else value.copy()
+    return value.detach().clone() if is_torch_tensor(value) else value
 
 
 def _same(tensor: Any, copy: Any) -> bool:

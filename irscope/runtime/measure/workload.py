@@ -106,8 +106,11 @@ def _einsum_flops(equation: str, tensors: Sequence[Any]) -> int | None:
         return None
     sizes: dict[str, int] = {}
     for term, tensor in zip(terms, tensors, strict=True):
-        sizes.update(zip(term, tensor.shape, strict=True))
-    return 2 * prod(sizes.values())
+        sizes.update({k: n for k, n in zip(term, tensor.shape, strict=True) if n != 1 or k not in sizes})
+    both, once = set(terms[0]) & set(terms[1]), set(terms[0]) ^ set(terms[1])
+    result = set(equation.partition("->")[2]) if "->" in equation else {k for k in sizes if terms[0].count(k) + terms[1].count(k) == 1}
+    products = prod(sizes[k] for k in sizes if k in both or (k in once and k in result))  # others are summed before
+    return products * (2 if both - result else 1)
 
 
 def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:

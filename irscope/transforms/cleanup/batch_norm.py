@@ -1,6 +1,6 @@
 """Folds batch norms that do not train into the convolution or linear before them: scaled weights, and a shifted bias."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -506,7 +506,7 @@ class Followed:
         self.lock = Lock()
         self.tensors = list({id(tensor): tensor for each in made for tensor in each.tensors}.values())
         self.compared = {id(tensor) for each in made for tensor in each.tensors if each.is_hashed and tensor.is_cpu}
-        self._look()
+        self.state = self._look()
 
     def watch(self, hasher: Hasher, *, is_new: bool) -> None:
         """Compares contents from now on, too. Unless all was made just now, it is made again."""
@@ -514,46 +514,44 @@ class Followed:
             if self.hasher is None:
                 self.hasher = hasher
                 if is_new:
-                    self._look()
+                    self.state = self._look()
                 else:
-                    self._renew(self.compared)
+                    self._renew(is_known=False)
 
     def __call__(self) -> str:
-        if self._seen() != self.seen or self.hash() != self.contents:
+        counted, _, seen, held, contents = self.state
+        if self._seen(counted) != seen or held() != contents:
             with self.lock:
-                self._renew(self.compared if self.hash() != self.contents else set())
+                self._renew()
         return self.then() if self.then is not None else ""
 
-    def _seen(self) -> list[Any]:
+    def _seen(self, counted: Sequence[Any]) -> list[Any]:
         """Where each tensor is and how it is laid out; and how often those were written whose contents are not compared."""
         places: list[Any] = [(tensor.data_ptr(), tensor.shape, tensor.stride()) for tensor in self.tensors]
-        return places + [_count(tensor) for tensor in self.counted]
+        return places + [_count(tensor) for tensor in counted]
 
-    def _look(self) -> None:
-        """Sees the tensors as they are now."""
+    def _look(self) -> tuple[Sequence[Any], list[int], list[Any], Callable[[], int], int]:
+        """The tensors as they are now: those not compared, counts of all, `_seen`, what hashes the others, and their hash."""
         is_compared = [self.hasher is not None and id(tensor) in self.compared for tensor in self.tensors]
-        self.counted = [tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if not compared]
-        self.counts, self.seen = [_count(tensor) for tensor in self.tensors], self._seen()
-        self.hash: Callable[[], int] = int
+        counted = [tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if not compared]
+        counts, seen = [_count(tensor) for tensor in self.tensors], self._seen(counted)
+        held: Callable[[], int] = int
         if self.hasher is not None:
-            self.hash = self.hasher([tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if compared])
-        self.contents = self.hash()
+            held = self.hasher([tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if compared])
+        return counted, counts, seen, held, held()
 
-    def _renew(self, others: Collection[int]) -> None:
-        """Makes again what was made of tensors that were written by torch's counts, or have been exchanged, and of `others`."""
-        before = self.counts, self.seen, self.hash, self.contents
-        self._look()  # first: what is written meanwhile is seen at the next call
-        pairs = zip(self.tensors, self.counts, before[0], self.seen, before[1], strict=False)
+    def _renew(self, *, is_known: bool = True) -> None:
+        """Makes again what was made of tensors that were written or exchanged; of all that are compared, where their contents changed."""
+        (_, old_counts, old_seen, _, old_contents), now = self.state, self._look()  # first: what is written meanwhile counts as later
+        others = self.compared if not is_known or now[-1] != old_contents else set()
+        pairs = zip(self.tensors, now[1], old_counts, now[2], old_seen, strict=False)
         written = {id(tensor) for tensor, count, old_count, place, old_place in pairs if (count, place) != (old_count, old_place)}
-        try:
-            for tensors, again, is_hashed in self.made:
-                found = [tensor for tensor in tensors if id(tensor) in written]
-                found += [tensor for tensor in tensors if is_hashed and id(tensor) in others]
-                if found:
-                    again(found[0])
-        except BaseException:
-            self.counts, self.seen, self.hash, self.contents = before  # the next call fails as well
-            raise
+        for tensors, again, is_hashed in self.made:
+            found = [tensor for tensor in tensors if id(tensor) in written]
+            found += [tensor for tensor in tensors if is_hashed and id(tensor) in others]
+            if found:
+                again(found[0])
+        self.state = now  # last: another call waits until all is made, and fails as well where that failed
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a copy has weights of its own, which nobody else can write

@@ -68,6 +68,7 @@ def _products() -> dict[str, Any]:
         "addmm": (torch.addmm, (z, x[0], y[0])),
         "baddbmm": (torch.baddbmm, (z.expand(2, 3, 5), x, y)),
         "einsum": (lambda a, b: torch.einsum("bij, bjk -> bik", a, b), (x, y)),
+        "einsum that sums first": (lambda a, b: torch.einsum("ijk, jl -> il", a, b), (x, z)),
         "grouped": (lambda a, b: functional.conv2d(a, b, groups=2, stride=2), (image, torch.rand(6, 2, 3, 3))),
         "transposed": (lambda a, b: functional.conv_transpose2d(a, b, stride=2), (image, torch.rand(4, 6, 3, 3))),
         "trained products": (Linear(7, 5), (x,)),
@@ -77,7 +78,7 @@ def _products() -> dict[str, Any]:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["addmm", "baddbmm", "einsum", "grouped", "transposed", *TRAINED])
+@pytest.mark.parametrize("name", ["addmm", "baddbmm", "einsum", "einsum that sums first", "grouped", "transposed", *TRAINED])
 def test_products_count_as_torch_counts_them_which_leaves_out_additions(name: str) -> None:
     torch = pytest.importorskip("torch")
     from torch.utils.flop_counter import FlopCounterMode

@@ -1,7 +1,9 @@
 """What a compiled fusion works on once: which programs, what a caller sees of it, and that weights which are written are followed."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -230,6 +232,40 @@ def test_weights_that_are_turned_in_place_or_replaced_by_others_are_followed(own
 
 
 @torch.no_grad()
+def test_threads_that_call_after_a_write_all_wait_for_the_new_weights():
+    model = torch.nn.Sequential(torch.nn.Conv2d(64, 256, 3), torch.nn.BatchNorm2d(256)).eval()
+    x = torch.randn(1, 64, 3, 3)
+    program = irs.compile(model, x)
+    start = Barrier(3)
+
+    def call(_):
+        start.wait()
+        with torch.no_grad():
+            return program(x).clone()
+
+    with torch.no_grad(), ThreadPoolExecutor(3) as pool:
+        program(x)
+        for turn in range(12):
+            model[0].weight.mul_(2.0 if turn % 2 else 0.5)
+            for result in pool.map(call, range(3)):
+                torch.testing.assert_close(result, model(x), rtol=1e-3, atol=1e-3)
+
+
+def test_a_weight_whose_storage_was_freed_and_filled_again_is_followed():
+    """As FSDP does it; so large that the allocator gives its pages back."""
+    model = torch.nn.Sequential(torch.nn.Conv2d(1024, 1024, 3), torch.nn.BatchNorm2d(1024)).eval()
+    x = torch.randn(1, 1024, 3, 3)
+    program = irs.compile(model, x)
+    with torch.no_grad():
+        program(x)
+        weight, storage = model[0].weight, model[0].weight.untyped_storage()
+        kept, size = 2 * weight.clone(), storage.nbytes()
+        storage.resize_(0)
+        storage.resize_(2 * size)
+        weight.data.copy_(kept)
+        torch.testing.assert_close(program(x), model(x), rtol=1e-3, atol=1e-2)
+
+
 def test_a_linear_of_one_row_has_no_layout_of_images():
     model, x = nn.Linear(7, 33).eval(), torch.randn(7)
     torch.testing.assert_close(irs.compile(irs.fuse(irs.load(model, x)))(x), model(x))

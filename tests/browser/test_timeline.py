@@ -74,7 +74,7 @@ def test_keys_move_the_step_and_every_pane_follows(page: Any, tmp_path: Path) ->
     lines = [line.split("\n")[-1].strip() for line in now(page, ".irs-line")]
     assert lines == ["%e = aten::neg(%m.1)", "%f.1 = aten::exp(%e)"]
     expect(page.locator(".irs-box.t-now")).to_have_count(2)
-    expect(slider).to_have_attribute("aria-valuetext", f"step 2 of {last}: merged %e and %f into group 1, saves 33 kB")
+    expect(slider).to_have_attribute("aria-valuetext", f"step 2 of {last}: merged %e and %f into group 1, saves 32.8 kB")
     page.locator("[role=status]", has_text="merged %e and %f").wait_for(state="attached")
 
 

@@ -5,6 +5,7 @@ import { Records, type Supply } from "../src/lib/model/records";
 import type { ExplorerView } from "../src/lib/model/schema";
 import { search } from "../src/lib/model/search";
 import { picked, Selection } from "../src/lib/model/selection";
+import { bytes } from "../src/lib/model/sizes";
 import { definedNames, tokens, withoutTypes } from "../src/lib/model/tokens";
 import { firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt } from "../src/lib/layout/viewport";
 import { milliseconds } from "../src/tables/timing";
@@ -31,6 +32,11 @@ function view(): ExplorerView {
     classes: [{ index: 0, label: "class 0", members: [11, 12], representative: 11, text: [] }],
   };
 }
+
+test("sizes have the digits of byte_count in Python", () => {
+  const sizes = [0, 800, 12250, 12350, 12750, 65536, 98304, 999499, 999500, -1500000, 1048576, 2.5e15];
+  expect(sizes.map(bytes)).toEqual(["0 B", "800 B", "12.2 kB", "12.3 kB", "12.8 kB", "65.5 kB", "98.3 kB", "999 kB", "1 MB", "-1.5 MB", "1.05 MB", "2,500 TB"]);
+});
 
 test("the pieces of a line are the line", () => {
   for (const line of [...LINES, "", "%", "%% : ::", "__global__ void k(float* x) { x[0] = 1.5e-3f; } // done"]) {

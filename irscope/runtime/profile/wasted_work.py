@@ -408,7 +408,7 @@ def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
     text = (
         f"{name} introduces float64" if source is first else f"{name} creates a float64 tensor, and {first.op.partition('::')[2]} uses it"
     )
-    through = f": {len(nodes)} ops then move {wide / 1e6:.3g} MB, twice as much as in float32" if len(nodes) > 1 else ""
+    through = f": {len(nodes)} ops then move {byte_count(wide)}, twice as much as in float32" if len(nodes) > 1 else ""
     gain = 0.5 * evidence.sum_ns(nodes)
     return evidence.remark("float64", nodes, gain, f"{text}{through}", "give it the type of the other tensors", first=first)
 

@@ -1,12 +1,19 @@
 // Sizes in words.
 
+/** Three digits, as Python's `.3g` has them: what lies exactly between two goes to the even one. */
+function threeDigits(size: number): number {
+  const downwards = /^\d\d[02468]50*$/u.test(size.toPrecision(40).replace(/\D/gu, ""));
+  return Number((downwards ? size * (1 - 1e-9) : size).toPrecision(3));
+}
+
+/** An amount of memory, digit by digit as `byte_count` of Python writes it: the same number stands beside it in sentences. */
 export function bytes(count: number): string {
   let size = count;
-  for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (size < 1000) return `${unit === "B" || size >= 100 ? size.toFixed(0) : Number(size.toPrecision(2))} ${unit}`;
+  for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
+    if (Math.abs(size) < 999.5) return `${threeDigits(size)} ${unit}`;
     size /= 1000;
   }
-  return `${Number(size.toPrecision(3))} TB`;
+  return `${Math.round(size * 1000).toLocaleString("en")} TB`;
 }
 
 /** Numbers in six digits, where those that differ still do. */

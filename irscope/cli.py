@@ -4,7 +4,6 @@ import argparse
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -29,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, others = parser.parse_known_args(arguments)
     if others and options.run is not _lab:
         parser.error(f"unknown arguments: {' '.join(others)}")
-    options.lab_options = others
+    options.given = list(sys.argv[1:] if arguments is None else arguments)
     _take_any_character()
     try:
         status = int(options.run(options) or 0)
@@ -65,6 +64,9 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+_TOUR = "00_tour.ipynb"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="irscope", description="See what may share memory, what fuses, what repeats, and why.")
     parser.add_argument("--version", action="version", version=f"irscope {__version__}")
@@ -73,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     lab = commands.add_parser(
         "lab", help="open JupyterLab on the tour notebook; further options, such as --no-browser, are passed on to it"
     )
-    lab.add_argument("notebook", nargs="?", default="00_tour.ipynb", help="another notebook to open")
+    lab.add_argument("notebook", nargs="?", default=_TOUR, help="another notebook to open")
     lab.set_defaults(run=_lab)
 
     show = commands.add_parser("show", help="print a program, what fuses and what repeats in it")
@@ -522,24 +524,28 @@ def _lab(options: argparse.Namespace) -> int:
     if find_spec("jupyterlab") is None:
         raise MissingExtra("jupyterlab", extra="lab", purpose="to open notebooks")
     folder = _notebooks()
-    notebook = folder / options.notebook
+    given = options.given[options.given.index("lab") + 1 :]
+    name = next((each for each in given if each.endswith(".ipynb")), options.notebook if len(given) == 1 and given[0][0] != "-" else _TOUR)
+    notebook = folder / name
     if not notebook.exists():
         known = ", ".join(sorted(path.name for path in folder.glob("*.ipynb")))
-        raise ArgumentError(f"there is no notebook {options.notebook!r} in {folder}", hint=f"there are: {known}")
+        raise ArgumentError(f"there is no notebook {name!r} in {folder}", hint=f"there are: {known}")
     root = folder.parent
     print(f"JupyterLab on {notebook.relative_to(root)}; stop it with Ctrl-C")
     place = f"--LabApp.default_url=/lab/tree/{notebook.relative_to(root).as_posix()}"
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", place]
+    # its addresses without fifteen lines before them, and the end at the first Ctrl-C
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", place, "--log-level=WARN", "-y"]
     if getattr(os, "geteuid", lambda: 1)() == 0:
         command.append("--allow-root")  # JupyterLab refuses root otherwise, and many containers have no other user
-    return subprocess.call([*command, *options.lab_options])
+    sys.stdout.flush()
+    os.execv(sys.executable, [*command, *(each for each in given if each != name)])  # no process around it that a Ctrl-C ends first
 
 
 def _notebooks() -> Path:
     """Return the folder of notebooks: the checkout's own, or a copy of the installed ones in the current folder."""
     package = Path(__file__).parent
     checkout = package.parent / "notebooks"
-    if (checkout / "00_tour.ipynb").exists():
+    if (checkout / _TOUR).exists():
         return checkout
     copy = Path.cwd() / "irscope-tour"
     for part in ("notebooks", "examples"):

@@ -211,9 +211,31 @@ def test_lab_serves_the_tour(tmp_path: Path) -> None:
         server = _server(tmp_path / "JUPYTER_RUNTIME_DIR")
         contents = urllib.request.urlopen(f"{server['url']}api/contents/notebooks/00_tour.ipynb?token=tour", timeout=120)
         assert json.load(contents)["type"] == "notebook"
+        os.killpg(started.pid, signal.SIGINT)  # Ctrl-C, once
+        assert started.wait(120) == 0
     finally:
-        os.killpg(started.pid, signal.SIGTERM)
-        started.wait(30)
+        if started.poll() is None:
+            os.killpg(started.pid, signal.SIGTERM)
+            started.wait(30)
+
+
+@pytest.mark.parametrize(("given", "notebook", "further"), [
+    (["--port", "8977", "--no-browser"], "00_tour.ipynb", ["--port", "8977", "--no-browser"]),
+    (["--port", "8977", "02_fusion.ipynb", "--no-browser"], "02_fusion.ipynb", ["--port", "8977", "--no-browser"]),
+])  # fmt: skip
+def test_lab_hands_on_options(given: list[str], notebook: str, further: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: pip install 'irscope[lab]'")
+    commands: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda path, command: commands.append(command))
+    main(["lab", *given])
+    assert commands[0][-len(further) :] == further
+    assert any(part.endswith(notebook) for part in commands[0])
+
+
+def test_lab_says_which_notebooks_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: pip install 'irscope[lab]'")
+    assert main(["lab", "fusion"]) == 2
+    assert "02_fusion.ipynb" in capsys.readouterr().err
 
 
 def _server(folder: Path) -> dict[str, str]:

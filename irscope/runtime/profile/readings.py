@@ -98,9 +98,10 @@ def node_rows(way: Way, speeds: Speeds, group_of: Mapping[int, int], flops_of_gr
 
 
 def _launches(node: Node, cost: NodeCost) -> bool:
-    """Checks whether a library op runs a kernel: a view that has to copy does."""
+    """Checks whether a library op runs a kernel: a view that has to copy does, a dropout that passes its tensor on does not."""
     category = category_of(node)
-    return (category in LAUNCHING and not node.op.startswith("prim::")) or (category == "view" and cost.written_bytes > 0)
+    may = category in LAUNCHING and not node.op.startswith("prim::") and (cost.bytes > 0 or not cost.is_counted)
+    return may or (category == "view" and cost.written_bytes > 0)
 
 
 def _totals(graph: Graph, nodes: Sequence[Node], own: np.ndarray[Any, Any]) -> dict[Node, float]:

@@ -88,6 +88,15 @@ def test_bytes_are_what_ops_must_move(profile: Profile) -> None:
     assert profile.table("node", way="op by op").set_index("op")["MFLOP"]["aten::matmul"] == pytest.approx(2 * 64**3 / 1e6)
 
 
+def test_a_dropout_that_passes_its_tensor_on_launches_nothing() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5))
+    launched = {}
+    for training in (True, False):
+        rows = irs.profile(model.train(training), torch.ones(4, 8), seconds=0.2).rows("op by op")
+        launched[training] = {row.node.op: row.launches for row in rows}
+    assert [launched[training]["aten::dropout"] for training in (True, False)] == [1, 0]
+
+
 def test_memory_is_followed_node_by_node(profile: Profile) -> None:
     table = profile.table("node", way="op by op").set_index("op")
     assert table["allocated MB"]["aten::relu"] == pytest.approx(X.nbytes / 1e6)

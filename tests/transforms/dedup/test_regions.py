@@ -316,7 +316,6 @@ def test_a_finer_step_outlines_only_what_is_the_same_by_it(unit: Any) -> None:
     assert isinstance(chosen.program, irs.Module) and len(chosen.program.graphs) > 1
 
 
-@pytest.mark.torch
 def test_places_that_read_and_write_in_another_order_are_another_region() -> None:
     """The edges are the same; torch says what the order is worth."""
     torch = pytest.importorskip("torch")

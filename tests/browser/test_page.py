@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.compilers.record import Decisions, Kernel, program_of
 from irscope.display.diff_page import diff_html
 from irscope.report.pages import Exploration, Inspection
 from tests.browser import pages
@@ -75,6 +76,24 @@ def test_twenty_thousand_boxes_open_and_close_with_few_elements_drawn(page: Any,
         return counts; }"""
     )
     assert max(drawn.values()) < 9000, drawn
+
+
+def test_the_page_of_two_compilers_has_the_strip_and_compares_them_as_lines_and_colours(page: Any, tmp_path: Path) -> None:
+    def decided(compiler: str, *groups: tuple[str, ...]) -> Decisions:
+        g = irs.parse(PROGRAM)
+        kernels = [Kernel(names[0], tuple(map(g.node, names[1:]))) for names in groups]
+        return Decisions(compiler, (program_of(g, kernels, compiler=compiler),))
+
+    one, other = decided("one", ("relu_tanh", "a", "b")), decided("other", ("first", "a"), ("second", "b"))
+    page.goto(irs.write_report(one, other, output=tmp_path / "page.html").as_uri())
+    names = page.locator(".irs-branch .irs-branch-name")
+    expect(names).to_have_text(["0 one", "1 irscope greedy", "2 irscope min-bytes", "3 other"])
+    expect(page.locator(".irs-branch").nth(3)).to_contain_text("2 of 2 ops")
+    expect(page.get_by_role("button", name="what if…")).to_have_count(0)
+    page.get_by_role("button", name="compare branch 3 with the branch shown").click()
+    expect(page.locator(".irs-branch-diff")).to_contain_text("2 of 2 ops matched")
+    expect(page.locator(".irs-legend")).to_contain_text("one kernel only in one: 1 pair")
+    expect(page.locator("option[value=compared]")).to_have_text("colour: beside other")
 
 
 def test_the_search_key_needs_no_click_first(page: Any, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from irscope.report.box_tree import BoxTree
 from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.pages.side_by_side import Correspondence, side_by_side
 from irscope.report.program_diff import diff
-from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine
+from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine, StoredBranches
 from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
 
 if TYPE_CHECKING:
@@ -272,6 +272,11 @@ class Branches(Sequence[Branch]):
             read_only="" if len(now.position) <= _MOST_EDITED else _TOO_LONG,
             edits=self.edits,
         )
+
+    def stored(self) -> StoredBranches:
+        """The branches as a page without Python holds them, which shows the first."""
+        rows = [self._view(index, branch) for index, branch in enumerate(self._all)]
+        return StoredBranches(branches=rows, shown=0, diffs={index: branch_diff(self[index], self[0]) for index in range(1, len(rows))})
 
     def _view(self, index: int, branch: Branch) -> BranchView:
         cost = branch.fusion.cost() if len(self) > 1 else Cost(0, 0, 0)  # a walk over the program; a single branch shows no cost

@@ -7,23 +7,22 @@ picture, or when a pane is opened. A page without Python has all of them stored.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope._base.running import counted
-from irscope._base.words import plural, shortened
+from irscope._base.words import shortened
 from irscope.analysis.memory_plan import memory_plan
-from irscope.compilers.record import Decisions
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
-from irscope.ops.view_steps import byte_words
+from irscope.report.pages.branches import Branches
 from irscope.report.pages.details import HistoryInspection, Inspection, stored_details
 from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.pages.headline import headline, history_headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.pages.side_by_side import Correspondence, side_by_side
+from irscope.report.pages.side_by_side import side_by_side
 from irscope.report.panes import (
     Heat,
     SameViews,
@@ -253,6 +252,14 @@ def _decided(page: ProgramPage) -> Fields:
     return {"decided": decided_view(decisions, page.exploration.chosen), **beside, "opens": "Kernels"}
 
 
+def _branches(page: ProgramPage) -> Fields:
+    """The strip that a live page asks about row by row."""
+    if page.exploration.decisions is None:
+        return {}
+    branches = Branches(page.exploration)
+    return {"branches": branches.stored()} if len(branches) > 1 else {}
+
+
 def _profile(page: ProgramPage) -> Fields:
     exploration, heat = page.exploration, page.heat
     if exploration.profile is None or heat is None:
@@ -303,6 +310,7 @@ PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "later": (_later, Cost.LITTLE),
     "opened": (lambda page: {} if page.exploration.same is None else {"opens": "Classes"}, Cost.LITTLE),
     "same": (_same, Cost.STORED),
+    "branches": (_branches, Cost.STORED),
     "repeats": (lambda page: {"repeats": page.index.repeats()}, Cost.STORED),
     "memory": (lambda page: _memory(page.exploration), Cost.PANE),
     "points_to": (lambda page: {"points_to": page.inspection.points_to(())}, Cost.PANE),
@@ -329,18 +337,7 @@ def explorer_view(exploration: Exploration, *, details: bool = False, answers: b
         return ProgramPage(exploration, Cost.WHOLE_PROGRAM if whole else _held_of_large(exploration)).view
     if answers is None:
         answers = len(exploration.graph.position) <= _MOST_ANSWERED
-    view = ProgramPage(exploration, Cost.EVERY_ANSWER if answers else Cost.STORED).view
-    if "decided" in view:  # a live page has them as branches
-        view["decided"]["notes"] += map(partial(_beside_words, exploration.fusion.original), exploration.beside)
-    return view
-
-
-def _beside_words(graph: Graph, other: Decisions) -> str:
-    """What another compiler decided about the same program, in a sentence."""
-    program = other.programs[other.largest]
-    cost = program.fusion.cost()
-    runs = f"{plural(cost.kernels, 'kernel')}, {plural(cost.calls, 'library call')}, {byte_words(cost.bytes)}"
-    return f"{other.compiler} {other.version} makes of it {runs}; {Correspondence(graph, program.graph)}"
+    return ProgramPage(exploration, Cost.EVERY_ANSWER if answers else Cost.STORED).view
 
 
 def history_page(history: History) -> Page:

@@ -10,7 +10,8 @@ from .explorer import CardJudgement as CardJudgement, CardOption as CardOption, 
 from .explorer import ChangedLine as ChangedLine, EditTrouble as EditTrouble, ExplorerView as ExplorerView, PaneName as PaneName
 from .explorer import ComparedKind as ComparedKind, ComparedView as ComparedView, PaintView as PaintView
 from .explorer import PairKind as PairKind, PairMark as PairMark
-from .explorer import OwnMemoryView as OwnMemoryView, ProgramStop as ProgramStop, StoryStep as StoryStep, StoryView as StoryView
+from .explorer import OwnMemoryView as OwnMemoryView, ProgramStop as ProgramStop, StoredBranches as StoredBranches
+from .explorer import StoryStep as StoryStep, StoryView as StoryView
 from .profile import HeatLine as HeatLine, HelpView as HelpView, IcicleBox as IcicleBox, Measured as Measured, ProfileView as ProfileView
 from .profile import RoofMark as RoofMark, TimedGroup as TimedGroup, TimedNode as TimedNode, TimedSpan as TimedSpan, TimedWay as TimedWay
 from .profile import TimingView as TimingView

@@ -244,6 +244,15 @@ class BranchDiff(TypedDict):
     compared: ComparedView
 
 
+class StoredBranches(TypedDict):
+    """The branches beside another compiler's groups, in a page without Python."""
+
+    branches: list[BranchView]
+    shown: int
+    diffs: dict[int, BranchDiff]
+    """By the number of each other branch: how the one shown differs from it."""
+
+
 class EditTrouble(TypedDict):
     """Why a text is not a valid program."""
 
@@ -301,6 +310,8 @@ class ExplorerView(TypedDict):
     """The steps at which classes may merge, in a page without Python."""
     decided: NotRequired[DecidedView]
     """What another compiler decided, if the groups are its."""
+    branches: NotRequired[StoredBranches]
+    """irscope's own groups and other compilers', in a page without Python."""
     paint: NotRequired[PaintView]
     """Numbers that the user gave to nodes, as a meaning of colours."""
     differences: NotRequired[TableView]

@@ -1,5 +1,6 @@
 """Several compilers over one program: what is matched, what is not, and which pairs of ops only one has in one kernel."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +13,8 @@ from irscope.display.diff_page import diff_html
 from irscope.display.svg import graph_svg
 from irscope.ir import Graph, Location, Node
 from irscope.report.pages import Branches, ProgramPage
+from irscope.report.pages.branches import branch_diff
+from irscope.report.pages.parts import explorer_view
 from irscope.report.pages.side_by_side import Correspondence, side_by_side
 from irscope.report.words import COMPARED
 from irscope.session import exploration
@@ -106,6 +109,17 @@ def test_other_compilers_are_branches_of_the_same_columns_that_say_what_is_match
     assert branches[3].exploration.known_as(gelu.id, branches[0].exploration, match)[0] == erf.id
     assert exploration(two, (), measure="never").beside == (two[1],)
     assert list(branches.table()["ops matched"]) == ["", "", "", "3 of 3 ops"]
+
+
+def test_a_saved_page_has_the_strip_and_how_each_other_compiler_differs_as_a_live_one_answers(two: tuple[Decisions, Decisions]) -> None:
+    explored = exploration(two[0], (two[1],), measure="never")
+    live = Branches(explored)
+    stored = json.loads(json.dumps(explorer_view(explored, details=True)))["branches"]
+    assert stored["branches"] == live.view(0)["branches"]
+    asked = {str(k): json.loads(json.dumps(branch_diff(live[k], live[0]))) for k in (1, 2, 3)}
+    assert stored["diffs"] == asked and asked["3"]["compared"]["counts"]["there"] == 1
+    assert "branches" not in explorer_view(explored), "a live page asks"
+    assert "branches" not in explorer_view(exploration(two[0].graph, (), measure="never"), details=True)
 
 
 def test_the_branches_are_measured_with_what_their_compilers_compiled(two: tuple[Decisions, Decisions]) -> None:

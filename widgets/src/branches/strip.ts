@@ -8,8 +8,10 @@ import { problem, sentence } from "../inspector/words";
 import { diffTable } from "./diff";
 
 export function branchStrip(context: Context, openMenu: () => void): HTMLElement | null {
-  const { branching, signal } = context;
-  if (!branching) return null;
+  const { branching, signal, view } = context;
+  const stored = view.story ? null : view.branches; // a story is about one program
+  if (!branching && !stored) return null;
+  const diffWithShown = async (other: number, shown: number) => (branching ? branching.diff(other, shown) : stored!.diffs[other]);
   const rows = h("div", { class: "irs-branch-rows", role: "group", "aria-label": "branches" });
   const below = h("div", { class: "irs-branch-below", role: "status", "aria-live": "polite" });
   const beside = h("div", { class: "irs-branch-diff" });
@@ -17,20 +19,20 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
   const element = h("section", { class: "irs-branches", "aria-label": "what-if branches" }, bar, rows, below, beside);
   const compare = (other: number, shown: number) => {
     beside.replaceChildren(h("span", { class: "irs-quiet" }, "comparing…"));
-    branching.diff(other, shown).then((diff) => {
+    diffWithShown(other, shown).then((diff) => {
       beside.replaceChildren(diffTable(context, diff, () => beside.replaceChildren()));
       context.heat.compare(diff.compared);
     }, (error: unknown) => beside.replaceChildren(problem(error)));
   };
   const draw = () => {
-    const now = branching.now();
+    const now = branching ? branching.now() : stored;
     element.hidden = !now;
     if (!now || signal.aborted) return;
     const several = now.branches.length > 1;
     const steps = Math.max(1, ...now.branches.map((branch) => branch.steps), ...now.branches.map((branch) => branch.step));
     rows.hidden = !several;
     rows.replaceChildren(...now.branches.map((branch, k) => row(branching, branch, k, now.shown, steps, now.branches, compare)));
-    const measure = now.can_measure ? h("button", { class: "irs-switch", title: "run all branches in turn", onclick: () => {
+    const measure = branching && "can_measure" in now && now.can_measure ? h("button", { class: "irs-switch", title: "run all branches in turn", onclick: () => {
       measure!.disabled = true;
       measure!.textContent = "measuring…";
       branching.measure().catch((error: unknown) => {
@@ -39,7 +41,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
       });
     } }, "measure") : null;
     bar.replaceChildren(
-      h("button", { class: "irs-switch", title: "for the selection, or for the program (w)", onclick: openMenu }, "what if…"),
+      ...(branching ? [h("button", { class: "irs-switch", title: "for the selection, or for the program (w)", onclick: openMenu }, "what if…")] : []),
       h("span", { class: "irs-quiet" }, several ? `${now.branches.length} branches` : "try a change in a new branch of the timeline"),
       h("span", { class: "irs-spring" }), ...(measure ? [measure] : []),
     );
@@ -48,17 +50,18 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
       line.classList.add("irs-refused");
       return line;
     });
-    below.replaceChildren(...(branching.problem ? [problem(branching.problem)] : []), ...refused);
+    below.replaceChildren(...(branching?.problem ? [problem(branching.problem)] : []), ...refused);
   };
-  branching.onChange(draw);
+  branching?.onChange(draw);
   draw();
   return element;
 }
 
-function row(branching: Branching, branch: BranchView, index: number, shown: number, steps: number, all: readonly BranchView[], compare: (other: number, shown: number) => void): HTMLElement {
-  const name = h("button", {
+function row(branching: Branching | null, branch: BranchView, index: number, shown: number, steps: number, all: readonly BranchView[], compare: (other: number, shown: number) => void): HTMLElement {
+  const title = `${index} ${branch.name}`;
+  const name = branching ? h("button", {
     class: "irs-branch-name", "aria-pressed": String(index === shown), title: index === shown ? "shown now" : `show ${branch.name}`, onclick: () => void branching.show(index),
-  }, `${index} ${branch.name}`);
+  }, title) : h("span", { class: "irs-branch-name", title: branch.name }, title);
   const line = h("i", {});
   line.style.left = `${(100 * branch.step) / steps}%`;
   line.style.right = `${100 - (100 * Math.max(branch.steps, branch.step)) / steps}%`;
@@ -66,7 +69,7 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
   const track = h("span", { class: "irs-branch-track", title: `${origin}${branch.steps} steps`, "aria-hidden": "true" }, line);
   const cell = (text: string, title: string, look = "") => h("span", { class: `irs-branch-cost ${look}`, title }, text);
   const copy = h("button", { class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
-    navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "copying is not allowed: print(e.branches.code(…))"));
+    Promise.resolve().then(() => navigator.clipboard.writeText(branch.code)).then(() => (copy.textContent = "copied"), () => (copy.textContent = "copying is not allowed: print(e.branches.code(…))"));
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
     cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the array library runs"),

@@ -496,6 +496,14 @@ export interface BranchDiff {
   compared: ComparedView;
 }
 
+/** The branches beside another compiler's groups, in a page without Python. */
+export interface StoredBranches {
+  branches: BranchView[];
+  shown: number;
+  /** By the number of each other branch: how the one shown differs from it. */
+  diffs: Record<number, BranchDiff>;
+}
+
 /** Why a text is not a valid program. */
 export interface EditTrouble {
   message: string;
@@ -550,6 +558,8 @@ export interface ExplorerView {
   coarser?: CoarserStep[];
   /** What another compiler decided, if the groups are its. */
   decided?: DecidedView;
+  /** irscope's own groups and other compilers', in a page without Python. */
+  branches?: StoredBranches;
   /** Numbers that the user gave to nodes, as a meaning of colours. */
   paint?: PaintView;
   /** The pairs of ops that it or irscope computes in one kernel, and the other does not. */

@@ -176,7 +176,7 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   if (context.view.only_history) return head.focusSearch;
   const roomy = root.classList.contains("irs-page") && !telling;
   let tables = dock(context, roomy);
-  root.append(splitter(root, "--irs-dock", "bottom", context.view.decided ? 28 : context.view.opens ? 36 : roomy ? 22 : 32), tables);
+  root.append(splitter(root, "--irs-dock", "bottom", context.view.decided ? 28 : context.view.opens ? 33 : roomy ? 22 : 32), tables);
   panels.arrange();
   void later(context, () => {
     head.refresh();

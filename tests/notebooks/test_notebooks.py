@@ -1,6 +1,5 @@
 """Every notebook runs from top to bottom, quickly, and is stored without outputs."""
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 jupyter_client = pytest.importorskip("jupyter_client")
+run_sync = pytest.importorskip("jupyter_core.utils").run_sync
 pytest.importorskip("torch")
 pytest.importorskip("anywidget")
 
@@ -53,7 +53,7 @@ def kernel() -> Iterator[Any]:
     manager = jupyter_client.AsyncKernelManager(kernel_name="python3")
     yield manager
     if manager.has_kernel:
-        asyncio.run(manager.shutdown_kernel(now=True))
+        run_sync(manager.shutdown_kernel)(now=True)  # as nbclient calls it: a browser's loop may be running here
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def work(job: str, skip: int) -> Iterator[Stage | Ended]:
 
 
 def test_a_watched_run_goes_on_behind_a_hang_and_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "SECONDS", 0.05)
+    monkeypatch.setattr(watch, "SECONDS", 0.1)
     found = Counts("watched")
     for end in watched(work, ["a", "dies", "hangs", "slow torch", "raises", "b"], each=4):
         found.add(end.way, end.said, end.program)

@@ -184,7 +184,7 @@ class ArgumentSnapshot:
     def restore(self) -> None:
         for tensor, copy in self.saved:
             if _is_array(tensor):
-                if getattr(tensor.flags, "writeable", True):  # otherwise it was written through another, which is restored
+                if not isinstance(tensor, np.ndarray) or tensor.flags.writeable:  # otherwise it was written through another, which is restored
                     tensor[...] = copy
             else:
                 tensor.detach().copy_(copy)

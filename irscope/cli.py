@@ -525,9 +525,10 @@ def _lab(options: argparse.Namespace) -> int:
         raise MissingExtra("jupyterlab", extra="lab", purpose="to open notebooks")
     folder = _notebooks()
     given = options.given[options.given.index("lab") + 1 :]
-    name = next((each for each in given if each.endswith(".ipynb")), options.notebook if len(given) == 1 and given[0][0] != "-" else _TOUR)
+    named = [each for each in given if each.endswith(".ipynb") and each[0] != "-"] or [each for each in given[:1] if each[:1] != "-"]
+    name = named[0] if named else _TOUR
     notebook = folder / name
-    if not notebook.exists():
+    if not notebook.is_file():
         known = ", ".join(sorted(path.name for path in folder.glob("*.ipynb")))
         raise ArgumentError(f"there is no notebook {name!r} in {folder}", hint=f"there are: {known}")
     root = folder.parent

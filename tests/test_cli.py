@@ -240,8 +240,9 @@ def test_lab_hands_on_options(given: list[str], notebook: str, further: list[str
 
 def test_lab_says_which_notebooks_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: pip install 'irscope[lab]'")
-    assert main(["lab", "fusion"]) == 2
-    assert "02_fusion.ipynb" in capsys.readouterr().err
+    for given in (["fusion"], ["fusion", "--no-browser"], [""]):
+        assert main(["lab", *given]) == 2
+        assert "02_fusion.ipynb" in capsys.readouterr().err
 
 
 def _server(folder: Path) -> dict[str, str]:

@@ -75,6 +75,8 @@ def decisions(
     options = _options_of(source)
     title = str(getattr(original, "__name__", type(original).__name__))
     called = f"torch.compile({title})" if source is not original else title
+    if not isinstance(calls, list | tuple):
+        raise ArgumentError(f"calls is a list of the arguments of further calls, not {type(calls).__name__}", hint="calls=[(x,), (y,)]")
     every = [tuple(args), *(tuple(each) if isinstance(each, list | tuple) else (each,) for each in calls)]
     for given in every:
         check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, given, called, "irs.decisions")
@@ -82,8 +84,7 @@ def decisions(
         seen, records = observe(original, every, options, backward=backward)
         threads = threads_for(None) if measure else None
         times = with_threads(threads.count, _times, original, args, options, seen) if threads is not None else {}
-    version = str(torch.__version__)
-    programs = []
+    version, programs = str(torch.__version__), []
     breaks, compiles = breaks_and_compiles(records)
     by_id = {each.id: each for each in compiles}
     forward = {graph.compile_id: graph for graph in seen if not graph.is_backward}

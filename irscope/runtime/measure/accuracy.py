@@ -24,6 +24,10 @@ from irscope.runtime.reference import run_reference
 
 Arrays = list[np.ndarray[Any, Any]]
 _EPS: Final = float(np.finfo(np.float64).eps)
+_JUMP: Final = 1 << 16
+"""How many roundings of the largest number still are rounding; a comparison with the other result moves more."""
+_MASK: Final = 1e30
+"""From here on a number stands for infinity, as in masks of attention, and does not cancel."""
 _DISTURBED_RUNS: Final = 3
 """One may by chance round as the undisturbed one."""
 _ROUNDINGS: Final = 1e3
@@ -102,7 +106,11 @@ def cancelled(graph: Graph, args: Sequence[Any], truth: Arrays) -> list[float]:
                 moved = [max(by, _largest(each - true)) if true.dtype.kind in "fc" else 0.0 for by, each, true in found]
     except Exception:  # whatever float64_results takes from torch; the errors then stay as they are
         return [0.0] * len(truth)
-    return [min(by / _EPS, disturbed.largest) if _largest(true) <= 4 * by else 0.0 for by, true in zip(moved, truth, strict=True)]
+    most = _JUMP * disturbed.largest  # more is no rounding of any number: a comparison or a floor gave the other result
+    return [
+        min(by / _EPS, disturbed.largest) if _largest(true) <= 4 * by and by / _EPS <= most else 0.0
+        for by, true in zip(moved, truth, strict=True)
+    ]
 
 
 class _Disturbed:
@@ -116,11 +124,21 @@ class _Disturbed:
         """Returns the float64 copy of a tensor with each element changed by a rounding or none, and anything else as it is."""
         made = _double(value)
         if is_torch_tensor(made) and (made.is_floating_point() or made.is_complex()):
-            made.mul_(as_torch(np.asarray(1 + _EPS * self.random.integers(-1, 2, tuple(made.shape)))).to(made.device))
+            made.mul_(as_torch(np.asarray(self.factors(tuple(made.shape)))).to(made.device))
         return self.see(made)
 
+    def change_array(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The same without torch."""
+        value = _array(value)
+        return np.asarray(self.see(value * self.factors(value.shape))) if value.dtype.kind in "fc" else value
+
+    def factors(self, shape: tuple[int, ...]) -> Any:
+        """One rounding more, less or none, for each element."""
+        return 1 + _EPS * self.random.integers(-1, 2, shape)
+
     def see(self, found: Any) -> Any:
-        self.largest = max(self.largest, *map(_largest, arrays([found])), 0.0)
+        sizes = map(_largest, arrays([found]))
+        self.largest = max([self.largest, *(size for size in sizes if size < _MASK)])
         return found
 
 
@@ -135,7 +153,7 @@ def _in_double(graph: Graph, args: Sequence[Any], disturbed: _Disturbed | None =
     given = [off_the_gpu(on_host(arg)) for arg in args]
     if disturbed is None:
         return arrays(run_reference(graph, *given, precision="float64"))
-    given = [map_leaves(lambda leaf: plain_array(disturbed.change(leaf)) if isinstance(leaf, np.ndarray) else leaf, arg) for arg in given]
+    given = [map_leaves(lambda leaf: disturbed.change_array(leaf) if isinstance(leaf, np.ndarray) else leaf, arg) for arg in given]
     return arrays(run_reference(graph, *given, precision="float64", observe=lambda _, found: disturbed.see(found)))
 
 

@@ -165,7 +165,7 @@ class ArgumentSnapshot:
             held_by = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
             given += [held for value, held in held_by if writes(value)]
         held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
-        self.tensors = [_once(value) for value in held if is_torch_tensor(value) or _is_array(value)]
+        self.tensors = [_once(value) for value in held if _is_array(value) or _is_strided(value)]
         self.saved: list[tuple[Any, Any]] = []
 
     @property
@@ -184,7 +184,8 @@ class ArgumentSnapshot:
     def restore(self) -> None:
         for tensor, copy in self.saved:
             if _is_array(tensor):
-                if not isinstance(tensor, np.ndarray) or tensor.flags.writeable:  # otherwise it was written through another, which is restored
+                # one of NumPy that is read-only was written through another, which is restored
+                if not isinstance(tensor, np.ndarray) or tensor.flags.writeable:
                     tensor[...] = copy
             else:
                 tensor.detach().copy_(copy)
@@ -194,6 +195,11 @@ def _once(tensor: Any) -> Any:
     """Returns the elements of an expanded tensor as a view that has each of them once, and can be written."""
     strides = tensor.strides if _is_array(tensor) else tensor.stride()
     return tensor[tuple([slice(1) if stride == 0 else slice(None) for stride in strides])] if 0 in strides else tensor
+
+
+def _is_strided(value: Any) -> bool:
+    """Whether this is a tensor of torch that is not sparse; others cannot be written part by part."""
+    return is_torch_tensor(value) and str(value.layout) == "torch.strided"
 
 
 def _is_array(value: Any) -> bool:

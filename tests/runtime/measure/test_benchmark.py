@@ -309,6 +309,29 @@ def test_an_error_of_what_is_zero_but_for_rounding_is_relative_to_what_cancels(l
         assert "(result 0)" in found.caption and "(result 1)" not in found.caption
 
 
+def test_a_wrong_side_of_a_jump_is_an_error_beside_a_mask_too() -> None:
+    torch = pytest.importorskip("torch")
+
+    def right(x):
+        return torch.heaviside(x - 1.0, torch.tensor(1.0)) - 1.0, x * 0 + torch.finfo(torch.float32).min
+
+    def wrong(x):
+        return x * 0 + 1.0, x * 0 + torch.finfo(torch.float32).min
+
+    x = torch.ones(4)
+    rows = {row.label: row for row in irs.compare(right, x, repeats=1, peers={"wrong": wrong}).rows}
+    assert rows["wrong"].error > 0.5
+
+
+def test_without_torch_arrays_are_disturbed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(1).normal(size=(8, 16)).astype(np.float32)
+    graph = irs.load(CANCELS, x)
+    truth = float64_results(graph, [x])
+    assert not isinstance(truth, str)
+    monkeypatch.setattr("irscope.runtime.measure.accuracy.as_torch", None)
+    assert cancelled(graph, [x], truth)[0] > 0.01
+
+
 def test_arguments_that_share_memory_are_restored_and_have_no_float64_run() -> None:
     torch = pytest.importorskip("torch")
 

@@ -122,3 +122,11 @@ def test_exchanged_operands_alone_are_an_edit() -> None:
     text = "graph(%x : Float(4), %y : Float(4)):\n  %a : Float(4) = aten::mul(%{}, %{})\n  return (%a)"
     told = [[r.because for r in normal_form(irs.parse(text.format(*order))).remarks] for order in ("xy", "yx")]
     assert sorted(told) == [[], ["0 nodes moved, 1 pair of operands exchanged"]]
+
+
+def test_operands_that_it_exchanged_are_in_order_when_it_runs_again() -> None:
+    lines = ["%v0 : Float(4) = aten::mul(%x, %x)", "%v1 : Float(4) = aten::mul(%v0, %v0)", "%v2 : Float(4) = aten::mul(%x, %x)"]
+    lines.append("%v3 : Float(4) = aten::mul(%v2, %v1)")
+    graph = irs.parse("\n  ".join(["graph(%x : Float(4)):", *lines, "return (%v3)"]))
+    once = normal_form(graph).after
+    assert str(normal_form(once).after) == str(once)

@@ -82,7 +82,9 @@ class _Normal:
         for _ in range(_ROUNDS):
             readers: dict[int, list[bytes]] = {number: [] for number in self.flow.needed}
             for number in self.flow.needed:
-                for place, operand in enumerate(self.flow.terms[number].operands):
+                term = self.flow.terms[number]
+                for place, operand in enumerate(term.operands):
+                    place = 0 if place == 1 and term.exchanges else place  # which of the two comes first follows from the ranks
                     if isinstance(operand, Ref):
                         readers[operand.term].append(digest(first[number], behind[number], b"%d" % place))
             for place, operand in enumerate(self.flow.top.returns):

@@ -43,6 +43,8 @@ Category = Literal[
     "pointwise", "reduction", "normalization", "matmul", "convolution", "view", "memory", "random", "container", "scalar", "control",
     "other",
 ]  # fmt: skip
+PYTHON_CATEGORIES: Final = ("container", "scalar", "control")
+"""Those whose ops run in Python, move no tensor and launch nothing."""
 
 
 @dataclass(frozen=True, eq=False)

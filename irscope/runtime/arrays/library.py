@@ -29,7 +29,6 @@ Allocate = Callable[[], Any]
 """Returns a new tensor with undefined elements."""
 LIBRARY_NAMES: Final = {"torch": "torch", "numpy": "NumPy", "cupy": "CuPy"}
 """The libraries as sentences name them."""
-PYTHON_CATEGORIES: Final = ("container", "scalar", "control")
 
 
 class Library(Protocol):

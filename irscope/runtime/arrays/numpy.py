@@ -9,10 +9,10 @@ import numpy as np
 
 from irscope.errors import RunError
 from irscope.ir import Node, TensorData, TensorType, Type
+from irscope.ops.op import PYTHON_CATEGORIES
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.arrays.library import (
-    PYTHON_CATEGORIES,
     Allocate,
     Function,
     Memory,

@@ -10,11 +10,11 @@ import numpy as np
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import RunError
 from irscope.ir import Node, OpSchema, TensorData, TensorType, Type
+from irscope.ops.op import PYTHON_CATEGORIES
 from irscope.ops.registry import category_of, op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES
 from irscope.runtime.arrays.dlpack import is_jaxs
 from irscope.runtime.arrays.library import (
-    PYTHON_CATEGORIES,
     Allocate,
     Function,
     Library,

@@ -10,13 +10,12 @@ from math import log2
 from typing import Any, Final
 
 from irscope.ir import GROUPS, Node
+from irscope.ops.op import PYTHON_CATEGORIES
 from irscope.ops.registry import category_of, effect_of
 from irscope.ops.traits import LOOKS_UP, OVERWRITES
 from irscope.runtime.machine import limits
 from irscope.runtime.measure.workload import bytes_of, flops_of
 from irscope.runtime.program import Code, PeakMemory, Slots, blocks_of
-
-_MOVES_NOTHING: Final = ("container", "scalar", "control")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def _count(cost: NodeCost, node: Node, inputs: Sequence[Any], outputs: Sequence[
         flops = flops_of(node, inputs, made)
         cost.is_counted = cost.is_counted and flops is not None
         cost.flops += flops or 0
-        if category_of(node) in _MOVES_NOTHING or (shares and not writes):
+        if category_of(node) in PYTHON_CATEGORIES or (shares and not writes):
             return  # a reshape or a `contiguous` that copies does not share
     written = bytes_of(outputs)
     if not outputs and writes:

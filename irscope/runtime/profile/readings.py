@@ -21,7 +21,6 @@ from irscope.ops.registry import category_of
 from irscope.runtime.profile.costs import NodeCost, Speeds
 from irscope.runtime.profile.measuring import Measured
 from irscope.runtime.profile.way import Way
-from irscope.runtime.program import LAUNCHING
 from irscope.runtime.timer import Spread
 from irscope.transforms.dedup import Piece, Relation, dedup, fingerprint
 
@@ -99,9 +98,7 @@ def node_rows(way: Way, speeds: Speeds, group_of: Mapping[int, int], flops_of_gr
 
 def _launches(node: Node, cost: NodeCost) -> bool:
     """Checks whether a library op runs a kernel: a view that has to copy does, a dropout that passes its tensor on does not."""
-    category = category_of(node)
-    may = category in LAUNCHING and not node.op.startswith("prim::") and (cost.bytes > 0 or not cost.is_counted)
-    return may or (category == "view" and cost.written_bytes > 0)
+    return cost.bytes > 0 and not node.op.startswith("prim::")
 
 
 def _totals(graph: Graph, nodes: Sequence[Node], own: np.ndarray[Any, Any]) -> dict[Node, float]:

@@ -20,6 +20,7 @@ from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.files import read_json
 from irscope.ir import NOT_CONSTANT, STORED_SIZE, Graph, Node, TensorType, Value, constant_of
+from irscope.ops.op import PYTHON_CATEGORIES
 from irscope.ops.registry import category_of
 from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.machine import describe
@@ -40,7 +41,6 @@ from irscope.runtime.timer import Spread
 # the numbers of calls and nodes do not match and torch recorded stacks (`with_stack=True`), they are matched by source file,
 # so that calls that the graph does not have in one file shift nothing in another.
 
-_OF_PYTHON: Final = ("container", "scalar", "control")
 _FRAME: Final = re.compile(r"^(?P<file>.*)\((?P<line>\d{1,9})\): ")
 _LATEST: Final = 1e18
 """Microseconds; larger numbers are no times."""
@@ -78,7 +78,7 @@ def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> MappedTrac
     calls = _outermost(_events(trace))
     nodes: dict[str, list[Node]] = {}
     for node in graph.position:
-        if node.op != "prim::Constant" and category_of(node) not in _OF_PYTHON and not node.blocks:
+        if node.op != "prim::Constant" and category_of(node) not in PYTHON_CATEGORIES and not node.blocks:
             nodes.setdefault(node.op, []).append(node)
     times: dict[Node, list[float]] = {}
     unmatched: dict[str, int] = {}

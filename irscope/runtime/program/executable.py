@@ -67,8 +67,6 @@ if TYPE_CHECKING:
     from irscope.runtime.cuda import Captured
 
 Memory = Literal["planned"] | None
-LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random", "other")
-"""Categories of ops that run at least one kernel of the library."""
 
 
 def _marked_for_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, ITEM_SIZE, NOT_CONSTANT, Block, Graph, Node, TensorType, Value
+from irscope.ops.op import PYTHON_CATEGORIES
 from irscope.ops.registry import category_of, effect_of, lookup
 from irscope.ops.traits import ALWAYS_SHARES, JOINS, LOOKS_UP, OVERWRITES, PACKS_SEQUENCE, PATCHES
 from irscope.ops.type_rules import static_shape
@@ -349,7 +350,6 @@ class Part(NamedTuple):
 _ALL_BYTES: Final = frozenset({"same place", "exchange", "unit axes", "regroup", "stretch"})
 """The kinds of views that show all bytes of their operand."""
 _COPIES: Final = frozenset({"aten::clone", "aten::contiguous", "aten::to", "aten::type_as"})  # or cast, element by element
-_PASSES_ON: Final = ("container", "scalar", "control")
 
 
 class Memory:
@@ -418,7 +418,7 @@ class Memory:
         """Whether a node moves no tensor: a view that shares memory, and what works on containers, numbers and the order of the run."""
         if node.op in GROUPS:
             return False
-        return node.op.startswith("prim::") or node.op in CONTROL_FLOW or category_of(node) in _PASSES_ON or self._shares(node)
+        return node.op.startswith("prim::") or node.op in CONTROL_FLOW or category_of(node) in PYTHON_CATEGORIES or self._shares(node)
 
     def alone(self, node: Node) -> Num:
         """The bytes that a node moves by itself."""

@@ -1,5 +1,4 @@
-"""How a program is read: text, TorchScript, torch.export, MLIR, JAX, ONNX, plain Python; `load` selects the
-frontend."""
+"""How a program is read: text, TorchScript, torch.export, MLIR, JAX, ONNX, plain Python; `load` selects the frontend."""
 
 import lazy_loader
 

@@ -1,9 +1,8 @@
 """The emitter of graphs behind the frontends: typed nodes, one constant per open block, and a journal that can be taken back.
 
-A result has the type that the importer states, or the one that the op's type rule returns for its operands. A rule of a
-frontend may find half-way that an op of its source has no faithful meaning here. It then raises `Refused`, or returns
-nothing, and what it appended is taken back to the mark that was set before, constants included: a constant whose node
-is gone must not be found again.
+A result has the type that the importer states, or the one that the op's type rule returns for its operands. A rule of a frontend may find
+half-way that an op of its source has no faithful meaning here. It then raises `Refused`, or returns nothing, and what it appended is taken
+back to the mark that was set before, constants included: a constant whose node is gone must not be found again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,8 +39,7 @@ CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.item
 """The number that ops use for each element type."""
 
 _EXACT: Final = frozenset({TensorData, int, bool, str, type(None)})
-"""Payload types whose equal values are interchangeable; for floats and containers only the text distinguishes zeros and
-NaNs."""
+"""Payload types whose equal values are interchangeable; for floats and containers only the text distinguishes zeros and NaNs."""
 _SIZES: Final = {"aten::reshape": 1, "aten::expand": 1, "aten::full": 0, "aten::zeros": 0, "aten::ones": 0}
 """Ops with an operand that holds the extents of their result, and that operand's index."""
 

@@ -133,8 +133,7 @@ def _type_of(argument: Any) -> TensorType:
 
 
 def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Graph:
-    """Orders the inputs as Python holds the arguments' leaves (JAX sorts dictionary keys), and names them after the
-    arguments."""
+    """Orders the inputs as Python holds the arguments' leaves (JAX sorts dictionary keys), and names them after the arguments."""
     jax = _require()
     if not kept:
         return graph
@@ -190,8 +189,7 @@ _TARGETS: Final = ("chlo.", "lapack_", "mhlo.", "stablehlo.")
 
 
 def function(node: Node) -> Callable[..., Any]:
-    """Returns a function that computes the node. Raises RunError for an op that cannot be run by itself, MissingExtra
-    without JAX."""
+    """Returns a function that computes the node. Raises RunError for an op that cannot be run by itself, MissingExtra without JAX."""
     _, _, name = node.op.partition("::")
     if name in _TALKS:
         raise RunError(f"{node.op} communicates with other devices or with the host", where=repr(node), rule="unknown-op")
@@ -253,9 +251,8 @@ def _failed(node: Node, error: Exception) -> RunError:
 
 # Kept ops of StableHLO and CHLO are written as MLIR again: a module whose one function is the op, in generic form.
 #
-# Readable attributes are written in their original form: `AttributeReader` of `mlir/types.py` says how each is kept. Only ops of
-# StableHLO and CHLO are written, whose lists of integers are all `array<i64: …>`; ops in their regions are written the
-# same way.
+# Readable attributes are written in their original form: `AttributeReader` of `mlir/types.py` says how each is kept. Only ops of StableHLO
+# and CHLO are written, whose lists of integers are all `array<i64: …>`; ops in their regions are written the same way.
 
 _SPELLING: Final = {ours: mlir for mlir, ours in ELEMENTS.items()}
 _LISTS: Final = frozenset({"called_computations", "operand_layouts", "output_operand_aliases", "precision_config", "result_layouts"})

@@ -1,8 +1,7 @@
 """The registry of frontends: selects the one that reads a source, and reports sources that none reads.
 
-A frontend is a module with the names of the `Frontend` protocol. Adding one takes that file and one line in
-`FRONTENDS`. A frontend's module is imported only when the ones before it declined, and imports its own package (torch,
-…) only to load.
+A frontend is a module with the names of the `Frontend` protocol. Adding one takes that file and one line in `FRONTENDS`. A frontend's
+module is imported only when the ones before it declined, and imports its own package (torch, …) only to load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,10 +61,9 @@ def load(
 ) -> Graph | Module:
     """Returns the program in `source`: IR text, a file, a torch program, or a graph, which is returned as it is.
 
-    A torch module or a Python function needs example arguments; the other sources check them if there are any. A function
-    without parameters is called once to see with whose arrays it computes. A file that would run code of its author is
-    refused, unless the caller allows it with `trust`. With `missing_weights="inputs"` weights in files that are not there
-    become inputs.
+    A torch module or a Python function needs example arguments; the other sources check them if there are any. A function without
+    parameters is called once to see with whose arrays it computes. A file that would run code of its author is refused, unless the caller
+    allows it with `trust`. With `missing_weights="inputs"` weights in files that are not there become inputs.
 
     >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     <Graph 'graph': 1 node, 1 input, 1 output>

@@ -277,12 +277,11 @@ def _number(value: Any, reading: Any) -> int | None:
 
 # Imports blocks with jumps (of `cf`, `llvm` and `vm`) as `prim::If` and `prim::Loop`, if they are structured.
 #
-# A branch is structured if all its paths meet again in the block that post-dominates it (or all return), and nothing else
-# jumps to that block. A switch is a chain of such branches. A loop is structured if all back edges go to its header,
-# which dominates it, and it is left from one block only, to one block. An iteration is read in two parts, like that of
-# `scf.while`: from the header to the exiting block, before the loop and at the end of each iteration; and from there back
-# to the header. Values that the first part defines and others use are carried. Anything else is an error that names the
-# block.
+# A branch is structured if all its paths meet again in the block that post-dominates it (or all return), and nothing else jumps to that
+# block. A switch is a chain of such branches. A loop is structured if all back edges go to its header, which dominates it, and it is left
+# from one block only, to one block. An iteration is read in two parts, like that of `scf.while`: from the header to the exiting block,
+# before the loop and at the end of each iteration; and from there back to the header. Values that the first part defines and others use are
+# carried. Anything else is an error that names the block.
 
 JUMPS: Final = frozenset({"cf.br", "llvm.br", "vm.br"})
 CHOICES: Final = frozenset({"cf.cond_br", "llvm.cond_br", "vm.cond_br"})
@@ -355,8 +354,7 @@ class _Branches:
                 yield call
 
     def enter(self, source: int, target: int, passed: Sequence[Value]) -> int:
-        """Binds a block's arguments; raises unless the block has one predecessor, apart from back edges of its own
-        loop."""
+        """Binds a block's arguments; raises unless the block has one predecessor, apart from back edges of its own loop."""
         inside = self.flow.loops.get(target, frozenset())
         if {block for block in self.flow.predecessors[target] if block not in inside} - {source}:
             raise self.unstructured(target, "is jumped to from several places that are not the arms of one branch")
@@ -581,8 +579,7 @@ class FlowGraph:
         return {header: frozenset(inside) for header, inside in found.items()}
 
     def exit_of(self, header: int) -> tuple[int, int] | None:
-        """Returns the one block that leaves a loop, and the index of its successor; None if there are several or
-        none."""
+        """Returns the one block that leaves a loop, and the index of its successor; None if there are several or none."""
         inside = self.loops[header]
         ways = [(block, way) for block in sorted(inside) for way, target in enumerate(self.successors[block]) if target not in inside]
         return ways[0] if len(ways) == 1 else None

@@ -1,9 +1,8 @@
 """Imports a whole file of MLIR: functions as graphs, executables as nested modules, globals and exports as symbols.
 
-Each op is imported in one of three ways. Control flow (`scf.if`, `stablehlo.while`, …) becomes `prim::If` and
-`prim::Loop`. An op with a rule becomes the nodes that the rule appends, which are `aten` ops that compute the same.
-Every other op keeps its name, attributes, results and regions, so that it is visible, and the analyses assume that it
-may do anything.
+Each op is imported in one of three ways. Control flow (`scf.if`, `stablehlo.while`, …) becomes `prim::If` and `prim::Loop`. An op with a
+rule becomes the nodes that the rule appends, which are `aten` ops that compute the same. Every other op keeps its name, attributes, results
+and regions, so that it is visible, and the analyses assume that it may do anything.
 """
 
 import re
@@ -138,8 +137,7 @@ class Operation:
         return Operation(self.name, self.handle, operands, [type], self.e, self._reading)
 
     def attr(self, name: str) -> Any:
-        """Returns an attribute as the bindings' object, or its text if they cannot build one; None if the op does not
-        have it."""
+        """Returns an attribute as the bindings' object, or its text if they cannot build one; None if the op does not have it."""
         return attribute_of(self.handle, name)
 
     def payload(self, name: str) -> Any:
@@ -233,16 +231,14 @@ class Reading:
         self.in_executable = False
         """Whether the current function belongs to an executable, whose bodies are kept unchanged."""
         self.as_written = False
-        """Whether the current region belongs to a kept op: its ops are kept, too, so that the op can be written out
-        again."""
+        """Whether the current region belongs to a kept op: its ops are kept, too, so that the op can be written out again."""
         self.types: Callable[[Any], Type] = cache(partial(read_type, ir))
         self.places: Callable[[Any], Place] = cache(partial(read_place, ir, file))
         self.attributes = AttributeReader(ir, Resources(root), Properties(ir, root))
 
 
 def _is_same(made: Type, wanted: Type) -> bool:
-    """Checks whether two types are equivalent: tensors of the same element type and extents, or a bool and its
-    tensor."""
+    """Checks whether two types are equivalent: tensors of the same element type and extents, or a bool and its tensor."""
     if isinstance(made, TensorType) and isinstance(wanted, TensorType):
         return made.dtype == wanted.dtype and made.shape == wanted.shape
     return made == BOOL and isinstance(wanted, TensorType) and wanted.dtype == "bool"
@@ -389,8 +385,7 @@ class BlockReader:
         self.bind(operation.results, made)
 
     def _ends(self, operation: Any) -> tuple[str, ...]:
-        """Returns each region's terminator if it does more than pass values on: a `return` may leave more than its
-        region."""
+        """Returns each region's terminator if it does more than pass values on: a `return` may leave more than its region."""
         ends = []
         for region in operation.regions:
             last = [list(block.operations)[-1:] for block in region.blocks]
@@ -433,9 +428,8 @@ _STRUCTURE = ("prim::Constant", "prim::If", "prim::Loop", "prim::ListConstruct",
 def language_of(graph: Graph, dialects: Set[str]) -> str:
     """Returns `StableHLO` or `MLIR` if every value is a tensor or number and no op writes; otherwise an empty text.
 
-    Tensors of MLIR are values: an op on them creates new ones. The ops they are mapped to here (`aten` views included)
-    preserve that, as long as none of them writes. An unknown op, or a type that may refer to memory, makes the program
-    not functional.
+    Tensors of MLIR are values: an op on them creates new ones. The ops they are mapped to here (`aten` views included) preserve that, as
+    long as none of them writes. An unknown op, or a type that may refer to memory, makes the program not functional.
     """
     if any(value.type.__class__ is ClassType for value in graph.values()):
         return ""

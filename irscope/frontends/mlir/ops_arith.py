@@ -1,8 +1,7 @@
 """Rules of `arith`, `math` and `complex` on tensors and plain numbers.
 
-MLIR's integers have no sign, its ops do. Vectors, fast-math
-flags, and `math.fma`, which rounds once, are kept. An `index` becomes an `int`; numbers of a fixed width become tensors
-of rank 0.
+MLIR's integers have no sign, its ops do. Vectors, fast-math flags, and `math.fma`, which rounds once, are kept. An `index` becomes an
+`int`; numbers of a fixed width become tensors of rank 0.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,10 @@
 """Imports `linalg` on tensors, a loop nest whose body computes one element, as ops on whole tensors.
 
-Each operand is brought into the iteration space (`in_loops`). Then the body's ops become ops on whole tensors that
-broadcast; the index of a loop (`linalg.index`) is a tensor that counts along it. If loops reduce and the body combines
-one value with the result so far (a sum, a product, an extreme), that value is reduced; a summed product of two operands
-is a `convolution` or an `einsum`. Any other reduction is a loop over the reduced iterations, each of which computes the
-body for all remaining points. Ops on memory (`memref`) are kept, and so are ops inside executables, whose bodies must
-be compared as they are.
+Each operand is brought into the iteration space (`in_loops`). Then the body's ops become ops on whole tensors that broadcast; the index of
+a loop (`linalg.index`) is a tensor that counts along it. If loops reduce and the body combines one value with the result so far (a sum, a
+product, an extreme), that value is reduced; a summed product of two operands is a `convolution` or an `einsum`. Any other reduction is a
+loop over the reduced iterations, each of which computes the body for all remaining points. Ops on memory (`memref`) are kept, and so are
+ops inside executables, whose bodies must be compared as they are.
 """
 
 import re
@@ -54,8 +53,7 @@ class _LoopNest:
             self.reduces = self._implied_reductions()
 
     def _extents(self, named: Sequence[str] | None) -> list[int]:
-        """Returns the extent of each loop; empty if an operand has another kind of map, or is not a tensor of known
-        extents."""
+        """Returns the extent of each loop; empty if an operand has another kind of map, or is not a tensor of known extents."""
         found: dict[int, int] = {}
         for number, (value, places) in enumerate(zip(self.operands, self.maps, strict=True)):
             shape = shape_of(value)
@@ -163,8 +161,7 @@ class _LoopNest:
         return TensorType(type.dtype, tuple(max(column) for column in zip(*rows, strict=True)))
 
     def _combination(self) -> tuple[str, int] | None:
-        """Returns how the body's last op combines a value with the result so far, and the index of that value's
-        operand."""
+        """Returns how the body's last op combines a value with the result so far, and the index of that value's operand."""
         operations = self._body()
         if self.outputs != 1 or len(operations) < 2:
             return None
@@ -223,8 +220,7 @@ class _LoopNest:
         ]
 
     def _coordinates(self, number: Value) -> dict[int, Value]:
-        """Returns the index of each reduced loop, from the index of the combined loop; the last loop is the
-        innermost."""
+        """Returns the index of each reduced loop, from the index of the combined loop; the last loop is the innermost."""
         e, found, rest = self.e, {}, number
         for axis in reversed(self.reduces[1:]):
             found[axis] = e.op("remainder", rest, self.extents[axis], type=INT)
@@ -366,8 +362,7 @@ LOOP_NESTS: Final[Mapping[str, ControlRule]] = {
 """Readers of the ops that are loop nests over tensors."""
 
 
-# Maps operands of a loop nest to its iteration space: each operand dimension is indexed by a sum of scaled loops and a
-# constant.
+# Maps operands of a loop nest to its iteration space: each operand dimension is indexed by a sum of scaled loops and a constant.
 #
 # `(d0, d1 * 2 + d3)` reads the second dimension in windows of `d3` with a stride of two. An operand is brought into the
 # iteration space with extent 1 for loops that do not index it: single loops permute dimensions, sums of two loops are
@@ -464,9 +459,8 @@ def _gathered(e: Emitter, value: Value, places: Sequence[Index], extents: Sequen
 
 # Recognises sums of products that are convolutions: one operand is read in windows, over whose positions the sum runs.
 #
-# The loops determine everything. Those of the windows are the spatial loops of the result and of the kernel; of the
-# others, those of the image alone are its batch, those of the kernel alone its features, and shared ones are summed
-# (channels) or kept (groups).
+# The loops determine everything. Those of the windows are the spatial loops of the result and of the kernel; of the others, those of the
+# image alone are its batch, those of the kernel alone its features, and shared ones are summed (channels) or kept (groups).
 
 
 def convolved(

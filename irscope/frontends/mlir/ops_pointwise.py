@@ -31,8 +31,7 @@ _Rule = Callable[[Operation], Value | None]
 
 
 def simple(aten: str, accepted: frozenset[str], *rest: Any) -> _Rule:
-    """Returns the rule of an op that is the same as one of torch's for these element types; `rest` are further
-    arguments."""
+    """Returns the rule of an op that is the same as one of torch's for these element types; `rest` are further arguments."""
 
     def rule(op: Operation) -> Value | None:
         if any(dtype_of(value) not in accepted for value in op.operands):
@@ -466,8 +465,7 @@ def _word(name: str, attribute: Any) -> str:
 
 
 def reducer(region: Any) -> str | None:
-    """Returns `add`, `mul`, `max`, `min`, `and` or `or` if the region combines its two parameters this way, else
-    None."""
+    """Returns `add`, `mul`, `max`, `min`, `and` or `or` if the region combines its two parameters this way, else None."""
     texts = expressions(region)
     if texts is None or len(texts) != 1:
         return None

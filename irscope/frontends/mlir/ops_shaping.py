@@ -276,8 +276,7 @@ Part = tuple[int, int | Value, int, int]
 
 
 def _parts(op: Operation, whole: Value, given: tuple[Value, ...]) -> list[Part] | None:
-    """Returns the dimensions that are not taken whole; None if an extent or stride is computed, or an extent is not
-    known."""
+    """Returns the dimensions that are not taken whole; None if an extent or stride is computed, or an extent is not known."""
     shape = shape_of(whole)
     numbers_of = [op.ints(name) for name in ("static_offsets", "static_sizes", "static_strides")]
     if shape is None or any(numbers is None for numbers in numbers_of) or any(value.type != INT for value in given):
@@ -357,8 +356,7 @@ def _inside(e: Emitter, place: Value, extent: int) -> Value:
     return place if low >= 0 and high < extent else e.op("clamp", place, 0, extent - 1)
 
 
-# Rules of `gather` and `scatter` as indexing by tensors: for each dimension of the operand, the indices to read or
-# write.
+# Rules of `gather` and `scatter` as indexing by tensors: for each dimension of the operand, the indices to read or write.
 #
 # A gather's start indices are clamped so that every slice is inside; the parts of a scatter that are outside are
 # dropped. To this end they are written past the end of a flattened operand, to an element that is then cut off.

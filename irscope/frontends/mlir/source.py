@@ -1,8 +1,7 @@
 """Recognises and loads MLIR sources: a file, a text, bytecode, or a module of MLIR's Python bindings.
 
-Two packages ship the bindings, with one API. `iree.compiler.ir` reads the pretty form of every dialect used here.
-`jaxlib.mlir.ir` reads the pretty form of StableHLO and of the upstream dialects it has registered, and any dialect's
-generic form.
+Two packages ship the bindings, with one API. `iree.compiler.ir` reads the pretty form of every dialect used here. `jaxlib.mlir.ir` reads
+the pretty form of StableHLO and of the upstream dialects it has registered, and any dialect's generic form.
 """
 
 import re
@@ -38,8 +37,7 @@ _START: Final = re.compile(
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """Accepts files by suffix, bytes that start like bytecode, text whose first line is MLIR, and modules of the
-    bindings."""
+    """Accepts files by suffix, bytes that start like bytecode, text whose first line is MLIR, and modules of the bindings."""
     if isinstance(source, Path):
         return source.suffix.lower() in suffixes
     if isinstance(source, bytes):
@@ -255,8 +253,7 @@ _CUT: Final = "the file is damaged or is nested too deeply; write it again, or l
 def parse_module(content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None = None) -> tuple[Any, Bindings]:
     """Returns MLIR's module of a text or bytecode, and the bindings that read it; narrowed to arguments of these shapes.
 
-    Raises ParseError with the parser's location, LoadError if it crashes or takes too long, MissingExtra without
-    bindings.
+    Raises ParseError with the parser's location, LoadError if it crashes or takes too long, MissingExtra without bindings.
     """
     names = installed()
     if not names:

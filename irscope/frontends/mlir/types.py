@@ -416,8 +416,7 @@ def _behind_entry(text: str, start: int) -> int:
     return len(text)
 
 
-# Converts MLIR's attributes to payloads of a node: readable, frozen, and injective (distinct attributes stay
-# distinct).
+# Converts MLIR's attributes to payloads of a node: readable, frozen, and injective (distinct attributes stay distinct).
 #
 # A 64-bit integer becomes an int, a 64-bit float a float, an array a tuple, a dictionary a mapping, a dense tensor a
 # tensor. Everything else is its MLIR text (`1 : i32`, `affine_map<(d0) -> (d0)>`, `@f`, `unit`). A string is kept without
@@ -492,8 +491,7 @@ class AttributeReader:
 
 
 def attribute_of(operation: Any, name: str) -> Any:
-    """Returns one attribute, or None if the op does not have it; its text if the bindings cannot cast it (dense complex
-    numbers)."""
+    """Returns one attribute, or None if the op does not have it; its text if the bindings cannot cast it (dense complex numbers)."""
     try:
         return operation.attributes.get(name)
     except (TypeError, ValueError) as error:

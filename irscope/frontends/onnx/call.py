@@ -252,8 +252,7 @@ class Call:
         return [int(item) for item in self.known(index).reshape(-1)]
 
     def items(self, index: int) -> list[Item]:
-        """Return the integers in an input of rank 0 or 1, read from the tensor at run time if they are not in the
-        model."""
+        """Return the integers in an input of rank 0 or 1, read from the tensor at run time if they are not in the model."""
         return list(self.values.items_of(self.held(index), f"its input {index}"))
 
     def number(self, index: int) -> Any:

@@ -1,5 +1,4 @@
-"""Imports `If`, `Loop` and `Scan` as `prim::If` and `prim::Loop`, with their bodies as blocks that see the names around
-them.
+"""Imports `If`, `Loop` and `Scan` as `prim::If` and `prim::Loop`, with their bodies as blocks that see the names around them.
 
 Scan outputs are appended each iteration to a list that is empty at the start of the loop, and stacked at the end: one
 copy in all, whereas a growing tensor would be copied at each iteration.

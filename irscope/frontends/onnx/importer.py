@@ -306,8 +306,7 @@ _PADDINGS: Final = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "")
 
 
 def _check_flags(call: Call) -> None:
-    """Raises Refused for a flag that is neither 0 nor 1, or an unknown kind of padding, which libraries interpret
-    differently."""
+    """Raises Refused for a flag that is neither 0 nor 1, or an unknown kind of padding, which libraries interpret differently."""
     for name in FLAGS & call.attributes.keys():
         if call.attr(name) not in (0, 1):
             raise Refused(f"its flag {name} is neither 0 nor 1")
@@ -340,8 +339,7 @@ def _without_unused(graph: Graph) -> Graph:
 
 
 def with_attributes(node: Any, given: Mapping[str, Any]) -> Any:
-    """Returns the node with references to attributes of the enclosing function replaced by the attributes of the
-    inline_call."""
+    """Returns the node with references to attributes of the enclosing function replaced by the attributes of the inline_call."""
     if not any(attribute.ref_attr_name for attribute in node.attribute):
         return node
     kept = []
@@ -360,8 +358,7 @@ def with_attributes(node: Any, given: Mapping[str, Any]) -> Any:
 
 
 _MAX_NODES: Final = 30_000
-"""How many nodes function calls may expand to, in addition to twenty times those in the file: a few lines can ask for
-2^40."""
+"""How many nodes function calls may expand to, in addition to twenty times those in the file: a few lines can ask for 2^40."""
 
 
 def check_sizes(model: Any) -> None:
@@ -423,8 +420,7 @@ def inline_call(importer: Importer, function: Any, call: Call, frame: Frame) -> 
 
 
 def inline_definition(importer: Importer, call: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
-    """Inlines the function that defines one of ONNX's ops; None if there is none. Raises Refused if an op in it has no
-    `aten::` meaning."""
+    """Inlines the function that defines one of ONNX's ops; None if there is none. Raises Refused if an op in it has no `aten::` meaning."""
     function = _definition(call, domain)
     if function is None:
         return None

@@ -45,8 +45,7 @@ def _det(call: Call) -> Value:
 
 
 def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilations: list[int]) -> list[int]:
-    """Returns an op's pads, all starts and then all ends: as given, or so that the result has ⌈extent / stride⌉
-    elements."""
+    """Returns an op's pads, all starts and then all ends: as given, or so that the result has ⌈extent / stride⌉ elements."""
     mode, spatial = call.text("auto_pad", "NOTSET"), len(kernel)
     if mode in ("NOTSET", ""):
         return call.integers("pads", [0] * 2 * spatial)

@@ -366,8 +366,7 @@ op("CumSum")(partial(_cumulated, "cumsum", 0))
 op("CumProd")(partial(_cumulated, "cumprod", 1))
 
 
-# Builders of ops on sequences, which are lists of tensors, and optionals. An op that changes a sequence returns a new
-# list.
+# Builders of ops on sequences, which are lists of tensors, and optionals. An op that changes a sequence returns a new list.
 
 op("SequenceEmpty")(lambda call: call.emit.op("prim::ListConstruct", type=ListType(TENSOR)))
 op("SequenceConstruct")(lambda call: call.emit.list([call.any(index) for index in range(len(call.inputs))], TENSOR))
@@ -446,8 +445,7 @@ def _get_element(call: Call) -> Result:
 
 # Builders of quantised ops, expressed exactly in `aten::` ops on plain integers.
 #
-# Torch's own quantised tensors have scale and zero point in their type, so `aten::quantize_per_tensor` has another
-# meaning.
+# Torch's own quantised tensors have scale and zero point in their type, so `aten::quantize_per_tensor` has another meaning.
 
 _RANGES: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 32767)}
 
@@ -485,8 +483,7 @@ def _saturated(call: Call, x: Value, dtype: str) -> Value:
 
 
 def _spread(call: Call, parameter: Value, index: int) -> Value:
-    """Reshapes a scale or zero point so that it broadcasts: per tensor, per index of an axis, or per block of an
-    axis."""
+    """Reshapes a scale or zero point so that it broadcasts: per tensor, per index of an axis, or per block of an axis."""
     rank, own = call.rank(0), call.rank(index)
     if own == 0 or (own == 1 and call.shape(index) == (1,)):
         return parameter if own == 0 else call.op("reshape", parameter, [])

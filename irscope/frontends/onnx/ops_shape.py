@@ -190,8 +190,7 @@ def _times(call: Call, size: Item, factor: int) -> Item:
     return size * factor if isinstance(size, int) else call.op("mul", size, factor)
 
 
-# Builders of ops on shapes as numbers (Shape, Size), of Concat, mostly of such numbers, and of tensors of a given
-# shape.
+# Builders of ops on shapes as numbers (Shape, Size), of Concat, mostly of such numbers, and of tensors of a given shape.
 
 _LARGEST_IDENTITY: Final = 1 << 20
 """The most elements of an identity matrix that becomes a weight."""

@@ -1,14 +1,12 @@
 """Runs an `onnx::` node as a function of NumPy arrays: in onnxruntime if it is installed and has the op, else in ONNX's
 reference implementation, and only in the forms that the latter computes.
 
-The reference reads some attributes and optional inputs without acting on them (the lengths of an LSTM's sequences): such
-a form is refused rather than computed as if they were absent. The choice depends on the node and the element types and
-ranks of its operands alone.
+The reference reads some attributes and optional inputs without acting on them (the lengths of an LSTM's sequences): such a form is refused
+rather than computed as if they were absent. The choice depends on the node and the element types and ranks of its operands alone.
 
-The results are new arrays. If the graph knows the type of a result, the result must have it, or the run fails: for an
-op without a definition the type is only a claim of the file, and code was generated that relies on it. Operands in
-float64 where the graph has a smaller floating-point type, as in a run that measures rounding, are rounded to the
-declared type, and the results converted back.
+The results are new arrays. If the graph knows the type of a result, the result must have it, or the run fails: for an op without a
+definition the type is only a claim of the file, and code was generated that relies on it. Operands in float64 where the graph has a smaller
+floating-point type, as in a run that measures rounding, are rounded to the declared type, and the results converted back.
 """
 
 import re
@@ -46,8 +44,7 @@ _RETURNED: Final = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 ui
 
 
 def function(node: Node) -> Callable[..., Any]:
-    """Returns a function that computes the node. Raises RunError for an op that neither library computes, MissingExtra
-    without onnx."""
+    """Returns a function that computes the node. Raises RunError for an op that neither library computes, MissingExtra without onnx."""
     kept = _Kept(node)
     types = [value.type for value in node.outputs]
     chosen: dict[Any, tuple[str, Run]] = {}

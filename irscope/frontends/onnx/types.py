@@ -417,8 +417,7 @@ def location_of(node: Any) -> Location | None:
 
 
 def scope_of(node: Any, outer: str = "") -> str:
-    """Returns the module path: from the exporter's metadata, or the folders of a name such as
-    `/encoder/layer.0/MatMul`."""
+    """Returns the module path: from the exporter's metadata, or the folders of a name such as `/encoder/layer.0/MatMul`."""
     path = _noted(node) or ".".join(part for part in node.name.split("/")[:-1] if part)
     return ".".join(part for part in (outer, _MODULE.sub("_", path)) if part)
 

@@ -1,9 +1,8 @@
 """The backward pass: the joint graph of a torch model's forward computation and its gradients.
 
-Gradients need a starting point. With a `loss` it is the loss of the model's outputs and the targets; without one the
-conventions are those of `Tensor.backward`: a model that returns one number is its own loss, and for any other the graph
-takes the gradient of each differentiable output as an input (`%grad_output`), after the arguments. AOTAutograd calls
-them tangents.
+Gradients need a starting point. With a `loss` it is the loss of the model's outputs and the targets; without one the conventions are those
+of `Tensor.backward`: a model that returns one number is its own loss, and for any other the graph takes the gradient of each differentiable
+output as an input (`%grad_output`), after the arguments. AOTAutograd calls them tangents.
 
 The results are the loss, or the outputs, followed by one gradient for each parameter and each argument that
 `requires_grad`, named after it (`%grad_fc.weight`, `%grad_x`). `Graph.gradients` maps names to results.
@@ -51,9 +50,8 @@ def joint_graph(
 ) -> Graph:  # fmt: skip
     """Return forward and gradients of a torch module or function as one graph.
 
-    Parameters are those of the module, or of the modules that the function is a method of or closes over. `loss` is
-    called with the model's result and `targets`, which become inputs after the arguments. Arguments that are not
-    tensors are specialised.
+    Parameters are those of the module, or of the modules that the function is a method of or closes over. `loss` is called with the model's
+    result and `targets`, which become inputs after the arguments. Arguments that are not tensors are specialised.
 
     Raises ArgumentError, CaptureError or MissingExtra.
     """
@@ -78,8 +76,7 @@ def _joint(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], 
 
 
 def unit_cotangents(graph: Graph, given: Sequence[Any]) -> tuple[Any, ...]:
-    """Return ones for the output gradients that a joint graph takes after these arguments: the gradient of the outputs'
-    sum."""
+    """Return ones for the output gradients that a joint graph takes after these arguments: the gradient of the outputs' sum."""
     torch = require_torch("to differentiate a model")
     places = graph.free_inputs[len(torch.utils._pytree.tree_leaves(tuple(given))) :]
     types = [value.type for value in places if isinstance(value.type, TensorType)]
@@ -307,13 +304,11 @@ class _Capture:
         return specs
 
 
-# Traces forward and backward of a torch function into one FX graph, as AOTAutograd does: below autograd, with fake
-# tensors.
+# Traces forward and backward of a torch function into one FX graph, as AOTAutograd does: below autograd, with fake tensors.
 #
-# The function runs once, on tensors with shapes but no elements, and then `torch.autograd.grad`; every call that reaches
-# torch's dispatcher below autograd is a node. So the graph holds everything autograd does, for whatever reason: custom
-# functions, hooks, `no_grad`, `detach`. AOTAutograd then functionalises its trace; this one keeps in-place ops and views
-# as they are, for the alias analysis.
+# The function runs once, on tensors with shapes but no elements, and then `torch.autograd.grad`; every call that reaches torch's dispatcher
+# below autograd is a node. So the graph holds everything autograd does, for whatever reason: custom functions, hooks, `no_grad`, `detach`.
+# AOTAutograd then functionalises its trace; this one keeps in-place ops and views as they are, for the alias analysis.
 #
 # A node of the backward pass carries the source line and the module of the forward op that it differentiates: autograd
 # numbers both (`seq_nr`).
@@ -335,8 +330,7 @@ def fake_tensors(tensors: Sequence[Any], differentiable: Sequence[bool]) -> tupl
 
 @contextmanager
 def swapped(roots: Mapping[str, Any], tensors: Mapping[str, Any]) -> Iterator[None]:
-    """Swaps the parameters and buffers of modules within a `with`, tied ones together; `tensors` are keyed by dotted
-    path."""
+    """Swaps the parameters and buffers of modules within a `with`, tied ones together; `tensors` are keyed by dotted path."""
     from torch.nn.utils.stateless import _reparametrize_module
 
     with ExitStack() as stack:
@@ -438,8 +432,7 @@ def _assign_places(module: Any) -> None:
 
 
 def _forget_detached(module: Any) -> None:
-    """Removes `detach` and `alias`: autograd saves results as detached tensors, which below autograd are the same
-    tensors.
+    """Removes `detach` and `alias`: autograd saves results as detached tensors, which below autograd are the same tensors.
 
     Does nothing if the program changes the shape of a tensor in place (`t_`): the detached one keeps the old shape.
     """

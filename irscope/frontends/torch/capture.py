@@ -112,8 +112,7 @@ class Modes:
 
 
 def modes_of(source: Any) -> Modes | None:
-    """Returns the modes of a module, or of the modules that a function closes over; None if their code does not depend
-    on them."""
+    """Returns the modes of a module, or of the modules that a function closes over; None if their code does not depend on them."""
     found = [
         (f"{path}{'.' * bool(path and inner)}{inner}", module)
         for path, root in roots_of(source)
@@ -124,8 +123,7 @@ def modes_of(source: Any) -> Modes | None:
 
 
 def roots_of(source: Any) -> Iterator[tuple[str, Any]]:
-    """Yields a source that is a module, or the modules that a function is a method of or closes over, by its names for
-    them."""
+    """Yields a source that is a module, or the modules that a function is a method of or closes over, by its names for them."""
     torch = require_torch("to look at a model")
     if isinstance(source, torch.nn.Module):
         yield "", source

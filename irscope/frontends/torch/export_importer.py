@@ -1,9 +1,8 @@
 """Imports torch's FX graph of an exported program: every argument of every op becomes a value, as in TorchScript.
 
-An FX node leaves out arguments that have their default, and carries numbers inside itself; here they become
-`prim::Constant` nodes in schema order. An op with several returns is one node with several outputs, so the
-`getitem` nodes vanish. The signature of a functionalised program (`run_decompositions`) lists which results
-update a buffer or an input; those become `aten::copy_` at the end.
+An FX node leaves out arguments that have their default, and carries numbers inside itself; here they become `prim::Constant` nodes in
+schema order. An op with several returns is one node with several outputs, so the `getitem` nodes vanish. The signature of a functionalised
+program (`run_decompositions`) lists which results update a buffer or an input; those become `aten::copy_` at the end.
 """
 
 import math
@@ -483,10 +482,9 @@ def _scope(node: Any) -> str:
 
 # The assumptions of `torch.export` about the arguments, as guards that the program checks at each call.
 #
-# Three things are specialised in an exported program and not visible in it: numbers, flags and strings that were
-# arguments; the offset of an argument in its storage, where `as_strided` counts from the storage's start; and that two
-# arguments are distinct objects, where the shape of one is changed in place. Other arguments raise a ValueError that says
-# so.
+# Three things are specialised in an exported program and not visible in it: numbers, flags and strings that were arguments; the offset of
+# an argument in its storage, where `as_strided` counts from the storage's start; and that two arguments are distinct objects, where the
+# shape of one is changed in place. Other arguments raise a ValueError that says so.
 
 
 def guard_arguments(emit: Emitter, env: Mapping[Any, Any], signature: Any, module: Any) -> None:
@@ -524,8 +522,7 @@ def _guard(emit: Emitter, found: Value, baked: bool | int | float | str, message
 
 
 def _bases(nodes: Iterable[Any]) -> list[Any]:
-    """Return the placeholders whose storage an `as_strided` with an explicit offset addresses, directly or through
-    views."""
+    """Return the placeholders whose storage an `as_strided` with an explicit offset addresses, directly or through views."""
     base_of: dict[Any, Any] = {}
     found: dict[Any, None] = {}
     for node in nodes:
@@ -571,8 +568,7 @@ def _first_operand(node: Any, known: dict[Any, Any]) -> Any:
 
 
 def is_wrong_bound(node: Any) -> bool:
-    """Checks whether an FX node limits a `masked_select` to the number of elements that its operand has before
-    broadcasting."""
+    """Checks whether an FX node limits a `masked_select` to the number of elements that its operand has before broadcasting."""
     if _op(node) != "aten::_assert_scalar" or getattr(node.args[0], "target", None) is not operator.le:
         return False
     extent, bound = node.args[0].args

@@ -1,5 +1,4 @@
-"""torch.export: exported programs, their `.pt2` files, and modules and functions, which are exported when they are
-loaded.
+"""torch.export: exported programs, their `.pt2` files, and modules and functions, which are exported when they are loaded.
 """
 
 import ast
@@ -50,8 +49,7 @@ _NOISE: Final = (
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """Accepts an ExportedProgram, an nn.Module, a function called with tensors, or a file that `torch.export.save`
-    wrote."""
+    """Accepts an ExportedProgram, an nn.Module, a function called with tensors, or a file that `torch.export.save` wrote."""
     if isinstance(source, Path):
         return source.suffix.lower() in (*suffixes, ".pt")
     torch = sys.modules.get("torch")
@@ -126,8 +124,7 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
 
 
 def _needs_a_number(error: Exception) -> bool:
-    """Checks whether a program depends on a number in a tensor (branches on it, computes with it), which torch.export
-    cannot follow."""
+    """Checks whether a program depends on a number in a tensor (branches on it, computes with it), which torch.export cannot follow."""
     text = f"{type(error).__name__}: {error}"
     return "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text
 
@@ -246,8 +243,7 @@ def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "", hint:
 
 
 def _as_module(function: Callable[..., Any]) -> Any:
-    """Returns a module whose forward is the function, with its signature: torch.export takes only modules, and names
-    inputs by it."""
+    """Returns a module whose forward is the function, with its signature: torch.export takes only modules, and names inputs by it."""
     torch = require_torch("to export a function")
 
     class Function(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -416,8 +412,7 @@ def _json(record: bytes) -> Any:
 
 
 def _is_plain_data(record: bytes) -> bool:
-    """Checks whether torch's restricted reader takes a pickle; it builds tensors and Python containers, and calls
-    nothing else."""
+    """Checks whether torch's restricted reader takes a pickle; it builds tensors and Python containers, and calls nothing else."""
     torch = require_torch("to load an exported program")
     try:
         torch.load(io.BytesIO(record), weights_only=True)

@@ -21,8 +21,7 @@ from irscope.frontends.torch.types import payload_of, require_torch, tensor_data
 from irscope.ir import NONE, Block, Graph, Location, Node, Type, Value, erase_refinements, make_node, make_value, new_id
 from irscope.ir.text import parse_type
 
-# Reads one TorchScript method as a flat list of steps, once through torch's bindings; it is then copied once per
-# module.
+# Reads one TorchScript method as a flat list of steps, once through torch's bindings; it is then copied once per module.
 #
 # A binding call costs 0.3 µs and a list of inputs 8 µs, and a network calls the same few methods a hundred times, so the
 # C++ graph of each (class, method) is walked once. Steps are flat (a block opens and closes), so nothing here recurses.
@@ -45,9 +44,8 @@ class Step(NamedTuple):
     """One action while a method is copied."""
 
     do: Literal["node", "open", "block", "end", "close", "get", "call", "same"]
-    """node: append it. open: start a node with blocks; then for each of them block … end; close finishes the node. get:
-    read an attribute. call: continue in the method `attrs["name"]` of the first input. same: each output is another
-    number for an input."""
+    """node: append it. open: start a node with blocks; then for each of them block … end; close finishes the node. get: read an attribute.
+    call: continue in the method `attrs["name"]` of the first input. same: each output is another number for an input."""
     op: str = ""
     inputs: tuple[int, ...] = ()
     outputs: tuple[Slot, ...] = ()
@@ -90,9 +88,8 @@ def prepare(graph: Any, written: Set[tuple[str, str]], *, simplify: bool) -> Any
 def inline_calls(graph: Any) -> None:
     """Inlines the calls of methods and functions in `graph`, by torch's pass.
 
-    The pass inlines a callee in the form that was stored for execution (2.13). A callee that first ran under
-    `optimized_execution(False)` was stored with its own function calls, so each round removes one level; TorchScript
-    has no recursion.
+    The pass inlines a callee in the form that was stored for execution (2.13). A callee that first ran under `optimized_execution(False)`
+    was stored with its own function calls, so each round removes one level; TorchScript has no recursion.
     """
     inline = require_torch("to inline a scripted method")._C._jit_pass_inline
     inline(graph)
@@ -173,8 +170,7 @@ class _Reader:
 
 
 def read_method(graph: Any, is_live: Callable[[str], bool]) -> Method:
-    """Returns the steps of a C++ graph, nested blocks and subgraphs included; `is_live` says which files hold loaded
-    code."""
+    """Returns the steps of a C++ graph, nested blocks and subgraphs included; `is_live` says which files hold loaded code."""
     reader = _Reader(is_live)
     steps: list[Step] = []
     here = reader.new_graph()

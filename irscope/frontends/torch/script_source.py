@@ -30,8 +30,7 @@ may_run_code: Final = True
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """Accepts a scripted function or module, or a file with a TorchScript suffix that is not a `torch.export`
-    program."""
+    """Accepts a scripted function or module, or a file with a TorchScript suffix that is not a `torch.export` program."""
     if isinstance(source, Path):
         return source.suffix.lower() in suffixes and not is_exported(members_of(source))
     torch = sys.modules.get("torch")
@@ -54,8 +53,7 @@ _MARKS: Final = ("/data.pkl", _PACKAGE)
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
-    """Returns the program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the
-    tensors.
+    """Returns the program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the tensors.
 
     A file whose classes run code when they are loaded is loaded only with `trust`: see `acts_when_loaded`.
     A file that is not trusted is read twice, first in a process that may crash.
@@ -98,8 +96,7 @@ def _inlined(module: Any, method: str, name: str, is_live: Callable[[str], bool]
 
 
 def _is_made_here(torch: Any, source: Any) -> bool:
-    """Checks whether a program was scripted or traced in this process; one from `torch.jit.load` has the locations of
-    its file."""
+    """Checks whether a program was scripted or traced in this process; one from `torch.jit.load` has the locations of its file."""
     if isinstance(source, torch.jit.ScriptFunction):
         return True
     here = torch.jit._state._python_cu
@@ -108,8 +105,7 @@ def _is_made_here(torch: Any, source: Any) -> bool:
 
 
 def _entry(source: Any, args: Sequence[Any]) -> str:
-    """Returns the name of the method to load: `forward`, or the overload of it that takes the example arguments
-    (nn.LSTM has two)."""
+    """Returns the name of the method to load: `forward`, or the overload of it that takes the example arguments (nn.LSTM has two)."""
     methods: list[str] = source._c._method_names()
     if "forward" in methods:
         return "forward"
@@ -237,8 +233,7 @@ def _reason_to_distrust(torch: Any, path: Path, data: Any) -> str:
     return found
 
 
-# Checks all records of a saved TorchScript program with torch's own reader: another reader might see different
-# content.
+# Checks all records of a saved TorchScript program with torch's own reader: another reader might see different content.
 
 _HELD: Final = {"data.pkl": "data/", "constants.pkl": "constants/"}
 """Pickles, and the folders of their tensors' records."""
@@ -291,9 +286,8 @@ _BYTES: Final = {
 
 # The code that a saved TorchScript program runs while it is loaded, before it is called.
 #
-# TorchScript has no access to Python, except to files (`torch.save`, `torch.from_file`). Its importer runs `__setstate__`
-# of the classes that have one, and evaluates default arguments and the values in class bodies. A file without these is
-# only data until the program is run.
+# TorchScript has no access to Python, except to files (`torch.save`, `torch.from_file`). Its importer runs `__setstate__` of the classes
+# that have one, and evaluates default arguments and the values in class bodies. A file without these is only data until the program is run.
 
 
 def acts_when_loaded(source: bytes) -> str:
@@ -321,8 +315,7 @@ def acts_when_loaded(source: bytes) -> str:
 
 
 def _evaluated(body: Iterable[ast.stmt]) -> Iterable[ast.expr]:
-    """Yields the expressions of a class body that are evaluated on loading; an unexpected statement yields a name,
-    which is refused."""
+    """Yields the expressions of a class body that are evaluated on loading; an unexpected statement yields a name, which is refused."""
     for statement in body:
         match statement:
             case ast.FunctionDef(args=given):
@@ -361,10 +354,9 @@ def _is_literal(value: ast.expr) -> bool:
 # pickle says, even if the record that holds them is shorter: reads past its end return other memory of the process. And
 # texts of source locations are taken from a table at any index. Here both are compared with the actual sizes.
 #
-# Python's unpickler reads the pickle here with nothing to call: every global is inert. Torch's unpickler has fewer
-# opcodes, and each does to the stack and the memo what Python's does; where torch pops from an empty stack, or reads the
-# index of a global as an integer, Python raises, or finds no `int`. So every storage that torch would create is among
-# those checked here.
+# Python's unpickler reads the pickle here with nothing to call: every global is inert. Torch's unpickler has fewer opcodes, and each does
+# to the stack and the memo what Python's does; where torch pops from an empty stack, or reads the index of a global as an integer, Python
+# raises, or finds no `int`. So every storage that torch would create is among those checked here.
 
 _LISTS: Final = "torch.jit._pickle"
 _FORMAT: Final = "FORMAT_WITH_STRING_TABLE"
@@ -396,8 +388,7 @@ class _Reader(pickle.Unpickler):
 
 
 def check_storages(content: bytes, size_of: Callable[[str], int], item_of: Callable[[str], int]) -> None:
-    """Raises ValueError if a storage of a pickle is longer than its record, and an error of `pickle` for an invalid
-    pickle.
+    """Raises ValueError if a storage of a pickle is longer than its record, and an error of `pickle` for an invalid pickle.
 
     `size_of` returns the bytes of a key's record, `item_of` the bytes per element of a storage type.
     """

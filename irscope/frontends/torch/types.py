@@ -47,8 +47,7 @@ def tied_names(bound: Mapping[Value, Any], state: Mapping[str, Any]) -> dict[str
 
 
 def _place(held: Any) -> tuple[Any, ...]:
-    """Returns a key that is equal for tensors with the same memory and layout; without an address, for the same
-    object."""
+    """Returns a key that is equal for tensors with the same memory and layout; without an address, for the same object."""
     try:
         start = held.data_ptr() if held.numel() else 0
         return (start, held.dtype, tuple(held.shape), held.stride()) if start else (id(held),)

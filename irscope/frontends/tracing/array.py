@@ -207,8 +207,7 @@ for _name in (
     setattr(Array, _name, _method(_name))
 
 
-# The array namespace of a traced array (`xp = x.__array_namespace__()`): the array API's names, and NumPy's for the
-# rest.
+# The array namespace of a traced array (`xp = x.__array_namespace__()`): the array API's names, and NumPy's for the rest.
 
 _OTHER_NAMES: Final[Mapping[str, str]] = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",

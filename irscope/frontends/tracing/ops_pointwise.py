@@ -112,8 +112,7 @@ def _decided(ufunc: np.ufunc, operands: Sequence[Traced | Number]) -> bool | Non
 
 
 def _arranged(record: Recorder, op: str, operands: list[Any], types: Sequence[np.dtype[Any]]) -> tuple[str, list[Any]]:
-    """Returns the op and its operands, with a Python number where the op takes one, and a constant array where it does
-    not."""
+    """Returns the op and its operands, with a Python number where the op takes one, and a constant array where it does not."""
     if len(operands) == 1:
         return op, operands
     first, second = operands

@@ -363,8 +363,7 @@ def _taken(array: Any, items: list[Any]) -> Any:
 
 
 def _check_arrays(items: list[Any]) -> None:
-    """Refuses several index arrays, and an array apart from a number: NumPy would then move the array's axis to the
-    front."""
+    """Refuses several index arrays, and an array apart from a number: NumPy would then move the array's axis to the front."""
     arrays = [place for place, item in enumerate(items) if _is_array(item)]
     if len(arrays) > 1:
         raise refused("an index holds several arrays", "index one axis at a time")

@@ -56,10 +56,9 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
 def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Graph:
     """Record what a plain Python function over arrays does, without running it on data and without torch.
 
-    Each argument describes an array: a shape (float32), `"float64[4, 8]"`, or an array like it; lists, tuples and
-    dictionaries of these are passed as such, with one input for each array. `options` are passed to the function unchanged.
-    The graph computes what NumPy 2 would, whose rules of promotion hold with an older one, too. Raises CaptureError, with the
-    line, for what cannot be traced.
+    Each argument describes an array: a shape (float32), `"float64[4, 8]"`, or an array like it; lists, tuples and dictionaries of these are
+    passed as such, with one input for each array. `options` are passed to the function unchanged. The graph computes what NumPy 2 would,
+    whose rules of promotion hold with an older one, too. Raises CaptureError, with the line, for what cannot be traced.
 
     >>> import numpy as np
     >>> def softmax(x):

@@ -86,7 +86,10 @@ def breaks_and_compiles(records: Iterable[TraceRecord]) -> tuple[tuple[Break, ..
             key = (made.reason, made.frames[-1:])
             breaks[key] = replace(made, times=breaks[key].times + 1) if key in breaks else made
         elif kind == "recompile_reasons":
-            reasons[id] = _read_reasons(payload)
+            said: Any = payload  # one reason is written as it is, several as a list
+            with suppress(LoadError):
+                said = parse_json(payload, "reasons", hint="")
+            reasons[id] = _as_reasons(said if isinstance(said, list) else [said])
         elif kind == "dynamo_cpp_guards_str":
             guards[id] = read_guards(payload)
         elif kind == "compilation_metrics" and isinstance(fields, dict) and fields.get("co_name"):
@@ -147,7 +150,7 @@ def _users_frames(text: str) -> tuple[tuple[str, int, str], ...]:
     """Returns the frames of a printed stack after the last one of torch, irscope or a notebook's own machinery."""
     frames: list[tuple[str, int, str]] = []
     for file, line, function in _PLACE.findall(text):
-        if _is_machinery(file):
+        if file.startswith(_OURS) or any(part in file.replace("\\", "/") for part in _MACHINERY):
             frames.clear()
             continue
         if function in ("_wrapped_call_impl", "_call_impl"):  # how a module calls its forward
@@ -157,11 +160,8 @@ def _users_frames(text: str) -> tuple[tuple[str, int, str], ...]:
     return tuple(frames)
 
 
-def _is_machinery(file: str) -> bool:
-    return file.startswith(_OURS) or any(part in file.replace("\\", "/") for part in ("/torch/_dynamo/", "/IPython/", "/ipykernel/"))
-
-
 _OURS: Final = f"{Path(__file__).parents[1]}{os.sep}"
+_MACHINERY: Final = ("/torch/_dynamo/", "/IPython/", "/ipykernel/")
 
 
 def _flowing(text: str) -> str:
@@ -286,13 +286,6 @@ def recompiles(compiles: Sequence[Compile]) -> list[str]:
     again = [each for each in compiles if each.recompiled_because]
     said = [f"{each.function} was compiled again ([{each.id}]), since: {'; '.join(each.recompiled_because)}" for each in again]
     return [f"{plural(len(compiles), 'compile')}, {len(again)} of them again: what they were made for had changed", *said] if again else []
-
-
-def _read_reasons(payload: str) -> tuple[str, ...]:
-    said: Any = payload  # one reason is written as it is, several as a list
-    with suppress(LoadError):
-        said = parse_json(payload, "reasons", hint="")
-    return _as_reasons(said if isinstance(said, list) else [said])
 
 
 _USERS_STACK: Final = re.compile(r"^[^\S\n]*User stack trace:\n(?:(?!\s*-?\s*\d+/\d+: ).*\n?)*", re.M)

@@ -24,6 +24,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -145,13 +146,6 @@ def _options_of(source: Any) -> _Options:
     return _Options(dict(getattr(backend, "config", {})), dynamic, bool(getattr(context, "fullgraph", False)))
 
 
-def _calling(source: Any) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        return source(*args)
-
-    return call
-
-
 def _learns(original: Any, args: Sequence[Any]) -> bool:
     torch = require_torch(_PURPOSE)
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(list(args)) if isinstance(leaf, torch.Tensor)]
@@ -194,23 +188,23 @@ class _Watch:
             (scheduler.Scheduler, "can_fuse", self._can_fuse),
             (scheduler.Scheduler, "will_fusion_create_cycle", self._cycle),
             (scheduler.WhyNoFuse, "__call__", self._why),
-            (_inductor("codegen.cpp").CppScheduling, "define_kernel", self._define("c++")),
-            (_inductor("codegen.triton").TritonScheduling, "define_kernel", self._define("triton")),
+            (_inductor("codegen.cpp").CppScheduling, "define_kernel", partial(self._define, "c++")),
+            (_inductor("codegen.triton").TritonScheduling, "define_kernel", partial(self._define, "triton")),
         ):
             old = getattr(owner, attribute, None)
             if old is None:
                 raise _changed(str(require_torch(_PURPOSE).__version__), f"there is no {owner.__name__}.{attribute}")
-            stack.enter_context(mock.patch.object(owner, attribute, _here(made(old), old)))
+            stack.enter_context(mock.patch.object(owner, attribute, _here(partial(made, old), old)))
         lowering = _inductor("graph").GraphLowering
         if hasattr(lowering, "save_output_code"):
             stack.enter_context(mock.patch.object(lowering, "save_output_code", _here(self._output, lambda text: None)))
         compile_fx = _inductor("compile_fx")
         if hasattr(compile_fx, "_recursive_joint_graph_passes") and not self.learns:
             old = compile_fx._recursive_joint_graph_passes
-            stack.enter_context(mock.patch.object(compile_fx, "_recursive_joint_graph_passes", _here(self._rewrites(old), old)))
+            stack.enter_context(mock.patch.object(compile_fx, "_recursive_joint_graph_passes", _here(partial(self._rewrites, old), old)))
         for owner, attribute, made in self.written.patches():
             if (old := getattr(owner, attribute, None)) is not None:  # without it, lines of texts have no nodes
-                stack.enter_context(mock.patch.object(owner, attribute, _here(made(old), old)))
+                stack.enter_context(mock.patch.object(owner, attribute, _here(partial(made, old), old)))
         machine_code, cache = _inductor("async_compile").AsyncCompile, _inductor("codecache").PyCodeCache
         hashes = require_torch(_PURPOSE).utils._triton
         for owner, attribute, instead in (
@@ -225,75 +219,56 @@ class _Watch:
         if self.graphs:
             self.graphs[-1].output = text
 
-    def _rewrites(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def rewrites(module: Any, *rest: Any, **named: Any) -> Any:
-            self.before = self.before or ops_of(module)
-            return old(module, *rest, **named)
+    def _rewrites(self, old: Callable[..., Any], module: Any, *rest: Any, **named: Any) -> Any:
+        self.before = self.before or ops_of(module)
+        return old(module, *rest, **named)
 
-        return rewrites
+    def _codegen(self, old: Callable[..., Any], scheduler: Any) -> Any:
+        graph = _inductor("virtualized").V.graph
+        seen = SeenGraph(graph.module)
+        try:
+            _take_nodes(scheduler.nodes, seen)
+        except (AttributeError, KeyError, IndexError, TypeError) as error:  # raised here, torch would tell of it in its own words
+            self.problem = self.problem or f"{type(error).__name__}: {error}"
+        seen.pairs, self.pairs = self.pairs, {}
+        self.step()
+        self.written.lines = seen.lines
+        made = old(scheduler)
+        seen.removed = frozenset(graph.removed_buffers)
+        seen.written = [index for index, each in enumerate(graph.graph_inputs) if each in graph.mutated_inputs]
+        for node in seen.nodes:
+            found = (self.defined[part] for part, *_ in node.parts if part in self.defined)
+            node.function, node.together = next(found, ("", frozenset()))
+        seen.texts, self.texts = self.texts, {}
+        self.defined.clear()
+        self.graphs.append(seen)
+        self.step()
+        return made
 
-    def _codegen(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def codegen(scheduler: Any) -> Any:
-            graph = _inductor("virtualized").V.graph
-            seen = SeenGraph(graph.module)
-            try:
-                _take_nodes(scheduler.nodes, seen)
-            except (AttributeError, KeyError, IndexError, TypeError) as error:  # raised here, torch would tell of it in its own words
-                self.problem = self.problem or f"{type(error).__name__}: {error}"
-            seen.pairs, self.pairs = self.pairs, {}
-            self.step()
-            self.written.lines = seen.lines
-            made = old(scheduler)
-            seen.removed = frozenset(graph.removed_buffers)
-            seen.written = [index for index, each in enumerate(graph.graph_inputs) if each in graph.mutated_inputs]
-            for node in seen.nodes:
-                found = (self.defined[part] for part, *_ in node.parts if part in self.defined)
-                node.function, node.together = next(found, ("", frozenset()))
-            seen.texts, self.texts = self.texts, {}
-            self.defined.clear()
-            self.graphs.append(seen)
-            self.step()
-            return made
+    def _define(
+        self, language: str, old: Callable[..., Any], backend: Any, text: str, nodes: Sequence[Any], *rest: Any, **named: Any
+    ) -> Any:  # fmt: skip
+        made = old(backend, text, nodes, *rest, **named)
+        shown = re.sub(r"(?:Placeholder\.)?(?:KERNEL|DESCRIPTIVE)_NAME", made, text)
+        self.texts[made] = language, shown.replace("#pragma CMT", "//")
+        parts = [part.get_name() for node in nodes if hasattr(node, "get_nodes") for part in node.get_nodes()]
+        self.defined.update(dict.fromkeys(parts, (made, frozenset(parts))))
+        self.step()
+        return made
 
-        return codegen
+    def _can_fuse(self, old: Callable[..., Any], scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
+        self.pairs.setdefault((one.get_name(), other.get_name()), "")
+        return old(scheduler, one, other, *rest, **named)
 
-    def _define(self, language: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        def patched(old: Callable[..., Any]) -> Callable[..., Any]:
-            def define(backend: Any, text: str, nodes: Sequence[Any], *rest: Any, **named: Any) -> Any:
-                made = old(backend, text, nodes, *rest, **named)
-                shown = re.sub(r"(?:Placeholder\.)?(?:KERNEL|DESCRIPTIVE)_NAME", made, text)
-                self.texts[made] = language, shown.replace("#pragma CMT", "//")
-                parts = [part.get_name() for node in nodes if hasattr(node, "get_nodes") for part in node.get_nodes()]
-                self.defined.update(dict.fromkeys(parts, (made, frozenset(parts))))
-                self.step()
-                return made
+    def _cycle(self, old: Callable[..., Any], scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
+        found = old(scheduler, one, other, *rest, **named)
+        if found:
+            self.pairs[one.get_name(), other.get_name()] = "fusing them would create a cycle"
+        return found
 
-            return define
-
-        return patched
-
-    def _can_fuse(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def can_fuse(scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
-            self.pairs.setdefault((one.get_name(), other.get_name()), "")
-            return old(scheduler, one, other, *rest, **named)
-
-        return can_fuse
-
-    def _cycle(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def cycle(scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
-            found = old(scheduler, one, other, *rest, **named)
-            if found:
-                self.pairs[one.get_name(), other.get_name()] = "fusing them would create a cycle"
-            return found
-
-        return cycle
-
-    def _why(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def why(reason: Any, said: str, *given: Any) -> Any:
-            self.pairs[reason.name1, reason.name2] = said % given if given else said
-            return old(reason, said, *given)
-
-        return why
+    def _why(self, old: Callable[..., Any], reason: Any, said: str, *given: Any) -> Any:
+        self.pairs[reason.name1, reason.name2] = said % given if given else said
+        return old(reason, said, *given)
 
     def inner(self, module: Any, examples: Sequence[Any], **named: Any) -> Any:
         """Inductor's compilation of one graph, called by AOTAutograd."""
@@ -351,11 +326,11 @@ class LineWatch:
         yield getattr(_inductor("loop_body"), "LightTracer", None), "create_node", self._create_node
         yield _inductor("utils").IndentedBuffer, "writeline", self._writeline
 
-    def _make_loader(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda loops: self._within(old(loops), tuple(loops.origins))
+    def _make_loader(self, old: Callable[..., Any], loops: Any) -> Any:
+        return self._within(old(loops), tuple(loops.origins))
 
-    def _get_store_function(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda buffer: self._within(old(buffer), tuple(buffer.origins), buffer)
+    def _get_store_function(self, old: Callable[..., Any], buffer: Any) -> Any:
+        return self._within(old(buffer), tuple(buffer.origins), buffer)
 
     def _within(self, function: Callable[..., Any], origins: tuple[Any, ...], buffer: Any = None) -> Callable[..., Any]:
         def run(*given: Any, **named: Any) -> Any:
@@ -368,25 +343,18 @@ class LineWatch:
 
         return run
 
-    def _create_node(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def create(tracer: Any, *given: Any, **named: Any) -> Any:
-            made = old(tracer, *given, **named)
-            known = self._current()
-            if known is not None or (self._stack and self._buffer is not None):
-                self._of[made] = known or (self._buffer, self._stack[-1])
-            return made
+    def _create_node(self, old: Callable[..., Any], tracer: Any, *given: Any, **named: Any) -> Any:
+        made, known = old(tracer, *given, **named), self._current()
+        if known is not None or (self._stack and self._buffer is not None):
+            self._of[made] = known or (self._buffer, self._stack[-1])
+        return made
 
-        return create
-
-    def _writeline(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def writeline(text: Any, line: Any) -> Any:
-            known = self._current()
-            if known is not None:
-                buffer, origins = known  # it may have had no name when its body was traced
-                self.lines.setdefault(bare_line(str(getattr(line, "line", line))), set()).add((str(buffer.name), origins))
-            return old(text, line)
-
-        return writeline
+    def _writeline(self, old: Callable[..., Any], text: Any, line: Any) -> Any:
+        known = self._current()
+        if known is not None:
+            buffer, origins = known  # it may have had no name when its body was traced
+            self.lines.setdefault(bare_line(str(getattr(line, "line", line))), set()).add((str(buffer.name), origins))
+        return old(text, line)
 
     def _current(self) -> tuple[Any, tuple[Any, ...]] | None:
         """What is known of the op of a body that Inductor goes through now."""
@@ -439,9 +407,7 @@ def observe(
             patches = {**options.config, **_NO_CACHE}
             return compile_fx(module, examples, inner_compile=watch.inner, config_patches=patches)
 
-        copied = with_own_code(original)
-        copied = with_own_code(_calling(original)) if copied is original else copied  # what has no code in Python
-        compiled = torch.compile(copied, backend=backend, dynamic=options.dynamic, fullgraph=options.fullgraph, **_isolated(torch))
+        compiled = _compiled(original, options, backend)
         try:
             for leaves, shape in given:
                 count, told = len(watch.graphs), len(records)
@@ -513,9 +479,7 @@ def _times(original: Any, args: Sequence[Any], options: _Options, seen: Sequence
         def backend(module: Any, examples: Sequence[Any]) -> Any:
             return compile_fx(module, examples, config_patches=patches)
 
-        copied = with_own_code(original)
-        copied = with_own_code(_calling(original)) if copied is original else copied
-        compiled = torch.compile(copied, backend=backend, dynamic=options.dynamic, fullgraph=options.fullgraph, **_isolated(torch))
+        compiled = _compiled(original, options, backend)
         try:
             compiled(*args)
         except Exception as error:
@@ -542,10 +506,19 @@ def _by_call(events: Sequence[Any]) -> dict[str, list[float]]:
     }
 
 
-def _isolated(torch: Any) -> dict[str, bool]:
-    """The option that keeps entries of this compilation apart from the user's, where this torch has it."""
+def _compiled(original: Any, options: _Options, backend: Callable[..., Any]) -> Any:
+    """The program compiled as a copy, whose entries are apart from the user's: also on code that both share, where this torch can."""
+    torch, copied = require_torch(_PURPOSE), with_own_code(original)
+    if copied is original:  # what has no code in Python
+
+        def call(*args: Any) -> Any:
+            return original(*args)
+
+        copied = with_own_code(call)
     code = torch.compile.__code__
-    return {"isolate_recompiles": True} if "isolate_recompiles" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] else {}
+    can_isolate = "isolate_recompiles" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    isolated = {"isolate_recompiles": True} if can_isolate else {}
+    return torch.compile(copied, backend=backend, dynamic=options.dynamic, fullgraph=options.fullgraph, **isolated)
 
 
 @contextmanager

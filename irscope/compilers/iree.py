@@ -112,15 +112,13 @@ def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
             path.write_bytes(exported(source, args).SerializeToString())
             return _imported_onnx(path), "onnx"
     if jax_source.reads(source, args):
-        lowered = source if hasattr(source, "as_text") and not callable(source) else _jitted(source).lower(*args)
+        lowered = source
+        if callable(source) or not hasattr(source, "as_text"):
+            lowered = (source if hasattr(source, "lower") else sys.modules["jax"].jit(source)).lower(*args)
         return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo"
     kind = "a graph of irscope" if isinstance(source, Graph) else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     hint = f"give what it was made from: {name}"
     raise LoadError(f"iree-compile takes MLIR, and {kind} cannot be written as MLIR here", hint=hint)
-
-
-def _jitted(source: Any) -> Any:
-    return source if hasattr(source, "lower") else sys.modules["jax"].jit(source)
 
 
 def _no_arguments(args: Sequence[Any], what: str) -> None:

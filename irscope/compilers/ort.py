@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -50,7 +51,7 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
     """
     if level not in _LEVELS:
         raise ArgumentError(f"level is one of {', '.join(map(repr, _LEVELS))}, not {level!r}")
-    ort = _runtime()
+    ort = _imported("onnxruntime", "to see what ONNX Runtime makes of a model")
     if torch_model_of(source) is not None:
         source = exported(source, args)
     graph, model, made = onnx_source.load_by_node(source, args)
@@ -62,14 +63,13 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
     return Decisions(compiler, (program,), version=str(ort.__version__), call=partial(_call, session))
 
 
-def _runtime() -> Any:
+def _imported(package: str, purpose: str) -> Any:
     try:
-        import onnxruntime
+        return import_module(package)
     except ImportError:
-        error = MissingExtra("onnxruntime", extra="onnx", purpose="to see what ONNX Runtime makes of a model")
-        error.hint = "pip install onnxruntime" if "irscope[" in error.hint else error.hint
+        error = MissingExtra(package, extra="onnx", purpose=purpose)
+        error.hint = f"pip install {package}" if "irscope[" in error.hint else error.hint
         raise error from None
-    return onnxruntime
 
 
 # A torch model
@@ -92,12 +92,7 @@ def exported(source: Any, args: Sequence[Any]) -> Any:
     from irscope.frontends.torch.types import require_torch
 
     torch = require_torch("to export a model")
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError:
-        error = MissingExtra("onnxscript", extra="onnx", purpose="to export a torch model to ONNX")
-        error.hint = "pip install onnxscript" if "irscope[" in error.hint else error.hint
-        raise error from None
+    _imported("onnxscript", "to export a torch model to ONNX")
     model = torch_model_of(source)
     if not isinstance(source, Graph):
         check_arguments(model.forward, args, type(model).__name__, "irs.decisions")
@@ -328,7 +323,8 @@ def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequenc
     of its user, or else of what it reads."""
     because = f"ONNX Runtime renamed the values between {plural(len(nodes), 'node')} that {plural(len(kernels), 'kernel')} compute"
     certainty: Certainty = "guessed"
-    moving = [kernel for kernel in kernels if _is_added(after.nodes[kernel], [before.nodes[node] for node in nodes])]
+    kinds = {before.nodes[node].op_type for node in nodes}
+    moving = [each for each in kernels if (kind := after.nodes[each].op_type) in _MOVES and kind not in kinds]
     if len(moving) == len(kernels) - 1:
         certainty, because = ("matched", "the kernels around it only move its operands and results into another shape or layout")
     holder: dict[int, int] = {}
@@ -361,11 +357,6 @@ def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequenc
 
 
 _MOVES: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "ReorderInput", "ReorderOutput"})
-
-
-def _is_added(kernel: Any, nodes: Sequence[Any]) -> bool:
-    """Checks whether a kernel only moves data, and no node of its region does what it does."""
-    return kernel.op_type in _MOVES and not any(node.op_type == kernel.op_type for node in nodes)
 
 
 def _activation(kernel: Any) -> str:

@@ -147,7 +147,8 @@ class _Process:
                 continue
             current = started.get(id)
             if current is None or kind in current or kind == "inductor_post_grad_graph":
-                current = started[id] = {"id": id, "direction": _next(directions.get(id, []))}
+                announced = directions.get(id)  # forward and backward graphs, in this order
+                current = started[id] = {"id": id, "direction": announced.pop(0) if announced else ""}
                 parts.append(current)
             current[kind] = payload
         found = (self.program(part, compiles.get(part["id"])) for part in parts)
@@ -188,11 +189,6 @@ class _Process:
             self.note(f"the provenance mapping of {title} cannot be read")
             return {}
         return {name: tuple(node for node in nodes if isinstance(node, str)) for name, nodes in found.items() if isinstance(nodes, list)}
-
-
-def _next(directions: list[str]) -> str:
-    """Returns the direction of the next program of a compile: forward and backward graphs are announced in this order."""
-    return directions.pop(0) if directions else ""
 
 
 def _split(text: str) -> Iterator[tuple[str, str]]:

@@ -375,15 +375,12 @@ def bytes_moved(module: HloText, kernel: HloKernel) -> int | None:
 def _read(inside: Sequence[Instruction], param: Instruction, size: int | None) -> int | None:
     """Returns how much a fusion reads of one of its parameters."""
     users = [each for each in inside if param.name in each.operands]
-    seen = [size_in_bytes(each.shape) if each.opcode in _SLICES else 0 for each in users if _takes_a_part(each, param.name)]
+    of_parts = [each for each in users if each.opcode in (*_SLICES, "dynamic-update-slice")]  # which do nothing else with it
+    of_parts = [each for each in of_parts if each.operands[0] == param.name and each.operands.count(param.name) == 1]
+    seen = [size_in_bytes(each.shape) if each.opcode in _SLICES else 0 for each in of_parts]
     if size is None or not users or len(seen) < len(users) or None in seen:
         return size
     return min(size, sum(part or 0 for part in seen))
-
-
-def _takes_a_part(each: Instruction, name: str) -> bool:
-    """Whether an instruction slices or updates an operand, and does nothing else with it."""
-    return each.opcode in (*_SLICES, "dynamic-update-slice") and each.operands[0] == name and each.operands.count(name) == 1
 
 
 def _stored(inside: Sequence[Instruction], root: Instruction) -> int | None:
@@ -405,7 +402,7 @@ def _program(
 ) -> Program:  # fmt: skip
     flat = _Flat(grouped)
     known = kernels_of(module)
-    sites = _sites(flat, known, _conditions(module))
+    sites = _sites(flat, known, module)
     made = [
         Kernel(
             each.name, nodes, each.is_library, kind=each.kind, function=each.library, stores=stored, bytes=bytes_moved(module, each)
@@ -462,18 +459,15 @@ def _memory(dump: Dump, flat: "_Flat") -> OwnMemory | None:
     return replace(found, allocations=tuple([replace(each, nodes=tuple(nodes[-1:])) for each, nodes in held]))
 
 
-def _conditions(module: HloText) -> set[str]:
-    """The computations that are only the tests of loops: the program has each twice, before the loop and at the end of its body."""
-    loops = (each for _, each in module.instructions() if each.opcode == "while")
-    return {each.attrs.get("condition", "").removeprefix("%") for each in loops}
-
-
 Site = tuple[HloKernel, tuple[Node, ...], frozenset[Node]]
 """A kernel, where it stands in the program, and the nodes whose results it stores."""
 
 
-def _sites(flat: "_Flat", known: Sequence[HloKernel], conditions: set[str]) -> list[Site]:
-    """Returns the kernels in the order in which they run; one whose computation is called twice is there twice."""
+def _sites(flat: "_Flat", known: Sequence[HloKernel], module: HloText) -> list[Site]:
+    """Returns the kernels in the order in which they run; one whose computation is called twice is there twice, but for the tests of
+    loops: the program has each before the loop and at the end of its body."""
+    loops = (each for _, each in module.instructions() if each.opcode == "while")
+    conditions = {each.attrs.get("condition", "").removeprefix("%") for each in loops}
     by_name = {key: kernel for kernel in known for key in (kernel.name, f"{kernel.computation}.{kernel.name}")}
     found = list[Site]()
     for label, nodes, stored, is_group in flat.sites:

@@ -11,7 +11,6 @@ serialised module has them all.
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -30,9 +29,9 @@ from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_
 from irscope.frontends.mlir.control import read_branches
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Operation, Reading, Rule, import_program
 from irscope.frontends.mlir.ops_pointwise import FLOATS
-from irscope.frontends.mlir.ops_reductions import contracted
-from irscope.frontends.mlir.ops_shaping import permuted, reshaped, sliced
-from irscope.frontends.mlir.source import Bindings, new_context, required, rules
+from irscope.frontends.mlir.ops_reductions import contracted, largest
+from irscope.frontends.mlir.ops_shaping import permuted, reshaped
+from irscope.frontends.mlir.source import Bindings, new_context, required, rules, run_on_small_stack
 from irscope.frontends.mlir.types import attribute_of, split_name
 from irscope.frontends.refusals import refuse_wrong_count
 from irscope.ir import (
@@ -188,8 +187,6 @@ class Converter:
 
 
 _MEMORY: Final = 2 << 30
-_STACK: Final = 4 << 20
-"""Bytes of stack of the thread that parses first, less than any thread here has."""
 
 
 def _tried(xla: Converter, proto: Callable[[], bytes]) -> str:
@@ -204,10 +201,7 @@ def _tried(xla: Converter, proto: Callable[[], bytes]) -> str:
         except BaseException as error:
             found[0] = str(error) or type(error).__name__
 
-    threading.stack_size(_STACK)
-    worker = threading.Thread(target=convert)
-    worker.start()
-    worker.join()
+    run_on_small_stack(convert)
     return found[0]
 
 
@@ -482,10 +476,9 @@ class _Calls:
             return ()
         if not isinstance(first, TensorType) or not isinstance(places, TensorType) or not first.is_static or not first.shape:
             return ()
-        e, axis, count = reader.e, len(first.shape) - 1, first.shape[-1]
+        count = first.shape[-1]
         assert isinstance(count, int)  # static
-        values, index = e.ops("sort", 2, given[0], True, axis, True)
-        return sliced(e, values, axis, 0, count), e.cast(sliced(e, index, axis, 0, count), places.dtype or "")
+        return largest(reader.e, given[0], count, places)
 
 
 class _Pending:

@@ -148,7 +148,9 @@ def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Grap
     names = list(_names(source, [path for path, _ in paths]))
     renamed = {value: make_value(value.id, value.type, title) for value, title in zip(graph.inputs, names, strict=True)}
     nested = any(len(way) > 1 for way in ways)
-    return replace(_with_inputs(graph, renamed, order), argument_paths=tuple(ways) if nested else ())
+    body = renamed_body(graph.body, renamed)
+    body = make_block(body.id, tuple([body.params[index] for index in order]), body.nodes, body.returns)
+    return replace(graph, body=body, argument_paths=tuple(ways) if nested else ())
 
 
 def _key(part: Any) -> Any:
@@ -166,13 +168,6 @@ def _names(source: Any, paths: Sequence[Any]) -> Iterator[str]:
     for first, *rest in paths:
         head = plain[first.idx] if first.idx < len(plain) else f"arg{first.idx}"
         yield ".".join(re.sub(r"\W", "_", str(part)) for part in (head, *map(_key, rest)) if str(part))
-
-
-def _with_inputs(graph: Graph, renamed: dict[Value, Value], order: Sequence[int]) -> Graph:
-    """Returns the graph with renamed inputs in another order."""
-    body = renamed_body(graph.body, renamed)
-    params = [body.params[index] for index in order]
-    return replace(graph, body=make_block(body.id, tuple(params), body.nodes, body.returns))
 
 
 # Runs a `stablehlo::` or `chlo::` node as a function of NumPy arrays, compiled by JAX's own XLA for this machine's CPU.

@@ -18,16 +18,14 @@ from irscope.ir import BOOL, INT, TensorData, TensorType, Type, Value
 FOREVER: Final = (1 << 63) - 1
 """The trip count of a loop that only its condition ends, as TorchScript writes it."""
 
+_COUNTING: Final = frozenset({"aten::add", "aten::sub", "aten::mul", "prim::NumToTensor", "prims::convert_element_type", "prim::Constant"})
+
 Arm = Callable[[], Call]
 """Reads one arm of a branch into the open block; returns its results."""
 
 
 def as_bool(reader: BlockReader, value: Value) -> Value:
     return value if value.type == BOOL else reader.e.op("Bool", value, type=BOOL)
-
-
-def as_int(reader: BlockReader, value: Value) -> Value:
-    return value if value.type == INT else reader.e.op("Int", value, type=INT)
 
 
 def emit_if(reader: BlockReader, condition: Value, types: Sequence[Type], arms: Sequence[Arm]) -> Call:
@@ -55,7 +53,7 @@ def emit_while(
     with reader.e.block([("", INT), *(("", type) for type in types)]) as body:
         condition, carried = yield around(body.params[0], body.params[1:])
         body.returns((condition, *carried))
-        reader.e.drop_counting(body)
+        reader.e.build.drop_unread(body, _COUNTING)
     reader.e.place = place
     return reader.e.node("prim::Loop", (limit, go, *first[1]), types, blocks=(body,))
 
@@ -130,7 +128,7 @@ def _scf_for(reader: BlockReader, operation: Any) -> Call:
     e, place = reader.e, reader.e.place
     low, high, step, *initial = reader.operands(operation)
     types = [reader.reading.types(result.type) for result in operation.results]
-    start, stop, by = (as_int(reader, bound) for bound in (low, high, step))
+    start, stop, by = (bound if bound.type == INT else e.op("Int", bound, type=INT) for bound in (low, high, step))
     span = e.op("sub", e.op("add", e.op("sub", stop, start, type=INT), by, type=INT), 1, type=INT)
     count = e.op("floordiv", span, by, type=INT)
     always = e.constant(True)
@@ -370,7 +368,7 @@ class _Branches:
         """Reads a multi-way jump; returns the path's results and -1, or nothing and the block at which it continues."""
         reader = self.reader
         reader.e.place = reader.reading.places(self.ends[at].location)
-        meet = self.flow.meeting(at)
+        meet = self.flow.meetings.get(at)
         if meet is None:
             if stop is not None:
                 raise self.unstructured(at, "leads out of a branch or loop to a return")
@@ -471,7 +469,9 @@ class _Branches:
 
         def first_part() -> Call:
             """Reads from the header to the exiting jump; returns the condition to continue, and the carried values."""
-            yield self.read_until(header, tail)
+            if header != tail:
+                self.bind(tail, (yield self.path(header, tail)))
+            yield self.ops(tail)
             go = as_bool(reader, reader.operands(self.ends[tail])[0])
             if way_out == 0:
                 go = reader.e.op("__not__", go, type=go.type)
@@ -495,12 +495,6 @@ class _Branches:
         self.bind(after, self.jump_operands(tail, way_out))
         self.open_loops.discard(header)
         return after
-
-    def read_until(self, start: int, end: int) -> Call:
-        """Reads from the beginning of `start` to the end of block `end`, before its jump."""
-        if start != end:
-            self.bind(end, (yield self.path(start, end)))
-        yield self.ops(end)
 
     def loop_carried_values(self, header: int, tail: int) -> list[Any]:
         """Returns MLIR's values that the first part defines in blocks that always run, and that are used elsewhere."""
@@ -585,17 +579,13 @@ class FlowGraph:
         return ways[0] if len(ways) == 1 else None
 
     @cached_property
-    def _meetings(self) -> dict[int, int | None]:
-        """The immediate post-dominators, with a virtual exit after all blocks without jumps."""
-        end = len(self.successors)
+    def meetings(self) -> dict[int, int | None]:
+        """Where all paths from a block meet again, its immediate post-dominator; None if only after the returns."""
+        end = len(self.successors)  # an exit after all blocks without jumps
         backwards: list[list[int]] = [list(sources) for sources in self.predecessors]
         backwards.append([block for block, targets in enumerate(self.successors) if not targets])
         parent = _dominators(backwards, end)
         return {block: (None if above == end else above) for block, above in parent.items()}
-
-    def meeting(self, block: int) -> int | None:
-        """Returns where all paths from a block meet again; None if only after the returns."""
-        return self._meetings.get(block)
 
 
 def _dominators(successors: Sequence[Sequence[int]], root: int) -> dict[int, int | None]:

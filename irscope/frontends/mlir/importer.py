@@ -48,9 +48,6 @@ def extents_of(value: Value) -> tuple[int, ...]:
     return shape
 
 
-_COUNTING: Final = frozenset({"aten::add", "aten::sub", "aten::mul", "prim::NumToTensor", "prims::convert_element_type", "prim::Constant"})
-
-
 class Emitter(emit.Emitter):
     """Appends to the innermost open block, and remembers what bounds the elements."""
 
@@ -67,19 +64,10 @@ class Emitter(emit.Emitter):
         """Converts the elements; returns the value itself if they have this type."""
         return value if dtype_of(value) == dtype else self.op("prims::convert_element_type", value, CODES[dtype])
 
-    def drop_counting(self, body: BlockBuilder) -> None:
-        """Drops what only counts from a block that is complete, where nothing reads it."""
-        self.build.drop_unread(body, _COUNTING)
-
     def scalar(self, number: float, dtype: str) -> Value:
         """Returns a constant tensor of rank 0."""
         made = np.array(bfloat16_bits(number), np.uint16) if dtype == "bfloat16" else np.array(number, dtype)
         return self.constant(TensorData(dtype, (), made), TensorType(dtype, (), ()))
-
-    def constant_zeros(self, rank: int) -> Value:
-        """Returns a single int64 0 of this rank."""
-        data = TensorData.of(np.zeros((1,) * rank, np.int64))
-        return self.constant(data, TensorType("int64", (1,) * rank, None if rank else ()))
 
     @property
     def device(self) -> Value:
@@ -398,18 +386,14 @@ class BlockReader:
         outside = reading.as_written
         reading.as_written = outside or operation.name.startswith(_SCALAR_BODIES)
         for region in operation.regions:
-            blocks += [(yield self.read_as_block(region))]
+            arguments = list(region.blocks[0].arguments) if len(region.blocks) else []
+            with self.e.block([("", reading.types(argument.type)) for argument in arguments]) as inner:
+                self.values.update(zip(arguments, inner.params, strict=True))
+                inner.returns((yield self.read_region(region)))
+            blocks.append(inner)
         reading.as_written = outside
         self.e.place = place
         self.keep(operation, blocks)
-
-    def read_as_block(self, region: Any) -> Call:
-        """Reads a region as a block, with its arguments as parameters."""
-        arguments = list(region.blocks[0].arguments) if len(region.blocks) else []
-        with self.e.block([("", self.reading.types(argument.type)) for argument in arguments]) as inner:
-            self.values.update(zip(arguments, inner.params, strict=True))
-            inner.returns((yield self.read_region(region)))
-        return inner
 
     def refusal(self, operation: Any, why: str, hint: str = "") -> CaptureError:
         """Returns the error for an op that has no counterpart, with its location."""
@@ -450,13 +434,9 @@ _OWN_NAMES: Final = frozenset({"sym_name", "function_type", "sym_visibility"})
 def import_program(reading: Reading, operation: Any, name: str) -> Graph | Module:
     """Returns the program of an MLIR module or of one function. Raises CaptureError as `import_mlir` does."""
     with without_collector():
-        return _import(reading, operation, name)
-
-
-def _import(reading: Reading, operation: Any, name: str) -> Graph | Module:
-    if operation.name != "builtin.module":
-        return _verified(run(_region_graph(reading, operation, _name_of(operation) or "function")), name)
-    made: Module = run(_module(reading, operation))
+        if operation.name != "builtin.module":
+            return _verified(run(_region_graph(reading, operation, _name_of(operation) or "function")), name)
+        made: Module = run(_module(reading, operation))
     graphs = list(made.graphs.values())
     if len(graphs) == 1 and not made.modules and not made.constants and len(made.symbols) <= 1:
         return _verified(graphs[0], name)
@@ -474,8 +454,13 @@ def _module(reading: Reading, operation: Any) -> Call:
     content = ModuleBuilder(_name_of(operation) or "module", reading.attributes.of(operation, _OWN_NAMES))
     loose: list[Any] = []  # ops at the top level that are not symbols
     yield _fill(reading, operation, content, loose)
-    if loose:
-        content.graphs[_free("top", content.graphs)] = yield _loose(reading, loose)
+    if loose:  # they are one graph
+        emitter = Emitter("top")
+        reader = BlockReader(reading, emitter)
+        for item in loose:
+            if (call := reader.read_op(item)) is not None:
+                yield call
+        content.graphs[_free("top", content.graphs)] = emitter.build.finish(())
     return content.finish()
 
 
@@ -510,13 +495,8 @@ def _item(reading: Reading, op: Any, content: ModuleBuilder, loose: list[Any]) -
             content.constants[name] = value
     elif op.name.endswith(".initializer") and len(op.regions):
         content.graphs[_free("initializer", content.graphs)] = yield _region_graph(reading, op, "initializer")
-    elif not _is_bare_end(op):
-        loose.append(op)
-
-
-def _is_bare_end(op: Any) -> bool:
-    """Checks whether an op only ends a module, such as `hal.executable_end`."""
-    return op.name.endswith(("_end", ".end")) and not len(op.operands) and not len(op.results) and not len(op.regions)
+    elif not op.name.endswith(("_end", ".end")) or len(op.operands) or len(op.results) or len(op.regions):
+        loose.append(op)  # others only end a module, such as `hal.executable_end`
 
 
 def _holds_symbols(op: Any) -> bool:
@@ -552,17 +532,6 @@ def _region_graph(reading: Reading, op: Any, name: str) -> Call:
     returned = yield reader.read_region(region)
     graph = emitter.build.finish(returned)
     return Graph(graph.body, name, {}, functional=language_of(graph, reader.dialects))
-
-
-def _loose(reading: Reading, operations: list[Any]) -> Call:
-    """Reads ops outside of any function as one graph."""
-    emitter = Emitter("top")
-    reader = BlockReader(reading, emitter)
-    for operation in operations:
-        call = reader.read_op(operation)
-        if call is not None:
-            yield call
-    return emitter.build.finish(())
 
 
 def _name_of(op: Any) -> str:

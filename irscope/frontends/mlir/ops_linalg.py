@@ -49,8 +49,9 @@ class _LoopNest:
         self.reduces = [axis for axis, kind in enumerate(named or ()) if "parallel" not in kind]
         self.extents: list[int] = self._extents(named)
         self.results = [_loops(places or ()) for places in self.maps[len(self.maps) - self.outputs :]]
-        if named is None:
-            self.reduces = self._implied_reductions()
+        if named is None:  # the loops that no result has
+            dims = {axis for made in self.results for axis in made}
+            self.reduces = [axis for axis in range(len(self.extents)) if axis not in dims]
 
     def _extents(self, named: Sequence[str] | None) -> list[int]:
         """Returns the extent of each loop; empty if an operand has another kind of map, or is not a tensor of known extents."""
@@ -88,13 +89,9 @@ class _LoopNest:
                     return made
                 self.e.take_back(mark)
             return None
-        made = self._elements(self._body(), [self.in_loops(number) for number in range(len(self.operands))])
+        *body, end = self._body()
+        made = self._elements(body, end.operands, [self.in_loops(number) for number in range(len(self.operands))])
         return None if made is None else [self._out(value, place) for place, value in enumerate(made)]
-
-    def _implied_reductions(self) -> list[int]:
-        """Returns the loops that no result has, for an op that does not say which of its loops reduce."""
-        dims = {axis for made in self.results for axis in made}
-        return [axis for axis in range(len(self.extents)) if axis not in dims]
 
     def _out(self, value: Value, place: int) -> Value:
         """Converts a value in the iteration space to a result."""
@@ -111,14 +108,13 @@ class _LoopNest:
         return [op.operation for op in self.block.operations]
 
     def _elements(
-        self, operations: Sequence[Any], operands: Sequence[Value], numbers: Mapping[int, Value] | None = None
+        self, body: Sequence[Any], returned: Sequence[Any], operands: Sequence[Value], numbers: Mapping[int, Value] | None = None
     ) -> list[Value] | None:
-        """Emits the body's ops but the last on whole tensors; returns the operands of the last one.
+        """Emits the ops of a body on whole tensors; returns the values that it returns.
 
         `numbers` are the indices of those loops of which this is one iteration.
         """
         values: dict[Any, Value] = dict(zip(self.block.arguments, operands, strict=True))
-        *body, end = operations
         for op in body:
             if op.name == "linalg.index":
                 axis = int(op.attributes["dim"].value)
@@ -135,7 +131,7 @@ class _LoopNest:
             if made is None:
                 return None
             values.update(zip(op.results, (made,) if isinstance(made, Value) else made, strict=True))
-        given = [values.get(operand, self.reader.values.get(operand)) for operand in end.operands]
+        given = [values.get(operand, self.reader.values.get(operand)) for operand in returned]
         return None if any(value is None for value in given) else [self._tensor(value) for value in given if value is not None]
 
     def _loop_index(self, axis: int) -> Value:
@@ -182,7 +178,7 @@ class _LoopNest:
         kind, place = joined
         *body, last, _ = self._body()
         operands = [self.in_loops(number) for number in range(len(self.operands))]
-        made = self._elements([*body, _End(last.operands[place])], operands)
+        made = self._elements(body, [last.operands[place]], operands)
         if made is None:
             return None
         full = spread(self.e, reshaped(self.e, made[0], self._with_all_loops(made[0])), self.extents)
@@ -206,10 +202,15 @@ class _LoopNest:
         always, count = e.constant(True), e.constant(prod(self.extents[axis] for axis in self.reduces))
         types = [value.type for value in first]
         with e.block([("", INT), *(("", type) for type in types)]) as body:
-            at = self._coordinates(body.params[0])
+            at, rest = dict[int, Value](), body.params[0]  # the index of each reduced loop: the last one is the innermost
+            for axis in reversed(self.reduces[1:]):
+                at[axis] = e.op("remainder", rest, self.extents[axis], type=INT)
+                rest = e.op("floordiv", rest, self.extents[axis], type=INT)
+            at = {self.reduces[0]: rest, **at}
             numbers = {axis: e.op("prim::NumToTensor", number) for axis, number in at.items()}
             given = [*(self._slice_of_iteration(value, at) for value in whole[:inputs]), *body.params[1:]]
-            made = self._elements(self._body(), given, numbers)
+            *operations, end = self._body()
+            made = self._elements(operations, end.operands, given, numbers)
             if made is None:
                 return None
             body.returns((always, *(spread(e, reshaped(e, value, self._with_all_loops(value)), shape) for value in made)))
@@ -218,14 +219,6 @@ class _LoopNest:
             permuted(e, reshaped(e, value, [self.extents[axis] for axis in sorted(dims)]), [sorted(dims).index(axis) for axis in dims])
             for value, dims in zip(found, self.results, strict=True)
         ]
-
-    def _coordinates(self, number: Value) -> dict[int, Value]:
-        """Returns the index of each reduced loop, from the index of the combined loop; the last loop is the innermost."""
-        e, found, rest = self.e, {}, number
-        for axis in reversed(self.reduces[1:]):
-            found[axis] = e.op("remainder", rest, self.extents[axis], type=INT)
-            rest = e.op("floordiv", rest, self.extents[axis], type=INT)
-        return {self.reduces[0]: rest, **found}
 
     def _slice_of_iteration(self, value: Value, at: Mapping[int, Value]) -> Value:
         """Returns the part of an operand that one iteration reads."""
@@ -289,13 +282,6 @@ def _in_order(equation: str) -> str:
         if letter.isalpha():
             names.setdefault(letter, chr(97 + len(names)))
     return "".join(names.get(letter, letter) for letter in equation)
-
-
-class _End:
-    """A stand-in for the terminator of a body that returns one value."""
-
-    def __init__(self, operand: Any) -> None:
-        self.operands = [operand]
 
 
 _MAPS: Final = ("indexing_maps", "linalg.memoized_indexing_maps")

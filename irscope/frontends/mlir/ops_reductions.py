@@ -11,7 +11,7 @@ from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, expressions, is_lexicographic, reducer, selects_largest, splat
 from irscope.frontends.mlir.ops_shaping import iota, numbers_in, permuted, reshaped, sliced, spread
-from irscope.ir import TensorType, Value
+from irscope.ir import TensorType, Type, Value
 
 PADDED: Final = FLOATS | INTEGERS | {"bool", "complex64", "complex128"}
 """Element types that can be padded with a known number; with a computed one, only floats and integers."""
@@ -269,23 +269,17 @@ def _select_and_scatter(op: Operation) -> Value | None:
 _COMPLEX: Final = ("complex64", "complex128")
 
 
-def _dot_general(op: Operation) -> Value | None:
-    if not op.is_static or op.dtype not in (*FLOATS, *INTEGERS, *_COMPLEX):
-        return None
-    text = op.text("dot_dimension_numbers")
-    batch = numbers_in(text, "lhs_batching_dimensions"), numbers_in(text, "rhs_batching_dimensions")
-    inner = numbers_in(text, "lhs_contracting_dimensions"), numbers_in(text, "rhs_contracting_dimensions")
-    return contracted(op, batch, inner)
-
-
 def _dot(op: Operation) -> Value | None:
     if not op.is_static or op.dtype not in (*FLOATS, *INTEGERS, *_COMPLEX):
         return None
-    last = len(shape_of(op.operands[0]) or ()) - 1
-    return contracted(op, ([], []), ([last], [0]))
+    if op.name == "stablehlo.dot":  # over the last dimension and the first
+        return contracted(op, ([], []), ([len(extents_of(op.operands[0])) - 1], [0]))
+    text = op.text("dot_dimension_numbers")
+    batch, inner = [[numbers_in(text, f"{side}_{kind}_dimensions") for side in ("lhs", "rhs")] for kind in ("batching", "contracting")]
+    return contracted(op, batch, inner)
 
 
-def contracted(op: Operation, batch: tuple[list[int], list[int]], inner: tuple[list[int], list[int]]) -> Value:
+def contracted(op: Operation, batch: Sequence[list[int]], inner: Sequence[list[int]]) -> Value:
     """Emits sums of products over the inner dimensions, computed in the result's element type."""
     e = op.e
     a, b = (e.cast(value, op.dtype) for value in op.operands)
@@ -351,20 +345,14 @@ def _convolution(op: Operation) -> Value | None:
     if batches > 1:
         if groups > 1:
             return None
-        x, groups = _groups_of_batches(op, x, batches), batches
+        count, features, *sizes = shape_of(x) or ()  # groups of the batch become groups of features: `[n, g·c, …]` of `[g·n, c, …]`
+        apart = reshaped(e, x, [batches, count // batches, features, *sizes])
+        transposed = permuted(e, apart, [1, 0, *range(2, 3 + len(sizes))])
+        x, groups = reshaped(e, transposed, [count // batches, batches * features, *sizes]), batches
     around = low if symmetric else [0] * rank
     made = e.op("convolution", x, w, None, list(steps), around, list(inner), False, [0] * rank, groups)
     letters = ["b", "f", *spatial]
     return permuted(e, made, [letters.index(word) for word in layout["out"]])
-
-
-def _groups_of_batches(op: Operation, x: Value, batches: int) -> Value:
-    """Turns groups of the batch into groups of features: `[g·n, c, …]` into `[n, g·c, …]`."""
-    e, shape = op.e, list(shape_of(x) or ())
-    count, features, rest = shape[0] // batches, shape[1], shape[2:]
-    apart = reshaped(e, x, [batches, count, features, *rest])
-    transposed = permuted(e, apart, [1, 0, 2, *range(3, 3 + len(rest))])
-    return reshaped(e, transposed, [count, batches * features, *rest])
 
 
 # Rules of sorting: `stablehlo.sort` with a comparator that is a lexicographic order, `chlo.top_k`, and the custom calls of JAX that
@@ -392,9 +380,13 @@ def _top_k(op: Operation) -> Sequence[Value] | None:
     (x,) = op.operands
     if not op.is_static or dtype_of(x) not in FLOATS | INTEGERS or not op.shape:
         return None
-    e, axis, count = op.e, len(op.shape) - 1, op.number("k")
+    return largest(op.e, x, op.number("k"), op.types[1])
+
+
+def largest(e: Emitter, x: Value, count: int, kind: Type) -> Sequence[Value]:
+    """Emits the largest elements along the last dimension, equal ones in their order, and their places, whose type is `kind`."""
+    axis = len(extents_of(x)) - 1
     values, index = e.ops("sort", 2, x, True, axis, True)
-    kind = op.types[1]
     assert isinstance(kind, TensorType) and kind.dtype is not None  # static
     return sliced(e, values, axis, 0, count), e.cast(sliced(e, index, axis, 0, count), kind.dtype)
 
@@ -445,7 +437,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.reduce": _reduce,
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.select_and_scatter": _select_and_scatter,
-    "stablehlo.dot_general": _dot_general,
+    "stablehlo.dot_general": _dot,
     "stablehlo.dot": _dot,
     "stablehlo.fft": _fft,
     "stablehlo.convolution": _convolution,

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, prod
 from typing import Final
 
+import numpy as np
+
 from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, keeps_new, reducer
@@ -24,17 +26,10 @@ def tensor_constant(op: Operation) -> Value | None:
         return None if one is None else _repeated(op.e, one, op.shape)
     if not isinstance(payload, TensorData) or payload.array is None or not isinstance(op.types[0], TensorType):
         return None
-    return _dense_constant(op.e, payload, op.types[0])
-
-
-def _dense_constant(e: Emitter, payload: TensorData, type: TensorType) -> Value:
-    """Returns a constant tensor; a large splat is its one number, expanded."""
-    array = payload.array
-    assert array is not None  # checked by the caller
-    flat = array.reshape(-1)
+    flat = payload.array.reshape(-1)
     if flat.size < _SPREAD or flat.tobytes() != flat[:1].tobytes() * flat.size:
-        return e.constant(payload, type)
-    return _repeated(e, TensorData(payload.dtype, (), flat[0].reshape(())), payload.shape)
+        return op.e.constant(payload, op.types[0])
+    return _repeated(op.e, TensorData(payload.dtype, (), flat[0].reshape(())), payload.shape)
 
 
 def _repeated(e: Emitter, one: TensorData, shape: Sequence[int]) -> Value:
@@ -53,8 +48,9 @@ def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
     return made
 
 
-def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
-    """Broadcasts the first operand, with its dimensions at these positions of the result."""
+def _broadcast(op: Operation) -> Value | None:
+    """A broadcast; extents that are computed must be known."""
+    dims = op.ints("broadcast_dimensions")  # the positions of the operand's dimensions in the result
     if dims is None or not op.is_static:
         return None
     e, x, shape = op.e, op.operands[0], op.shape
@@ -160,11 +156,6 @@ def _iota(op: Operation) -> Value | None:
     return made
 
 
-def clamped_start(e: Emitter, start: Value, most: int) -> Value:
-    """Clamps the start of a slice, as int64, so that the slice is inside."""
-    return e.op("clamp", e.cast(start, "int64"), 0, most)
-
-
 def _dynamic_slice(op: Operation) -> Value | None:
     sizes = op.ints("slice_sizes")
     if sizes is None or not op.is_static:
@@ -174,17 +165,20 @@ def _dynamic_slice(op: Operation) -> Value | None:
         shape = extents_of(x)
         if size == shape[axis]:
             continue
-        known = e.known.get(start)
-        if known is not None:
-            at = min(max(int(known), 0), shape[axis] - size)
+        at = _start_inside(e, start, shape[axis] - size)
+        if isinstance(at, int):
             x = sliced(e, x, axis, at, at + size)
-            continue
-        number = _number_inside(e, start, shape[axis] - size)
-        if number is not None:
-            x = e.op("slice", x, axis, number, e.op("add", number, size, type=INT), 1, type=_resized(x, axis, size))
-            continue
-        x = e.op("index_select", x, axis, _places(e, start, shape[axis] - size, size))
+        elif at is not None:
+            x = e.op("slice", x, axis, at, e.op("add", at, size, type=INT), 1, type=_resized(x, axis, size))
+        else:
+            x = e.op("index_select", x, axis, _places(e, start, shape[axis] - size, size))
     return x
+
+
+def _start_inside(e: Emitter, start: Value, most: int) -> int | Value | None:
+    """Returns a start that is known, clamped so that the slice is inside, or that is a loop's counter; None for any other."""
+    known = e.known.get(start)
+    return _number_inside(e, start, most) if known is None else min(max(int(known), 0), most)
 
 
 def _number_inside(e: Emitter, start: Value, most: int) -> Value | None:
@@ -199,8 +193,8 @@ def _resized(x: Value, axis: int, size: int) -> TensorType:
 
 
 def _places(e: Emitter, start: Value, most: int, size: int) -> Value:
-    """Emits the indices of a slice with a computed start."""
-    return e.op("add", iota(e, size), clamped_start(e, start, most), 1)
+    """Emits the indices of a slice with a computed start, which is clamped so that the slice is inside."""
+    return e.op("add", iota(e, size), e.op("clamp", e.cast(start, "int64"), 0, most), 1)
 
 
 def _dynamic_update_slice(op: Operation) -> Value | None:
@@ -214,16 +208,11 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
         return x
     different = [axis for axis in range(len(shape)) if sizes[axis] != shape[axis]]
     if len(different) == 1:
-        known = e.known.get(starts[different[0]])
-        if known is not None:
-            (axis,) = different
-            at = min(max(int(known), 0), shape[axis] - sizes[axis])
-            return e.op("slice_scatter", x, update, axis, at, at + sizes[axis], 1, type=op.type)
-        number = _number_inside(e, starts[different[0]], shape[different[0]] - sizes[different[0]])
-        if number is not None:
-            (axis,) = different
-            end = e.op("add", number, sizes[axis], type=INT)
-            return e.op("slice_scatter", x, update, axis, number, end, 1, type=op.type)
+        (axis,) = different
+        at = _start_inside(e, starts[axis], shape[axis] - sizes[axis])
+        if at is not None:
+            end = at + sizes[axis] if isinstance(at, int) else e.op("add", at, sizes[axis], type=INT)
+            return e.op("slice_scatter", x, update, axis, at, end, 1, type=op.type)
     places = [along(e, _places(e, start, shape[axis] - sizes[axis], sizes[axis]), axis, len(shape)) for axis, start in enumerate(starts)]
     return e.op("index_put", x, places, update, False, type=op.type)
 
@@ -237,11 +226,6 @@ def _dynamic_reshape(op: Operation) -> Value | None:
     if shape is None or shape.count(None) != 1 or not all(size is None or (isinstance(size, int) and size > 0) for size in shape):
         return None
     return op.e.op("reshape", op.operands[0], [-1 if size is None else size for size in shape], type=made)
-
-
-def _broadcast(op: Operation) -> Value | None:
-    """A broadcast; extents that are computed must be known."""
-    return _spread_along(op, op.ints("broadcast_dimensions"))
 
 
 def _dimension_size(op: Operation) -> Value | None:
@@ -427,7 +411,10 @@ class _Indexing:
         """Adds two index tensors that broadcast to `moved`; returns zero if there are none."""
         if a is None or b is None:
             found = a if b is None else b
-            return self.e.constant_zeros(len(self.moved)) if found is None else found
+            if found is not None:
+                return found
+            ones = (1,) * len(self.moved)
+            return self.e.constant(TensorData.of(np.zeros(ones, np.int64)), TensorType("int64", ones, None if ones else ()))
         return self.e.op("add", a, b, 1)
 
 

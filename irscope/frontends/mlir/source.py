@@ -7,7 +7,7 @@ the pretty form of StableHLO and of the upstream dialects it has registered, and
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -245,8 +245,6 @@ def _is_there(module: str) -> bool:
 _MESSAGE: Final = re.compile(r'(?:error: )?(?:"[^"\n]*":(\d+):(\d+): |loc\([^\n]*?\): )?(?:error: )?([^\n]*)')
 _MEMORY: Final = 2 << 30
 """Bytes of memory for a small file; the libraries take most of them."""
-_STACK: Final = 4 << 20
-"""Bytes of stack of the copy; less than any thread of the user has, so that a file that is parsed there can be parsed here."""
 _CUT: Final = "the file is damaged or is nested too deeply; write it again, or load a part of it"
 
 
@@ -293,11 +291,16 @@ def _reader_of(names: Sequence[str], content: bytes, file: str, shapes: Sequence
 def _tried(names: Sequence[str], content: bytes, shapes: Sequence[Sequence[int] | None] | None) -> dict[str, str]:
     """Parses on a thread with a small stack; returns the reader that succeeded, or the first one's complaint, or why none started."""
     found: dict[str, str] = {}
-    threading.stack_size(_STACK)
-    worker = threading.Thread(target=_parse, args=(names, content, shapes, found))
+    run_on_small_stack(lambda: _parse(names, content, shapes, found))
+    return found
+
+
+def run_on_small_stack(work: Callable[[], None]) -> None:
+    """Runs work on a thread with less stack than any thread of the user has: what is parsed there can be parsed here."""
+    threading.stack_size(4 << 20)
+    worker = threading.Thread(target=work)
     worker.start()
     worker.join()
-    return found
 
 
 def _parse(names: Sequence[str], content: bytes, shapes: Sequence[Sequence[int] | None] | None, found: dict[str, str]) -> None:

@@ -320,7 +320,11 @@ class Call:
 
     def scalar(self, number: float | int | bool, dtype: str) -> Value:
         """Return a constant tensor of rank 0."""
-        return self.values.constant(np.array(number, numpy_type(dtype)))
+        if dtype == "bfloat16":
+            import ml_dtypes  # which onnx installs
+
+            return self.values.constant(np.array(number, ml_dtypes.bfloat16))
+        return self.values.constant(np.array(number, dtype))
 
     def size(self, x: Value, axis: int) -> Item:
         """Return one extent: a number if it is known."""
@@ -346,16 +350,6 @@ def shape_of(type: Type, what: str) -> tuple[Dim, ...]:
     if not isinstance(type, TensorType) or type.shape is None:
         raise Refused(f"the rank of {what} is not known")
     return type.shape
-
-
-def numpy_type(dtype: str) -> np.dtype[Any]:
-    """Return NumPy's type for constants; bfloat16 is from `ml_dtypes`, which onnx installs."""
-    if dtype == "bfloat16":
-        import ml_dtypes
-
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
-    return np.dtype(dtype)
 
 
 # Folds arithmetic on shapes while the model is read: known integers are computed, others stay integers of the graph.

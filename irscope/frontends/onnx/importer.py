@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -368,7 +369,14 @@ def check_sizes(model: Any) -> None:
     if not bodies:
         return
     limit = _MAX_NODES + 20 * (len(top) + sum(map(len, bodies.values())))
-    total = len(top) + sum(_sizes(bodies).get(_key(node), 0) for node in top)
+    calls = {key: [inner for node in nodes if (inner := _key(node)) in bodies] for key, nodes in bodies.items()}
+    sizes: dict[tuple[str, str, str], int] = {}
+    try:
+        for key in TopologicalSorter(calls).static_order():  # callees first
+            sizes[key] = len(bodies[key]) + sum(sizes[inner] for inner in calls[key])
+    except CycleError as error:
+        raise LoadError(f"the function {error.args[1][0][1]!r} calls itself", hint="ONNX has no recursion: write a Loop") from None
+    total = len(top) + sum(sizes.get(_key(node), 0) for node in top)
     if total > limit:
         what = f"the calls of functions expand to {total if total < 1 << 60 else 'more than 2^60'} nodes"
         raise LoadError(what, hint="inline the functions yourself (onnx.inliner), or load a part of the model")
@@ -392,26 +400,6 @@ def _all_nodes(nodes: Any) -> Iterator[Any]:
             stack.pop()
 
 
-def _sizes(bodies: Mapping[tuple[str, str, str], Sequence[Any]]) -> Mapping[tuple[str, str, str], int]:
-    """Returns how many nodes each function expands to, callees first. Raises LoadError for a recursive function."""
-    found: dict[tuple[str, str, str], int] = {}
-    for start in bodies:
-        stack, open_ = [start], set[tuple[str, str, str]]()
-        while stack:
-            here = stack[-1]
-            missing = set() if here in found else {key for node in bodies[here] if (key := _key(node)) in bodies} - found.keys()
-            if not missing:
-                if here not in found:
-                    found[here] = sum(1 + found.get(_key(node), 0) for node in bodies[here])
-                open_.discard(stack.pop())
-                continue
-            open_.add(here)  # only those on the stack that are being counted, each called by the one before
-            if open_ & missing:
-                raise LoadError(f"the function {here[1]!r} calls itself", hint="ONNX has no recursion: write a Loop")
-            stack.extend(missing)
-    return found
-
-
 def inline_call(importer: Importer, function: Any, call: Call, frame: Frame) -> Sequence[Result]:
     """Inlines one of the model's functions at its inline_call."""
     attributes = {proto.name: proto for proto in function.attribute_proto} | call.attributes
@@ -426,7 +414,9 @@ def inline_definition(importer: Importer, call: Call, domain: str, frame: Frame)
         return None
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
     versions = {**frame.opsets, domain: call.opset, **opsets}
-    inner = replace(frame, opsets=versions, attributes=_filled(call, domain))
+    schema = schema_of_op(call.node.op_type, domain, call.opset)
+    defaults = {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
+    inner = replace(frame, opsets=versions, attributes=defaults | call.attributes)
     refused = len(importer.refusals)
     found = _inlined(importer, function, call, inner)
     if len(importer.refusals) == refused:
@@ -434,13 +424,6 @@ def inline_definition(importer: Importer, call: Call, domain: str, frame: Frame)
     _, op, why = importer.refusals[refused]
     del importer.refusals[refused:]
     raise Refused(f"its definition uses {op}: {why}")
-
-
-def _filled(call: Call, domain: str) -> Mapping[str, Any]:
-    """Returns the attributes of a node, with the defaults of its schema."""
-    schema = schema_of_op(call.node.op_type, domain, call.opset)
-    defaults = {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
-    return defaults | call.attributes
 
 
 def _definition(call: Call, domain: str) -> Any:
@@ -533,14 +516,9 @@ def append_opaque(importer: Importer, call: Call, domain: str, frame: Frame) -> 
         attrs["overload"] = node.overload
     attrs["opset"] = call.opset
     inputs = [importer.emit.constant(None) if held is None else importer.values.value_of(held) for held in call.inputs]
-    types = _types(importer, call, domain, frame)
+    found = zip(node.output, importer.inferred_types(call, domain), strict=True)  # what ONNX does not define, the file may declare
+    types = [frame.declared.get(name, TENSOR) if type == TENSOR else type for name, type in found]
     return importer.emit.node(f"onnx::{name}", inputs, types, attrs, blocks, names=list(node.output))
-
-
-def _types(importer: Importer, call: Call, domain: str, frame: Frame) -> Sequence[Type]:
-    """Returns the inferred types; for an op that ONNX does not define, the types declared in the file."""
-    types = importer.inferred_types(call, domain)
-    return [frame.declared.get(name, TENSOR) if type == TENSOR else type for name, type in zip(call.node.output, types, strict=True)]
 
 
 def payload(found: Any) -> Any:

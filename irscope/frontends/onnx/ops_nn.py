@@ -236,13 +236,7 @@ def _global_lp_pool(call: Call) -> Value:
 # Builders of normalisations and softmax.
 
 
-def _rowwise(apply: Callable[[Call, Value, int], Value], call: Call) -> Value:
-    """Applies a softmax or hardmax of opset 12 or older, which flattens the axes from `axis` on into one."""
-    x, axis, rank = call.x(), call.axis("axis", 1), call.rank()
-    if axis == rank - 1:
-        return apply(call, x, axis)
-    shape = [call.size(x, i) for i in range(rank)]
-    return call.op("reshape", apply(call, call.op("flatten", x, axis, -1), -1), shape)
+Apply = Callable[[Call, Value, int], Value]
 
 
 def _hard(call: Call, x: Value, axis: int) -> Value:
@@ -255,16 +249,18 @@ def _soft(name: str, call: Call, x: Value, axis: int) -> Value:
     return call.op(name, x, axis)
 
 
-def _along_axis(apply: Callable[[Call, Value, int], Value], call: Call) -> Value:
-    return apply(call, call.x(), call.axis("axis", -1))
+def _along_axis(apply: Apply, call: Call) -> Value:
+    """Applies a softmax or hardmax along an axis; in opset 12 and older, over all axes from `axis` on as one."""
+    x, axis, rank = call.x(), call.axis("axis", 1 if call.opset < 13 else -1), call.rank()
+    if call.opset >= 13 or axis == rank - 1:
+        return apply(call, x, axis)
+    shape = [call.size(x, i) for i in range(rank)]
+    return call.op("reshape", apply(call, call.op("flatten", x, axis, -1), -1), shape)
 
 
-_ROWWISE: Final[dict[str, Callable[[Call, Value, int], Value]]] = {
-    "Softmax": partial(_soft, "softmax"), "LogSoftmax": partial(_soft, "log_softmax"), "Hardmax": _hard,
-}  # fmt: skip
+_ROWWISE: Final[dict[str, Apply]] = {"Softmax": partial(_soft, "softmax"), "LogSoftmax": partial(_soft, "log_softmax"), "Hardmax": _hard}
 for _name, _apply in _ROWWISE.items():
-    op(_name)(partial(_rowwise, _apply))
-    op(_name, since=13)(partial(_along_axis, _apply))
+    op(_name)(partial(_along_axis, _apply))
 
 
 @op("BatchNormalization")

@@ -275,20 +275,13 @@ def _prod(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     return x
 
 
-def _l1(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    return _reduce_sum(call, call.op("abs", x), axes, keep)
+def _sum_of(name: str, call: Call, x: Value, axes: Axes, keep: bool) -> Value:
+    """Sums what an op makes of the elements; for `mul`, their squares."""
+    return _reduce_sum(call, call.op(name, *[x] * (2 if name == "mul" else 1)), axes, keep)
 
 
-def _sum_square(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    return _reduce_sum(call, call.op("mul", x, x), axes, keep)
-
-
-def _l2(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    return call.cast(call.op("sqrt", _sum_square(call, x, axes, keep)), str(call.dtype()))
-
-
-def _log_sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    return call.cast(call.op("log", _reduce_sum(call, x, axes, keep)), str(call.dtype()))
+def _of_sum(name: str, reduce: Reduce, call: Call, x: Value, axes: Axes, keep: bool) -> Value:
+    return call.cast(call.op(name, reduce(call, x, axes, keep)), str(call.dtype()))
 
 
 def _log_sum_exp(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
@@ -302,9 +295,10 @@ def _log_sum_exp(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 _REDUCTIONS: Final[dict[str, tuple[int, Reduce]]] = {
     "ReduceSum": (13, _reduce_sum), "ReduceMean": (18, _reduce_mean), "ReduceMax": (18, partial(_extreme, "amax", -inf)),
-    "ReduceMin": (18, partial(_extreme, "amin", inf)), "ReduceProd": (18, _prod), "ReduceL1": (18, _l1),
-    "ReduceL2": (18, _l2), "ReduceLogSum": (18, _log_sum), "ReduceLogSumExp": (18, _log_sum_exp),
-    "ReduceSumSquare": (18, _sum_square),
+    "ReduceMin": (18, partial(_extreme, "amin", inf)), "ReduceProd": (18, _prod),
+    "ReduceL1": (18, partial(_sum_of, "abs")), "ReduceSumSquare": (18, partial(_sum_of, "mul")),
+    "ReduceL2": (18, partial(_of_sum, "sqrt", partial(_sum_of, "mul"))), "ReduceLogSum": (18, partial(_of_sum, "log", _reduce_sum)),
+    "ReduceLogSumExp": (18, _log_sum_exp),
 }  # fmt: skip
 """For each op, the opset from which on the axes are an operand, and the reduction."""
 _UNCHANGED: Final = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
@@ -314,18 +308,11 @@ _UNCHANGED: Final = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "Reduc
 def _reduced(reduce: Reduce, as_operand: int, call: Call) -> Result:
     axes = call.listed("axes", 1, since=as_operand) or []
     x, keep = call.x(), bool(call.integer("keepdims", 1))
-    if not axes and call.integer("noop_with_empty_axes", 0):
-        if call.node.op_type not in _UNCHANGED:
-            return reduce_each(call, x, reduce)
-        return x
+    is_unchanged = call.node.op_type in _UNCHANGED
+    if not axes and call.integer("noop_with_empty_axes", 0):  # each element by itself, along a new axis
+        return x if is_unchanged else reduce(call, call.op("unsqueeze", x, -1), [-1], False)
     axes = axes or list(range(call.rank()))
-    return x if not axes and call.node.op_type in _UNCHANGED else reduce(call, x, axes, keep)
-
-
-def reduce_each(call: Call, x: Value, reduce: Reduce) -> Value:
-    """Reduces over no axes: each element by itself, along a new axis."""
-    alone = call.op("unsqueeze", x, -1)
-    return reduce(call, alone, [-1], False)
+    return x if not axes and is_unchanged else reduce(call, x, axes, keep)
 
 
 for _name, (_since, _reduce) in _REDUCTIONS.items():

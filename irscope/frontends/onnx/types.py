@@ -184,12 +184,10 @@ def _by_inference(
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, known, opset_imports=opsets, ir_version=max(ir_version, 3))
     except Exception:  # its own errors have no common class
         return nothing
-    types_found = [_type_of(found[name]) if name in found else TENSOR for name in node.output]
-    return [_of_its_rank(type) for type in types_found] if node.op_type in _WRONG else types_found
-
-
-def _of_its_rank(type: Type) -> Type:
-    return type.with_(shape=(None,) * type.rank) if isinstance(type, TensorType) and type.rank is not None else type
+    made = [_type_of(found[name]) if name in found else TENSOR for name in node.output]
+    if node.op_type in _WRONG:
+        made = [type.with_(shape=(None,) * type.rank) if isinstance(type, TensorType) and type.rank is not None else type for type in made]
+    return made
 
 
 def _element_types(node: Any, schema: Any, operands: Sequence[Type | None]) -> Sequence[str | None]:
@@ -215,9 +213,11 @@ def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:
     """
     if len(node.output) > schema.max_output or not schema.min_input <= len(node.input) <= schema.max_input:
         return False
-    if any(isinstance(type, TensorType) and _is_long_row(type) for type in operands):
+    tensors = [type for type in operands if isinstance(type, TensorType)]
+    rows = [type.shape[0] for type in tensors if type.dtype in ("int64", "int32") and type.shape is not None and len(type.shape) == 1]
+    if any(isinstance(extent, int) and extent > _MAX_DATA for extent in rows):  # longer than any shape
         return False
-    ranks = [type.rank for type in operands if isinstance(type, TensorType)]
+    ranks = [type.rank for type in tensors]
     least = min((rank for rank in ranks[:1] if rank is not None), default=0) if None not in ranks[:1] else 0
     for attribute in node.attribute:
         declared = schema.attributes.get(attribute.name)
@@ -234,12 +234,6 @@ def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:
         if attribute.name == "num_outputs" and attribute.i != len(node.output):
             return False
     return True
-
-
-def _is_long_row(type: TensorType) -> bool:
-    """Checks whether an operand is an integer vector that is longer than any shape."""
-    extent = type.shape[0] if type.shape is not None and len(type.shape) == 1 else 0
-    return type.dtype in ("int64", "int32") and isinstance(extent, int) and extent > _MAX_DATA
 
 
 _SIGNED: Final = frozenset({"start", "end", "k", "pads", "starts", "ends", "value_int", "value_ints", "shape", "default_int64"})
@@ -317,6 +311,8 @@ _LONGEST_POINTER: Final = 1024
 
 def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | None, what: str) -> np.ndarray[Any, Any]:
     """Reads elements from another file, and only their bytes."""
+    from onnx import TensorProto, numpy_helper
+
     entries = {entry.key: entry.value for entry in proto.external_data}
     path = _beside(entries.get("location", ""), folder, what)
     size = -(-prod(shape) * bits_of(dtype) // 8)
@@ -337,19 +333,13 @@ def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | Non
             raise MemoryError
         with path.open("rb") as file:
             file.seek(offset)
-            return _decoded(proto, dtype, shape, file.read(length))
+            content = file.read(length)
+        if bits_of(dtype) >= 8 and dtype in np.sctypeDict:
+            return np.frombuffer(bytearray(content), np.dtype(dtype).newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+        return np.array(numpy_helper.to_array(TensorProto(data_type=proto.data_type, dims=shape, raw_data=content)))
     except MemoryError:
         what = f"{what} of shape {list(shape)} takes {byte_count(size)}, more than there is memory for"
         raise LoadError(what, hint=f"move {path.name!r} elsewhere, and read the model {_WITHOUT}") from None
-
-
-def _decoded(proto: Any, dtype: str, shape: tuple[int, ...], content: bytes) -> np.ndarray[Any, Any]:
-    from onnx import TensorProto, numpy_helper
-
-    if bits_of(dtype) >= 8 and np.dtype(np.uint8).isbuiltin and dtype in np.sctypeDict:
-        return np.frombuffer(bytearray(content), np.dtype(dtype).newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
-    held = TensorProto(data_type=proto.data_type, dims=shape, raw_data=content)
-    return np.array(numpy_helper.to_array(held))
 
 
 def _beside(location: str, folder: Path | None, what: str) -> Path:

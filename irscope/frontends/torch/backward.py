@@ -60,18 +60,14 @@ def joint_graph(
     title = name or str(getattr(source, "__name__", type(source).__name__))
     _check(source, args, loss, targets, title)
     with CAPTURE_LOCK:
-        return _joint(source, args, loss, targets, title)
-
-
-def _joint(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> Graph:
-    capture, modes = _Capture(source, args, loss, targets, title), modes_of(source)
-    try:
-        with capturing():
-            graph = capture.run()
-    except IrscopeError:
-        raise
-    except Exception as error:
-        raise _failed(error, title) from None
+        capture, modes = _Capture(source, args, loss, targets, title), modes_of(source)
+        try:
+            with capturing():
+                graph = capture.run()
+        except IrscopeError:
+            raise
+        except Exception as error:
+            raise _failed(error, title) from None
     return replace(graph, modes=modes) if modes is not None else graph
 
 
@@ -134,7 +130,13 @@ class _Capture:
         self.source, self.loss, self.title = source, loss, title
         roots = dict(roots_of(source))
         self.roots = {f"{path}." if path else "": module for path, module in roots.items()}
-        self.held = list(self.own_tensors())
+        own = [
+            _Entry(prefix + path, kind, tensor, kind == "PARAMETER" and tensor.requires_grad)
+            for prefix, module in self.roots.items()
+            for kind, tensors in (("PARAMETER", module.named_parameters()), ("BUFFER", module.named_buffers()))
+            for path, tensor in tensors
+        ]  # fmt: skip
+        self.held = list({id(entry.held): entry for entry in reversed(own)}.values())[::-1]  # each tensor once, by its first path
         taken = {entry.name for entry in self.held}
         pytree = self.torch.utils._pytree
         self.nested = (*args, *targets)
@@ -147,22 +149,6 @@ class _Capture:
         self.tangents: list[_Entry] = []
         self.results: list[str] = []
         """The names of the results; empty for those without one."""
-
-    def own_tensors(self) -> Iterator[_Entry]:
-        """Yield parameters and buffers by their paths, each tensor once."""
-        seen = set()
-        for prefix, module in self.roots.items():
-            for kind, tensors in (("PARAMETER", module.named_parameters()), ("BUFFER", module.named_buffers())):
-                for path, tensor in tensors:
-                    if id(tensor) not in seen:
-                        seen.add(id(tensor))
-                        yield _Entry(prefix + path, kind, tensor, kind == "PARAMETER" and tensor.requires_grad)
-
-    def tied_tensors(self) -> dict[str, Any]:
-        return {
-            prefix + path: tensor
-            for prefix, module in self.roots.items() for path, tensor in module.named_parameters(remove_duplicate=False)
-        }  # fmt: skip
 
     @property
     def tensors(self) -> list[_Entry]:
@@ -199,19 +185,15 @@ class _Capture:
             result = self.source(*args)
             if self.loss is not None:
                 result = self.loss(result, *targets)
-        if self.loss is not None:
-            self.check_loss(result)
-        return list(self.torch.utils._pytree.tree_leaves(result, is_leaf=lambda item: item is None))
-
-    def check_loss(self, result: Any) -> None:
-        if not isinstance(result, self.torch.Tensor):
+        if self.loss is not None and not isinstance(result, self.torch.Tensor):
             what = f"the loss of {self.title} is {type(result).__name__}, and not a tensor"
             raise ArgumentError(what, hint="return the one number to minimise")
-        if result.numel() != 1 or result.dim():
+        if self.loss is not None and (result.numel() != 1 or result.dim()):
             what = f"the loss of {self.title} is not one number but {tensor_type(result)}"
             raise ArgumentError(what, hint="reduce it: loss=lambda *given: loss(*given).mean()")
-        if not result.requires_grad:
+        if self.loss is not None and not result.requires_grad:
             raise self.detached()
+        return list(self.torch.utils._pytree.tree_leaves(result, is_leaf=lambda item: item is None))
 
     def detached(self) -> CaptureError:
         _, why, hint = _REASONS[3]
@@ -258,14 +240,12 @@ class _Capture:
         returned = next(iter(module.graph.find_nodes(op="output"))).args[0]
         gradients = {entry.name: len(self.results) + index for index, entry in enumerate(self.wanted)}
         call_results(module, returned, [*self.results, *(f"grad_{name}" for name in gradients)])
-        program = SimpleNamespace(
-            graph_module=module,
-            graph_signature=SimpleNamespace(
-                input_specs=specs, output_specs=[SimpleNamespace(kind=SimpleNamespace(name="USER_OUTPUT"), target=None) for _ in returned]
-            ),
-            state_dict={entry.name: entry.held for entry in self.held} | self.tied_tensors(),
-            constants={},
-        )
+        output = SimpleNamespace(kind=SimpleNamespace(name="USER_OUTPUT"), target=None)
+        signature = SimpleNamespace(input_specs=specs, output_specs=[output for _ in returned])
+        state = {entry.name: entry.held for entry in self.held}
+        for prefix, root in self.roots.items():
+            state |= {prefix + path: tensor for path, tensor in root.named_parameters(remove_duplicate=False)}  # tied ones, too
+        program = SimpleNamespace(graph_module=module, graph_signature=signature, state_dict=state, constants={})
         title = self.title if self.title.isidentifier() else "joint"
         graph = import_exported(program, title, lambda _: True)
         arguments = (*self.nested, *(entry.held for entry in self.tangents))

@@ -17,7 +17,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from types import FunctionType
 from typing import Any, Final
 
@@ -133,16 +133,9 @@ def roots_of(source: Any) -> Iterator[tuple[str, Any]]:
         yield "", owner
     names = getattr(getattr(source, "__code__", None), "co_freevars", ())
     for name, cell in zip(names, getattr(source, "__closure__", None) or (), strict=False):
-        held = cell.cell_contents if _is_filled(cell) else None
-        if isinstance(held, torch.nn.Module):
-            yield name, held
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
+        with suppress(ValueError):  # a variable that has no value yet
+            if isinstance(cell.cell_contents, torch.nn.Module):
+                yield name, cell.cell_contents
 
 
 def _reads_mode(module: Any) -> bool:

@@ -1,5 +1,4 @@
-"""torch.export: exported programs, their `.pt2` files, and modules and functions, which are exported when they are loaded.
-"""
+"""torch.export: exported programs, their `.pt2` files, and modules and functions, which are exported when they are loaded."""
 
 import ast
 import inspect
@@ -115,7 +114,9 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
                 reason = trimmed(str(refusal), 1).strip().rstrip(":")
                 advice = f"write it with torch.cond or with tensors (torch.jit.script does not take it either: {reason})"
             else:
-                _tell_scripted(title, place)
+                at = f" at {place[0]}" if place else ""
+                what = f"{title} reads a number from a tensor{at} and goes on with it in Python, which torch.export cannot capture"
+                warn_caller(f"{what}; torch.jit.script did, with all branches. Nothing is wrong with the program")
                 return replace(graph, modes=modes or graph.modes)
         what = f"torch.export cannot capture {title}"
         where = trimmed(str(error)).replace("FakeTensor", "Tensor") + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
@@ -144,12 +145,6 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
             hint = f"write {parameter}: {'torch.Tensor' if isinstance(arg, torch.Tensor) else type(arg).__name__}"
             raise ArgumentError(f"{parameter} is not annotated, and is read as {value.type}", hint=hint)
     return graph
-
-
-def _tell_scripted(title: str, place: tuple[str, str] | None) -> None:
-    at = f" at {place[0]}" if place else ""
-    what = f"{title} reads a number from a tensor{at} and goes on with it in Python, which torch.export cannot capture"
-    warn_caller(f"{what}; torch.jit.script did, with all branches. Nothing is wrong with the program")
 
 
 def _failed_at(error: Exception) -> tuple[str, str] | None:

@@ -135,7 +135,8 @@ class _Reader:
         self.graphs = 0
 
     def slots(self, values: Any, graph: int) -> tuple[Slot, ...]:
-        return tuple(Slot(value.unique() + graph, _given_name(value), self.type(value.type())) for value in values)
+        found = [(value.unique() + graph, value.debugName(), self.type(value.type())) for value in values]
+        return tuple(Slot(number, "" if name.isdigit() else name, type) for number, name, type in found)  # others have only a number
 
     def type(self, type: Any) -> Type:
         text = type.str()
@@ -250,12 +251,6 @@ def _attribute(node: Any, key: str) -> Any:
         case "tys":
             return tuple(parse_type(type.str()) for type in value)
     return payload_of(value)
-
-
-def _given_name(value: Any) -> str:
-    """Returns the name in the user's source; empty for a value that has only a number."""
-    name: str = value.debugName()
-    return "" if name.isdigit() else name
 
 
 def _scope(text: str) -> str:
@@ -435,7 +430,9 @@ class _Copy:
             case "open":
                 self.stack.append(_Open(step, frame.env, frame.path))
             case "block":
-                self.open_block(step, frame)
+                block = self.stack[-1]
+                block.params, block.nodes = tuple(self.new(slot) for slot in step.outputs), []
+                frame.env.update((slot.number, value) for slot, value in zip(step.outputs, block.params, strict=True))
             case "end":
                 block = self.stack[-1]
                 returns = tuple(self.value(frame.env[number]) for number in step.inputs)
@@ -458,12 +455,6 @@ class _Copy:
         scope = frame.path or step.scope
         node = make_node(new_id(), step.op, tuple(inputs), tuple(outputs), step.attrs, blocks, step.location, scope)
         self.stack[-1].nodes.append(node)
-
-    def open_block(self, step: Step, frame: _Frame) -> None:
-        block = self.stack[-1]
-        block.params = tuple(self.new(slot) for slot in step.outputs)
-        block.nodes = []
-        frame.env.update((slot.number, value) for slot, value in zip(step.outputs, block.params, strict=True))
 
     def call(self, step: Step, frame: _Frame, frames: list[_Frame]) -> bool:
         callee = frame.env[step.inputs[0]]

@@ -5,11 +5,10 @@ import io
 import pickle
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -257,19 +256,9 @@ def reason_to_distrust(reader: Any) -> str:
             if not is_source_table(reader.get_record(name)):
                 raise ValueError(f"{name} refers to source texts that are not in it")
         elif name in _HELD:
-            check_storages(reader.get_record(name), partial(_size_of, reader, names, _HELD[name]), _item_of)
+            tensors = {each.removeprefix(_HELD[name]): each for each in names if each.startswith(_HELD[name])}
+            check_storages(reader.get_record(name), {key: int(reader.get_record_size(each)) for key, each in tensors.items()})
     return ""
-
-
-def _size_of(reader: Any, names: set[str], folder: str, key: str) -> int:
-    return int(reader.get_record_size(folder + key)) if folder + key in names else 0
-
-
-def _item_of(storage: str) -> int:
-    """Returns the bytes per element of a storage type."""
-    if storage not in _BYTES:
-        raise ValueError(f"it has a tensor in a {storage}, which torch does not write")
-    return _BYTES[storage]
 
 
 _BYTES: Final = {
@@ -282,6 +271,7 @@ _BYTES: Final = {
     }.items()
     for kind in kinds.split()
 }  # fmt: skip
+"""The bytes of an element of each type of storage."""
 
 
 # The code that a saved TorchScript program runs while it is loaded, before it is called.
@@ -387,17 +377,19 @@ class _Reader(pickle.Unpickler):
         return _Inert()
 
 
-def check_storages(content: bytes, size_of: Callable[[str], int], item_of: Callable[[str], int]) -> None:
+def check_storages(content: bytes, sizes: Mapping[str, int]) -> None:
     """Raises ValueError if a storage of a pickle is longer than its record, and an error of `pickle` for an invalid pickle.
 
-    `size_of` returns the bytes of a key's record, `item_of` the bytes per element of a storage type.
+    `sizes` has the bytes of each key's record.
     """
     reader = _Reader(content)
     reader.load()
     for pid in reader.storages:
         match pid:
             case ("storage", type() as kind, str() as key, str(), count, *_) if type(count) is int:
-                wanted, there = count * item_of(kind.__name__), size_of(key)
+                if kind.__name__ not in _BYTES:
+                    raise ValueError(f"it has a tensor in a {kind.__name__}, which torch does not write")
+                wanted, there = count * _BYTES[kind.__name__], sizes.get(key, 0)
                 if not 0 <= wanted <= there:
                     raise ValueError(f"its tensor {key!r} has {wanted} bytes, of which {there} are in the file")
             case _:

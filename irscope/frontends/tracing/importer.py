@@ -118,7 +118,9 @@ class Recorder:
         if held.ndim == 0:
             return self._kind(self, self.constant(TensorData.of(held.copy())), held.dtype, (), object())
         made = self._arrays.get(id(given), (None, None))[1]
-        if made is None or not _same_elements(self._bound[made.value], held):  # the function may have changed it since
+        known = self._bound[made.value] if made is not None else None
+        same = known is not None and known.shape == held.shape and known.dtype == held.dtype and known.tobytes() == held.tobytes()
+        if made is None or not same:  # the function may have changed it since
             made = self.input(f"constant{len(self._bound)}", held.dtype, held.shape)
             self._bound[made.value] = held.copy()
             self._arrays[id(given)] = (given, made)
@@ -195,10 +197,6 @@ class Recorder:
         new = self._emit.rename((0, 0), wanted)
         made = self._emit.build.finish([new.get(value, value) for value in outputs], bound=self._bound)
         return replace(made, name=name)
-
-
-def _same_elements(a: Any, b: Any) -> bool:
-    return bool(a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes())
 
 
 def tensor_type(dtype: np.dtype[Any], shape: Sequence[int]) -> TensorType:

@@ -273,20 +273,16 @@ def complex_of(real: Any, imaginary: Any) -> Any:
 def _reciprocal(plain: Plain, operands: Sequence[Any], given: Sequence[Any]) -> Any:
     """NumPy's result for an integer 0 depends on the processor; here it is 0."""
     (x,) = operands
-    if x.dtype.kind == "c":
-        return _complex_reciprocal(x.real, x.imag)
+    if x.dtype.kind == "c":  # as NumPy, divide by the larger part first
+        real, imaginary = x.real, x.imag
+        wide = abs(imaginary) <= abs(real)
+        ratio = np.where(wide, imaginary / real, real / imaginary)
+        scale = np.where(wide, real + imaginary * ratio, real * ratio + imaginary)
+        return complex_of(np.where(wide, 1 / scale, ratio / scale), np.where(wide, -ratio, -1) / scale)
     if x.dtype.kind == "f":
         return plain(x)
     ones = (x == 1).astype(x.dtype)
     return ones if x.dtype.kind == "u" else ones - (x == -1).astype(x.dtype)
-
-
-def _complex_reciprocal(real: Any, imaginary: Any) -> Any:
-    """Divides by the larger part first, as NumPy does."""
-    wide = abs(imaginary) <= abs(real)
-    ratio = np.where(wide, imaginary / real, real / imaginary)
-    scale = np.where(wide, real + imaginary * ratio, real * ratio + imaginary)
-    return complex_of(np.where(wide, 1 / scale, ratio / scale), np.where(wide, -ratio, -1) / scale)
 
 
 def _quotient(plain: Plain, operands: Sequence[Any], given: Sequence[Any]) -> Any:

@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -49,10 +50,14 @@ def describe() -> dict[str, Any]:
     from irscope.runtime.device import devices
 
     load = list(os.getloadavg()) if hasattr(os, "getloadavg") else []
+    versions = {}
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     return {
         "cpu": _processor(), "cores": os.cpu_count() or 1, "features": _features(), "load": [round(x, 2) for x in load],
         "system": f"{platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}".strip(", "),
-        "python": platform.python_version(), "versions": _versions(), "time": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "python": platform.python_version(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M:%S"),
         "devices": {each.name: str(each.availability()) for each in devices()},
     }  # fmt: skip
 
@@ -104,7 +109,11 @@ class Limits:
     def flops(self) -> float:
         """Returns the additions and multiplications of float32 per second."""
         if self._flops is None:
-            self._flops = self._measured_flops()
+            if isinstance(self._device, CpuDevice):
+                self._flops = self.threads * arithmetic_peak(self._device.host)
+            else:  # NumPy performs one operation at a time
+                a, b = np.zeros((2, 4096), np.float32)
+                self._flops = float(a.size / _median_seconds(lambda: np.add(a, b, out=a)))
         return self._flops
 
     def _copy_candidates(self, size: int) -> list[Callable[[], object]]:
@@ -124,12 +133,6 @@ class Limits:
             given, taken = torch.from_numpy(source), torch.from_numpy(target)
             candidates.append(lambda: taken.copy_(given))
         return candidates
-
-    def _measured_flops(self) -> float:
-        if isinstance(self._device, CpuDevice):
-            return self.threads * arithmetic_peak(self._device.host)
-        a, b = np.zeros((2, 4096), np.float32)
-        return float(a.size / _median_seconds(lambda: np.add(a, b, out=a)))  # NumPy performs one operation at a time
 
 
 def _half(moved: int) -> int:
@@ -177,16 +180,6 @@ def _features() -> list[str]:
     wanted = ("sse2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512bf16", "avx512fp16", "neon", "sve")
     here = get_host_cpu_features()
     return [name for name in wanted if here.get(name)]
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 # -- the arithmetic peak ----------------------------------------------------------------------------------------------

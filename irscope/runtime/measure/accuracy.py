@@ -51,9 +51,10 @@ def float64_results(graph: Graph, args: Sequence[Any]) -> Arrays | str:
     drawing = next((node for node in graph.nodes() if _draws(graph, node)), None)
     if drawing is not None:
         return f"{drawing.op} draws other random numbers in each run"
-    typed = next((node for node in graph.nodes() if _gives_of_its_type(graph, node)), None)
-    if typed is not None:
-        return f"{typed.op} gives numbers that depend on the element type"
+    for node in graph.nodes():  # the neighbour of a number, and the type's largest number instead of infinity
+        largest = node.op == "aten::nan_to_num" and (len(node.inputs) < 4 or None in [constant_of(graph, v) for v in node.inputs[2:]])
+        if largest or node.op == "aten::nextafter":
+            return f"{node.op} gives numbers that depend on the element type"
     if _writes_shared(graph, args):
         return "the program may write a storage that tensors share, and copies in float64 share none"
     try:
@@ -70,14 +71,14 @@ def _writes_shared(graph: Graph, args: Sequence[Any]) -> bool:
     held = {(value, place): leaf for value, arg in given for place, leaf in enumerate(leaves(arg))}
     storages = by_storage(held)
     counts = Counter(storages.values())
-    shared = [key for key, number in storages.items() if counts[number] > 1 or _overlaps(held[key])]
+
+    def overlaps(tensor: Any) -> bool:
+        steps = tensor.stride() if is_torch_tensor(tensor) else [step // tensor.itemsize for step in tensor.strides]
+        reach = 1 + sum((size - 1) * abs(step) for size, step in zip(tensor.shape, steps, strict=True))
+        return bool(0 < reach < prod(tensor.shape))
+
+    shared = [key for key, number in storages.items() if counts[number] > 1 or overlaps(held[key])]
     return any(map(alias_db_of(graph).has_writers, dict.fromkeys(value for value, _ in shared)))
-
-
-def _overlaps(tensor: Any) -> bool:
-    steps = tensor.stride() if is_torch_tensor(tensor) else [step // tensor.itemsize for step in tensor.strides]
-    reach = 1 + sum((size - 1) * abs(step) for size, step in zip(tensor.shape, steps, strict=True))
-    return bool(0 < reach < prod(tensor.shape))
 
 
 def _draws(graph: Graph, node: Node) -> bool:
@@ -85,13 +86,6 @@ def _draws(graph: Graph, node: Node) -> bool:
     given = {} if schema is None else dict(zip([argument.name for argument in schema.arguments], node.inputs, strict=False))
     known = {name: held for name, value in given.items() if (held := constant_of(graph, value)) is not NOT_CONSTANT}
     return draws_random_numbers(node.op, known)
-
-
-def _gives_of_its_type(graph: Graph, node: Node) -> bool:
-    """Checks whether an op gives the neighbour of a number, or the type's largest number instead of infinity."""
-    if node.op == "aten::nan_to_num":
-        return len(node.inputs) < 4 or any(constant_of(graph, value) is None for value in node.inputs[2:])
-    return node.op == "aten::nextafter"
 
 
 def cancelled(graph: Graph, args: Sequence[Any], truth: Arrays) -> list[float]:

@@ -110,7 +110,9 @@ def with_threads(count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kw
     >>> with_threads(1, lambda: 2)
     2
     """
-    switches = [*_torchs(), *_blas()]
+    torch, switches = sys.modules.get("torch"), list(_blas())
+    if hasattr(torch, "set_num_threads"):
+        switches.insert(0, (torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
     before = [get() for get, _ in switches]
     if all(each == count for each in before):
         return work(*args, **kwargs)
@@ -124,12 +126,6 @@ def with_threads(count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kw
 
 
 _Switch = tuple[Callable[[], int], Callable[[int], Any]]
-
-
-def _torchs() -> Iterator[_Switch]:
-    torch = sys.modules.get("torch")
-    if hasattr(torch, "set_num_threads"):
-        yield torch.get_num_threads, torch.set_num_threads  # type: ignore[union-attr]
 
 
 def _blas() -> Iterator[_Switch]:
@@ -165,7 +161,9 @@ class ArgumentSnapshot:
             held_by = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
             given += [held for value, held in held_by if writes(value)]
         held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
-        self.tensors = [_once(value) for value in held if _is_array(value) or _is_strided(value)]
+        # tensors of torch that are sparse cannot be written part by part
+        strided = (value for value in held if _is_array(value) or (is_torch_tensor(value) and str(value.layout) == "torch.strided"))
+        self.tensors = [_once(value) for value in strided]
         self.saved: list[tuple[Any, Any]] = []
 
     @property
@@ -195,11 +193,6 @@ def _once(tensor: Any) -> Any:
     """Returns the elements of an expanded tensor as a view that has each of them once, and can be written."""
     strides = tensor.strides if _is_array(tensor) else tensor.stride()
     return tensor[tuple([slice(1) if stride == 0 else slice(None) for stride in strides])] if 0 in strides else tensor
-
-
-def _is_strided(value: Any) -> bool:
-    """Whether this is a tensor of torch that is not sparse; others cannot be written part by part."""
-    return is_torch_tensor(value) and str(value.layout) == "torch.strided"
 
 
 def _is_array(value: Any) -> bool:
@@ -243,8 +236,8 @@ def with_kept_memory(work: Callable[[bool], T]) -> T:
     >>> with_kept_memory(lambda is_kept: is_kept in (True, False))
     True
     """
-    libc = _glibc()
-    if libc is None:
+    libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+    if not hasattr(libc, "gnu_get_libc_version") or not hasattr(libc, "mallopt"):
         return work(False)
     try:
         libc.mallopt(_MMAP_MAX, 0)
@@ -259,13 +252,6 @@ def no_gradients() -> AbstractContextManager[object]:
     """Returns the context in which torch, if it is there, records no gradients."""
     torch = sys.modules.get("torch")
     return torch.no_grad() if torch is not None and hasattr(torch, "no_grad") else nullcontext()
-
-
-def _glibc() -> ctypes.CDLL | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    library = ctypes.CDLL(None)
-    return library if hasattr(library, "gnu_get_libc_version") and hasattr(library, "mallopt") else None
 
 
 # -- the user's own function ------------------------------------------------------------------------------------------

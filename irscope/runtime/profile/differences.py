@@ -1,11 +1,8 @@
 """Two measurements against each other: a remark that is tried, and two profiles that are compared."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from irscope._base.words import time_words
 from irscope.errors import ArgumentError, new_table
@@ -201,11 +198,8 @@ def compare_profiles(before: Readings, after: Readings, way: str | None) -> Prof
     return ProfileDifference(name, tuple(classes), before.total(label), after.total(label), _warnings(before, after))
 
 
-_Classes = dict[str, tuple[tuple[NodeRow, ...], Spread]]
-
-
-def _classes(before: Readings, after: Readings, label: str) -> list[_Classes]:
-    """Returns the classes of both, with pieces that compute the same under one key."""
+def _classes(before: Readings, after: Readings, label: str) -> list[dict[str, tuple[tuple[NodeRow, ...], Spread]]]:
+    """Returns the rows and the time of the classes of both, with pieces that compute the same under one key."""
     both = (before, after)
     keys = [[piece_key(each.graph(label), row.node) for row in each.rows(label)] for each in both]
     shared = set(keys[0]) & set(keys[1])
@@ -213,16 +207,13 @@ def _classes(before: Readings, after: Readings, label: str) -> list[_Classes]:
         for index, row in enumerate(each.rows(label)):
             if own[index] not in shared:
                 own[index] = piece_key(each.graph(label), row.node, "layout")
-    return [_by_class(each, label, own) for each, own in zip(both, keys, strict=True)]
-
-
-def _by_class(readings: Readings, label: str, keys: Sequence[str]) -> _Classes:
-    way, rows = readings.way(label), readings.rows(label)
-    places: dict[str, list[int]] = {}
-    for index, key in enumerate(keys):
-        places.setdefault(key, []).append(index)
-    busy = np.asarray(way.busy)
-    return {key: (tuple(rows[index] for index in found), Spread.of(busy[:, found].sum(axis=1))) for key, found in places.items()}
+    made = []
+    for each, own in zip(both, keys, strict=True):
+        rows, busy, places = each.rows(label), each.way(label).busy, dict[str, list[int]]()
+        for index, key in enumerate(own):
+            places.setdefault(key, []).append(index)
+        made.append({key: (tuple(rows[at] for at in found), Spread.of(busy[:, found].sum(axis=1))) for key, found in places.items()})
+    return made
 
 
 def _warnings(before: Readings, after: Readings) -> tuple[str, ...]:

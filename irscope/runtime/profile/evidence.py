@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from irscope._base.results import Rows
 from irscope._base.words import time_words
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import new_table
-from irscope.ir import NOT_CONSTANT, Graph, Location, Node, Value, constant_of
+from irscope.ir import Graph, Location, Node
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import effect_of
 from irscope.runtime.profile.costs import NodeCost, TensorFacts
@@ -52,6 +52,11 @@ class Remark:
     """Applies the advice, where that needs no author; None where the source must be changed by hand."""
     is_measured: bool = False
     """Whether the gain was measured rather than predicted."""
+
+    @property
+    def worth_ns(self) -> float:
+        """The gain by its certainty."""
+        return self.gain_ns * self.certainty
 
     @property
     def line(self) -> Location | None:
@@ -156,18 +161,9 @@ class Evidence:
             if maker is not None and maker.op != "prim::Constant":
                 yield maker
 
-    def constant(self, value: Value) -> Any:
-        """Returns an operand's value if it is known before the run, else NOT_CONSTANT."""
-        return constant_of(self.graph, value)
-
-    def is_constant(self, value: Value) -> bool:
-        return self.constant(value) is not NOT_CONSTANT
-
     def is_pure(self, node: Node) -> bool:
         """Checks whether equal operands give an equal result, and neither the result nor an operand is ever written."""
-        if node.blocks or effect_of(node) not in ("pure", "view") or draws_random_numbers(node.op, {}):
-            return False
-        if node.op in _FRESH:
+        if node.blocks or node.op in _FRESH or effect_of(node) not in ("pure", "view") or draws_random_numbers(node.op, {}):
             return False
         return not any(map(self.db.has_writers, (*node.outputs, *node.inputs)))
 

@@ -183,16 +183,18 @@ class _Run:
                 self.state.restore()
         own = (self.own.label, Spread.of(self.own_times)) if self.own is not None and self.own_times else None
         is_counted = not (self.threads.is_busy and self.threads.count == 1)  # by the thread's own clock nothing is lost
-        disturbed = _disturbance(_forced_switches() - before, lasted) if is_counted else ()
-        warnings = (*self._warnings(ways, interrupted), *disturbed)
+        switches = _forced_switches() - before if is_counted else 0
+        warnings = tuple(self._warnings(ways, interrupted, switches, lasted))
         library = next(iter(ways.values())).plain.library(*self.args)
+        memory = "freed memory kept" if kept else "freed memory may go back to the system"
+        allocator = f"{LIBRARY_NAMES[library]}'s allocator, {memory}"
+        environment = describe() | {"threads": self.threads.count, "allocator": allocator}
         return Measured(
-            self.original, self.fusion, ways, self.device, self.is_torch, turns, interrupted,
-            _environment(library, kept, self.threads.count), warnings, self.state.is_written, self.args, exact,
-            self.threads.count, own,
+            self.original, self.fusion, ways, self.device, self.is_torch, turns, interrupted, environment, warnings,
+            self.state.is_written, self.args, exact, self.threads.count, own,
         )  # fmt: skip
 
-    def _warnings(self, ways: dict[WayName, Way], interrupted: bool) -> Iterator[str]:
+    def _warnings(self, ways: dict[WayName, Way], interrupted: bool, switches: int, seconds: float) -> Iterator[str]:
         if self.threads.warning:
             yield self.threads.warning
         if not self.is_torch and any(way.plain.lacks_torch for way in ways.values()):
@@ -203,6 +205,8 @@ class _Run:
             yield f"{longer} would also measure the fused program."
         elif any(way.is_cold for way in ways.values()):
             yield f"{longer} would measure more than the first call."
+        if switches > 50 * max(seconds, 0.1):
+            yield f"Other programs took the processor away {switches} times in {seconds:.1f} s: quartiles are wide."
 
     def _warm(self) -> dict[WayName, Way]:
         """Returns the ways, compiled and called. Each runs one turn at once, so that an interrupt during the next compile keeps it."""
@@ -282,16 +286,6 @@ def _forced_switches() -> int:
     except ImportError:  # Windows has no such counter
         return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-
-
-def _disturbance(switches: int, seconds: float) -> Iterator[str]:
-    if switches > 50 * max(seconds, 0.1):
-        yield f"Other programs took the processor away {switches} times in {seconds:.1f} s: quartiles are wide."
-
-
-def _environment(library: str, kept: bool, threads: int) -> dict[str, Any]:
-    memory = "freed memory kept" if kept else "freed memory may go back to the system"
-    return describe() | {"threads": threads, "allocator": f"{LIBRARY_NAMES[library]}'s allocator, {memory}"}
 
 
 # -- which of two is larger -------------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from irscope.runtime.profile.measuring import unsure
 from irscope.runtime.profile.readings import BY, By, Readings, enclosing_modules, group_table, node_table, place, summed_table
 from irscope.runtime.profile.slow_ops import group_remarks, layout_remarks, roof_remarks, waiting_remarks
 from irscope.runtime.profile.wasted_work import copy_remarks, dtype_remarks, growing_remarks, repeated_remarks
-from irscope.runtime.profile.way import Instruction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,21 +134,17 @@ class Profile(Readings, Drawn):
         runs = ", ".join(f"{plural(way.runs, 'run')} {label}" for label, way in self.ways.items())
         sums = ", ".join(f"{way.parts_of_call:.2f} {label}" for label, way in self.ways.items())
         peak = ", ".join(f"{byte_count(way.counter.peak_bytes)} {label}" for label, way in self.ways.items())
-        threads = self._thread_text()
+        threads = ""
+        if self.device == "cpu" and int(here["threads"]) > 1:
+            most = max((step.threads for way in self.ways.values() for step in way.timeline()), default=1)
+            ours = f"Kernels run on up to {plural(most, 'thread')}" if most > 1 else "Kernels run on one thread"
+            threads = f"{ours}; how the library splits its own ops is unknown. "
         stopped = "Interrupted: fewer runs than wanted. " if self.is_interrupted else ""
         return (
             f"{stopped}{here['cpu']}, {plural(int(here['threads']), 'thread')}, {here['allocator']}. Medians and quartiles of {runs}; "
             f"peak of memory {peak}. A time stamp by itself takes {costs:.0f} ns, which is taken off each node: "
-            f"the parts sum to {sums} of a call. {threads}"
-            f"{self.order()[0].upper()}{self.order()[1:]}."
+            f"the parts sum to {sums} of a call. {threads}{self.order()[0].upper()}{self.order()[1:]}."
         )
-
-    def _thread_text(self) -> str:
-        if self.device != "cpu" or int(self.environment["threads"]) == 1:
-            return ""
-        most = max((step.threads for way in self.ways.values() for step in way.timeline()), default=1)
-        ours = f"Kernels run on up to {plural(most, 'thread')}" if most > 1 else "Kernels run on one thread"
-        return f"{ours}; how the library splits its own ops is unknown. "
 
     def __repr__(self) -> str:
         lines = [*self.warnings, f"{self.name} on {self.device}: {self.verdict()}"]
@@ -196,7 +191,7 @@ def _remarks_of(readings: Readings) -> tuple[Remark, ...]:
     """Returns the remarks, the largest gain first, nodes at their roof last."""
     evidence = Evidence(readings)
     least = _LEAST_SHARE * evidence.total_ns * evidence.scale
-    particular = [remark for rule in _PARTICULAR for remark in rule(evidence) if _worth(remark) >= least]
+    particular = [remark for rule in _PARTICULAR for remark in rule(evidence) if remark.worth_ns >= least]
     claimed: dict[Node, float] = {}
     for remark in particular:
         part = remark.gain_ns / remark.now_ns if remark.now_ns else 0.0
@@ -209,31 +204,22 @@ def _remarks_of(readings: Readings) -> tuple[Remark, ...]:
             if remark.rule == "at-the-roof":
                 ends.append(remark)
                 continue
-            left = _worth(remark) * (1 - _claimed_part(evidence, remark, claimed))
+            left = remark.worth_ns * (1 - _claimed_part(evidence, remark, claimed))
             if left >= least:
                 kept.append(remark)
                 if remark.is_measured:
                     claimed.update(dict.fromkeys(remark.nodes, 1.0))
-    kept.sort(key=lambda remark: -_worth(remark) * _left(evidence, remark, claimed, particular))
+    own = {node for each in particular for node in each.nodes}
+    by_particular = {node: part for node, part in claimed.items() if node in own}
+    left_of = {id(remark): 1.0 - _claimed_part(evidence, remark, by_particular) for remark in kept[len(particular) :]}
+    kept.sort(key=lambda remark: -remark.worth_ns * left_of.get(id(remark), 1.0))
     return (*kept, *sorted(ends, key=lambda remark: -remark.now_ns)[:3])
-
-
-def _worth(remark: Remark) -> float:
-    return remark.gain_ns * remark.certainty
 
 
 def _claimed_part(evidence: Evidence, remark: Remark, claimed: dict[Node, float]) -> float:
     """Returns the part of a remark's time that other remarks have claimed."""
     whole = evidence.sum_ns(remark.nodes)
     return sum(evidence.ns(node) * claimed.get(node, 0.0) for node in remark.nodes) / whole if whole else 0.0
-
-
-def _left(evidence: Evidence, remark: Remark, claimed: dict[Node, float], particular: list[Remark]) -> float:
-    """Returns 1 for a specific rule's remark, and for a general one the part that specific rules have not claimed."""
-    if any(remark is each for each in particular):
-        return 1.0
-    own = {node for each in particular for node in each.nodes}
-    return 1.0 - _claimed_part(evidence, remark, {node: part for node, part in claimed.items() if node in own})
 
 
 # -- Chrome and Perfetto ----------------------------------------------------------------------------------------------
@@ -257,43 +243,28 @@ def chrome_trace(readings: Readings) -> dict[str, Any]:
         names = {row.node.id: row for row in readings.rows(label)}
         steps = way.timeline()
         most = max((step.threads for step in steps), default=1)
-        events += _metadata(process, f"{readings.name}, {label}", is_gpu, most)
+        titles = {_HOST: "host"} | ({_STREAM: "stream"} if is_gpu else {})
+        titles |= {_THREADS + thread: f"thread {thread} of kernels" for thread in range(2, most + 1)}
+        about = {"ph": "M", "pid": process, "ts": 0.0}
+        events.append(about | {"name": "process_name", "tid": 0, "args": {"name": f"{readings.name}, {label}"}})
+        events += [about | {"name": "thread_name", "tid": lane, "args": {"name": title}} for lane, title in titles.items()]
         end = max((step.start + step.duration for step in steps), default=0.0)
         call = {"name": f"{readings.name} ({label})", "cat": "call", "ph": "X", "pid": process, "tid": _HOST}
         events.append(call | {"ts": 0.0, "dur": max(end, way.total.median) / 1e3, "args": {}})
         for step in steps:
             row = names.get(step.node.id)
-            base = {"name": step.node.op, "cat": row.category if row else "other", "ph": "X", "pid": process}
-            args = _args(step, row)
-            events.append(base | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3, "args": args})
-            for thread in range(2, step.threads + 1):
-                there = {"tid": _THREADS + thread, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args}
-                events.append(base | there)
-            if is_gpu:
-                events.append(base | {"tid": _STREAM, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args})
+            args: dict[str, Any] = {"module": step.node.scope, "line": str(place(step.node) or "")}
+            if row is not None:
+                args |= {"node": row.name, "bytes": row.cost.bytes, "flops": row.cost.flops, "median ns": row.self_time.median}
+            base = {"name": step.node.op, "cat": row.category if row else "other", "ph": "X", "pid": process, "args": args}
+            events.append(base | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3})
+            lanes = [*(_THREADS + thread for thread in range(2, step.threads + 1)), *([_STREAM] if is_gpu else [])]
+            events += [base | {"tid": lane, "ts": step.start / 1e3, "dur": step.duration / 1e3} for lane in lanes]
             events.append({
                 "name": "bytes alive", "ph": "C", "pid": process, "tid": _HOST, "ts": (step.host_start + step.host_duration) / 1e3,
                 "args": {"bytes": step.live_bytes},
             })  # fmt: skip
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"environment": readings.environment}}
-
-
-def _metadata(process: int, name: str, is_gpu: bool, threads: int) -> list[dict[str, Any]]:
-    lanes = [(_HOST, "host")] + ([(_STREAM, "stream")] if is_gpu else [])
-    lanes += [(_THREADS + thread, f"thread {thread} of kernels") for thread in range(2, threads + 1)]
-    base = {"ph": "M", "pid": process, "ts": 0.0}
-    return [
-        base | {"name": "process_name", "tid": 0, "args": {"name": name}},
-        *(base | {"name": "thread_name", "tid": lane, "args": {"name": title}} for lane, title in lanes),
-    ]
-
-
-def _args(step: Instruction, row: Any) -> dict[str, Any]:
-    where = place(step.node)
-    info: dict[str, Any] = {"module": step.node.scope, "line": str(where or "")}
-    if row is not None:
-        info |= {"node": row.name, "bytes": row.cost.bytes, "flops": row.cost.flops, "median ns": row.self_time.median}
-    return info
 
 
 # -- speedscope -------------------------------------------------------------------------------------------------------
@@ -302,20 +273,17 @@ def _args(step: Instruction, row: Any) -> dict[str, Any]:
 #
 # Source: speedscope's `file-format-spec`; `O` opens a frame and `C` closes it, in order of time and properly nested.
 
-_SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
-
-
 _Frames = dict[tuple[str, str, int], int]
 """The number of each frame, by name, file and line."""
 
 
 def speedscope(readings: Readings) -> dict[str, Any]:
-    """Returns the file as plain data."""
     frames: _Frames = {}
     profiles = [_profile(readings, label, frames) for label in readings.ways]
     listed = [{"name": name} | ({"file": file, "line": line} if file else {}) for name, file, line in frames]
     return {
-        "$schema": _SCHEMA, "name": readings.name, "exporter": "irscope", "activeProfileIndex": len(profiles) - 1,
+        "$schema": "https://www.speedscope.app/file-format-schema.json", "name": readings.name,
+        "exporter": "irscope", "activeProfileIndex": len(profiles) - 1,
         "shared": {"frames": listed}, "profiles": profiles,
     }  # fmt: skip
 
@@ -330,7 +298,10 @@ def _profile(readings: Readings, label: str, frames: _Frames) -> dict[str, Any]:
             events.append({"type": "C", "frame": stack.pop(), "at": now})
 
     for step in readings.ways[label].timeline():
-        wanted = _stack(step, frames)
+        where = place(step.node)
+        names = [(scope, "", 0) for scope in enclosing_modules(step.node.scope)]
+        names += [(where.short, where.file, where.line)] if where is not None else []
+        wanted = [frames.setdefault(name, len(frames)) for name in (*names, (step.node.op, "", 0))]
         shared = 0
         while shared < min(len(stack), len(wanted) - 1) and stack[shared] == wanted[shared]:
             shared += 1
@@ -346,11 +317,3 @@ def _profile(readings: Readings, label: str, frames: _Frames) -> dict[str, Any]:
         "type": "evented", "name": f"{readings.name}, {label}", "unit": "nanoseconds", "startValue": 0.0, "endValue": now,
         "events": events,
     }  # fmt: skip
-
-
-def _stack(step: Instruction, frames: _Frames) -> list[int]:
-    """Returns the frames of a node: its modules from the outermost in, the line, the op."""
-    where = place(step.node)
-    names = [(scope, "", 0) for scope in enclosing_modules(step.node.scope)]
-    names += [(where.short, where.file, where.line)] if where is not None else []
-    return [frames.setdefault(name, len(frames)) for name in (*names, (step.node.op, "", 0))]

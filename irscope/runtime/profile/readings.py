@@ -7,7 +7,7 @@ proportion to their times op by op, and the column `estimated` says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -68,49 +68,6 @@ class NodeRow:
         return "group" if self.node.op == "prim::FusionGroup" else category_of(self.node)
 
 
-def node_rows(way: Way, speeds: Speeds, group_of: Mapping[int, int], flops_of_group: Callable[[Node], int]) -> list[NodeRow]:
-    """Returns a record for each node of a way, in textual order. The arithmetic of a group is that of its nodes one by one."""
-    busy, host, idle = way.busy, way.host, way.idle
-    nodes = way.nodes
-    if not way.runs:
-        return []
-    low, median, high = np.quantile(busy, (0.25, 0.5, 0.75), axis=0)
-    waiting, launching = np.median(idle, axis=0), np.median(host, axis=0)
-    whole = float(median.sum()) or 1.0
-    totals = _totals(way.graph, nodes, median)
-    rows = []
-    for index, node in enumerate(nodes):
-        cost = way.cost(node)
-        if way.plain.has_kernels(node):
-            cost.flops = flops_of_group(node)
-        name = ", ".join(f"%{way.graph.names[value]}" for value in node.outputs) or node.op
-        launches = cost.calls if way.plain.has_kernels(node) or _launches(node, cost) else 0
-        rows.append(
-            NodeRow(
-                node, name, Spread(float(median[index]), float(low[index]), float(high[index])),
-                totals[node], float(launching[index]), float(waiting[index]), float(median[index]) / whole,
-                way.trips(node), launches, cost, speeds.copy_ns(cost.bytes), speeds.flops_ns(cost.flops),
-                group_of.get(node.id, node.id if node.op == "prim::FusionGroup" else 0),
-            )
-        )  # fmt: skip
-    return rows
-
-
-def _launches(node: Node, cost: NodeCost) -> bool:
-    """Checks whether a library op runs a kernel: a view that has to copy does, a dropout that passes its tensor on does not."""
-    return cost.bytes > 0 and not node.op.startswith("prim::")
-
-
-def _totals(graph: Graph, nodes: Sequence[Node], own: np.ndarray[Any, Any]) -> dict[Node, float]:
-    """Returns own time plus that of all blocks; a node comes before those of its blocks."""
-    totals = {node: float(own[index]) for index, node in enumerate(nodes)}
-    for node in reversed(nodes):
-        owner = graph.owner.get(graph.block_of[node])
-        if owner is not None and owner in totals:
-            totals[owner] += totals[node]
-    return totals
-
-
 def members_of(group: Node) -> list[Node]:
     """Returns the nodes of a group's blocks, in order, constants left out; groups are not nested."""
     return [node for block in group.blocks for node in block.nodes if node.op != "prim::Constant"]
@@ -133,28 +90,6 @@ def piece_key(graph: Graph, node: Node, relation: Relation = "order") -> str:
     params = tuple([value for value in dict.fromkeys(node.inputs) if value not in known])
     block = Block(0, params, (*constants, node), node.outputs)
     return fingerprint(Piece(node, block, graph, {}), relation).hex()
-
-
-def class_numbers(graph: Graph, rows: Sequence[NodeRow]) -> dict[int, int]:
-    """Returns the number of each node's equivalence class, by the node's id: groups by dedup, other nodes by fingerprint."""
-    found: dict[int, int] = {}
-    groups = dedup(graph)
-    for cls in groups.classes:
-        found.update({member.id: cls.index for member in cls.members if isinstance(member, Node)})
-    keys: dict[str, int] = {}
-    first = len(groups.classes)
-    for row in rows:
-        if row.node.id not in found:
-            found[row.node.id] = keys.setdefault(piece_key(graph, row.node), first + len(keys))
-    return found
-
-
-def type_words(node: Node) -> str:
-    """Returns the element type and the extents of the first result, in a few characters."""
-    kind = node.outputs[0].type if node.outputs else None
-    if not isinstance(kind, TensorType) or kind.shape is None:
-        return ""
-    return f"{kind.dtype or '?'}[{', '.join('?' if dim is None else str(dim) for dim in kind.shape)}]"
 
 
 # -- all rows of all ways ---------------------------------------------------------------------------------------------
@@ -200,8 +135,39 @@ class Readings:
         """Returns a record for each node that ran, in program order."""
         label = self.label(way)
         if label not in self._rows:
-            self._rows[label] = node_rows(self.ways[label], self.speeds, self._group_of, self._group_flops)
+            self._rows[label] = self._rows_of(self.ways[label])
         return self._rows[label]
+
+    def _rows_of(self, way: Way) -> list[NodeRow]:
+        if not way.runs:
+            return []
+        graph, plain, speeds = way.graph, self.ways["op by op"], self.speeds
+        group_of = {node.id: group for group, nodes in self.members.items() for node in nodes}
+        low, median, high = np.quantile(way.busy, (0.25, 0.5, 0.75), axis=0).tolist()
+        waiting, launching = np.median(way.idle, axis=0).tolist(), np.median(way.host, axis=0).tolist()
+        whole = sum(median) or 1.0
+        totals = dict(zip(way.nodes, median, strict=True))
+        for node in reversed(way.nodes):  # a node comes before those of its blocks
+            owner = graph.owner.get(graph.block_of[node])
+            if owner is not None and owner in totals:
+                totals[owner] += totals[node]
+        rows = []
+        for index, node in enumerate(way.nodes):
+            cost, has_kernels = way.cost(node), way.plain.has_kernels(node)
+            if has_kernels:  # the arithmetic of a group is that of its nodes one by one
+                cost.flops = sum(plain.cost(member).flops for member in self.members.get(node.id, ()))
+            name = ", ".join(f"%{graph.names[value]}" for value in node.outputs) or node.op
+            # a view that has to copy runs a kernel of the library, a dropout that passes its tensor on does not
+            is_launch = has_kernels or (cost.bytes > 0 and not node.op.startswith("prim::"))
+            rows.append(
+                NodeRow(
+                    node, name, Spread(median[index], low[index], high[index]), totals[node], launching[index], waiting[index],
+                    median[index] / whole, way.trips(node), cost.calls if is_launch else 0, cost,
+                    speeds.copy_ns(cost.bytes), speeds.flops_ns(cost.flops),
+                    group_of.get(node.id, node.id if node.op == "prim::FusionGroup" else 0),
+                )
+            )  # fmt: skip
+        return rows
 
     def row_of(self, id: int, way: str | None = None) -> NodeRow | None:
         """Returns the record of one node, by its id; None for a node that did not run."""
@@ -211,8 +177,15 @@ class Readings:
         return self._row_of[label].get(id)
 
     def class_numbers(self, way: str | None = None) -> dict[int, int]:
-        """Returns the number of each node's equivalence class, by the node's id."""
-        return class_numbers(self.graph(way), self.rows(way))
+        """Returns the number of each node's equivalence class, by the node's id: groups by dedup, other nodes by fingerprint."""
+        graph, found, keys = self.graph(way), dict[int, int](), dict[str, int]()
+        groups = dedup(graph).classes
+        for cls in groups:
+            found.update({member.id: cls.index for member in cls.members if isinstance(member, Node)})
+        for row in self.rows(way):
+            if row.node.id not in found:
+                found[row.node.id] = keys.setdefault(piece_key(graph, row.node), len(groups) + len(keys))
+        return found
 
     @cached_property
     def speeds(self) -> Speeds:
@@ -233,27 +206,15 @@ class Readings:
                 found.setdefault(group.id, []).append(node)
         return found
 
-    @cached_property
-    def _group_of(self) -> Mapping[int, int]:
-        return {node.id: group for group, nodes in self.members.items() for node in nodes}
-
-    @cached_property
-    def _before(self) -> Mapping[int, NodeRow]:
-        return {row.node.id: row for row in self.rows("op by op")}
-
     def before_ns(self, node: Node) -> float:
         """Returns the nanoseconds of a node op by op."""
-        row = self._before.get(node.id)
+        row = self.row_of(node.id, "op by op")
         return 0.0 if row is None else row.self_time.median
 
     def cost(self, node: Node) -> NodeCost:
         """Returns the cost of a node op by op, or of a group as a kernel."""
-        row = self._before.get(node.id) or self.row_of(node.id)
+        row = self.row_of(node.id, "op by op") or self.row_of(node.id)
         return NodeCost() if row is None else row.cost
-
-    def _group_flops(self, group: Node) -> int:
-        way = self.ways["op by op"]
-        return sum(way.cost(node).flops for node in self.members.get(group.id, ()))
 
     def group_before(self, group: Node) -> Spread:
         """Returns the total time of a group's nodes, one by one."""
@@ -312,16 +273,19 @@ def shares(profile: Readings, way: str) -> Iterator[Share]:
 
 def node_table(profile: Readings, way: str) -> pd.DataFrame:
     """Returns one row for each node that ran, in program order."""
-    rows = profile.rows(way)
-    classes = class_numbers(profile.graph(way), rows)
-    return new_table([_node_cells(profile, row, classes[row.node.id]) for row in rows], columns=[*_NODE_COLUMNS])
+    classes = profile.class_numbers(way)
+    return new_table([_node_cells(profile, row, classes[row.node.id]) for row in profile.rows(way)], columns=[*_NODE_COLUMNS])
 
 
 def _node_cells(profile: Readings, row: NodeRow, number: int) -> dict[str, Any]:
     where, cost, took = place(row.node), row.cost, row.self_time.median
     is_host = profile.device == "cuda"
+    made = row.node.outputs[0].type if row.node.outputs else None
+    type_words = ""
+    if isinstance(made, TensorType) and made.shape is not None:
+        type_words = f"{made.dtype or '?'}[{', '.join('?' if dim is None else str(dim) for dim in made.shape)}]"
     return {
-        "node": row.name, "op": row.node.op, "type": type_words(row.node), "line": str(where or ""), "module": row.node.scope,
+        "node": row.name, "op": row.node.op, "type": type_words, "line": str(where or ""), "module": row.node.scope,
         "group": row.group or None, "class": number, "ms": took / 1e6, "low ms": row.self_time.low / 1e6,
         "high ms": row.self_time.high / 1e6, "share": row.share, "total ms": row.total_ns / 1e6, "calls": row.calls,
         "trips": row.trips, "launches": row.launches, "host ms": row.host_ns / 1e6 if is_host else None,
@@ -371,7 +335,18 @@ _GROUP_COLUMNS: Final = (
 def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
     """Returns one row for each op, module, line or class, the slowest first. A module includes those inside it."""
     parts: dict[Any, list[Share]] = {}
-    keys_of = _keys(profile, way, by)
+    numbers = profile.class_numbers(way) if by == "class" else {}
+
+    def keys_of(share: Share) -> Iterable[Any]:
+        if by == "op":
+            return (share.node.op,)
+        if by == "line":
+            where = share.node.location or place(share.row.node)
+            return ("" if where is None else f"{where.file}:{where.line}",)
+        if by == "module":
+            return ("", *enclosing_modules(share.node.scope or share.row.node.scope))  # "" is the whole model
+        return (numbers[share.row.node.id],)
+
     for share in shares(profile, way):
         for key in keys_of(share):
             parts.setdefault(key, []).append(share)
@@ -388,22 +363,6 @@ def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
         })  # fmt: skip
     cells.sort(key=lambda row: -row["ms"])
     return new_table(cells, columns=[by, "ms", "share", "nodes", "calls", "launches", "MB", "MFLOP", "estimated"])
-
-
-def _keys(profile: Readings, way: str, by: By) -> Callable[[Share], Iterable[Any]]:
-    if by == "op":
-        return lambda share: (share.node.op,)
-    if by == "line":
-        return lambda share: (_line(share),)
-    if by == "module":
-        return lambda share: ("", *enclosing_modules(share.node.scope or share.row.node.scope))  # "" is the whole model
-    numbers = profile.class_numbers(way)
-    return lambda share: (numbers[share.row.node.id],)
-
-
-def _line(share: Share) -> str:
-    where = share.node.location or place(share.row.node)
-    return "" if where is None else f"{where.file}:{where.line}"
 
 
 def enclosing_modules(scope: str) -> list[str]:

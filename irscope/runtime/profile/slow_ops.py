@@ -83,15 +83,17 @@ def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
 
 def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
     """Yields a remark on operands transposed against the others, where the op is far below the speed of a copy."""
-    given = [facts for facts in row.cost.operands if facts is not None and facts.bytes * _EXPANDS >= _largest(row)]
+    largest = max((facts.bytes for facts in (*row.cost.operands, *row.cost.results) if facts is not None), default=0)
+    given = [facts for facts in row.cost.operands if facts is not None and facts.bytes * _EXPANDS >= largest]
     made = evidence.result(row.node)
-    every = [*given, made] if made is not None and made.bytes * _EXPANDS >= _largest(row) else given
+    every = [*given, made] if made is not None and made.bytes * _EXPANDS >= largest else given
     took = row.self_time.median
-    if _largest(row) < _LEAST_BYTES or row.copy_ns > _SLOW * took:
+    if largest < _LEAST_BYTES or row.copy_ns > _SLOW * took:
         return
-    orders = [_full_order(facts) for facts in every if len(facts.order) > 1]
-    is_reduced = row.category != "pointwise" and any(_lies_across(facts) for facts in given)
-    if all(_agree(a, b) for a in orders for b in orders) and not is_reduced:  # an op has a handful of operands
+    # the dimensions counted from the last, so that a broadcast operand compares; an op has a handful of operands
+    orders = [[dim - len(facts.shape) for dim in facts.order] for facts in every if len(facts.order) > 1]
+    agree = all([dim for dim in a if dim in b] == [dim for dim in b if dim in a] for a in orders for b in orders)
+    if agree and not (row.category != "pointwise" and any(map(_lies_across, given))):
         return
     across = [place for place, facts in enumerate(row.cost.operands) if facts is not None and _lies_across(facts)]
     views = [view for place in across for view in _views_before(evidence, row.node, place)]
@@ -102,20 +104,6 @@ def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
         "transposed-operand", [row.node, *views], took - row.copy_ns / 0.8, because,
         "keep all in one order: transpose where the tensor is created, or compute the transposed result", first=row.node,
     )  # fmt: skip
-
-
-def _largest(row: NodeRow) -> int:
-    return max((facts.bytes for facts in (*row.cost.operands, *row.cost.results) if facts is not None), default=0)
-
-
-def _full_order(facts: TensorFacts) -> tuple[int, ...]:
-    """Returns the order of the dimensions, counted from the last, so that a broadcast operand compares."""
-    return tuple(dim - len(facts.shape) for dim in facts.order)
-
-
-def _agree(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Checks whether two orders agree on the dimensions that both have."""
-    return [dim for dim in a if dim in b] == [dim for dim in b if dim in a]
 
 
 def _lies_across(facts: TensorFacts) -> bool:
@@ -266,17 +254,12 @@ _WAIT_WEIGHT: Final = 0.25
 
 def waiting_remarks(evidence: Evidence) -> Iterator[Remark]:
     """Yields remarks on lines of many small calls, on waits, and on a GPU that waits for Python."""
-    yield from _small_calls(evidence)
-    yield from _waits(evidence)
-    yield from _idle(evidence)
-
-
-def _small_calls(evidence: Evidence) -> Iterator[Remark]:
     by_line: dict[object, list[NodeRow]] = {}
     for row in evidence.rows:
         by_line.setdefault(line_of(row.node) or evidence.graph.block_of[row.node], []).append(row)
-    found = [remark for rows in by_line.values() if (remark := _of_one_line(evidence, rows)) is not None]
-    yield from _join(evidence, found)
+    yield from _join(evidence, [remark for rows in by_line.values() if (remark := _of_one_line(evidence, rows)) is not None])
+    yield from _waits(evidence)
+    yield from _idle(evidence)
 
 
 def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:

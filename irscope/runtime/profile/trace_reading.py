@@ -8,6 +8,7 @@ takes the sum of its ops.
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -75,7 +76,12 @@ def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> MappedTrac
 
     Raises LoadError for a file that is not such a trace.
     """
-    calls = _outermost(_events(trace))
+    if not isinstance(trace, Mapping):
+        trace = read_json(trace, hint=_HINT, kind="a trace")
+    events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
+    if not isinstance(events, list) or not all(isinstance(event, Mapping) for event in events):
+        raise LoadError("the trace has no list of events", rule="chrome-trace", hint=_HINT)
+    calls = _outermost(events)
     nodes: dict[str, list[Node]] = {}
     for node in graph.position:
         if node.op != "prim::Constant" and category_of(node) not in PYTHON_CATEGORIES and not node.blocks:
@@ -95,20 +101,15 @@ def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> MappedTrac
     )  # fmt: skip
 
 
-def _events(trace: str | Path | Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if not isinstance(trace, Mapping):
-        trace = read_json(trace, hint=_HINT, kind="a trace")
-    events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
-    if not isinstance(events, list) or not all(isinstance(event, Mapping) for event in events):
-        raise LoadError("the trace has no list of events", rule="chrome-trace", hint=_HINT)
-    return events
-
-
 def _outermost(events: Sequence[Mapping[str, Any]]) -> list[_Call]:
     """Returns the calls of ops that are in no other op, in order of time, with the line of the innermost frame around each.
 
     Linear after sorting: each event that is still open knows that line, and how many ops are open is counted."""
-    device = _device_times(events)
+    device: dict[Any, float] = {}
+    for event in events:  # the microseconds of kernels, by the op that launched them
+        key = _external_id(event)
+        if key is not None and event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and _is_timed(event):
+            device[key] = device.get(key, 0.0) + float(event["dur"])
     found: list[_Call] = []
     threads: dict[Any, list[Mapping[str, Any]]] = {}
     for event in events:
@@ -143,16 +144,6 @@ def _id(value: Any) -> Any:
 def _external_id(event: Mapping[str, Any]) -> Any:
     args = event.get("args")
     return _id(args.get("External id")) if isinstance(args, Mapping) else None
-
-
-def _device_times(events: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
-    """Returns the microseconds of kernels by the op that launched them."""
-    found: dict[Any, float] = {}
-    for event in events:
-        key = _external_id(event)
-        if key is not None and event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and _is_timed(event):
-            found[key] = found.get(key, 0.0) + float(event["dur"])
-    return found
 
 
 def _line_of(frame: str) -> tuple[str, int] | None:
@@ -247,7 +238,9 @@ def _way(graph: Graph, times: Mapping[Node, tuple[float, ...]]) -> Way:
     runs = int(statistics.mode(map(len, times.values()))) if times else 1
     nodes = [node for node in way.nodes if node in times]
     busy = np.zeros((runs, len(nodes)))
-    views = _views(graph)
+    views: ViewAliases | None = None
+    with suppress(IrscopeError):  # sizes that contradict each other
+        views = ViewAliases(graph)
     for place, node in enumerate(nodes):
         taken = np.array(times[node])  # a loop calls a node several times in a run
         busy[:, place] = taken.reshape(runs, -1).sum(axis=1) if len(taken) % runs == 0 else np.median(taken)
@@ -255,13 +248,6 @@ def _way(graph: Graph, times: Mapping[Node, tuple[float, ...]]) -> Way:
     way.counter.curve = [(place, 0, 0) for place in range(len(nodes))]
     way.set_runs(nodes, busy)
     return way
-
-
-def _views(graph: Graph) -> ViewAliases | None:
-    try:
-        return ViewAliases(graph)
-    except IrscopeError:  # sizes that contradict each other
-        return None
 
 
 def _cost(graph: Graph, node: Node, views: ViewAliases | None) -> NodeCost:

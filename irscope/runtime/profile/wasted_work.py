@@ -10,7 +10,7 @@ import numpy as np
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import byte_count, plural
 from irscope.frontends.torch.types import payload_of
-from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, make_node, new_id
+from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, constant_of, make_node, new_id
 from irscope.ops.registry import category_of
 from irscope.ops.traits import JOINS, MAY_COPY
 from irscope.runtime.arrays import is_torch_tensor
@@ -78,27 +78,17 @@ def copy_remarks(evidence: Evidence) -> Iterator[Remark]:
     expanded: dict[object, list[Node]] = {}
     for row in evidence.rows:
         node = row.node
+        given, made = evidence.operand(node), evidence.result(node)
+        if given is None or made is None or row.cost.shares_memory:
+            continue
         key = line_of(node) or (node.op, node.scope)
-        if _is_expanded_copy(evidence, node):
+        is_copy = node.op in _COPIES and given.dtype == made.dtype and given.full_bytes == made.full_bytes
+        if (node.op in _REPEATS or is_copy) and made.bytes >= 2 * given.bytes:
             expanded.setdefault(key, []).append(node)
-        elif _is_copy(evidence, node):
+        elif is_copy:
             plain.setdefault(key, []).append(node)
     yield from (_expanded_remark(evidence, nodes) for nodes in expanded.values())
     yield from (_copy_remark(evidence, nodes) for nodes in plain.values())
-
-
-def _is_copy(evidence: Evidence, node: Node) -> bool:
-    given, made = evidence.operand(node), evidence.result(node)
-    if node.op not in _COPIES or given is None or made is None or evidence.cost(node).shares_memory:
-        return False
-    return given.dtype == made.dtype and given.full_bytes == made.full_bytes
-
-
-def _is_expanded_copy(evidence: Evidence, node: Node) -> bool:
-    given, made = evidence.operand(node), evidence.result(node)
-    if given is None or made is None or evidence.cost(node).shares_memory:
-        return False
-    return (node.op in _REPEATS or _is_copy(evidence, node)) and made.bytes >= 2 * given.bytes
 
 
 def _expanded_remark(evidence: Evidence, nodes: list[Node]) -> Remark:
@@ -239,7 +229,7 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         node = row.node
         if node in known or not evidence.is_pure(node):
             continue
-        known_as = [(operand, evidence.constant(operand)) for operand in (same.get(value, value) for value in node.inputs)]
+        known_as = [(operand, constant_of(evidence.graph, operand)) for operand in (same.get(value, value) for value in node.inputs)]
         operands = tuple(operand if held is NOT_CONSTANT else repr(held) for operand, held in known_as)
         key = (node.op, operands, tuple(sorted((name, repr(held)) for name, held in node.attrs.items())))
         first = seen.setdefault((evidence.graph.block_of[node], key), node)
@@ -260,10 +250,10 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
 
 def _unused(evidence: Evidence) -> Iterator[Remark]:
     kept = {node.id for node in remove_dead_nodes(evidence.graph).after.nodes()}
-    dead = [row.node for row in evidence.rows if row.node.id not in kept and row.launches]
     by_line: dict[object, list[Node]] = {}
-    for node in dead:
-        by_line.setdefault(line_of(node), []).append(node)
+    for row in evidence.rows:
+        if row.node.id not in kept and row.launches:
+            by_line.setdefault(line_of(row.node), []).append(row.node)
     for nodes in by_line.values():
         yield evidence.remark(
             "unused", nodes, evidence.sum_ns(nodes), "its result is unused", "remove it",
@@ -282,7 +272,7 @@ def _in_every_turn(evidence: Evidence) -> Iterator[Remark]:
         if loop is None or loop.op != "prim::Loop" or row.calls < 2 or not row.launches or not evidence.is_pure(node):
             continue
         inside: set[Block] = set(loop.blocks)
-        if any(graph.block_of.get(value) in inside and not evidence.is_constant(value) for value in node.inputs):
+        if any(graph.block_of.get(value) in inside and constant_of(graph, value) is NOT_CONSTANT for value in node.inputs):
             continue
         yield evidence.remark(
             "same-in-every-turn", [node], evidence.ns(node) * (1 - 1 / row.calls),
@@ -308,7 +298,11 @@ def growing_remarks(evidence: Evidence) -> Iterator[Remark]:
         if last is None or joins < _MANY:
             continue
         moved = sum(evidence.cost(node).bytes for node in nodes)
-        final = last.bytes if len(nodes) > 1 else _at_the_end(evidence, nodes[0])
+        final: float = last.bytes
+        if len(nodes) == 1:
+            # in a loop the results are first, first + piece, first + 2 · piece, …, which add up to the bytes written
+            written = evidence.cost(nodes[0]).written_bytes
+            final += (written - joins * last.bytes) / (joins / 2)
         wasted = 1.0 - 2 * final / moved if moved else 0.0
         if wasted < _WASTED:
             continue
@@ -321,37 +315,19 @@ def growing_remarks(evidence: Evidence) -> Iterator[Remark]:
 
 def _chains(evidence: Evidence) -> Iterator[list[Node]]:
     """Yields chains of joins in which each extends the result of the one before, and joins that extend their own in a loop."""
-    chain: dict[Node, list[Node]] = {}
+    graph, chain, carried = evidence.graph, dict[Node, list[Node]](), set[Node]()
     for row in evidence.rows:
         node = row.node
         if node.op not in JOINS:
             continue
-        grown = next((maker for value in _parts(evidence, node) if (maker := evidence.graph.producer.get(value)) in chain), None)
-        nodes = chain.pop(grown) if grown is not None else []
-        nodes.append(node)
-        chain[node] = nodes
-    yield from (nodes for nodes in chain.values() if len(nodes) > 1 or _is_carried(evidence, nodes[0]))
-
-
-def _parts(evidence: Evidence, node: Node) -> tuple[Value, ...]:
-    listed = evidence.graph.producer.get(node.inputs[0])
-    return listed.inputs if listed is not None and listed.op == "prim::ListConstruct" else ()
-
-
-def _is_carried(evidence: Evidence, node: Node) -> bool:
-    """Checks whether a join extends its own result of the previous loop iteration."""
-    block = evidence.graph.block_of[node]
-    carried = {given for given, param in zip(block.returns, block.params, strict=False) if param in _parts(evidence, node)}
-    return node.output in carried
-
-
-def _at_the_end(evidence: Evidence, node: Node) -> float:
-    """Estimates the bytes of a loop join's result in the last iteration, for pieces that are all of equal size."""
-    first, cost = evidence.result(node), evidence.cost(node)
-    assert first is not None, "asked by the caller"
-    # its results are first, first + piece, first + 2 · piece, …, which add up to the bytes written
-    piece = (cost.written_bytes - cost.calls * first.bytes) / (cost.calls * (cost.calls - 1) / 2)
-    return first.bytes + (cost.calls - 1) * piece
+        listed = graph.producer.get(node.inputs[0])
+        parts = listed.inputs if listed is not None and listed.op == "prim::ListConstruct" else ()
+        grown = next((maker for value in parts if (maker := graph.producer.get(value)) in chain), None)
+        chain[node] = [*(chain.pop(grown) if grown is not None else ()), node]
+        block = graph.block_of[node]
+        if node.output in {given for given, param in zip(block.returns, block.params, strict=False) if param in parts}:
+            carried.add(node)
+    yield from (nodes for nodes in chain.values() if len(nodes) > 1 or nodes[0] in carried)
 
 
 # -- float64 ----------------------------------------------------------------------------------------------------------
@@ -368,17 +344,17 @@ _FLOATS: Final = ("float32", "float16", "bfloat16", "complex64")
 
 def dtype_remarks(evidence: Evidence) -> Iterator[Remark]:
     """Yields one remark for each place where float64 is introduced."""
-    if not _computes_in_less(evidence):
-        return
+    given = {str(getattr(value.type, "dtype", "")) for value in evidence.graph.inputs}
+    if given.isdisjoint(_FLOATS):  # where the inputs do not say it, the tensors in ops do
+        every = (facts for row in evidence.rows for facts in (*row.cost.operands, *row.cost.results))
+        if not given.isdisjoint(_WIDE) or not any(facts is not None and facts.dtype in _FLOATS for facts in every):
+            return
     reached: dict[Node, set[Node]] = {}
     for row in evidence.rows:
         node = row.node
         if not (_is_wide(evidence.cost(node).results) or _is_wide(evidence.cost(node).operands)):
             continue
-        sources = set().union(*(reached.get(maker, set()) for maker in evidence.makers(node)))
-        if not sources:
-            sources = {node}
-        reached[node] = sources
+        reached[node] = set().union(*(reached.get(maker, set()) for maker in evidence.makers(node))) or {node}
     touched: dict[Node, list[Node]] = {}
     for node, sources in reached.items():
         for source in sources:
@@ -387,21 +363,13 @@ def dtype_remarks(evidence: Evidence) -> Iterator[Remark]:
         yield _remark(evidence, source, nodes)
 
 
-def _computes_in_less(evidence: Evidence) -> bool:
-    """Checks whether the inputs, or else the tensors in ops, have a smaller floating-point type."""
-    kinds = [facts.dtype for row in evidence.rows for facts in (*row.cost.operands, *row.cost.results) if facts is not None]
-    given = {str(getattr(value.type, "dtype", "")) for value in evidence.graph.inputs}
-    if given & set(_FLOATS):
-        return True
-    return not given & set(_WIDE) and sum(kind in _FLOATS for kind in kinds) > 0
-
-
 def _is_wide(facts: tuple[TensorFacts | None, ...]) -> bool:
     return any(each is not None and each.dtype in _WIDE for each in facts)
 
 
 def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
-    joins = [node for node in nodes if node is not source and _joins(evidence, node)]
+    kinds = {node: {facts.dtype for facts in evidence.cost(node).operands if facts is not None} for node in nodes}
+    joins = [node for node in nodes if node is not source and kinds[node] & set(_WIDE) and kinds[node] & set(_FLOATS)]
     first = joins[0] if joins and evidence.ns(joins[0]) > evidence.ns(source) else source
     wide = sum(evidence.cost(node).bytes for node in nodes)
     name = source.op.partition("::")[2]
@@ -411,9 +379,3 @@ def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
     through = f": {len(nodes)} ops then move {byte_count(wide)}, twice as much as in float32" if len(nodes) > 1 else ""
     gain = 0.5 * evidence.sum_ns(nodes)
     return evidence.remark("float64", nodes, gain, f"{text}{through}", "give it the type of the other tensors", first=first)
-
-
-def _joins(evidence: Evidence, node: Node) -> bool:
-    """Checks whether a node has both a float64 operand and one of a smaller type."""
-    kinds = {facts.dtype for facts in evidence.cost(node).operands if facts is not None}
-    return bool(kinds & set(_WIDE)) and bool(kinds & set(_FLOATS))

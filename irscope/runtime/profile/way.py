@@ -11,10 +11,11 @@ The work of instruction `k` cannot have started before the work before it was do
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -68,21 +69,19 @@ class Stopwatch:
         self.event = event
         self.elapsed = elapsed
         self.finish = finish
-        self.stamp: Stamp = (self.times.append if event is None else self._mark, clock)
-        self.cost = stamp_cost(self.stamp, self._forget)
+
+        def mark(now: int) -> None:
+            self.times.append(now)
+            self.events.append(event and event())
+
+        self.stamp: Stamp = (self.times.append if event is None else mark, clock)
+        self.cost = stamp_cost(self.stamp, self.start)
         """Nanoseconds of one stamp."""
-
-    def _mark(self, now: int) -> None:
-        self.times.append(now)
-        self.events.append(self.event and self.event())
-
-    def _forget(self) -> None:
-        self.times.clear()
-        self.events.clear()
 
     def start(self) -> None:
         """Waits for the device, and forgets the previous run."""
-        self._forget()
+        self.times.clear()
+        self.events.clear()
         self.finish()
 
     def read(self) -> Durations:
@@ -146,6 +145,18 @@ class Instruction:
     """The number of threads that the kernel is split over; unknown for the library's ops."""
 
 
+class Run(NamedTuple):
+    """One run, its times by node, in nanoseconds."""
+
+    busy: Series
+    host: Series
+    idle: Series
+    entry: float = 0.0
+    """The time before the first instruction."""
+    leave: float = 0.0
+    """The time after the last one."""
+
+
 @dataclass(eq=False)
 class Way:
     """One compiled variant of a program, op by op or fused, and its times."""
@@ -169,15 +180,13 @@ class Way:
     is_cold: bool = False
     """Whether there was time for the first call only."""
     counter: Counter = field(default_factory=Counter)
-    _busy: list[Any] = field(default_factory=list)
-    _host: list[Any] = field(default_factory=list)
-    _idle: list[Any] = field(default_factory=list)
-    _entry: list[float] = field(default_factory=list)
-    _leave: list[float] = field(default_factory=list)
-    _kept: list[tuple[float, Any, Durations, float]] = field(default_factory=list)
+    _runs: list[Run] = field(default_factory=list)
+    _kept: deque[tuple[float, Any, Durations, float]] = field(default_factory=partial(deque, maxlen=_KEPT_RUNS))
+    """Of the last runs the whole time, the position of each instruction, its times, and the clock at the call."""
     _path: tuple[list[tuple[int, int]], Any] | None = None
     _counts: Any = None
-    _cold_runs: int = 0
+    _has_cold_run: bool = False
+    """Whether the only run is the first call."""
 
     @staticmethod
     def of(label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool, *, alone: bool = False) -> Way:
@@ -206,21 +215,23 @@ class Way:
             code.observer = None
         self.first_ns = time.perf_counter_ns() - start
         self._map_rows(code)
-        self.whole, self.is_cold, self._cold_runs = [self.first_ns], True, 1
+        self.whole, self.is_cold, self._has_cold_run = [self.first_ns], True, True
         if self.code is None:
-            self._busy = [np.array([self.first_ns] * min(len(self.nodes), 1))]
+            self._record_whole()
         else:
             positions, times = np.array(taken, np.int64).reshape(-1, 2).T
             end = start + int(times.sum())
             self.whole = [float(times.sum())]
             self._record(positions, Durations.on_host(times, start, end), start, end)
         start = time.perf_counter_ns()
-        for run in (self._run_plain, *((self._run_stamped,) if self.code is not None else ())):
+        for run in (self.plain, *((self.timed,) if self.code is not None else ())):
             for _ in range(WARM_RUNS):
                 if is_over():
                     break
                 restore()
-                run(args)
+                self.watch.start()
+                run(*args)
+                self.watch.finish()
         self.warm_ns = time.perf_counter_ns() - start
 
     def _counting(self, taken: list[tuple[int, int]], code: Code, slots: Slots) -> Callable[[int], None]:
@@ -235,15 +246,6 @@ class Way:
             last = clock()
 
         return after
-
-    def _run_stamped(self, args: Sequence[Any]) -> None:
-        self.watch.start()
-        self.timed(*args)
-        self.watch.finish()
-
-    def _run_plain(self, args: Sequence[Any]) -> None:
-        self.plain(*args)
-        self.watch.finish()
 
     def _map_rows(self, code: Code) -> None:
         rows = {node.id: row for row, node in enumerate(self.nodes)}
@@ -271,7 +273,7 @@ class Way:
         code, watch = self.code, self.watch
         if code is None:  # a single kernel, called directly: its time is the whole
             self._warmed()
-            self._busy.append(np.array([self.whole[-1]] * min(len(self.nodes), 1)))
+            self._record_whole()
             return
         clock = watch.stamp[1]
         watch.start()
@@ -280,48 +282,43 @@ class Way:
         end = clock()
         found = watch.read()
         self._warmed()
-        self._record(self._positions(code.path), found, start, end)
+        if self._path is None or self._path[0] != code.path:  # always the same for programs without jumps
+            ranges = [np.arange(first, stop) for first, stop in code.path]
+            self._path = (list(code.path), np.concatenate(ranges) if ranges else np.zeros(0, np.intp))
+        self._record(self._path[1], found, start, end)
 
     def _warmed(self) -> None:
         """Forgets the call that ran before the program was warm."""
-        for kept in (self._busy, self._host, self._idle, self._entry, self._leave, self._kept):
-            del kept[: self._cold_runs]
-        self._cold_runs = 0
+        if self._has_cold_run:
+            self._runs.clear()
+            self._kept.clear()
+        self._has_cold_run = False
 
     def _record(self, positions: Any, found: Durations, start: int, end: int) -> None:
         rows = self.row_of_position[positions]
-        for kept, times in ((self._busy, found.busy), (self._host, found.host), (self._idle, found.idle)):
-            kept.append(np.bincount(rows, times, len(self.nodes)))
-        self._entry.append(max(found.start - start, 0))
-        self._leave.append(max(end - found.end, 0))
-        self._keep(float(found.busy.sum()), positions, found, start)
+        busy, host, idle = (np.bincount(rows, each, len(self.nodes)) for each in (found.busy, found.host, found.idle))
+        self._runs.append(Run(busy, host, idle, max(found.start - start, 0), max(end - found.end, 0)))
+        self._kept.append((float(found.busy.sum()), positions, found, start))
 
-    def _keep(self, total: float, positions: Any, found: Durations, start: int) -> None:
-        if len(self._kept) >= _KEPT_RUNS:
-            self._kept.pop(0)
-        self._kept.append((total, positions, found, start))
-
-    def _positions(self, path: list[tuple[int, int]]) -> Any:
-        """Returns the position of each instruction of a run; always the same for programs without jumps."""
-        if self._path is None or self._path[0] != path:
-            found = np.concatenate([np.arange(start, stop) for start, stop in path]) if path else np.zeros(0, np.intp)
-            self._path = (list(path), found)
-        return self._path[1]
+    def _record_whole(self) -> None:
+        """Records the time of the last plain call as that of its only node."""
+        taken = np.array([self.whole[-1]] * min(len(self.nodes), 1))
+        self._runs.append(Run(taken, taken, np.zeros_like(taken)))
 
     @property
     def is_full(self) -> bool:
         """Whether enough times have been kept."""
-        return len(self._busy) * max(len(self.nodes), 1) > _MOST_NUMBERS
+        return self.runs * max(len(self.nodes), 1) > _MOST_NUMBERS
 
     def set_runs(self, nodes: list[Node], busy: Any) -> None:
         """Takes times that others have measured, by run and node; nodes without any are left out."""
         vars(self)["nodes"] = nodes
-        self._busy, self.whole = list(busy), [float(each.sum()) for each in busy]
+        self._runs, self.whole = [Run(each, each, np.zeros_like(each)) for each in busy], [float(each.sum()) for each in busy]
         self._owners, places = list[Node | None](self.nodes), np.arange(len(self.nodes))
         self._first = {node.id: place for place, node in enumerate(self.nodes)}
         self._counts = np.array([*(self.cost(node).calls for node in self.nodes), 0], np.int64)
         for each in busy:
-            self._keep(float(each.sum()), places, Durations.on_host(each, 0, int(each.sum())), 0)
+            self._kept.append((float(each.sum()), places, Durations.on_host(each, 0, int(each.sum())), 0))
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -334,22 +331,25 @@ class Way:
 
     @property
     def runs(self) -> int:
-        return len(self._busy)
+        return len(self._runs)
+
+    def _by_run(self, times: list[Series]) -> Series:
+        return np.array(times).reshape(self.runs, len(self.nodes))
 
     @property
-    def busy(self) -> Any:
+    def busy(self) -> Series:
         """Nanoseconds by run and node."""
-        return np.array(self._busy).reshape(self.runs, len(self.nodes))
+        return self._by_run([run.busy for run in self._runs])
 
     @property
-    def host(self) -> Any:
+    def host(self) -> Series:
         """The processor's share: launches, where a GPU does the work."""
-        return np.array(self._host).reshape(len(self._host), len(self.nodes)) if self._host else self.busy
+        return self._by_run([run.host for run in self._runs])
 
     @property
-    def idle(self) -> Any:
+    def idle(self) -> Series:
         """The time that a GPU waited for the host before each node."""
-        return np.array(self._idle).reshape(len(self._idle), len(self.nodes)) if self._idle else np.zeros_like(self.busy)
+        return self._by_run([run.idle for run in self._runs])
 
     @property
     def total(self) -> Spread:
@@ -358,12 +358,12 @@ class Way:
     @property
     def entry(self) -> Spread:
         """The time from the call to the first instruction, in which arguments are checked."""
-        return Spread.of(self._entry)
+        return Spread.of([run.entry for run in self._runs])
 
     @property
     def leave(self) -> Spread:
         """The time from the last instruction to the caller."""
-        return Spread.of(self._leave)
+        return Spread.of([run.leave for run in self._runs])
 
     @property
     def parts(self) -> Spread:
@@ -378,30 +378,24 @@ class Way:
     @property
     def parts_by_run(self) -> Any:
         """The same sum of each run, in nanoseconds."""
-        if not self._entry:
-            return self.busy.sum(axis=1)
-        return self.busy.sum(axis=1) + self.idle.sum(axis=1) + np.array(self._entry) + np.array(self._leave)
+        return np.array([run.busy.sum() + run.idle.sum() + run.entry + run.leave for run in self._runs])
 
     def cost(self, node: Node) -> NodeCost:
         """Returns the traffic, arithmetic and allocations of a node in a run."""
         return self.counter.costs.get(node.id) or NodeCost()
 
-    def calls(self, node: Node) -> int:
-        """Returns how often a node runs in a run."""
-        first = self._first.get(node.id)
-        return 0 if first is None else int(self._counts[first])
-
     def trips(self, node: Node) -> int | None:
         """Returns how often a loop's body runs in a run; None for a node that is not a loop."""
         if node.op != "prim::Loop":
             return None
-        head = self._first[node.id] + 1  # checks before each iteration whether there is one
-        return int(self._counts[head]) - self.calls(node)
+        first = self._first[node.id]
+        return int(self._counts[first + 1]) - int(self._counts[first])  # its head checks before each iteration whether there is one
 
     def timeline(self) -> list[Instruction]:
         """Returns the instructions of one of the last runs, the one with the median time."""
         if not self._kept:
-            return self._direct_timeline()
+            took, alive = self.total.median, max((bytes_ for _, _, bytes_ in self.counter.curve), default=0)
+            return [Instruction(node, 0.0, took, 0.0, took, alive, self.plain.threads_of(node)) for node in self.nodes[:1]]
         ordered = sorted(self._kept, key=lambda kept: kept[0])
         _, positions, found, start = ordered[len(ordered) // 2]
         live = [bytes_ for _, _, bytes_ in self.counter.curve]
@@ -419,8 +413,3 @@ class Way:
                 start = float(ends[index]) - took
                 made.append(Instruction(node, start, took, float(host[index]), float(found.host[index]), alive, threads))
         return made
-
-    def _direct_timeline(self) -> list[Instruction]:
-        took = self.total.median
-        alive = max((bytes_ for _, _, bytes_ in self.counter.curve), default=0)
-        return [Instruction(node, 0.0, took, 0.0, took, alive, self.plain.threads_of(node)) for node in self.nodes[:1]]

@@ -17,6 +17,7 @@ from irscope.errors import ArgumentError
 torch = pytest.importorskip("torch")
 
 from irscope.runtime.profile.profile_result import Profile  # noqa: E402
+from irscope.runtime.profile.way import Run  # noqa: E402
 from tests.runtime.profile.planted import PLANTED, slow_lines  # noqa: E402
 
 
@@ -47,7 +48,7 @@ def on_the_machine(program: Any, *args: Any) -> Profile:
             work = machine.roof_ns(cost.bytes, cost.flops) * (6 if across and cost.bytes else 1)
             launches = cost.calls if cost.bytes or cost.flops else 0
             times.append(launches * 2000 + work + 50)
-        way._busy, way._host, way._idle, way._entry, way._leave = [np.array(times)] * 9, [], [], [], []
+        way._runs = [Run(np.array(times), np.array(times), np.zeros(len(times)))] * 9
         way.whole = [float(sum(times))] * 9
     return p
 
@@ -170,7 +171,7 @@ def test_what_the_library_does_better_is_left_to_it() -> None:
     p = on_the_machine(graph, x)
     way = p.ways["fused"]
     (place,) = [k for k, node in enumerate(way.nodes) if node.op == "prim::FusionGroup"]
-    for times in way._busy:
+    for times, *_ in way._runs:
         times[place] = 30e6
     p._rows.clear()
     first = p.remarks[0]
@@ -189,5 +190,5 @@ def test_a_broadcast_is_predicted_to_save_no_more_than_its_kernel_was_measured_t
     assert remark.gain_ns <= saved * (1 + 1e-9)
     p = on_the_machine(lambda x, y: torch.exp(x + y).sum(1), x, y)
     fused = p.ways["fused"]
-    fused._busy = [each * 1000 for each in fused._busy]
+    fused._runs = [each._replace(busy=each.busy * 1000) for each in fused._runs]
     assert not [each for each in p.remarks if each.rule == rule], "its kernel is slower than the ops one by one"

@@ -116,44 +116,12 @@ class Spread:
         return f"{times:,.{0 if times >= 99.5 else 2}{'f' if times >= 99.5 else 'g'}}× as fast{f' as {name}' if name else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """The times of one competitor, turn by turn.
-
-    >>> m = Measurement("sum", (0.5, 0.1, 0.2, 0.3, 0.4))
-    >>> m.median, m.low, m.high
-    (0.3, 0.2, 0.4)
-    """
-
-    label: str
-    seconds: tuple[float, ...]
-    """Time of one call, by turn."""
-
-    @property
-    def spread(self) -> Spread:
-        return Spread.of([each * 1e9 for each in self.seconds])
-
-    @property
-    def median(self) -> float:
-        return float(np.quantile(self.seconds, 0.5))
-
-    @property
-    def low(self) -> float:
-        """The quartile below the median."""
-        return float(np.quantile(self.seconds, 0.25))
-
-    @property
-    def high(self) -> float:
-        """The quartile above the median."""
-        return float(np.quantile(self.seconds, 0.75))
-
-
 def measure(
     competitors: Mapping[str, Callable[[], object]], *, turns: int = LEAST_TURNS, seconds: float = 0.0,
     before: Callable[[], object] = _nothing, finish: Callable[[], object] = _nothing, once: bool = False,
     patience: float = 20.0, known: Mapping[str, float] | None = None, alone: bool = False,
-) -> dict[str, Measurement]:  # fmt: skip
-    """Times each competitor `turns` times, and until it has run for `seconds`, in turns; starts no further turn after
+) -> dict[str, Spread]:  # fmt: skip
+    """Times a call of each competitor `turns` times, and until it has run for `seconds`, in turns; starts no further turn after
     `patience` seconds.
 
     `before` runs untimed before each turn (to restore what a competitor changes), `finish` at its end (to wait for a
@@ -187,7 +155,7 @@ def measure(
             took = timed(competitors[label], calls[label], finish)
             lasted[label] += took
             taken[label].append(took / calls[label])
-    return {label: Measurement(label, tuple(found)) for label, found in taken.items()}
+    return {label: Spread.of([each * 1e9 for each in found]) for label, found in taken.items()}
 
 
 _LONG_TRIAL: Final = 0.5
@@ -214,19 +182,11 @@ def undisturbed(run: Callable[[], object], calls: int = 1, finish: Callable[[], 
     >>> 0 < undisturbed(lambda: sum(range(100)), 3) < 10
     True
     """
-    clock, taken = time.thread_time(), []
-    is_disturbed = switched_out(lambda: taken.append(spent(run, calls, finish)))
-    worked = time.thread_time() - clock
-    return min(taken[0], worked) if is_disturbed else taken[0]
-
-
-def switched_out(run: Callable[[], object]) -> bool:
-    """Runs, and says whether the system gave this thread's processor to others meanwhile, and the thread itself never waited:
-    all the time that it was not on the processor was then taken from it. Never true where the system does not count."""
     if getrusage is None:
-        run()
-        return False
-    before = getrusage(RUSAGE_THREAD)
-    run()
-    after = getrusage(RUSAGE_THREAD)
-    return bool(after.ru_nivcsw > before.ru_nivcsw and after.ru_nvcsw == before.ru_nvcsw)
+        return spent(run, calls, finish)
+    clock, before = time.thread_time(), getrusage(RUSAGE_THREAD)
+    taken = spent(run, calls, finish)
+    after, worked = getrusage(RUSAGE_THREAD), time.thread_time() - clock
+    # where the thread was switched out and never waited itself, all the time that it was not on the processor was taken from it
+    is_disturbed = after.ru_nivcsw > before.ru_nivcsw and after.ru_nvcsw == before.ru_nvcsw
+    return min(taken, worked) if is_disturbed else taken

@@ -163,7 +163,7 @@ def main() -> None:
         peer, made = ROWS[name]
         with torch.no_grad():
             taken = measure({str(place): work for place, work in enumerate(made())}, turns=options.rounds)
-        theirs, ours, other, *frozen = (1e6 * (min(found.seconds) if options.best else found.median) for found in taken.values())
+        theirs, ours, other, *frozen = ((found.best if options.best else found.median) / 1e3 for found in taken.values())
         ratio = (ours if frozen else min(ours, other)) / theirs
         row(name, peer, theirs, ours, other, *(frozen or [None, None]), ratio, frozen[0] / theirs if frozen else None)
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from irscope.runtime.program import compile_graph
-from irscope.runtime.timer import Measurement
+from irscope.runtime.timer import Spread
 from irscope.session import load
 from tests.benchmarks.kernel_cases import Case
 from tests.benchmarks.separate_process import told
@@ -53,15 +53,15 @@ class Contest:
             return
         self.rivals[label], self.firsts[label] = rival, time.perf_counter() - start
 
-    def times(self, rounds: int) -> dict[str, Measurement]:
-        """Returns the seconds of a call by the device's events, all in turn."""
+    def times(self, rounds: int) -> dict[str, Spread]:
+        """Returns the time of a call by the device's events, all in turn."""
         calls = {label: self._calls(rival) for label, rival in self.rivals.items()}
         taken: dict[str, list[float]] = {label: [] for label in self.rivals}
         for turn in range(rounds):
             order = list(self.rivals)
             for label in order[turn % len(order) :] + order[: turn % len(order)]:
                 taken[label].append(self._batch(self.rivals[label], calls[label]))
-        return {label: Measurement(label, tuple(seconds)) for label, seconds in taken.items()}
+        return {label: Spread.of([each * 1e9 for each in seconds]) for label, seconds in taken.items()}
 
     def graph_times(self, rounds: int) -> dict[str, float]:
         """Returns the median seconds of a call inside a CUDA graph, for the competitors that can be captured."""
@@ -148,9 +148,9 @@ def measured(torch: Any, case: Case, dtype: str, size: int, peers: Sequence[str]
         "kernels": len(getattr(contest.rivals.get(OURS), "kernels", ())),
         "rows": [
             {
-                "label": label, "median": time.median * 1e3, "low": time.low * 1e3, "high": time.high * 1e3,
-                "best": min(time.seconds) * 1e3, "bandwidth": moved / time.median / 1e9,
-                "copy_fraction": copy / time.median, "graph": graphs[label] * 1e3 if label in graphs else None,
+                "label": label, "median": time.median / 1e6, "low": time.low / 1e6, "high": time.high / 1e6,
+                "best": time.best / 1e6, "bandwidth": moved / time.median,
+                "copy_fraction": copy / time.median * 1e9, "graph": graphs[label] * 1e3 if label in graphs else None,
                 "first": contest.firsts[label] * 1e3, "error": errors.get(label),
             }
             for label, time in times.items()
@@ -170,7 +170,7 @@ def _copy_time(torch: Any, moved: int, count: int, rounds: int) -> float:
     target = torch.empty(half, device="cuda")
     copying = Contest(torch, [[torch.ones(half, device="cuda")] for _ in range(count)])
     copying.enter("copy", lambda: target.copy_)
-    return copying.times(rounds)["copy"].median
+    return copying.times(rounds)["copy"].median / 1e9
 
 
 def _errors(torch: Any, contest: Contest, eager: Callable[..., Any]) -> dict[str, float]:

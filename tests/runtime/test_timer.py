@@ -2,13 +2,13 @@
 
 import pytest
 
-from irscope.runtime.timer import Measurement, measure
+from irscope.runtime.timer import Spread, measure
 
 
 def test_quartiles():
-    measurement = Measurement("a", (4.0, 1.0, 3.0, 2.0))
-    assert (measurement.low, measurement.median, measurement.high) == (1.75, 2.5, 3.25)
-    assert Measurement("a", (1.0,)).high == 1.0
+    spread = Spread.of([4.0, 1.0, 3.0, 2.0])
+    assert (spread.low, spread.median, spread.high) == (1.75, 2.5, 3.25)
+    assert Spread.of([1.0]).high == 1.0
 
 
 def test_competitors_take_turns_in_an_order_that_changes():
@@ -45,4 +45,4 @@ def test_an_error_is_not_swallowed():
 
 def test_no_further_turn_starts_when_patience_is_over():
     found = measure({"a": lambda: None, "b": lambda: None}, turns=50, patience=0.0)
-    assert [len(measurement.seconds) for measurement in found.values()] == [1, 1]
+    assert [spread.turns for spread in found.values()] == [1, 1]

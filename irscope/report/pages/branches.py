@@ -238,7 +238,7 @@ class Branches(Sequence[Branch]):
             raise ArgumentError("no arguments are known to run it on", hint="e.compare_branches(x), or irs.explore(model, x)")
         for name, taken in side_by_side(programs, arguments, peers=peers, seconds=seconds).items():
             own_code, _, number = name.rpartition(" ")
-            setattr(self._all[int(number)], "own" if own_code else "measured", taken.median * 1e3)
+            setattr(self._all[int(number)], "own" if own_code else "measured", taken.median / 1e6)
 
     def table(self) -> "pd.DataFrame":
         """One row per branch: its estimated cost, and its measured time if there is one."""

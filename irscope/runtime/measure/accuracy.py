@@ -52,8 +52,8 @@ def float64_results(graph: Graph, args: Sequence[Any]) -> Arrays | str:
     if drawing is not None:
         return f"{drawing.op} draws other random numbers in each run"
     for node in graph.nodes():  # the neighbour of a number, and the type's largest number instead of infinity
-        largest = node.op == "aten::nan_to_num" and (len(node.inputs) < 4 or None in [constant_of(graph, v) for v in node.inputs[2:]])
-        if largest or node.op == "aten::nextafter":
+        ends = [constant_of(graph, value) for value in node.inputs[2:]] if node.op == "aten::nan_to_num" else [0, 0]
+        if node.op == "aten::nextafter" or len(ends) < 2 or any(end is None for end in ends):
             return f"{node.op} gives numbers that depend on the element type"
     if _writes_shared(graph, args):
         return "the program may write a storage that tensors share, and copies in float64 share none"

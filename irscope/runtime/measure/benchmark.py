@@ -54,7 +54,7 @@ from irscope.runtime.measure.conditions import (
 from irscope.runtime.measure.fx_export import torch_peer
 from irscope.runtime.measure.workload import Workload, workload
 from irscope.runtime.program import Executable, PeakMemory, as_torch, compile_graph
-from irscope.runtime.timer import LEAST_SECONDS, LEAST_TURNS, Measurement, measure
+from irscope.runtime.timer import LEAST_SECONDS, LEAST_TURNS, Spread, measure
 from irscope.transforms.dedup import RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, frozen, fuse
@@ -252,7 +252,7 @@ class _Contest:
                     finish=_waiter(self.devices), once=self.state.is_written, alone=self.threads.count == 1,
                     known={label: first.seconds for label, first in firsts.items()},
                 )  # fmt: skip
-            copy = times.pop(_COPY).median * scale if limit is not None else None
+            copy = times.pop(_COPY).median / 1e9 * scale if limit is not None else None
             step()
         base = self.base if self.base in times else self.entries[0].label
         rows = tuple([_row(entry, firsts[entry.label], far[entry.label], times, base, work, copy) for entry in self.entries])
@@ -345,13 +345,13 @@ class _Contest:
         following = cycle(sets)
         return lambda: entry.function(*next(following))
 
-    def _caption(self, times: Mapping[str, Measurement], sets: int, reason: str) -> str:
+    def _caption(self, times: Mapping[str, Spread], sets: int, reason: str) -> str:
         where = "; ".join(device_named(device).availability().what for device in self.devices)
         used = next((entry.executable.library(*self.args) for entry in self.entries if entry.executable is not None), self.library.name)
         library = f"{LIBRARY_NAMES[used]}'s allocator"
         memory = "freed memory kept" if self.kept else "freed memory may go back to the system"
         reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
-        turns = sorted({len(taken.seconds) for taken in times.values()})
+        turns = sorted({taken.turns for taken in times.values()})
         count = plural(turns[0], "turn") if len(turns) == 1 else f"{turns[0]} to {turns[-1]} turns"
         kept = sorted({node.op for node in self.graph.nodes() if has_runner(node)})
         own = f", in which {', '.join(kept)} {'keeps' if len(kept) == 1 else 'keep'} the types of the program" if kept else ""
@@ -385,24 +385,25 @@ def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
 
 
 def _row(
-    entry: _Entry, first: _FirstRun, far: Distance | None, times: dict[str, Measurement], base: str, work: Workload,
+    entry: _Entry, first: _FirstRun, far: Distance | None, times: dict[str, Spread], base: str, work: Workload,
     copy: float | None,
 ) -> Row:  # fmt: skip
-    time, made, spread = times[entry.label], entry.executable, times[entry.label].spread
-    cold = entry.cold if made is not None else max(first.seconds - time.median, 0.0) * 1e3
+    made, spread = entry.executable, times[entry.label]
+    seconds = spread.median / 1e9
+    cold = entry.cold if made is not None else max(first.seconds - seconds, 0.0) * 1e3
     lacking = made.without_kernels if made is not None else 0
     without = f"{plural(lacking, 'group')} without a kernel" if lacking else ""
     is_told = entry.label != base or spread.is_noisy
-    faster = spread.ratio_words(times[base].spread, base) if is_told else ""
+    faster = spread.ratio_words(times[base], base) if is_told else ""
     return Row(
-        entry.label, time.median * 1e3, time.low * 1e3, time.high * 1e3,
+        entry.label, spread.median / 1e6, spread.low / 1e6, spread.high / 1e6,
         cold, len(made.kernels) if made is not None else 0, first.launched,
         None if far is None else far.relative, None if far is None else far.absolute,
         "; ".join(filter(None, [faster, without])), entry.warm,
-        work.bytes / time.median / 1e9 if time.median else None,
-        copy / time.median if copy is not None and time.median else None,
-        work.flops / time.median / 1e9 if time.median and work.flops else None, first.peak_bytes,
-        spread.best / 1e6, len(time.seconds), "" if far is None else far.words,
+        work.bytes / spread.median if seconds else None,
+        copy / seconds if copy is not None and seconds else None,
+        work.flops / spread.median if seconds and work.flops else None, first.peak_bytes,
+        spread.best / 1e6, spread.turns, "" if far is None else far.words,
     )  # fmt: skip
 
 
@@ -423,7 +424,7 @@ _TURNS = 15
 
 def side_by_side(
     programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, peers: Mapping[str, Callable[[], Any]] = EMPTY, seconds: float = 2.0
-) -> dict[str, Measurement]:  # fmt: skip
+) -> dict[str, Spread]:  # fmt: skip
     """Returns the times of one call of each program on its arguments, where they lie, and of peers; all take turns, for about `seconds`.
 
     What a program writes is restored before each turn, and at the end.
@@ -439,7 +440,7 @@ def side_by_side(
     devices = {name: device_with(args[name]) for name in programs}
     given = [(graph, flatten_arguments(args[name], graph)) for name, graph in graphs.items()]
 
-    def timed() -> dict[str, Measurement]:
+    def timed() -> dict[str, Spread]:
         runs: dict[str, Callable[[], Any]] = {
             name: partial(compile_graph(program, devices[name], threads=threads.count), *flat)
             for (name, program), (_, flat) in zip(programs.items(), given, strict=True)

@@ -161,9 +161,7 @@ class ArgumentSnapshot:
             held_by = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
             given += [held for value, held in held_by if writes(value)]
         held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
-        # tensors of torch that are sparse cannot be written part by part
-        strided = (value for value in held if _is_array(value) or (is_torch_tensor(value) and str(value.layout) == "torch.strided"))
-        self.tensors = [_once(value) for value in strided]
+        self.tensors = [_once(value) for value in held if _is_array(value) or str(getattr(value, "layout", "")) == "torch.strided"]
         self.saved: list[tuple[Any, Any]] = []
 
     @property
@@ -236,7 +234,7 @@ def with_kept_memory(work: Callable[[bool], T]) -> T:
     >>> with_kept_memory(lambda is_kept: is_kept in (True, False))
     True
     """
-    libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+    libc: Any = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     if not hasattr(libc, "gnu_get_libc_version") or not hasattr(libc, "mallopt"):
         return work(False)
     try:

@@ -91,7 +91,7 @@ def try_remark(readings: Readings, remark: Remark, seconds: float) -> Trial:
         taken = measure(both, turns=_TURNS, before=state.restore, once=state.is_written, patience=seconds)
     finally:
         state.restore()
-    return Trial(remark, changed, taken["before"].spread, taken["after"].spread, _far(*results))
+    return Trial(remark, changed, taken["before"], taken["after"], _far(*results))
 
 
 def _far(one: list[Any], other: list[Any]) -> float:

@@ -276,11 +276,11 @@ def element_text(code: Instruction, args: list[str], arg_types: list[str], helpe
     if code.op == "isnan":
         return f"{args[0]} != {args[0]}"
     if exact and is_float(dtype) and code.op in _UNCONTRACTED:
-        return _rounded(_UNCONTRACTED[code.op].format("d" if dtype == "float64" else "f", *args), dtype, helpers)
+        return rounded(_UNCONTRACTED[code.op].format("d" if dtype == "float64" else "f", *args), dtype, helpers)
     text = _float_text(code.op, args, dtype, helpers) if is_float(arg_types[0]) else _integer_text(code.op, args, dtype, helpers)
     if text is None:
         raise CodegenError(f"no CUDA text for {code.op} on {dtype}", rule="codegen-op")
-    return _rounded(text, dtype, helpers)
+    return rounded(text, dtype, helpers)
 
 
 def load_text(place: str, dtype: str, helpers: set[str]) -> str:
@@ -362,10 +362,10 @@ def _cast(arg: str, source: str, target: str, helpers: set[str]) -> str:
     text = arg if REGISTER[source] == REGISTER[target] else f"({REGISTER[target]}){arg}"
     if is_float(source) and target in ("int8", "int16", "uint8"):
         text = f"({REGISTER[target]})(int){arg}"
-    return _rounded(text, target, helpers) if source != target else text
+    return rounded(text, target, helpers) if source != target else text
 
 
-def _rounded(text: str, dtype: str, helpers: set[str]) -> str:
+def rounded(text: str, dtype: str, helpers: set[str]) -> str:
     """Round a float to a half type and back; leave every other type unchanged."""
     if dtype not in ("float16", "bfloat16"):
         return text

@@ -8,7 +8,7 @@ the first number of an index; the extent of each loop; the strides, in elements,
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from irscope.codegen.cuda.instruction_text import HALF_HELPERS, MEMORY, REGISTER, element_text, literal, load_text, store_text
+from irscope.codegen.cuda.instruction_text import HALF_HELPERS, MEMORY, REGISTER, element_text, literal, load_text, rounded, store_text
 from irscope.codegen.cuda.schedule import Schedule, stride_arguments
 from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, is_float
 
@@ -154,18 +154,13 @@ class EntryText:
         code, spec = self.spec.instructions[index], self.spec
         if code.op == "count":
             steps = " * ".join(f"n{loop}" for loop in spec.reduced)
-            return self._rounded_count(f"({REGISTER[code.dtype]})({steps})", code.dtype)
+            return rounded(f"({REGISTER[code.dtype]})({steps})", code.dtype, self.helpers)
         if code.op in HALF_HELPERS:
             self.helpers.add(code.op)
             return f"{code.op}({self.names[code.args[0]]})"
         arg_types = [spec.instructions[arg].dtype for arg in code.args]
         names = [self.names[arg] for arg in code.args]
         return element_text(code, names, arg_types, self.helpers, exact=spec.exact)
-
-    def _rounded_count(self, text: str, dtype: str) -> str:
-        if dtype not in ("float16", "bfloat16"):
-            return text
-        return load_text(store_text(text, dtype, self.helpers), dtype, self.helpers)
 
     def declare_word(self, slot: int) -> None:
         """Declare a variable for what a thread writes to a result; contiguous halves are rounded in pairs at the end."""

@@ -340,7 +340,8 @@ class ReductionText(EntryText):
             for part, (kind, first) in enumerate(zip(kinds(spec, index), first_values(spec, index), strict=True)):
                 values = ", ".join([first] * self.width)
                 self.add(f"{kind} a{index}_{part}[{self.width}] = {{{values}}};", node=spec.instructions[index].node)
-        operands = list(dict.fromkeys(self.spec.instructions[i].operand for i in fresh if self._is_load(i)))
+        read = [spec.instructions[i].operand for i in fresh if spec.instructions[i].op == "input"]
+        operands = [i for i in dict.fromkeys(read) if spec.inputs[i].kind == "tensor"]
         if schedule.held:
             with self.braces(""):
                 self.add("const int first = t;")
@@ -391,10 +392,6 @@ class ReductionText(EntryText):
             else:
                 self.add(f"const {self.step} i{loops[0]} = {point};")
             yield
-
-    def _is_load(self, index: int) -> bool:
-        code = self.spec.instructions[index]
-        return code.op == "input" and self.spec.inputs[code.operand].kind == "tensor"
 
     def _load(self, i: int) -> None:
         slot = self.first_input + i

@@ -25,7 +25,6 @@ from irscope.codegen.kernel import (
     Operand,
     Pass,
     ReductionNest,
-    Result,
     accumulators,
     reduction_nest,
 )
@@ -117,7 +116,7 @@ def vector_lanes(spec: KernelSpec) -> int:
     >>> vector_lanes(KernelSpec((Operand("float16", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1))
     4
     """
-    tensors = _in_memory(spec)
+    tensors = [tensor for tensor in spec.tensors if tensor.has_memory]
     if any(tensor.pattern[-1] == STRIDED for tensor in tensors):
         return 0
     if any(result.pattern[-1] != UNIT and not spec.is_reduced(result) for result in spec.outputs):
@@ -128,10 +127,6 @@ def vector_lanes(spec: KernelSpec) -> int:
         tensors = [tensor for tensor in tensors if isinstance(tensor, Operand) or not spec.is_reduced(tensor)] or tensors
     sizes = [ITEM_SIZE[tensor.dtype] for tensor in tensors if tensor.pattern[-1] == UNIT]
     return _VECTOR_BYTES // max(sizes) if sizes else 0
-
-
-def _in_memory(spec: KernelSpec) -> list[Operand | Result]:
-    return [tensor for tensor in spec.tensors if tensor.has_memory]
 
 
 def stride_arguments(spec: KernelSpec) -> Iterator[tuple[int, int]]:
@@ -253,15 +248,11 @@ def _columns(spec: KernelSpec, columns: int, points: int, width: int, partial: b
     side = min(_power(vectors), _WARP)
     team = min(BLOCK // side, _power(-(-points // 4)))
     side = min(_power(vectors), BLOCK // team)
-    while team > 1 and max(128, side * team) * width * _shared_item(spec) > _MOST_SHARED:
+    reductions = [index for index, code in enumerate(spec.instructions) if code.op in GATHERING]
+    item = sum(max(4, ITEM_SIZE[dtype]) for index in reductions for dtype, _ in accumulators(spec, index))
+    while team > 1 and max(128, side * team) * width * item > _MOST_SHARED:
         team //= 2
     return Schedule("columns", width, 4 if width <= 4 else 2, team, side, partial=partial)
-
-
-def _shared_item(spec: KernelSpec) -> int:
-    """Return the bytes of all accumulators of one point."""
-    reductions = (index for index, code in enumerate(spec.instructions) if code.op in GATHERING)
-    return sum(max(4, ITEM_SIZE[dtype]) for index in reductions for dtype, _ in accumulators(spec, index))
 
 
 def _power(number: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from irscope.codegen.kernel import NO_NODE, Lines
+from irscope.codegen.kernel import NO_NODE, Lines, SourceText
 
 Carry = Sequence[tuple[str, str]]
 """The type and the initial value of each value that a loop or a branch carries."""
@@ -75,6 +75,17 @@ class FunctionBuilder:
         self.node = node
         yield
         self.node = NO_NODE
+
+    def source(self, name: str, vector_bytes: int, epilogue: str = "") -> SourceText:
+        """Return the text of the finished function, with declarations and attributes after it."""
+        self.add("ret void")
+        for line in ("}", *sorted(self.declarations)):
+            self.lines.add(line)
+        width = vector_bytes * 8
+        self.lines.add(f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}')
+        if epilogue:
+            self.lines.add(epilogue)
+        return self.lines.source(name, "llvm")
 
     # -- loops and branches --------------------------------------------------------------------------------------------
 
@@ -192,8 +203,11 @@ class VectorBuilder:
 
     def rarely(self, scalar: str, mask: str, usual: str, otherwise: Callable[[], str]) -> str:
         """Emit `usual`, except in the lanes of the mask the value of code that runs only if some lane needs it."""
-        body, kind = self.body, self.type(scalar)
-        wanted = self._any(mask)
+        body, kind, wanted = self.body, self.type(scalar), mask
+        if self.width > 1:
+            symbol, lanes = f"llvm.vector.reduce.or.v{self.width}i1", self.type("i1")
+            body.declarations.add(f"declare i1 @{symbol}({lanes})")
+            wanted = body.value(f"call i1 @{symbol}({lanes} {mask})")
         rare, joined = body.name("rare"), body.name("joined")
         before = body.block
         body.add(f"br i1 {wanted}, label %{rare}, label %{joined}, !prof !1")
@@ -203,13 +217,6 @@ class VectorBuilder:
         body.add(f"br label %{joined}")
         body.label(joined)
         return body.value(f"phi {kind} [{usual}, %{before}], [{replaced}, %{leaving}]")
-
-    def _any(self, mask: str) -> str:
-        if self.width == 1:
-            return mask
-        symbol = f"llvm.vector.reduce.or.v{self.width}i1"
-        self.body.declarations.add(f"declare i1 @{symbol}({self.type('i1')})")
-        return self.body.value(f"call i1 @{symbol}({self.type('i1')} {mask})")
 
     def _suffix(self, scalar: str) -> str:
         short = {"float": "f32", "double": "f64", "half": "f16"}.get(scalar, scalar)

@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from irscope.codegen.kernel import BROADCAST, KernelSpec, Pass, reduction_nest
+from irscope.codegen.kernel import BROADCAST, Pass, reduction_nest
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, first_values, kinds, taken_in
 from irscope.codegen.llvm.kernel_base import (
     KernelBuilder,
     instruction,
     kept_value,
-    load_row,
+    load_vector,
     operand,
     outer_loops,
     splat,
@@ -49,9 +49,19 @@ class ColumnKernel:
         self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
         self.short = bool(k.spec.row_limit)
         self.most_vectors = 1 if self.short else max(_TILE // k.width, 1)
-        self.lies = self._differing()
+        self.lies: list[bool] = []
         """For each instruction, whether it differs from column to column."""
-        self.kept = None if self.short else _kept_value(k.spec)
+        for code in k.spec.instructions:
+            pattern = k.spec.inputs[code.operand].pattern if code.op == "input" else ()
+            own = pattern[-1:] not in ((), (BROADCAST,)) or code.op in REDUCTIONS
+            self.lies.append(own or any(self.lies[arg] for arg in code.args))
+        self.kept = None if self.short else kept_value(k.spec, on_stack=False)
+        if self.kept is not None:
+            # kept only if later passes only write, and only that result: by then the lanes that two vectors share hold something else,
+            # which must not enter a reduction or another result
+            index, first, _, slot = self.kept
+            later = [each for each in reduction_nest(k.spec, self.kept[:3]).passes[first + 1 :] if index in each.body]
+            self.kept = None if any(each.reductions or set(each.writes) - {slot} for each in later) else self.kept
         self.nest = reduction_nest(k.spec, self.kept and self.kept[:3])
         self.in_spans = self.short or len(k.spec.reduced) == 1
         """Whether the accumulators of the current span are separate from those of all rows before."""
@@ -75,7 +85,7 @@ class ColumnKernel:
             for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
                 array = self.memory[index, part] = self.array(kind)
                 self.near[index, part] = self.array(kind) if self.in_spans and not self.short else array
-            if self.is_stored(index, self.nest.varies):
+            if self.is_stored(index):
                 self.memory[index, 0] = self.array(REGISTER[code.dtype])
         first = [index for index in self.nest.passes[0].before if not self.lies[index]]
         with outer_loops(self.k, self.k.staged(first, self.spec.reduced[0])), self.tiles():
@@ -106,7 +116,7 @@ class ColumnKernel:
     def _between(self, codes: Sequence[int]) -> None:
         """Emit the instructions computed once per column, between two passes."""
         for index in codes:
-            if self.is_stored(index, self.nest.varies):
+            if self.is_stored(index):
                 for arg in self.spec.instructions[index].args:
                     self.fetch(arg)
                 instruction(self.k, index, self.vector)
@@ -190,7 +200,10 @@ class ColumnKernel:
         for index in each.carried:
             self.fetch(index)
         if self.kept is not None and self.kept[0] in each.body:
-            self.fresh = self._fresh_lanes()
+            # the lanes that the previous vector did not cover: in the others, results have overwritten the kept values
+            wanted = self.body.value(f"mul i64 {self.number}, {self.k.width}")
+            seen = self.body.value(f"sub i64 {wanted}, {self.column}")
+            self.fresh = self.vector.op("xor", "i1", self.k.lanes_below(seen), self.vector.constant("i1", 1))
         wide = self.k.wide
         found = [self._one_row(number, each, row, dict(wide)) for row in rows]
         self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
@@ -256,19 +269,12 @@ class ColumnKernel:
             instruction(self.k, index, self.vector)
         with self.body.written_for(self.spec.instructions[index].node):
             if number == first:
-                store(self.k, slot, self._blended(slot, self.k.wide[index], load_row(self.k, slot)))
+                store(self.k, slot, self._blended(slot, self.k.wide[index], load_vector(self.k, slot)))
             else:
-                self.k.wide[index] = load_row(self.k, slot)
+                self.k.wide[index] = load_vector(self.k, slot)
 
     def _blended(self, slot: int, fresh: str, old: str) -> str:
         return self.vector.select(MEMORY[self.k.dtypes[slot]], self.fresh, fresh, old)
-
-    def _fresh_lanes(self) -> str:
-        """Return the mask of the lanes that the previous vector did not cover; in the others, results have overwritten the kept
-        values."""
-        wanted = self.body.value(f"mul i64 {self.number}, {self.k.width}")
-        seen = self.body.value(f"sub i64 {wanted}, {self.column}")
-        return self.vector.op("xor", "i1", self.k.lanes_below(seen), self.vector.constant("i1", 1))
 
     def _write(self, slot: int) -> None:
         with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
@@ -278,16 +284,6 @@ class ColumnKernel:
             store(self.k, slot, value)
 
     # -- tiles: the values that each column holds -------------------------------------------------------------------------
-
-    def _differing(self) -> list[bool]:
-        found: list[bool] = []
-        for code in self.spec.instructions:
-            if code.op == "input":
-                pattern = self.spec.inputs[code.operand].pattern
-                found.append(bool(pattern) and pattern[-1] != BROADCAST)
-            else:
-                found.append(code.op in REDUCTIONS or any(found[arg] for arg in code.args))
-        return found
 
     @contextmanager
     def tiles(self) -> Iterator[None]:
@@ -328,10 +324,10 @@ class ColumnKernel:
 
     # -- one value per column -----------------------------------------------------------------------------------------
 
-    def is_stored(self, index: int, varies: Sequence[bool]) -> bool:
+    def is_stored(self, index: int) -> bool:
         """Whether an instruction is computed once per column and read later."""
         code = self.spec.instructions[index]
-        once = not varies[index] and self.lies[index]
+        once = not self.nest.varies[index] and self.lies[index]
         return once and code.op not in REDUCTIONS and code.op not in ("input", "const")
 
     def array(self, kind: str) -> str:
@@ -386,14 +382,3 @@ class ColumnKernel:
                 kind = REGISTER[code.dtype]
                 kept = code.op not in REDUCTIONS
                 self.k.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]
-
-
-def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:
-    """Return a value to keep in a result's memory, if later passes only write, and only that result: by then the lanes that two
-    vectors share hold something else, which must not enter a reduction or another result."""
-    found = kept_value(spec, on_stack=False)
-    if found is None:
-        return None
-    index, first, _, slot = found
-    later = [each for each in reduction_nest(spec, found[:3]).passes[first + 1 :] if index in each.body]
-    return None if any(each.reductions or set(each.writes) - {slot} for each in later) else found

@@ -78,20 +78,15 @@ class _Convolution:
         """Channels of a block."""
 
     def source(self) -> SourceText:
-        body, lines, width = self.body, self.body.lines, self.target.vector_bytes * 8
-        lines.add(f"define void @{self.made.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
+        body = self.body
+        body.lines.add(f"define void @{self.made.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
         names = ("y", "x", "other") if self.made.adds else ("y", "x")
         self.pointers = {name: self._word("ptr", "%data", place) for place, name in enumerate(names)}
         self.dims = {name: self._word("i64", "%dims", place) for place, name in enumerate(NUMBERS)}
         self.pointers |= {name: self._word("ptr", "%dims", place) for place, name in enumerate(ADDRESSES, len(NUMBERS))}
         with body.loop(self.dims["groups"]) as group, body.loop(self.dims["blocks"]) as block:
             self._block(group.index, block.index)
-        body.add("ret void")
-        lines.add("}")
-        for declaration in sorted(body.declarations):
-            lines.add(declaration)
-        lines.add(f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}')
-        return lines.source(self.made.name, "llvm")
+        return body.source(self.made.name, self.target.vector_bytes)
 
     def _word(self, kind: str, base: str, place: int) -> str:
         return self.body.value(f"load {kind}, ptr {self._at(base, str(place), 'i64')}, align 8")

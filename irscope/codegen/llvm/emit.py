@@ -103,6 +103,7 @@ class PointwiseKernel:
     def _row(self) -> None:
         """Emit the innermost loop, which goes through a buffer on the stack if it is shorter than a vector."""
         body, length, width, apart = self.body, self.k.sizes[-1], self.k.width, self.k.lane_steps
+        kinds = [self.vector.type(MEMORY[dtype]) for dtype in self.k.dtypes]
         for index in self.nest.carried:
             splat(self.k, index)
         before = body.block
@@ -112,47 +113,36 @@ class PointwiseKernel:
         body.label("fill")
         mask = self.k.lanes_below(length)
         for slot in self.k.moving:
-            if slot >= self.k.first_input and slot not in self.k.indexes:
-                self._fill(slot, apart.get(slot), length, mask)
+            if (
+                slot >= self.k.first_input and slot not in self.k.indexes
+            ):  # stored as a whole vector, so that the load after it does not stall
+                row = load_some(self.k, slot, self.k.pointers[slot], apart.get(slot), length, mask)
+                body.add(f"store {kinds[slot]} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
         filled = body.block
         body.add("br label %start")
         body.label("start")
         bases = {
-            slot: self._phi(f"ptr [{self.k.pointers[slot]}, %{before}], [%buffer{slot}, %{filled}]")
+            slot: body.value(f"phi ptr [{self.k.pointers[slot]}, %{before}], [%buffer{slot}, %{filled}]")
             for slot in self.k.moving
             if slot not in self.k.indexes
         } | {slot: self.k.pointers[slot] for slot in self.k.indexes if slot in self.k.moving}
         steps = {
-            slot: self._phi(f"i64 [{self.k.strides[slot, self.spec.rank - 1]}, %{before}], [1, %{filled}]")
+            slot: body.value(f"phi i64 [{self.k.strides[slot, self.spec.rank - 1]}, %{before}], [1, %{filled}]")
             for slot in self.k.moving
             if self.k.patterns[slot][-1] == STRIDED and slot not in self.k.indexes
         }
         self.k.lane_steps = steps | {slot: apart[slot] for slot in self.k.indexes if slot in apart}
-        last = self._phi(f"i64 [{last}, %{before}], [0, %{filled}]")
+        last = body.value(f"phi i64 [{last}, %{before}], [0, %{filled}]")
         self._vectors(bases, last)
         body.add(f"br i1 {short}, label %drain, label %end, !prof !1")
         body.label("drain")
         mask = self.k.lanes_below(length)
         for slot in self.k.moving:
             if slot < self.k.first_input:
-                self._drain(slot, apart.get(slot), length, mask)
+                row = body.value(f"load {kinds[slot]}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
+                store_some(self.k, slot, row, self.k.pointers[slot], apart.get(slot), length, mask)
         body.add("br label %end")
         body.label("end")
-
-    def _phi(self, text: str) -> str:
-        return self.body.value(f"phi {text}")
-
-    def _fill(self, slot: int, step: str | None, length: str, mask: str) -> None:
-        """Copy a short row to the buffer. A whole vector is stored, so that the load after it does not stall."""
-        row = load_some(self.k, slot, self.k.pointers[slot], step, length, mask)
-        kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
-        self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
-
-    def _drain(self, slot: int, step: str | None, length: str, mask: str) -> None:
-        """Copy a short row from the buffer."""
-        kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
-        row = self.body.value(f"load {kind}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
-        store_some(self.k, slot, row, self.k.pointers[slot], step, length, mask)
 
     def _vectors(self, bases: dict[int, str], last: str) -> None:
         """Emit the loop over vectors; the last one starts at `last` and may overlap the one before."""

@@ -106,7 +106,11 @@ def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> s
             relation = "lt" if op == "minimum" else "gt"
             return lanes.select(scalar, lanes.compare(sign + relation, scalar, a, b), a, b)
         case "sign", [a]:
-            return _integer_sign(lanes, a, scalar, sign)
+            one = lanes.constant(scalar, 1)
+            positive = lanes.select(scalar, lanes.compare(f"{sign}gt", scalar, a, zero), one, zero)
+            if sign == "u":
+                return positive
+            return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.constant(scalar, -1), positive)
         case (("div" | "floordiv" | "fmod" | "remainder"), [a, b]):
             return _integer_division(lanes, op, a, b, scalar, sign)
         case (("floor" | "ceil" | "trunc" | "round"), [a]):
@@ -121,14 +125,6 @@ def _shift(lanes: VectorBuilder, op: str, a: str, b: str, dtype: str) -> str:
     if op == "shr" and is_signed:
         return lanes.op("ashr", scalar, a, lanes.select(scalar, fits, b, lanes.constant(scalar, 8 * ITEM_SIZE[dtype] - 1)))
     return lanes.select(scalar, fits, lanes.op("shl" if op == "shl" else "lshr", scalar, a, b), lanes.constant(scalar, 0))
-
-
-def _integer_sign(lanes: VectorBuilder, a: str, scalar: str, sign: str) -> str:
-    zero, one = lanes.constant(scalar, 0), lanes.constant(scalar, 1)
-    positive = lanes.select(scalar, lanes.compare(f"{sign}gt", scalar, a, zero), one, zero)
-    if sign == "u":
-        return positive
-    return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.constant(scalar, -1), positive)
 
 
 def _integer_division(lanes: VectorBuilder, op: str, a: str, b: str, scalar: str, sign: str) -> str:
@@ -213,22 +209,18 @@ def to_memory(lanes: VectorBuilder, a: str, dtype: str, *, native_half: bool) ->
     if dtype == "bool":
         return lanes.convert("zext", "i1", "i8", a)
     if dtype == "bfloat16":
-        return _single_to_bfloat(lanes, a)
+        number = partial(lanes.constant, "i32")
+        bits = lanes.convert("bitcast", "float", "i32", a)
+        odd = lanes.op("and", "i32", lanes.op("lshr", "i32", bits, number(16)), number(1))
+        up = lanes.op("add", "i32", lanes.op("add", "i32", bits, odd), number(0x7FFF))
+        word = lanes.op("lshr", "i32", up, number(16))
+        word = lanes.select("i32", lanes.compare("uno", "float", a, a), number(0x7FC0), word)
+        return lanes.convert("trunc", "i32", "i16", word)
     if dtype == "float16":
         if native_half:
             return lanes.convert("bitcast", "half", "i16", lanes.convert("fptrunc", "float", "half", a))
         return _single_to_half(lanes, a)
     return a
-
-
-def _single_to_bfloat(lanes: VectorBuilder, a: str) -> str:
-    number = partial(lanes.constant, "i32")
-    bits = lanes.convert("bitcast", "float", "i32", a)
-    odd = lanes.op("and", "i32", lanes.op("lshr", "i32", bits, number(16)), number(1))
-    up = lanes.op("add", "i32", lanes.op("add", "i32", bits, odd), number(0x7FFF))
-    word = lanes.op("lshr", "i32", up, number(16))
-    word = lanes.select("i32", lanes.compare("uno", "float", a, a), number(0x7FC0), word)
-    return lanes.convert("trunc", "i32", "i16", word)
 
 
 def _half_to_single(lanes: VectorBuilder, a: str) -> str:

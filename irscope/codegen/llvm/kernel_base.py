@@ -6,18 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from irscope.codegen.kernel import (
-    BROADCAST,
-    ITEM_SIZE,
-    STRIDED,
-    UNIT,
-    Instruction,
-    KernelSpec,
-    ReductionNest,
-    SourceText,
-    is_float,
-    reduction_nest,
-)
+from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, STRIDED, UNIT, Instruction, KernelSpec, SourceText, is_float, reduction_nest
 from irscope.codegen.kernel.loops import loop_nest
 from irscope.codegen.llvm.builder import FunctionBuilder, VectorBuilder
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, element, from_memory, to_memory
@@ -54,39 +43,31 @@ def kept_value(spec: KernelSpec, *, on_stack: bool) -> tuple[int, int, int, int]
     """
     if len(spec.reduced) != 1:
         return None
-    nest = reduction_nest(spec)
+    nest, steps = reduction_nest(spec), spec.instructions
+    written = {slot: number for number, each in enumerate(nest.passes) for slot in each.writes}
     best: tuple[tuple[int, bool], tuple[int, int, int, int]] | None = None
-    for index, code in enumerate(spec.instructions):
+    for index, code in enumerate(steps):
         uses = [number for number, each in enumerate(nest.passes) if index in each.body]
-        weight = _weight(spec, nest.varies, index) if len(uses) > 1 and code.op != "input" else 0
+        if len(uses) < 2 or code.op == "input":
+            continue
+        found, todo = {index}, [index]  # what recomputes it
+        for here in todo:
+            fresh = [arg for arg in steps[here].args if nest.varies[arg] and arg not in found]
+            found.update(fresh)
+            todo += fresh
+        cost = weight(steps[i] for i in found if steps[i].op not in REDUCTIONS)
+        if cost < _EXPENSIVE:
+            continue
         fits = on_stack and spec.row_limit > 0 and REGISTER[code.dtype] != "i1"
-        past_caches = fits and spec.nontemporal  # a result that is read again should stay in the caches
-        slot = _free_result(spec, nest, code.dtype, uses[-1]) if weight >= _EXPENSIVE and not past_caches else None
-        if weight >= _EXPENSIVE and (slot is not None or fits):
-            rank = (weight, slot is not None)
-            if best is None or rank > best[0]:
-                best = rank, (index, uses[0], uses[-1], -1 if slot is None else slot)
+        free = [  # results of this type that are not written before the last pass that needs the value
+            slot for slot, result in enumerate(spec.outputs)
+            if written.get(slot, -1) >= uses[-1] and result.pattern[-1] == UNIT
+            and REGISTER[code.dtype] == MEMORY[result.dtype] and result.dtype == code.dtype
+            and not (fits and spec.nontemporal)  # a result that is read again should stay in the caches
+        ]  # fmt: skip
+        if (free or fits) and (best is None or (cost, bool(free)) > best[0]):
+            best = (cost, bool(free)), (index, uses[0], uses[-1], free[0] if free else -1)
     return best[1] if best else None
-
-
-def _free_result(spec: KernelSpec, nest: ReductionNest, dtype: str, last: int) -> int | None:
-    """Return a result of this type that is not written before the last pass that needs the value."""
-    for slot, result in enumerate(spec.outputs):
-        final = next((number for number, each in enumerate(nest.passes) if slot in each.writes), -1)
-        is_compatible = result.pattern[-1] == UNIT and REGISTER[dtype] == MEMORY[result.dtype]
-        if final >= last and is_compatible and result.dtype == dtype:
-            return slot
-    return None
-
-
-def _weight(spec: KernelSpec, varies: tuple[bool, ...], index: int) -> int:
-    """Return the approximate LLVM instructions that recompute a value."""
-    found, todo = {index}, [index]
-    for here in todo:
-        fresh = [arg for arg in spec.instructions[here].args if varies[arg] and arg not in found]
-        found.update(fresh)
-        todo += fresh
-    return weight(code for i in found if (code := spec.instructions[i]).op not in REDUCTIONS)
 
 
 def weight(codes: Iterable[Instruction]) -> int:
@@ -135,18 +116,11 @@ class KernelBuilder:
 
     def source(self, write: Callable[[], None]) -> SourceText:
         """Return the finished text; `write` emits everything between the arguments and the return."""
-        spec, lines = self.spec, self.body.lines
-        lines.add(f"define void @{spec.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
+        spec = self.spec
+        self.body.lines.add(f"define void @{spec.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
         self._arguments()
         write()
-        self.body.add("ret void")
-        lines.add("}")
-        for declaration in sorted(self.body.declarations):
-            lines.add(declaration)
-        width = self.target.vector_bytes * 8
-        lines.add(f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}')
-        lines.add(_EPILOGUE)
-        return lines.source(spec.name, "llvm")
+        return self.body.source(spec.name, self.target.vector_bytes, _EPILOGUE)
 
     # -- arguments -----------------------------------------------------------------------------------------------------
 
@@ -231,28 +205,17 @@ class KernelBuilder:
 # one (Zen 5 streams 48 GB/s with masks, 80 without), so wherever more elements follow, whole vectors are read.
 
 
-def load_vector(k: KernelBuilder, slot: int, step: str | None) -> str:
+def load_vector(k: KernelBuilder, slot: int, step: str | None = None) -> str:
     """Load a vector of a tensor's elements, `step` apart; None means contiguous."""
-    return load_row(k, slot) if step is None else load_apart(k, slot, step)
-
-
-def load_row(k: KernelBuilder, slot: int) -> str:
-    """Load a vector of contiguous elements."""
-    if k.some is not None and slot not in k.whole:
-        return load_some(k, slot, k.places[slot], None, *k.some)
-    kind = k.vector.type(MEMORY[k.dtypes[slot]])
-    return k.body.value(f"load {kind}, ptr {k.places[slot]}, align {ITEM_SIZE[k.dtypes[slot]]}")
-
-
-def load_apart(k: KernelBuilder, slot: int, step: str) -> str:
-    """Load a vector of strided elements."""
     place = k.places[slot]
-    if k.some is not None:
+    if k.some is not None and (step is not None or slot not in k.whole):
         return load_some(k, slot, place, step, *k.some)
-    kind = MEMORY[k.dtypes[slot]]
+    kind, align = MEMORY[k.dtypes[slot]], ITEM_SIZE[k.dtypes[slot]]
     wide, vector = k.vector.type(kind), "poison"
+    if step is None:
+        return k.body.value(f"load {wide}, ptr {place}, align {align}")
     for lane in range(k.width):
-        found = k.body.value(f"load {kind}, ptr {place}, align {ITEM_SIZE[k.dtypes[slot]]}")
+        found = k.body.value(f"load {kind}, ptr {place}, align {align}")
         vector = k.body.value(f"insertelement {wide} {vector}, {kind} {found}, i64 {lane}")
         place = k.body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
     return vector
@@ -260,24 +223,20 @@ def load_apart(k: KernelBuilder, slot: int, step: str) -> str:
 
 def store(k: KernelBuilder, slot: int, stored: str, *, streaming: bool = False) -> None:
     """Store a vector; with `streaming`, bypass the caches where it is aligned."""
-    place, step = k.places[slot], k.lane_steps.get(slot)
+    body, place, step = k.body, k.places[slot], k.lane_steps.get(slot)
+    kind, align = MEMORY[k.dtypes[slot]], ITEM_SIZE[k.dtypes[slot]]
+    wide = k.vector.type(kind)
     if k.some is not None:
         store_some(k, slot, stored, place, step, *k.some)
     elif step is not None:
-        _store_apart(k, slot, stored, place, step)
+        for lane in range(k.width):
+            found = body.value(f"extractelement {wide} {stored}, i64 {lane}")
+            body.add(f"store {kind} {found}, ptr {place}, align {align}")
+            place = body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
     elif streaming:
         _store_past(k, slot, stored, place)
     else:
-        kind, align = k.vector.type(MEMORY[k.dtypes[slot]]), ITEM_SIZE[k.dtypes[slot]]
-        k.body.add(f"store {kind} {stored}, ptr {place}, align {align}")
-
-
-def _store_apart(k: KernelBuilder, slot: int, stored: str, place: str, step: str) -> None:
-    body, kind = k.body, MEMORY[k.dtypes[slot]]
-    for lane in range(k.width):
-        found = body.value(f"extractelement {k.vector.type(kind)} {stored}, i64 {lane}")
-        body.add(f"store {kind} {found}, ptr {place}, align {ITEM_SIZE[k.dtypes[slot]]}")
-        place = body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
+        body.add(f"store {wide} {stored}, ptr {place}, align {align}")
 
 
 def _store_past(k: KernelBuilder, slot: int, stored: str, place: str) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, UNIT, Pass, reduction_nest
+from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, Pass, reduction_nest
 from irscope.codegen.llvm.builder import Carry, Loop
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, across_lanes, first_values, kinds, taken_in
 from irscope.codegen.llvm.kernel_base import (
@@ -69,8 +69,11 @@ class RowKernel:
         self.nest = reduction_nest(k.spec, self.kept and self.kept[:3])
         self.single = len(k.spec.reduced) == 1 and 0 < limit <= k.width
         """Whether a row is one vector, so that values computed in one pass are still in registers in the next."""
-        self.together = self._steps_together() if len(k.spec.reduced) > 1 and 0 < limit <= k.width else 1
-        """How many steps of the second innermost loop are reduced together."""
+        self.together = 1
+        """How many steps of the second innermost loop are reduced together: those that fill `_ACCUMULATORS` registers, at most four."""
+        if len(k.spec.reduced) > 1 and 0 < limit <= k.width:
+            item = max([ITEM_SIZE[code.dtype] for code in k.spec.instructions] + [4])
+            self.together = min(4, max(1, _ACCUMULATORS * k.target.vector_bytes // (k.width * item)))
         self.is_masked = self.together > 1 and k.target.masks and not k.spec.nontemporal
         """Whether such a step is one vector under a mask, which costs nothing; otherwise a whole vector, or one through a buffer."""
         self.row = "", ""
@@ -86,8 +89,10 @@ class RowKernel:
         self.k.buffers()
         if self.single or self.is_masked:
             self.k.some = self.row = (self.k.sizes[-1], self.k.lanes_below(self.k.sizes[-1]))
-        if not self.single:
-            self._make_room()
+        if not self.single and self.kept is not None and self.kept[3] < 0:
+            kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
+            room = self.spec.row_limit + self.k.width
+            self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
         stages = self.k.staged(self.nest.passes[0].before, self.spec.reduced[0])
         if self._is_paired():
             with outer_loops(self.k, stages[:-1]):
@@ -157,26 +162,19 @@ class RowKernel:
                 for index in each.carried:
                     splat(self.k, index)
             if self.single:
-                self._only_vector(number, each)
+                self._finish(each, self._accumulated(number, each, "0", self.k.some, self._first(each)))
             else:
                 self._pass(number, each)
         for _ in self._each_row():
             for index in self.nest.after:
                 instruction(self.k, index, self.k.scalar)
-            self._write_reduced()
-
-    def _write_reduced(self) -> None:
-        for slot, result in enumerate(self.spec.outputs):
-            if self.spec.is_reduced(result):
-                with self.body.written_for(self.spec.instructions[result.instruction].node):
-                    value = stored(self.k, slot, self.k.scalar)
-                    self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.k.pointers[slot]}")
+            for slot, result in enumerate(self.spec.outputs):
+                if self.spec.is_reduced(result):
+                    with self.body.written_for(self.spec.instructions[result.instruction].node):
+                        value = stored(self.k, slot, self.k.scalar)
+                        self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.k.pointers[slot]}")
 
     # -- one pass -----------------------------------------------------------------------------------------------------
-
-    def _only_vector(self, number: int, each: Pass) -> None:
-        found = self._accumulated(number, each, "0", self.k.some, self._first(each))
-        self._finish(each, found)
 
     def _pass(self, number: int, each: Pass) -> None:
         held = self._first(each)
@@ -306,18 +304,6 @@ class RowKernel:
 
     # -- the points of one vector -----------------------------------------------------------------------------------------
 
-    def _make_room(self) -> None:
-        """Allocate memory on the stack for a value kept there."""
-        if self.kept is not None and self.kept[3] < 0:
-            kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
-            room = self.spec.row_limit + self.k.width
-            self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
-
-    def _steps_together(self) -> int:
-        """Return how many steps of one vector fill `_ACCUMULATORS` registers, at most four."""
-        item = max([ITEM_SIZE[code.dtype] for code in self.spec.instructions] + [4])
-        return min(4, max(1, _ACCUMULATORS * self.k.target.vector_bytes // (self.k.width * item)))
-
     def _registers(self, each: Pass) -> int:
         """Return how many parts of a row a vector may cover in a pass: one per register, if nothing depends on positions."""
         codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
@@ -346,41 +332,30 @@ class RowKernel:
                 continue
             if self.kept is None or code != self.kept[0]:
                 instruction(k, code, self.vector)
-            elif number > self.kept[1]:
-                self._load_kept(code, self.kept[3], index)
             else:
-                instruction(k, code, self.vector)
-                self._keep(code, self.kept[3], index)
+                self._keep_or_load(number, index)
         for slot in each.writes:
             with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
                 self._store(slot, stored(k, slot, self.vector))
 
-    def _keep(self, code: int, slot: int, index: str) -> None:
-        """Store a value for later passes; on the stack always as a whole vector."""
-        if slot >= 0:
-            self._store(slot, self.k.wide[code])
-        else:
-            kind, place = self._place_on_stack(code, index)
-            self.body.add(f"store {kind} {self.k.wide[code]}, ptr {place}, align {self._room_alignment()}")
-
-    def _load_kept(self, code: int, slot: int, index: str) -> None:
-        with self.body.written_for(self.spec.instructions[code].node):
-            if slot >= 0:
-                self.k.wide[code] = self._read(slot, None)
-            else:
-                kind, place = self._place_on_stack(code, index)
-                self.k.wide[code] = self.body.value(f"load {kind}, ptr {place}, align {self._room_alignment()}")
-
-    def _place_on_stack(self, code: int, index: str) -> tuple[str, str]:
-        """Return the type and the place of a vector of the row on the stack."""
-        kind = REGISTER[self.spec.instructions[code].dtype]
-        return self.vector.type(kind), self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
-
-    def _room_alignment(self) -> int:
-        """Return the alignment of a kept vector: whole vectors follow one another from an aligned start."""
+    def _keep_or_load(self, number: int, index: str) -> None:
+        """Compute and store the kept value in its first pass, load it in later ones; on the stack always as a whole vector."""
         assert self.kept is not None
-        item = ITEM_SIZE[self.spec.instructions[self.kept[0]].dtype]
-        return min(self.k.target.vector_bytes, self.k.width * max(item, 1))
+        code, first, _, slot = self.kept
+        step = self.spec.instructions[code]
+        kind, align = self.vector.type(REGISTER[step.dtype]), min(self.k.target.vector_bytes, self.k.width * ITEM_SIZE[step.dtype])
+        if number <= first:
+            instruction(self.k, code, self.vector)
+        with self.body.written_for(NO_NODE if number <= first else step.node):
+            if slot < 0:  # whole vectors follow one another from an aligned start
+                place = self.body.value(f"getelementptr {REGISTER[step.dtype]}, ptr %row, i64 {index}")
+            if number > first:
+                load = self._read(slot, None) if slot >= 0 else self.body.value(f"load {kind}, ptr {place}, align {align}")
+                self.k.wide[code] = load
+            elif slot >= 0:
+                self._store(slot, self.k.wide[code])
+            else:
+                self.body.add(f"store {kind} {self.k.wide[code]}, ptr {place}, align {align}")
 
     def _read(self, slot: int, step: str | None) -> str:
         """Load a vector: contiguous, or one contiguous stretch per register (`apart`), or strided."""

@@ -126,12 +126,12 @@ def in_format(dtype: str | None, shape: Sequence[Dim] | None, *formats: bool | N
     return refined(dtype, shape, channels_last_strides(known) if None not in formats and known is not None else None)
 
 
-def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:
+def mean_of(array: Array, axis: tuple[int, ...], *, keepdims: bool = False) -> Array:
     """Return the mean along some axes; NaN for no elements, as in torch, and without NumPy's warning."""
     shape = array.shape
-    count = prod([shape[axis] for axis in axes])
+    count = prod([shape[each] for each in axis])
     with np.errstate(all="ignore"):
-        total = array.sum(axis=axes, keepdims=keepdims)
+        total = array.sum(axis=axis, keepdims=keepdims)
         return np.asarray(np.divide(total, np.asarray(count, array.dtype)))
 
 

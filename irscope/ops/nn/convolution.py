@@ -6,6 +6,7 @@ as they are.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -48,7 +49,9 @@ def convolution_type(
         raise mismatch(f"a convolution with weight {weight} reads a tensor of rank {space + 2}, not {input}", rule="rank")
     if isinstance(groups, Unknown) or isinstance(transposed, Unknown):
         return TensorType(dtype, (None,) * len(input.shape))
-    _check_channels(input, weight, groups, transposed)
+    wanted = weight.shape[0] if transposed else weight.shape[1] * groups if isinstance(weight.shape[1], int) else weight.shape[1]
+    what = f"a convolution of {input} with weight {weight}, {groups} groups: channels differ"
+    same_dim(input.shape[-space - 1], wanted, what=what, rule="conv-channels")
     sizes = _extents(input.shape[-space:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)
     kernels = weight.shape[0]
     if transposed:
@@ -56,16 +59,6 @@ def convolution_type(
     elif 0 in (input.shape[-space - 1], weight.shape[1]):
         kernels = 0  # without input channels torch returns no output channels, however many kernels there are
     return _formatted(dtype, (*input.shape[: -space - 1], kernels, *sizes), input, weight)
-
-
-def _check_channels(input: TensorType, weight: TensorType, groups: int, transposed: bool) -> None:
-    assert input.shape is not None
-    assert weight.shape is not None
-    channels = input.shape[-(len(weight.shape) - 1)]
-    per_group = weight.shape[0] if transposed else weight.shape[1]
-    wanted = per_group if transposed or not isinstance(per_group, int) else per_group * groups
-    what = f"a convolution of {input} with weight {weight}, {groups} groups: channels differ"
-    same_dim(channels, wanted, what=what, rule="conv-channels")
 
 
 def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weight: TensorType) -> TensorType:
@@ -104,10 +97,6 @@ def _extent(size: Dim, kernel: Dim, step: int, margin: int, gap: int, extra: int
     return (size + 2 * margin - span) // step + 1
 
 
-def _transposed(input: TensorType, weight: TensorType, **arguments: Abstract) -> TensorType:
-    return convolution_type(input, weight, **{**arguments, "transposed": True})
-
-
 def convolve(
     input: Array,
     weight: Array,
@@ -131,8 +120,9 @@ def convolve(
         steps = [1] * space
     else:
         margins = _margins(padding, weight.shape[2:], gaps)
-    if any(margin for pair in margins for margin in pair):
-        data = _with_margins(data, margins)
+    if any(map(any, margins)):  # a negative margin, which only a transposed convolution has, crops
+        data = at(data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)])
+        data = surrounded(data, [(max(a, 0), max(b, 0)) for a, b in margins], 0)
     result = _products(data, kernel, steps, gaps, groups) if data.shape[0] and data.shape[1] else _empty(data, kernel, steps, gaps)
     if bias is not None and result.size:
         result += bias.reshape(-1, *[1] * space)
@@ -147,12 +137,6 @@ def _empty(data: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int]
     settings = zip(data.shape[2:], kernel.shape[2:], steps, gaps, strict=True)
     sizes = [(size - gap * (extent - 1) - 1) // step + 1 for size, extent, step, gap in settings]
     return np.zeros((len(data), kernel.shape[0] if data.shape[1] else 0, *sizes), data.dtype)
-
-
-def _with_margins(data: Array, margins: Sequence[tuple[int, int]]) -> Array:
-    """Pad with zeros; a negative margin, which only a transposed convolution has, crops."""
-    data = at(data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)])
-    return surrounded(data, [(max(a, 0), max(b, 0)) for a, b in margins], 0)
 
 
 def surrounded(data: Array, margins: Sequence[tuple[int, int]], fill: Any) -> Array:
@@ -220,10 +204,6 @@ def _untransposed(
     return apart, kernel, [(here, here + more) for here, more in zip(reach, extra, strict=True)]
 
 
-def _transpose_convolve(input: Array, weight: Array, **arguments: Any) -> Array:
-    return convolve(input, weight, **{**arguments, "transposed": True})
-
-
 def _defined(*overloads: str, type_rule: Callable[..., TensorType] = convolution_type, reference: Callable[..., Array] = convolve) -> Op:
     return define(*overloads, category="convolution", type_rule=type_rule, reference=reference)
 
@@ -231,7 +211,11 @@ def _defined(*overloads: str, type_rule: Callable[..., TensorType] = convolution
 OPS = (
     *(_defined(f"aten::conv{rank}d", f"aten::conv{rank}d.padding") for rank in (1, 2, 3)),
     *(
-        _defined(f"aten::conv_transpose{rank}d{'' if rank == 1 else '.input'}", type_rule=_transposed, reference=_transpose_convolve)
+        _defined(
+            f"aten::conv_transpose{rank}d{'' if rank == 1 else '.input'}",
+            type_rule=partial(convolution_type, transposed=True),
+            reference=partial(convolve, transposed=True),
+        )
         for rank in (1, 2, 3)
     ),
     _defined("aten::convolution"),

@@ -1,7 +1,7 @@
 """The ops that are sums of products: matrix products in all their forms, einsum, attention, Fourier transforms."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -36,9 +36,9 @@ def _same_dtype(*tensors: TensorType | None) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _product(a: TensorType, b: TensorType, rank: int, op: str) -> TensorType:
+def _product(a: TensorType, b: TensorType, rank: int, op: str, out_dtype: Abstract = None) -> TensorType:
     """Return the type of a product of two matrices, or of two batches of rank 3."""
-    dtype = _same_dtype(a, b)
+    dtype = dtype_name(out_dtype, _same_dtype(a, b))
     if a.shape is None or b.shape is None:
         return TensorType(dtype)
     if len(a.shape) != rank or len(b.shape) != rank:
@@ -49,13 +49,6 @@ def _product(a: TensorType, b: TensorType, rank: int, op: str) -> TensorType:
         for x, y in zip(a.shape[:-2], b.shape[:-2], strict=True)
     ]
     return fresh(dtype, (*batch, a.shape[-2], b.shape[-1]))
-
-
-def _product_rule(op: str, rank: int) -> Callable[..., TensorType]:
-    def rule(self: TensorType, mat2: TensorType, out_dtype: Abstract = None) -> TensorType:
-        return _product(self, mat2, rank, op).with_(dtype=dtype_name(out_dtype, _same_dtype(self, mat2)))
-
-    return rule
 
 
 def _added(bias: TensorType, product: TensorType) -> TensorType:
@@ -143,11 +136,6 @@ def _attention(query: TensorType, key: TensorType, value: TensorType, **rest: Ab
     return refined(dtype, (*query.shape[:-1], value.shape[-1]))
 
 
-def _flash_attention(query: TensorType, key: TensorType, value: TensorType, **rest: Abstract) -> tuple[TensorType, TensorType]:
-    result = _attention(query, key, value)
-    return result, TensorType(None, None if query.shape is None else query.shape[:-1])
-
-
 def wide(array: Array) -> Array:
     """Return the array in the type in which products are summed: halves in float32."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
@@ -170,10 +158,6 @@ def _addmm_array(self: Array, beta: Any = 1, alpha: Any = 1, **named: Array) -> 
 def linear_array(input: Array, weight: Array, bias: Array | None = None) -> Array:
     product = np.matmul(wide(input), wide(weight).T)
     return np.asarray(product if bias is None else product + bias).astype(input.dtype, copy=False)
-
-
-def _einsum_array(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
-    return np.asarray(np.einsum(equation, *tensors, optimize=len(tensors) > 2), order="C")
 
 
 def _attention_arrays(
@@ -214,7 +198,10 @@ _PRODUCTS = (
         type_rule=lambda A: refined(A.dtype, None if A.shape is None else A.shape[:-2]),
         reference=lambda A: np.asarray(np.linalg.det(A), A.dtype),
     ),
-    *(_product_op(op, _product_rule(op, rank), _matmul_array) for op, rank in (("mm", 2), ("bmm", 3))),
+    *(
+        _product_op(op, lambda self, mat2, out_dtype=None, rank=rank, op=op: _product(self, mat2, rank, op, out_dtype), _matmul_array)
+        for op, rank in (("mm", 2), ("bmm", 3))
+    ),
     _product_op("addmm", lambda self, mat1, mat2, **rest: _added(self, _product(mat1, mat2, 2, "addmm")), _addmm_array),
     _product_op("baddbmm", lambda self, batch1, batch2, **rest: _added(self, _product(batch1, batch2, 3, "baddbmm")), _addmm_array),
     _product_op("matmul", _matmul, _matmul_array),
@@ -222,9 +209,17 @@ _PRODUCTS = (
     _product_op("dot", lambda self, tensor: _matmul(self, tensor), _matmul_array),
     _product_op("linear", linear_type, linear_array),
     _product_op("outer", _outer, lambda self, vec2: np.outer(self, vec2)),
-    _product_op("einsum", _einsum, _einsum_array),
+    _product_op(
+        "einsum",
+        _einsum,
+        lambda equation, tensors, path=None: np.asarray(np.einsum(equation, *tensors, optimize=len(tensors) > 2), order="C"),
+    ),
     _product_op("scaled_dot_product_attention", _attention, lambda *given, **named: _attention_arrays(*given, **named)[0]),
-    _product_op("_scaled_dot_product_flash_attention_for_cpu", _flash_attention, _attention_arrays),
+    _product_op(
+        "_scaled_dot_product_flash_attention_for_cpu",
+        lambda query, *given, **named: (_attention(query, *given, **named), TensorType(None, query.shape and query.shape[:-1])),
+        _attention_arrays,
+    ),
 )
 
 

@@ -46,13 +46,6 @@ def _softmax(self: TensorType, dim: Abstract, dtype: Abstract = None, half_to_fl
     return fresh("float32" if half_to_float is True else dtype_name(dtype, self.dtype), self.shape)
 
 
-def _layer_norm(
-    input: TensorType, normalized_shape: Abstract, weight: Abstract = None, bias: Abstract = None, **rest: Abstract
-) -> TensorType:
-    _check_normalized(input, normalized_shape)
-    return fresh(input.dtype, input.shape)
-
-
 def _check_normalized(input: TensorType, normalized_shape: Abstract) -> None:
     dims = as_dims(normalized_shape)
     if input.shape is None or dims is None:
@@ -110,28 +103,22 @@ def _native_batch_norm(input: TensorType, training: Abstract = False, **rest: Ab
     return laid_out_like(input, input.dtype), saved, saved
 
 
-def _softmax_reference(of: Callable[[Array, Callable[[Array], Array]], Array]) -> Callable[..., Array]:
-    """Return the reference of a softmax or its logarithm, computed from each element less the largest, and how sums are taken."""
-
-    def reference(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
-        target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
-        data = wide(self.astype(target, copy=False))
-        axes = axes_of(data, dim)
-        with np.errstate(all="ignore"):
-            shifted = data - data.max(axis=axes, keepdims=True, initial=-np.inf)
-            found = of(shifted, lambda x: x.sum(axis=axes, keepdims=True))
-        return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
-
-    return reference
+def _first(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule or reference that gives only the first of several results."""
+    return lambda *given, **named: function(*given, **named)[0]
 
 
-def _shares(shifted: Array, total: Callable[[Array], Array]) -> Array:
-    powers = np.exp(shifted)
-    return powers / total(powers)
-
-
-_softmax_array = _softmax_reference(_shares)
-_log_softmax_array = _softmax_reference(lambda x, total: x - np.log(total(np.exp(x))))
+def _softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False, *, log: bool = False) -> Array:
+    """Compute a softmax or its logarithm from each element less the largest."""
+    target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
+    data = wide(self.astype(target, copy=False))
+    axes = axes_of(data, dim)
+    with np.errstate(all="ignore"):
+        shifted = data - data.max(axis=axes, keepdims=True, initial=-np.inf)
+        powers = np.exp(shifted)
+        total = powers.sum(axis=axes, keepdims=True)
+        found = shifted - np.log(total) if log else powers / total
+    return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
 
 
 def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array]:
@@ -152,10 +139,6 @@ def _layer_norm_arrays(
     return result.astype(input.dtype, copy=False), mean, scale
 
 
-def _layer_norm_array(input: Array, normalized_shape: Sequence[int], **rest: Any) -> Array:
-    return _layer_norm_arrays(input, normalized_shape, **rest)[0]
-
-
 def _rms_norm_array(input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
     data = wide(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
@@ -164,7 +147,9 @@ def _rms_norm_array(input: Array, normalized_shape: Sequence[int], weight: Array
     return np.asarray(result if weight is None else result * weight).astype(input.dtype, copy=False)
 
 
-def _group_norm_arrays(input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+def _group_norm_arrays(
+    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float, **rest: Any
+) -> tuple[Array, Array, Array]:
     along_group = prod(input.shape[1:]) // num_groups
     data = np.ascontiguousarray(wide(input)).reshape(input.shape[0], num_groups, along_group)
     mean, scale = _moments(data, (2,), eps)
@@ -200,13 +185,9 @@ def _every_channel(
     return channels
 
 
-def _native_group_norm_arrays(input: Array, weight: Any, bias: Any, group: int, eps: float, **rest: Any) -> tuple[Array, Array, Array]:
-    return _group_norm_arrays(input, group, weight, bias, eps)
-
-
 def normalize_batch(
     input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None = None, running_var: Array | None = None,
-    *, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    *, training: bool = False, momentum: float = 0.1, eps: float = 1e-5, **rest: Any,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the normalised batch, and the mean and reciprocal deviation used; training also updates the running statistics.
 
@@ -255,11 +236,13 @@ _BY_OWN_STATISTICS = (
         _normalization(overload, type_rule=_softmax, reference=reference, expression=expression)
         for name, reference, expression in (
             ("softmax", _softmax_array, kernel.softmax),
-            ("log_softmax", _log_softmax_array, kernel.log_softmax),
+            ("log_softmax", partial(_softmax_array, log=True), kernel.log_softmax),
         )
         for overload in (f"aten::{name}.int", f"aten::_{name}")
     ),
-    _normalization("aten::layer_norm", type_rule=_layer_norm, reference=_layer_norm_array, expression=kernel.layer_norm),
+    _normalization(
+        "aten::layer_norm", type_rule=_first(_native_layer_norm), reference=_first(_layer_norm_arrays), expression=kernel.layer_norm
+    ),
     _normalization(
         "aten::native_layer_norm", type_rule=_native_layer_norm, reference=_layer_norm_arrays, expression=kernel.native_layer_norm
     ),
@@ -267,12 +250,16 @@ _BY_OWN_STATISTICS = (
     _normalization(
         "aten::group_norm",
         type_rule=_group_norm,
-        reference=lambda input, num_groups, weight, bias, eps, **rest: _group_norm_arrays(input, num_groups, weight, bias, eps)[0],
+        reference=_first(_group_norm_arrays),
         expression=_rows,
         operand_axes=_SCALES,
         channel_parts=_groups,
     ),
-    _normalization("aten::native_group_norm", type_rule=_native_group_norm, reference=_native_group_norm_arrays),
+    _normalization(
+        "aten::native_group_norm",
+        type_rule=_native_group_norm,
+        reference=lambda group, **arguments: _group_norm_arrays(num_groups=group, **arguments),
+    ),
     _normalization(
         "aten::instance_norm",
         type_rule=lambda input, **rest: in_format(input.dtype, input.shape, False if static_shape(input) is not None else None),
@@ -337,10 +324,6 @@ def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
     return refined(input.dtype, shape, channels_last_strides(shape) if last else contiguous_strides(shape))
 
 
-def _batch_norm_array(cudnn_enabled: bool = True, **arguments: Any) -> Array:
-    return normalize_batch(**arguments)[0]
-
-
 def _kept(input: Expr, p: Any, train: Any) -> Expr:
     if train is not False:
         raise NoExpression("the dropout may be training, and then draws random numbers")
@@ -368,7 +351,7 @@ def _dropout(name: str) -> tuple[Op, Op]:
 
 OPS: Final[tuple[Op, ...]] = (
     _normalization(
-        "aten::batch_norm", type_rule=_batch_norm, reference=_batch_norm_array, expression=kept_statistics, operand_axes=CHANNELS
+        "aten::batch_norm", type_rule=_batch_norm, reference=_first(normalize_batch), expression=kept_statistics, operand_axes=CHANNELS
     ),
     *(op for name in _DROPOUTS for op in _dropout(name)),
     *_BY_OWN_STATISTICS,

@@ -9,18 +9,17 @@ channels last whatever it reads, and of its activations, relu and clamp, NaN sta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.ir import TensorType
-from irscope.ops.expr import erf
 from irscope.ops.nn.convolution import convolution_type, convolve
 from irscope.ops.nn.matmul import linear_array, linear_type
 from irscope.ops.numpy_layout import Array, channels_last_copy, in_format
 from irscope.ops.op import Op, define
+from irscope.ops.registry import lookup
 from irscope.ops.type_rules import Abstract
 
 EPILOGUES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -31,24 +30,16 @@ EPILOGUES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 """Activations that oneDNN computes in a layer's epilogue: torch's name of it there, and of the numbers that it takes."""
 
 
-def _gelu(x: Array, approximate: str | None) -> Array:
-    cubic = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
-    return np.asarray(0.5 * x * (1 + (np.tanh(cubic) if approximate == "tanh" else erf(x * math.sqrt(0.5)))))
-
-
-_NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
-    "relu": lambda x: np.maximum(x, 0), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh, "swish": lambda x: x / (1 + np.exp(-x)),
-    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "leaky_relu": lambda x, slope: np.where(x > 0, x, x * slope), "hardtanh": np.clip,
-}  # fmt: skip
-
-
 def _activated(made: Array, attr: str | None, scalars: Sequence[Any], algorithm: str | None) -> Array:
-    """Apply the activation that torch calls `attr`; NaN stays NaN here."""
+    """Apply the activation that torch calls `attr`, as its own op does; NaN stays NaN here."""
     if attr in (None, "none"):
         return made
-    with np.errstate(all="ignore"):
-        found = _gelu(made, algorithm) if attr == "gelu" else _NUMPY[str(attr)](made, *scalars)
-    return np.asarray(found, made.dtype)
+    name, numbers = next((op, numbers) for op, (word, numbers) in EPILOGUES.items() if word == attr)
+    op = lookup(name)
+    assert op is not None
+    assert op.reference is not None
+    given = dict(zip(numbers, scalars, strict=True)) | ({"approximate": algorithm} if attr == "gelu" else {})
+    return np.asarray(op.reference(self=made, **given))
 
 
 def _convolution_type(X: TensorType, W: TensorType, B: TensorType | None = None, **given: Abstract) -> TensorType:
@@ -65,10 +56,6 @@ def _convolve_and_add(
 ) -> Array:  # fmt: skip
     total = convolve(X, W, B, **window) + other
     return _activated(total, unary_attr, unary_scalars, unary_algorithm)
-
-
-def _linear(X: Array, W: Array, B: Array | None, attr: str, scalars: Sequence[Any], algorithm: str | None) -> Array:
-    return _activated(linear_array(X, W, B), attr, scalars, algorithm)
 
 
 _WINDOW = "SymInt[] padding, SymInt[] stride, SymInt[] dilation, SymInt groups"
@@ -98,6 +85,7 @@ OPS: Final[tuple[Op, ...]] = (
     *_convolutions("irscope::convolution", _last_type, channels_last_copy),
     define(
         "mkldnn::_linear_pointwise(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor Y",
-        category="matmul", type_rule=lambda X, W, B=None, **epilogue: linear_type(X, W, B), reference=_linear,
+        category="matmul", type_rule=lambda X, W, B=None, **epilogue: linear_type(X, W, B),
+        reference=lambda X, W, B, attr, scalars, algorithm: _activated(linear_array(X, W, B), attr, scalars, algorithm),
     ),
 )  # fmt: skip

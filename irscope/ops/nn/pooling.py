@@ -8,7 +8,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
 from irscope.ops.nn.convolution import shifted, spread, surrounded
@@ -171,35 +170,22 @@ def _avg_pool(space: int) -> Callable[..., Array]:
         sums = first.copy()
         for part in others:
             sums += part
-        margin = spread(padding, space)
-        if divisor_override or _are_full(windows, self.shape[-space:], margin, count_include_pad):
-            return like_input((sums / (divisor_override or prod(windows.kernel))).astype(self.dtype), self)
-        ones = np.ones(self.shape[-space:], data.dtype)
-        if count_include_pad:  # the margin counts, but not what ceil_mode adds beyond it
-            ones = np.pad(ones, [(m, m) for m in margin], constant_values=1)
-            margin = [0] * space
-        steps = kernel_size if not isinstance(stride, int) and not stride else stride
-        counts = _fitted_counts(ones, space, kernel_size, steps, margin, sums.shape[-space:])
+        counts = divisor_override or _counted(windows, self.shape[-space:], spread(padding, space), count_include_pad).astype(data.dtype)
         return like_input((sums / counts).astype(self.dtype), self)
 
     return reference
 
 
-def _are_full(windows: _Windows, sizes: Sequence[int], margins: Sequence[int], count_include_pad: bool) -> bool:
-    """Whether every element of every window counts."""
-    if not count_include_pad and any(margins):
-        return False
-    settings = zip(windows.sizes, windows.steps, windows.kernel, sizes, margins, strict=True)
-    return all((n - 1) * step + extent <= size + 2 * margin for n, step, extent, size, margin in settings)
-
-
-def _fitted_counts(ones: Array, space: int, kernel: Any, stride: Any, margin: Sequence[int], sizes: Sequence[int]) -> Array:
-    ends = [(n - 1) * s + k for n, s, k in zip(sizes, spread(stride, space), spread(kernel, space), strict=True)]
-    after = [max(end - size - m, 0) for end, size, m in zip(ends, ones.shape, margin, strict=True)]
-    padded = np.pad(ones, list(zip(margin, after, strict=True)))[tuple(slice(end) for end in ends)]
-    windows = sliding_window_view(padded, spread(kernel, space))
-    steps = tuple(slice(None, None, step) for step in spread(stride, space))
-    return np.asarray(windows[steps].sum(axis=tuple(range(-space, 0))))
+def _counted(windows: _Windows, inner: Sequence[int], margins: Sequence[int], count_include_pad: bool) -> Array:
+    """Return how many elements count in each window: the margin may count, but not what `ceil_mode` adds beyond it."""
+    total = np.ones((), np.int64)
+    for count, step, extent, size, margin in zip(windows.sizes, windows.steps, windows.kernel, inner, margins, strict=True):
+        starts = np.arange(count) * step - margin
+        ends = np.minimum(starts + extent, size + margin)
+        if not count_include_pad:
+            starts, ends = np.maximum(starts, 0), np.minimum(ends, size)
+        total = np.multiply.outer(total, ends - starts)
+    return total
 
 
 def _adaptive_avg(space: int) -> Callable[..., Array]:
@@ -269,16 +255,6 @@ def _upsampled_sizes(sizes: Sequence[Dim], output_size: Abstract, scale_factors:
     return [int(size * factor) if isinstance(size, int) else None for size, factor in zip(sizes, scale_factors, strict=True)]
 
 
-def _scale_names(space: int) -> list[str]:
-    return ["scales"] if space == 1 else ["scales_d", "scales_h", "scales_w"][-space:]
-
-
-def _scales(arguments: dict[str, Any], space: int) -> list[float | None]:
-    if arguments.get("scale_factors") is not None:
-        return list(arguments["scale_factors"])
-    return [arguments.get(name) for name in _scale_names(space)]
-
-
 def _upsample(space: int, along: Callable[..., Array]) -> Callable[..., Array]:
     """Return a reference that upsamples one axis after the other by `along(array, axis, size, scale, align_corners)`."""
 
@@ -288,8 +264,10 @@ def _upsample(space: int, along: Callable[..., Array]) -> Callable[..., Array]:
         source = input if self is None else self
         assert source is not None
         sizes = _upsampled_sizes(source.shape[2:], output_size, rest.get("scale_factors"))
+        names = ["scales"] if space == 1 else ["scales_d", "scales_h", "scales_w"][-space:]
+        scales = rest.get("scale_factors") or [rest.get(name) for name in names]
         result = source
-        for axis, (size, scale) in enumerate(zip(sizes, _scales(rest, space), strict=True), 2):
+        for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
             result = along(result, axis, size, 1 / scale if scale else None, align_corners)
         return like_input(result.astype(source.dtype, copy=False), source)
 

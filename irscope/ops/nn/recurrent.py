@@ -5,6 +5,7 @@ direction `w_ih, w_hh` and, with biases, `b_ih, b_hh`.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,24 +28,20 @@ def _layer_type(input: TensorType, first: TensorType, bidirectional: Abstract) -
     return refined(input.dtype, (*input.shape[:-1], width))
 
 
-def _lstm(input: TensorType, hx: Abstract, bidirectional: Abstract, **rest: Abstract) -> tuple[TensorType, ...]:
-    if isinstance(hx, Unknown) or len(hx) != 2:
-        return TENSOR, TENSOR, TENSOR
-    states = [refined(state.dtype, state.shape) for state in hx]
-    return (_layer_type(input, hx[0], bidirectional), *states)
+def _rule(count: int, *, is_layer: bool) -> Callable[..., Any]:
+    """Return the rule of a layer or cell with this many states: a layer gives all hidden states too, before the states at the end."""
+
+    def rule(input: TensorType, hx: Abstract, bidirectional: Abstract = False, **rest: Abstract) -> Any:
+        states = [hx] if isinstance(hx, TensorType) else hx
+        if isinstance(hx, Unknown) or len(states) != count:
+            return (TENSOR,) * (count + is_layer)
+        ends = [refined(state.dtype, state.shape) for state in states]
+        return [_layer_type(input, states[0], bidirectional), *ends] if is_layer else ends if count > 1 else ends[0]
+
+    return rule
 
 
-def _gru(input: TensorType, hx: TensorType, bidirectional: Abstract, **rest: Abstract) -> tuple[TensorType, TensorType]:
-    return _layer_type(input, hx, bidirectional), refined(hx.dtype, hx.shape)
-
-
-def _lstm_cell(input: TensorType, hx: Abstract, **rest: Abstract) -> tuple[TensorType, TensorType]:
-    if isinstance(hx, Unknown) or len(hx) != 2:
-        return TENSOR, TENSOR
-    return refined(hx[0].dtype, hx[0].shape), refined(hx[1].dtype, hx[1].shape)
-
-
-def _sigmoid(array: Array) -> Array:
+def _sigmoid(array: Array) -> Array:  # faster for small arrays than that of `irscope.ops.expr`
     return np.asarray(1 / (1 + np.exp(-array)), array.dtype)
 
 
@@ -72,11 +69,17 @@ def _gru_step(x: Array, state: State, weights: Sequence[Any]) -> State:
     return ((1 - z) * n + z * h,)
 
 
-def _run(
-    step: Cell, input: Array, states: Sequence[Array], params: Sequence[Array], has_biases: bool, num_layers: int,
+def _cell(step: Cell, input: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> Any:
+    end = step(input, (hx,) if isinstance(hx, np.ndarray) else tuple(hx), (w_ih, w_hh, b_ih, b_hh))
+    return end if len(end) > 1 else end[0]
+
+
+def _layers(
+    step: Cell, input: Array, hx: Any, params: Sequence[Array], has_biases: bool, num_layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool,
-) -> tuple[Array, list[Array]]:  # fmt: skip
+) -> tuple[Array, ...]:  # fmt: skip
     """Run all layers over the sequence; initial and final states have one row per layer and direction."""
+    states = [hx] if isinstance(hx, np.ndarray) else hx
     sequence = np.swapaxes(input, 0, 1) if batch_first and input.ndim == 3 else input
     each, directions = (4 if has_biases else 2), (2 if bidirectional else 1)
     ends: list[State] = []
@@ -90,7 +93,7 @@ def _run(
             ends.append(end)
         sequence = np.concatenate(passes, axis=-1)
     result = np.swapaxes(sequence, 0, 1) if batch_first and input.ndim == 3 else sequence
-    return result, [np.stack(parts) for parts in zip(*ends, strict=True)]
+    return (result, *(np.stack(parts) for parts in zip(*ends, strict=True)))
 
 
 def _scan(step: Cell, sequence: Array, state: Sequence[Array], weights: Sequence[Any]) -> tuple[Array, State]:
@@ -101,36 +104,12 @@ def _scan(step: Cell, sequence: Array, state: Sequence[Array], weights: Sequence
     return np.stack(hidden), now
 
 
-def _lstm_arrays(
-    input: Array, hx: Sequence[Array], params: Sequence[Array], has_biases: bool, num_layers: int, dropout: float,
-    train: bool, bidirectional: bool, batch_first: bool,
-) -> tuple[Array, ...]:  # fmt: skip
-    result, states = _run(_lstm_step, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
-    return (result, *states)
-
-
-def _gru_arrays(
-    input: Array, hx: Array, params: Sequence[Array], has_biases: bool, num_layers: int, dropout: float,
-    train: bool, bidirectional: bool, batch_first: bool,
-) -> tuple[Array, ...]:  # fmt: skip
-    result, states = _run(_gru_step, input, [hx], params, has_biases, num_layers, bidirectional, batch_first)
-    return (result, *states)
-
-
-def _lstm_cell_arrays(input: Array, hx: Sequence[Array], w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> State:
-    return _lstm_step(input, tuple(hx), (w_ih, w_hh, b_ih, b_hh))
-
-
-def _gru_cell_array(input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> Array:
-    return _gru_step(input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
-
-
 OPS = tuple(
     define(f"aten::{overload}", category="other", type_rule=rule, reference=reference)
     for overload, rule, reference in (
-        ("lstm.input", _lstm, _lstm_arrays),
-        ("gru.input", _gru, _gru_arrays),
-        ("lstm_cell", _lstm_cell, _lstm_cell_arrays),
-        ("gru_cell", lambda input, hx, **rest: refined(hx.dtype, hx.shape), _gru_cell_array),
+        ("lstm.input", _rule(2, is_layer=True), partial(_layers, _lstm_step)),
+        ("gru.input", _rule(1, is_layer=True), partial(_layers, _gru_step)),
+        ("lstm_cell", _rule(2, is_layer=False), partial(_cell, _lstm_step)),
+        ("gru_cell", _rule(1, is_layer=False), partial(_cell, _gru_step)),
     )
 )

@@ -46,57 +46,47 @@ def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[D
     return tuple(size for axis, size in enumerate(self.shape) if axis not in axes)
 
 
-DtypeRule = Callable[[str | None], str | None]
+_DtypeRule = Callable[[str], str] | str
+"""The element type of a result, or how it follows from that of the operand."""
 
 
-def _kept(dtype: str | None) -> str | None:
+def _kept(dtype: str) -> str:
     return dtype
 
 
-def _summed(dtype: str | None) -> str | None:
-    return "int64" if dtype is not None and is_integral(dtype) else dtype
+def _summed(dtype: str) -> str:
+    return "int64" if is_integral(dtype) else dtype
 
 
-def _truth(dtype: str | None) -> str | None:
-    return dtype if dtype in ("uint8", None) else "bool"
+def _of(rule: _DtypeRule, dtype: str | None) -> str | None:
+    return rule if isinstance(rule, str) else None if dtype is None else rule(dtype)
 
 
-def _position(dtype: str | None) -> str | None:
-    return "int64"
-
-
-def _magnitude(dtype: str | None) -> str | None:
-    return None if dtype is None else to_real(dtype)
-
-
-def _floating(dtype: str | None) -> str | None:
-    return None if dtype is None else to_float(dtype)
-
-
-def _rule(dtype_of: DtypeRule) -> Callable[..., TensorType]:
+def _rule(dtype_of: _DtypeRule) -> Callable[..., TensorType]:
     def rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
-        return fresh(dtype_name(dtype, dtype_of(self.dtype)), reduced_shape(self, dim, keepdim))
+        return fresh(dtype_name(dtype, _of(dtype_of, self.dtype)), reduced_shape(self, dim, keepdim))
 
     return rule
 
 
-def _pair(first: DtypeRule, second: DtypeRule) -> Callable[..., tuple[TensorType, TensorType]]:
+def _pair(first: _DtypeRule, second: _DtypeRule) -> Callable[..., tuple[TensorType, TensorType]]:
     """Return the rule of two results of one shape."""
 
     def rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
         shape = reduced_shape(self, dim, keepdim)
-        return fresh(first(self.dtype), shape), fresh(second(self.dtype), shape)
+        return fresh(_of(first, self.dtype), shape), fresh(_of(second, self.dtype), shape)
 
     return rule
 
 
 def _norm(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
     """Return the type of a norm, which is real even if its operand, or the type that it is read in, is complex."""
-    return fresh(_magnitude(dtype_name(dtype, self.dtype)), reduced_shape(self, dim, keepdim))
+    return fresh(_of(to_real, dtype_name(dtype, self.dtype)), reduced_shape(self, dim, keepdim))
 
 
 def _truths(self: TensorType, dim: Abstract = None, keepdim: Abstract = False) -> TensorType:
-    return fresh(_truth(self.dtype), self.shape if _names_none(dim) else reduced_shape(self, dim, keepdim))
+    dtype = self.dtype if self.dtype in ("uint8", None) else "bool"
+    return fresh(dtype, self.shape if _names_none(dim) else reduced_shape(self, dim, keepdim))
 
 
 def _names_none(dim: Any) -> bool:
@@ -111,13 +101,13 @@ def _mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dty
 
 
 def _extreme(self: TensorType, dim: Abstract = None, keepdim: Abstract = False) -> Abstract:
-    return _rule(_kept)(self) if dim is None else _pair(_kept, _position)(self, dim, keepdim)
+    return _rule(_kept)(self) if dim is None else _pair(_kept, "int64")(self, dim, keepdim)
 
 
 def _running(self: TensorType, dim: Abstract, dtype: Abstract = None) -> TensorType:
     if self.shape is not None and isinstance(dim, int):
         wrap_dim(dim, len(self.shape), op="a running sum")
-    return fresh(dtype_name(dtype, _summed(self.dtype)), self.shape)
+    return fresh(dtype_name(dtype, _of(_summed, self.dtype)), self.shape)
 
 
 def axes_of(array: Array, dim: Any) -> tuple[int, ...]:
@@ -136,7 +126,7 @@ def _array(found: Any, dtype: Any) -> Array:
 
 
 def _accumulated(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Return the reference of a sum or product, in the type that it is asked for, or of whole numbers in int64."""
+    """Return the reference of a sum, product or mean, in the type that it is asked for, or of whole numbers in int64."""
 
     def reference(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
         target = numpy_dtype(dtype, np.int64 if self.dtype.kind in "biu" else self.dtype)
@@ -145,9 +135,7 @@ def _accumulated(function: Callable[..., Any]) -> Callable[..., Array]:
     return reference
 
 
-def _mean_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    target = numpy_dtype(dtype, self.dtype)
-    return _array(mean_of(wide(self.astype(target, copy=False)), axes_of(self, dim), keepdims=keepdim), target)
+_mean_array = _accumulated(mean_of)
 
 
 def _reducer(function: Callable[..., Any]) -> Callable[..., Array]:
@@ -181,10 +169,6 @@ def _extreme_array(value: Callable[..., Any], place: Callable[..., Any]) -> Call
         return best(self) if dim is None else (best(self, dim, keepdim), where(self, dim, keepdim))
 
     return reference
-
-
-def _both_arrays(self: Array, dim: Any = None, keepdim: bool = False) -> tuple[Array, Array]:
-    return _reducer(np.amin)(self, dim, keepdim), _reducer(np.amax)(self, dim, keepdim)
 
 
 def _var_array(self: Array, dim: Any = None, keepdim: bool = False, unbiased: bool = True, correction: Any = 1) -> Array:
@@ -274,11 +258,11 @@ def _extremes(word: str, value: Callable[..., Any], place: Callable[..., Any]) -
     return (
         _reduction(word, _extreme, _extreme_array(value, place), kernel.extreme_or_pair(word), also="dim"),
         _reduction(f"a{word}", _rule(_kept), _reducer(value), kernel.extreme(word)),
-        _reduction(f"arg{word}", _rule(_position), _arg_array(place), kernel.position(word)),
+        _reduction(f"arg{word}", _rule("int64"), _arg_array(place), kernel.position(word)),
     )
 
 
-_VALUE, _AND_MEAN = _rule(_magnitude), _pair(_magnitude, _kept)
+_VALUE, _AND_MEAN = _rule(to_real), _pair(to_real, _kept)
 
 _REDUCTIONS = (
     _reduction("sum", _rule(_summed), _accumulated(np.add.reduce), kernel.total, also="dim_IntList"),
@@ -286,19 +270,24 @@ _REDUCTIONS = (
     _reduction("prod", _rule(_summed), _accumulated(np.multiply.reduce), kernel.product, also="dim_int"),
     *_extremes("max", np.maximum.reduce, np.argmax),
     *_extremes("min", np.minimum.reduce, np.argmin),
-    _reduction("aminmax", _pair(_kept, _kept), _both_arrays, kernel.extremes),
+    _reduction(
+        "aminmax",
+        _pair(_kept, _kept),
+        lambda self, dim=None, keepdim=False: (_reducer(np.amin)(self, dim, keepdim), _reducer(np.amax)(self, dim, keepdim)),
+        kernel.extremes,
+    ),
     _reduction("any", _truths, _truth_array(np.any), kernel.any_or_all("any"), also="dim dims"),
     _reduction("all", _truths, _truth_array(np.all), kernel.any_or_all("all"), also="dim dims"),
     _reduction("var", _VALUE, _var_array, kernel.spread(root=False), also="dim correction"),
     _reduction("std", _VALUE, _std_array, kernel.spread(root=True), also="dim correction"),
     _reduction("var_mean", _AND_MEAN, _and_mean(_var_array), kernel.spread_and_mean, also="dim correction"),
     _reduction("std_mean", _AND_MEAN, _and_mean(_std_array), also="dim correction"),
-    _reduction("logsumexp", _rule(_floating), _logsumexp_array, kernel.log_of_sum),
+    _reduction("logsumexp", _rule(to_float), _logsumexp_array, kernel.log_of_sum),
     _reduction("norm.Scalar", _norm, _norm_array, kernel.norm, also="ScalarOpt_dim"),
     _reduction("linalg_vector_norm", _norm, _norm_array, kernel.norm),
     _reduction(
         "count_nonzero",
-        _rule(_position),
+        _rule("int64"),
         lambda self, dim=None: _array(np.count_nonzero(self, axis=axes_of(self, dim) or None), np.int64),
         kernel.nonzeros,
         also="dim_IntList",
@@ -310,10 +299,6 @@ _REDUCTIONS = (
 
 
 # The backward ops of softmax and log-softmax, computed from their results.
-
-
-def _type(grad_output: TensorType, output: TensorType, dim: Abstract, input_dtype: Abstract) -> TensorType:
-    return fresh(dtype_name(input_dtype, grad_output.dtype), grad_output.shape)
 
 
 def _expression(of: Callable[[Expr, Expr, Callable[[Expr], Expr]], Expr]) -> Callable[..., Expr]:
@@ -338,8 +323,13 @@ def _softmax_reference(of: Callable[[Array, Array, Callable[[Array], Array]], Ar
 
 
 def _backward(name: str, array: Callable[..., Array], expr: Callable[..., Expr]) -> Op:
-    reference, expression = _softmax_reference(array), _expression(expr)
-    return define(f"aten::{name}", category="normalization", type_rule=_type, reference=reference, expression=expression)
+    return define(
+        f"aten::{name}",
+        category="normalization",
+        type_rule=lambda grad_output, output, dim, input_dtype: fresh(dtype_name(input_dtype, grad_output.dtype), grad_output.shape),
+        reference=_softmax_reference(array),
+        expression=_expression(expr),
+    )
 
 
 def _of_softmax(grad: Any, made: Any, total: Any) -> Any:

@@ -33,7 +33,7 @@ from irscope.ir import (
     UnionType,
 )
 from irscope.ops.schemas import bundled_text, bundled_texts, corrected, parse_schema
-from irscope.ops.traits import KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, RUNS_UNSEEN_CODE
+from irscope.ops.traits import KNOWN_SIDE_EFFECTS, RUNS_UNSEEN_CODE, in_space
 
 Effect = Literal["pure", "view", "in-place", "opaque"]
 """pure: fresh results, no writes. view: some result shares an argument's memory. in-place: writes an argument.
@@ -86,16 +86,6 @@ _OPAQUE_NAMESPACES: Final = frozenset(
 """Namespaces whose schemas have no annotations though their ops communicate, measure time, or write."""
 
 
-def statistics_flag(name: str) -> str | None:
-    """Return the flag argument of an op that writes its `running_mean` and `running_var` unless the flag is known to be off;
-    None for other ops.
-
-    >>> statistics_flag("aten::batch_norm"), statistics_flag("aten::relu")
-    ('training', None)
-    """
-    return MOVES_STATISTICS.get(name)
-
-
 def has_side_effects(name: str) -> bool:
     """Whether the op of this name has side effects that its schema does not declare; a call of Python (`^f`) always has.
 
@@ -128,17 +118,15 @@ def _shares(alias: AliasAnnotation | None) -> bool:
 # The names are those that PyTorch tags as nondeterministic by seed. Some draw only when a flag is set: a dropout that is
 # known not to be training draws nothing.
 
-_ALWAYS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
+_ALWAYS: Final = in_space(
+    "aten",
+    """
     _cudnn_init_dropout_state _fill_mem_eff_dropout_mask_ _fused_dropout _sample_dirichlet _standard_gamma bernoulli bernoulli_ binomial
     cauchy cauchy_ exponential exponential_ geometric geometric_ log_normal log_normal_ multinomial normal normal_ normal_functional
-    poisson rand rand_like randint randint_like randn randn_like random random_ randperm uniform uniform_""".split()
+    poisson rand rand_like randint randint_like randn randn_like random random_ randperm uniform uniform_""",
 )
 
-_ONNX: Final = frozenset(
-    f"onnx::{name}" for name in "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
-)
+_ONNX: Final = in_space("onnx", "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike")
 
 _WHEN_TRAINING: Final[Mapping[str, str]] = {
     f"aten::{name}": flag
@@ -152,12 +140,12 @@ _WHEN_TRAINING: Final[Mapping[str, str]] = {
 }
 """The flag that must be set, by op name."""
 
-_WHEN_DROPPING: Final = frozenset(
-    f"aten::{name}"
-    for name in """
+_WHEN_DROPPING: Final = in_space(
+    "aten",
+    """
     scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention
     _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention
-    _flash_attention_forward _efficient_attention_forward""".split()
+    _flash_attention_forward _efficient_attention_forward""",
 )
 """Ops that draw unless the probability `dropout_p` is zero."""
 

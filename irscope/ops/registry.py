@@ -2,11 +2,12 @@
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir import FLOAT, INT, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
+from irscope.ir import FLOAT, INT, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, argument_type, constant_of
 from irscope.ops.op import (
     Category,
     Effect,
@@ -16,9 +17,9 @@ from irscope.ops.op import (
     effect_of_schema,
     has_side_effects,
     may_end_in_results,
-    statistics_flag,
 )
 from irscope.ops.schemas import bundled_texts, corrected, parse_schema, torch_schemas
+from irscope.ops.traits import MOVES_STATISTICS
 
 # Ops of languages that are functional by construction, whose tensors are values without memory.
 #
@@ -99,7 +100,8 @@ class _Choice:
 
 _UNKNOWN: Final = _Choice(None, None, "opaque", "other")
 _FUNCTIONAL_EFFECT: Final = _Choice(None, None, "pure", "other")
-"""An op of which only its functional language is known."""
+_FUNCTIONAL_RANDOM: Final = replace(_FUNCTIONAL_EFFECT, category="random")
+"""Ops of which only their functional language is known."""
 
 
 def lookup(name: str) -> Op | None:
@@ -149,7 +151,7 @@ def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:
     `known` show that the flag is off, or that there is nothing to write.
     """
     choice: _Choice = node.meaning or _choice(node)
-    flag = statistics_flag(node.op) if known and choice.schema is not None else None
+    flag = MOVES_STATISTICS.get(node.op)
     if known and flag and choice.schema is not None:
         nothing = all(known.get(name, flag) is None for name in ("running_mean", "running_var"))
         if nothing or known.get(flag) is False:
@@ -213,25 +215,16 @@ def _choice(node: Node) -> _Choice:
 
 def _looked_up(node: Node) -> _Choice:
     inputs = node.inputs
-    if len(inputs) > 32:
-        return _choose_long(node.op, inputs) or _without_table(node.op, bool(node.blocks))
-    try:
-        return _choose(node.op, *[TensorType if v.type.__class__ is TensorType else v.type for v in inputs])
-    except KeyError:
-        return _without_table(node.op, bool(node.blocks))
-
-
-def _without_table(name: str, has_blocks: bool) -> _Choice:
-    """Return what is known about an op that is in no table."""
-    if has_blocks or not functional_source(name):
+    if len(inputs) > 32:  # only constructors of containers have so many operands, and caching their types would waste memory
+        found = _ops(node.op)
+        if found:
+            return _chosen(found, [value.type for value in inputs])
+    else:
+        with suppress(KeyError):
+            return _choose(node.op, *[TensorType if v.type.__class__ is TensorType else v.type for v in inputs])
+    if node.blocks or not functional_source(node.op):
         return _UNKNOWN
-    return replace(_FUNCTIONAL_EFFECT, category="random") if draws_random_numbers(name) else _FUNCTIONAL_EFFECT
-
-
-def _choose_long(name: str, inputs: tuple[Value, ...]) -> _Choice | None:
-    """Choose without a cache: only constructors of containers have so many operands, and caching their types would waste memory."""
-    found = _ops(name)
-    return _chosen(found, [value.type for value in inputs]) if found else None
+    return _FUNCTIONAL_RANDOM if draws_random_numbers(node.op) else _FUNCTIONAL_EFFECT
 
 
 @lru_cache(maxsize=1 << 16)
@@ -261,7 +254,7 @@ def _chosen(ops: tuple[Op, ...], operands: list[Type]) -> _Choice:
         return _Choice(without or ops[0], None, without.effect if without else "opaque", (without or ops[0]).category)
     op = next(op for op in ops if schema in op.schemas)
     effect = "opaque" if op.effect == "opaque" else effect_of_schema(schema)
-    if effect == "pure" and statistics_flag(op.name) is not None:
+    if effect == "pure" and op.name in MOVES_STATISTICS:
         effect = "in-place"
     return _Choice(op, schema, effect, op.category)
 

@@ -249,44 +249,56 @@ def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
     """
     counted = [schema for schema in schemas if _takes_count(schema, len(node.inputs))]
     if not counted:
-        return _wrong_count(schemas, node)
-    by_kind = [schema for schema in counted if _first_misfit(schema, node) is None]
-    if not by_kind:
-        return _wrong_kind(counted, node)
+        counts = sorted({count for schema in schemas for count in range(_least(schema), len(schema.arguments) + 1)})
+        taken = plural(counts[0], "operand") if len(counts) == 1 else f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} operands"
+        if len(counts) > 1 and counts == list(range(counts[0], counts[-1] + 1)):
+            taken = f"{counts[0]} to {counts[-1]} operands"
+        return Wrong("operand-count", f"{node.op} takes {taken}, and here it has {len(node.inputs)}", _hint(schemas))
+    misfits = [_first_misfit(schema, node) for schema in counted]
+    by_kind = [schema for schema, found in zip(counted, misfits, strict=True) if found is None]
+    if not by_kind:  # reported by the schema whose first misfit comes last
+        index, argument = max((found for found in misfits if found is not None), key=lambda found: found[0])
+        value = node.inputs[index]
+        what = f"operand {index + 1} of {node.op}, {value!r}, is {value.type}, and {argument.name!r} is {argument.type}"
+        return Wrong("operand-kind", what, _hint(counted))
     by_results = [schema for schema in by_kind if schema.is_varret or len(schema.returns) == len(node.outputs)]
     if not by_results:
-        return _wrong_results(by_kind, node)
-    if not any(_gives_kinds(schema, node) for schema in by_results):
-        return _wrong_result_kind(by_results, node)
-    return None
+        given = sorted({len(schema.returns) for schema in by_kind})
+        what = f"{node.op} gives {' or '.join(map(str, given))} result{'s' * (given != [1])}, and here it has {len(node.outputs)}"
+        return Wrong("result-count", what, _hint(by_kind))
+    wrong = [found for schema in by_results if (found := _first_wrong_result(schema, node)) is not None]
+    if len(wrong) < len(by_results):
+        return None
+    value, declared = wrong[0]
+    return Wrong("result-kind", f"{value!r} is of type {value.type}, and {node.op} gives {declared}", _hint(by_results))
+
+
+def _first_wrong_result(schema: OpSchema, node: Node) -> tuple[Value, Type] | None:
+    if schema.is_varret:
+        return None
+    pairs = zip(node.outputs, schema.returns, strict=True)
+    return next(((value, result.type) for value, result in pairs if not _may_give(value.type, result.type)), None)
 
 
 def _takes_count(schema: OpSchema, count: int) -> bool:
-    """Whether a call with this many operands can match this schema, or its `out=` variant."""
-    least, most = _counts(schema)
-    return least <= count <= most or schema.is_vararg or count == most + _outs(schema)
+    """Whether a call with this many operands can match this schema, or its `out=` variant: such overloads are not bundled."""
+    most = len(schema.arguments)
+    outs = sum(result.type == TENSOR and result.alias is None for result in schema.returns)
+    return _least(schema) <= count <= most or schema.is_vararg or count == most + outs
 
 
-def _counts(schema: OpSchema) -> tuple[int, int]:
-    required = [index + 1 for index, argument in enumerate(schema.arguments) if argument.default is REQUIRED]
-    return max(required, default=0), len(schema.arguments)
+def _least(schema: OpSchema) -> int:
+    return max((index for index, argument in enumerate(schema.arguments, 1) if argument.default is REQUIRED), default=0)
 
 
-def _outs(schema: OpSchema) -> int:
-    """Return how many additional tensors the `out` overload takes; such overloads are not bundled."""
-    return sum(result.type == TENSOR and result.alias is None for result in schema.returns)
-
-
-def _first_misfit(schema: OpSchema, node: Node) -> int | None:
-    """Return the position of the first operand that this schema certainly does not take."""
+def _first_misfit(schema: OpSchema, node: Node) -> tuple[int, Argument] | None:
+    """Return the position of the first operand that this schema certainly does not take, and the argument that it would be."""
     if schema.is_vararg and not schema.arguments:
         return None
     extra = len(node.inputs) - len(schema.arguments)
     wanted = [*schema.arguments, *[_OUT] * max(0, extra)] if not schema.is_vararg else schema.arguments
-    for index, (value, argument) in enumerate(zip(node.inputs, wanted, strict=False)):
-        if not _may_be_given(value.type, argument):
-            return index
-    return None
+    pairs = enumerate(zip(node.inputs, wanted, strict=False))
+    return next(((index, argument) for index, (value, argument) in pairs if not _may_be_given(value.type, argument)), None)
 
 
 _OUT: Final = Argument("out", TENSOR, AliasAnnotation(is_write=True))
@@ -338,12 +350,6 @@ def _members(type: Type) -> tuple[Type, ...]:
     return type.members if isinstance(type, UnionType) else (type,)
 
 
-def _gives_kinds(schema: OpSchema, node: Node) -> bool:
-    if schema.is_varret:
-        return True
-    return all(_may_give(v.type, result.type) for v, result in zip(node.outputs, schema.returns, strict=True))
-
-
 def _may_give(type: Type, declared: Type) -> bool:
     """Whether a result may have this type: as for operands, but without conversions between tensors and numbers."""
     if declared.__class__ is TensorType:
@@ -351,45 +357,6 @@ def _may_give(type: Type, declared: Type) -> bool:
     if type.__class__ is TensorType and declared in _NUMBERS:
         return False
     return _may_be(type, declared)
-
-
-def _wrong_count(schemas: Sequence[OpSchema], node: Node) -> Wrong:
-    counts = sorted({count for schema in schemas for count in range(_counts(schema)[0], _counts(schema)[1] + 1)})
-    taken = _counts_text(counts)
-    return Wrong("operand-count", f"{node.op} takes {taken}, and here it has {len(node.inputs)}", _hint(schemas))
-
-
-def _counts_text(counts: list[int]) -> str:
-    if len(counts) == 1:
-        return plural(counts[0], "operand")
-    if counts == list(range(counts[0], counts[-1] + 1)):
-        return f"{counts[0]} to {counts[-1]} operands"
-    return f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} operands"
-
-
-def _wrong_kind(schemas: Sequence[OpSchema], node: Node) -> Wrong:
-    """Report the mismatch by the schema whose first misfit comes last."""
-    schema = max(schemas, key=lambda schema: _first_misfit(schema, node) or 0)
-    index = _first_misfit(schema, node) or 0
-    argument = schema.arguments[index] if index < len(schema.arguments) else _OUT
-    value = node.inputs[index]
-    what = f"operand {index + 1} of {node.op}, {value!r}, is {value.type}, and {argument.name!r} is {argument.type}"
-    return Wrong("operand-kind", what, _hint(schemas))
-
-
-def _wrong_results(schemas: Sequence[OpSchema], node: Node) -> Wrong:
-    given = sorted({len(schema.returns) for schema in schemas})
-    returned = " or ".join(map(str, given))
-    what = f"{node.op} gives {returned} result{'s' * (given != [1])}, and here it has {len(node.outputs)}"
-    return Wrong("result-count", what, _hint(schemas))
-
-
-def _wrong_result_kind(schemas: Sequence[OpSchema], node: Node) -> Wrong:
-    schema = schemas[0]
-    pairs = zip(node.outputs, schema.returns, strict=True)
-    value, result = next((v, r) for v, r in pairs if not _may_give(v.type, r.type))
-    what = f"{value!r} is of type {value.type}, and {node.op} gives {result.type}"
-    return Wrong("result-kind", what, _hint(schemas))
 
 
 def _hint(schemas: Sequence[OpSchema]) -> str:

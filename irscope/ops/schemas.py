@@ -19,11 +19,11 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from irscope.errors import ParseError
 from irscope.ir import (
@@ -82,9 +82,13 @@ _TOKEN: Final = re.compile(
     | (?P<number>-inf\b|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?)
     | (?P<word>[A-Za-z_][\w.]*(?:::[\w.]+)?)
     | (?P<mark>->|\.\.\.|[()\[\]{}?!|*=,])
+    | (?P<wrong>\S)
     )""",
     re.VERBOSE,
 )
+
+
+_T = TypeVar("_T")
 
 
 def parse_schema(text: str) -> OpSchema:
@@ -112,26 +116,20 @@ class _Reader:
     """A recursive-descent parser of one schema, with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.start = self.end = 0
-        self.kind = self.token = ""
+        self.text, self.rest = text, _TOKEN.finditer(text)
+        self.token = ""
         self.advance()
 
     def advance(self) -> str:
         """Consume the next token and return it."""
-        consumed = self.token if self.end else ""
-        self.start = self.end
-        found = _TOKEN.match(self.text, self.end)
+        consumed, found = self.token, next(self.rest, None)
         if found is None:
-            rest = self.text[self.end :].strip()
-            if rest:
-                raise self.error(f"{rest[0]!r} has no meaning in a schema")
-            self.kind, self.token = "end", ""
-            self.end = len(self.text)
-        else:
-            self.kind = found.lastgroup or ""
-            self.token = found.group(self.kind)
-            self.start, self.end = found.start(self.kind), found.end()
+            self.kind, self.token, self.start = "end", "", len(self.text)
+            return consumed
+        self.kind = found.lastgroup or ""
+        self.token, self.start = found[self.kind], found.start(self.kind)
+        if self.kind == "wrong":
+            raise self.error(f"{self.token!r} has no meaning in a schema")
         return consumed
 
     def error(self, what: str) -> ParseError:
@@ -147,6 +145,15 @@ class _Reader:
     def need(self, token: str) -> None:
         if not self.take(token):
             raise self.error(f"expected {token!r}, found {self.token or 'the end'!r}")
+
+    def row(self, end: str, read: Callable[[], _T]) -> list[_T]:
+        """Read things between commas, up to and including the mark that ends them."""
+        found: list[_T] = []
+        while not self.take(end):
+            if found:
+                self.need(",")
+            found.append(read())
+        return found
 
     def schema(self) -> OpSchema:
         if self.kind != "word":
@@ -179,31 +186,11 @@ class _Reader:
     def returns(self) -> tuple[tuple[Argument, ...], bool]:
         if self.take("..."):
             return (), True
-        if self.token != "(":
-            return (self.argument(False, needs_name=False),), False
-        if not self.results_are_listed():
+        if self.token != "(" or not self.text.rstrip().endswith(")"):  # `(int, t)[]` is one result, `(int, t)` are two
             return (self.argument(False, needs_name=False),), False
         self.need("(")
-        found: list[Argument] = []
-        is_varret = False
-        while not self.take(")"):
-            if found:
-                self.need(",")
-            if self.take("..."):
-                is_varret = True
-            else:
-                found.append(self.argument(False, needs_name=False))
-        return tuple(found), is_varret
-
-    def results_are_listed(self) -> bool:
-        """Whether the next parenthesis closes at the end of the text: `(int, t)[]` is one result, `(int, t)` are
-        two."""
-        depth = 0
-        for index in range(self.start, len(self.text)):
-            depth += {"(": 1, ")": -1}.get(self.text[index], 0)
-            if depth == 0:
-                return not self.text[index + 1 :].strip()
-        raise self.error("the parenthesis is never closed")
+        found = self.row(")", lambda: None if self.take("...") else self.argument(False, needs_name=False))
+        return tuple(each for each in found if each is not None), None in found
 
     def argument(self, keyword_only: bool, *, needs_name: bool) -> Argument:
         word = self.token
@@ -257,12 +244,7 @@ class _Reader:
 
     def types(self, opening: str, closing: str) -> tuple[Type, ...]:
         self.need(opening)
-        found: list[Type] = []
-        while not self.take(closing):
-            if found:
-                self.need(",")
-            found.append(self.type()[0])
-        return tuple(found)
+        return tuple(self.row(closing, lambda: self.type()[0]))
 
     def annotation(self, element: AliasAnnotation | None) -> AliasAnnotation:
         self.need("(")
@@ -282,31 +264,15 @@ class _Reader:
 
     def default(self) -> Any:
         if self.take("["):
-            found: list[Any] = []
-            while not self.take("]"):
-                if found:
-                    self.need(",")
-                found.append(self.default())
-            return tuple(found)
+            return tuple(self.row("]", self.default))
         if self.kind == "string":
-            return _unquote(self.advance())
+            return ast.literal_eval(self.advance().replace("\n", "\\n"))
         if self.kind == "number":
-            return _number(self.advance())
+            text = self.advance()
+            return complex(text) if text.endswith("j") else int(text) if text.lstrip("-").isdigit() else float(text)
         if self.kind == "word" and self.token in _NAMED_DEFAULTS:
             return _NAMED_DEFAULTS[self.advance()]
         raise self.error(f"expected a default value, found {self.token or 'the end'!r}")
-
-
-def _number(text: str) -> int | float | complex:
-    if text.endswith("j"):
-        return complex(text)
-    return int(text) if text.lstrip("-").isdigit() else float(text)
-
-
-def _unquote(text: str) -> str:
-    value = ast.literal_eval(text.replace("\n", "\\n"))
-    assert isinstance(value, str)
-    return value
 
 
 # The bundled schemas, one per line of `core_schemas.txt`, so that the core ops are known without torch.

@@ -1,6 +1,7 @@
 """What kind of op a name is, one set for each question. Tested with torch 2.13, name by name: `tests/ops/traits`."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from irscope.ops.view_steps import INVERSES as _INVERSES
@@ -9,8 +10,11 @@ from irscope.ops.view_steps import KINDS, RETURNS, SCHEMAS, Kind, Returned
 # Properties of ops' results and operands: created from numbers, packed into containers, laid out without gaps, commutative.
 
 
-def _aten(names: str) -> frozenset[str]:
-    return frozenset(f"aten::{name}" for name in names.split())
+def in_space(space: str, names: str) -> frozenset[str]:
+    return frozenset(f"{space}::{name}" for name in names.split())
+
+
+_aten: Final = partial(in_space, "aten")
 
 
 CREATES: Final = _aten("arange eye full ones zeros")
@@ -57,9 +61,9 @@ NARROWS: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_opti
 UNPACKS: Final = frozenset({"prim::ListUnpack", "prim::TupleUnpack"})
 """The results are the elements of the operand, a container, one by one."""
 
-COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne") | {
-    f"kernel::{name}" for name in "add and eq mul ne or xor".split()
-}
+COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne") | in_space(
+    "kernel", "add and eq mul ne or xor"
+)
 """Swapping two tensors changes no bit of a result that is a number, if `alpha` is 1. `maximum` does not commute: its result
 for 0.0 and -0.0 depends on their order."""
 
@@ -95,33 +99,24 @@ OBJECT_WRITERS: Final = SHAPE_WRITERS | {"aten::detach_"}
 """The first operand, as an object, may have properties other than its elements changed, including its autograd state: the ops
 that torch tags `inplace_view`, and more. An op that creates a view of that operand must not be reordered with them."""
 
-SHAPE_READERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
+SHAPE_READERS: Final = _aten("""
     size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
-    is_contiguous element_size""".split()
-) | frozenset(
-    f"prim::{name}"
-    for name in """
+    is_contiguous element_size""") | in_space(
+    "prim",
+    """
     device dtype is_cpu is_ipu is_maia is_meta is_mtia is_vulkan is_xla is_xpu itemsize layout is_cuda is_mps requires_grad shape
-    nbytes isinstance""".split()
+    nbytes isinstance""",
 )
 """They read the shape and the type of a tensor, not its elements, and return a number."""
 
-LAYOUT_READERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
+LAYOUT_READERS: Final = _aten("""
     as_strided as_strided_ as_strided_copy as_strided_scatter _reshape_alias is_contiguous storage_offset stride sym_storage_offset
-    sym_stride""".split()
-)
+    sym_stride""")
 """Their results depend on the strides of their operand, not only on its elements and extents."""
 
-OBJECT_READERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
+OBJECT_READERS: Final = _aten("""
     __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
-    list dict reverse slice select add_ mul_ add mul""".split()
-) | {"prim::ListUnpack"}
+    list dict reverse slice select add_ mul_ add mul""") | {"prim::ListUnpack"}
 """Their overloads on lists and dicts read which objects a container holds, not the objects themselves."""
 
 READ_NOTHING: Final = frozenset({

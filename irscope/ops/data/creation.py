@@ -32,32 +32,25 @@ def default_dtype(value: Abstract) -> str | None:
     return by_type[{bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}[type(value)]]
 
 
-def _on(type: TensorType, device: Abstract) -> TensorType:
-    return type.with_(device=device) if isinstance(device, str) else type
+def _made(size: Abstract, dtype: Abstract, default: str | None, device: Abstract) -> TensorType:
+    """Return the type of a new tensor of these extents, of the default element type if none is given."""
+    made = fresh(dtype_name(dtype, default), as_dims(size))
+    return made.with_(device=device) if isinstance(device, str) else made
 
 
 def _sized(size: Abstract, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract) -> TensorType:
-    result = fresh(dtype_name(dtype, "float32"), as_dims(size))
+    result = _made(size, dtype, "float32", device)
     shape = static_shape(result)
     if memory_format in (2, 3) and shape is not None:
-        result = result.with_(strides=channels_last_strides(shape))
-    elif isinstance(memory_format, Unknown):
-        result = result.with_(strides=None)
-    return _on(result, device)
-
-
-def _full(size: Abstract, fill_value: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
-    return _on(fresh(dtype_name(dtype, default_dtype(fill_value)), as_dims(size)), device)
+        return result.with_(strides=channels_last_strides(shape))
+    return result.with_(strides=None) if isinstance(memory_format, Unknown) else result
 
 
 def _like(
     self: TensorType, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract
 ) -> TensorType:
-    return _on(laid_out_like(self, dtype_name(dtype, self.dtype), memory_format), device)
-
-
-def _new(self: TensorType, size: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
-    return _on(fresh(dtype_name(dtype, self.dtype), as_dims(size)), device)
+    made = laid_out_like(self, dtype_name(dtype, self.dtype), memory_format)
+    return made.with_(device=device) if isinstance(device, str) else made
 
 
 def _arange(
@@ -66,7 +59,7 @@ def _arange(
     kinds = {default_dtype(bound) for bound in (start, end, step)}
     default = "float32" if "float32" in kinds else None if None in kinds else "int64"
     known = not any(isinstance(bound, Unknown) for bound in (start, end, step))
-    return _on(fresh(dtype_name(dtype, default), (_count(start, end, step) if known else None,)), device)
+    return _made([_count(start, end, step) if known else Unknown(INT)], dtype, default, device)
 
 
 def _count(start: float, end: float, step: float) -> int:
@@ -75,51 +68,27 @@ def _count(start: float, end: float, step: float) -> int:
     return max(math.ceil((end - start) / step), 0)
 
 
-def _linspace(
-    start: Abstract, end: Abstract, steps: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
-) -> TensorType:
-    return _on(fresh(dtype_name(dtype, "float32"), as_dims(steps)), device)
-
-
-def _eye(n: Abstract, m: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
-    return _on(fresh(dtype_name(dtype, "float32"), as_dims([n, n if m is None else m])), device)
-
-
 def _tensor(data: Abstract = None, t: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
     value = t if data is None else data
-    shape: list[int | None] | None = []
+    shape: list[int] = []
     while isinstance(value, list | tuple):
-        shape = None if shape is None else [*shape, len(value)]
+        shape.append(len(value))
         value = value[0] if value else 0.0
     if isinstance(value, Unknown) and default_dtype(value) is None:  # a list of unknown length
         return TensorType(dtype_name(dtype, None))
-    return _on(fresh(dtype_name(dtype, default_dtype(value)), shape), device)
+    return _made(shape, dtype, default_dtype(value), device)
 
 
-def _scalar_tensor(s: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
-    return _on(fresh(dtype_name(dtype, "float32"), ()), device)
+def _filled(value: Any = None, *, like: bool = False) -> Callable[..., Array]:
+    """Return the reference of `zeros` and others of one number, or of `full`: `like` another tensor, if only in its type."""
 
-
-def _filled(value: Any = None) -> Callable[..., Array]:
-    """Return the reference of `zeros` and others of one number, or of `full`."""
-
-    def reference(size: Any, fill_value: Any = value, dtype: Any = None, **rest: Any) -> Array:
+    def reference(self: Any = None, size: Any = None, fill_value: Any = value, dtype: Any = None, **rest: Any) -> Array:
         given = fill_value.item() if isinstance(fill_value, np.ndarray) else fill_value
-        return np.full(tuple(size), given, numpy_dtype(dtype, np.float32 if value is not None else default_dtype(given)))
-
-    return reference
-
-
-def _filled_like(value: Any = None) -> Callable[..., Array]:
-    def reference(self: Array, fill_value: Any = value, dtype: Any = None, **rest: Any) -> Array:
-        return np.full_like(self, fill_value, numpy_dtype(dtype, self.dtype))
-
-    return reference
-
-
-def _filled_new(value: Any = None) -> Callable[..., Array]:
-    def reference(self: Array, size: Any, fill_value: Any = value, dtype: Any = None, **rest: Any) -> Array:
-        return np.full(tuple(size), fill_value, numpy_dtype(dtype, self.dtype))
+        if like and size is None:
+            return np.full_like(self, given, numpy_dtype(dtype, self.dtype))
+        return np.full(
+            tuple(size), given, numpy_dtype(dtype, self.dtype if like else np.float32 if value is not None else default_dtype(given))
+        )
 
     return reference
 
@@ -129,19 +98,11 @@ def _arange_array(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **
     return np.asarray(start + np.arange(_count(start, end, step)) * step, numpy_dtype(dtype, default))
 
 
-def _linspace_array(start: Any, end: Any, steps: int, dtype: Any = None, **rest: Any) -> Array:
-    return np.linspace(float(start), float(end), steps).astype(numpy_dtype(dtype, np.float32))
-
-
 def _tensor_array(data: Any = None, t: Any = None, dtype: Any = None, **rest: Any) -> Array:
     value = t if data is None else data
     found = np.asarray(value)
     default = np.float32 if found.dtype == np.float64 and found.size != 0 else found.dtype
     return np.array(value, numpy_dtype(dtype, np.float32 if found.size == 0 else default))
-
-
-def _eye_array(n: int, m: int | None = None, dtype: Any = None, **rest: Any) -> Array:
-    return np.eye(n, m, dtype=numpy_dtype(dtype, np.float32))
 
 
 def _constant(value: Any = None) -> Callable[..., Expr]:
@@ -161,24 +122,44 @@ def _constant(value: Any = None) -> Callable[..., Expr]:
 def _family(word: str, value: Any) -> tuple[Op, ...]:
     """Define ops like `zeros`, `zeros_like` and `new_zeros`, or `full`, which takes a number. The contents of `empty` are unspecified;
     the reference fills in 0."""
+
+    def full(size: Abstract, fill_value: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+        return _made(size, dtype, default_dtype(fill_value), device)
+
+    def new(self: TensorType, size: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+        return _made(size, dtype, self.dtype, device)
+
     name, expression = (f"{word}.memory_format", None) if word == "empty" else (word, _constant(value))
     return (
-        _memory(f"aten::{name}", type_rule=_full if value is None else _sized, reference=_filled(value)),
-        _memory(f"aten::{word}_like", type_rule=_like, reference=_filled_like(value), expression=expression),
-        _memory(f"aten::new_{word}", type_rule=_new, reference=_filled_new(value), expression=expression),
+        _memory(f"aten::{name}", type_rule=full if value is None else _sized, reference=_filled(value)),
+        _memory(f"aten::{word}_like", type_rule=_like, reference=_filled(value, like=True), expression=expression),
+        _memory(f"aten::new_{word}", type_rule=new, reference=_filled(value, like=True), expression=expression),
     )
 
 
 OPS = (
     *(op for word, value in (("empty", 0), ("zeros", 0), ("ones", 1), ("full", None)) for op in _family(word, value)),
     _memory("aten::arange", "aten::arange.start", "aten::arange.start_step", type_rule=_arange, reference=_arange_array),
-    _memory("aten::linspace", type_rule=_linspace, reference=_linspace_array),
-    _memory("aten::eye", "aten::eye.m", type_rule=_eye, reference=_eye_array),
+    _memory(
+        "aten::linspace",
+        type_rule=lambda start, end, steps, dtype=None, device=None, **rest: _made(steps, dtype, "float32", device),
+        reference=lambda start, end, steps, dtype=None, **rest: np.linspace(float(start), float(end), steps).astype(
+            numpy_dtype(dtype, np.float32)
+        ),
+    ),
+    _memory(
+        "aten::eye",
+        "aten::eye.m",
+        type_rule=lambda n, m=None, dtype=None, device=None, **rest: _made([n, n if m is None else m], dtype, "float32", device),
+        reference=lambda n, m=None, dtype=None, **rest: np.eye(n, m, dtype=numpy_dtype(dtype, np.float32)),
+    ),
     _memory(
         *(f"aten::tensor{overload}" for overload in (".bool", ".float", ".int", ".complex", "")), type_rule=_tensor, reference=_tensor_array
     ),
     _memory(
-        "aten::scalar_tensor", type_rule=_scalar_tensor, reference=lambda s, dtype=None, **rest: np.array(s, numpy_dtype(dtype, np.float32))
+        "aten::scalar_tensor",
+        type_rule=lambda s, dtype=None, device=None, **rest: _made([], dtype, "float32", device),
+        reference=lambda s, dtype=None, **rest: np.array(s, numpy_dtype(dtype, np.float32)),
     ),
     _memory(
         "prim::NumToTensor.Scalar",

@@ -48,23 +48,15 @@ def _index_select(self: TensorType, dim: Abstract, index: TensorType) -> TensorT
 
 def _gather(self: TensorType, dim: Abstract, index: TensorType, **rest: Abstract) -> TensorType:
     picks = index.numel != 0  # an index without elements may have any rank
-    if picks and self.shape is not None and index.shape is not None and _rank(self.shape) != _rank(index.shape):
+    ranks = {max(len(shape), 1) for shape in (self.shape, index.shape) if shape is not None}  # a 0-d tensor counts as a vector
+    if picks and len(ranks) > 1:
         raise mismatch(f"gather needs an index of the tensor's rank: {self} and {index}", rule="rank")
     return fresh(self.dtype, index.shape)
-
-
-def _rank(shape: Sequence[Any]) -> int:
-    """Return how many dimensions can be named: a 0-d tensor counts as a vector of one element."""
-    return max(len(shape), 1)
 
 
 def _pick(indices: Sequence[Array | None]) -> tuple[Any, ...]:
     """Convert torch's indices to NumPy's: None takes the whole dimension, a byte mask becomes a bool mask."""
     return tuple(slice(None) if index is None else index.astype(np.bool_) if index.dtype == np.uint8 else index for index in indices)
-
-
-def _index_array(self: Array, indices: Sequence[Array | None]) -> Array:
-    return np.asarray(self[_pick(indices)])
 
 
 def _index_put_(self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False, **rest: Any) -> Array:
@@ -133,15 +125,9 @@ def _slices(self: Array, dim: int, index: Array) -> tuple[Array, tuple[Any, ...]
     return seen, (*[slice(None)] * (dim % seen.ndim), np.atleast_1d(index))
 
 
-def _index_fill_(self: Array, dim: int, index: Array, value: Any) -> Array:
+def _index_store_(self: Array, dim: int, index: Array, value: Any = None, source: Any = None) -> Array:
     seen, places = _slices(self, dim, index)
-    seen[places] = value
-    return self
-
-
-def _index_copy_(self: Array, dim: int, index: Array, source: Array) -> Array:
-    seen, places = _slices(self, dim, index)
-    seen[places] = source
+    seen[places] = value if source is None else source
     return self
 
 
@@ -167,15 +153,20 @@ def _stores(*overloads: str, store: Callable[..., Array], in_rows: bool = True) 
 
 OPS = (
     _memory("aten::embedding", type_rule=_embedding, reference=lambda weight, indices, **rest: weight[indices]),
-    _memory("aten::index.Tensor", "aten::index.Tensor_hacked_twin", type_rule=_index, reference=_index_array),
+    _memory(
+        "aten::index.Tensor",
+        "aten::index.Tensor_hacked_twin",
+        type_rule=_index,
+        reference=lambda self, indices: np.asarray(self[_pick(indices)]),
+    ),
     *_stores("aten::index_put", "aten::index_put.hacked_twin", store=_index_put_, in_rows=False),
     _memory(
         "aten::index_select",
         type_rule=_index_select,
         reference=lambda self, dim, index: np.take(self, index.reshape(-1) if self.ndim else 0, axis=dim if self.ndim else None),
     ),
-    *_stores("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", store=_index_fill_, in_rows=False),
-    *_stores("aten::index_copy", store=_index_copy_),
+    *_stores("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", store=_index_store_, in_rows=False),
+    *_stores("aten::index_copy", store=_index_store_),
     *_stores("aten::index_add", store=_index_add_),
     _memory("aten::gather", type_rule=_gather, reference=_gather_array),
     *_stores(*(f"aten::scatter.{overload}" for overload in ("src", "value", "reduce", "value_reduce")), store=_scatter_),

@@ -158,22 +158,15 @@ def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value:
 def _meshgrid(tensors: Abstract, indexing: Abstract = "ij") -> Abstract:
     if isinstance(tensors, Unknown) or any(tensor.numel is None for tensor in tensors):
         return Unknown(ListType(TENSOR)) if isinstance(tensors, Unknown) else [TensorType(t.dtype) for t in tensors]
-    shape = [tensor.numel for tensor in tensors]
+    order = list(range(len(tensors)))
+    if indexing != "ij":
+        order[:2] = order[:2][::-1]
+    shape = [tensors[axis].numel for axis in order]
     grids = []
-    for axis, tensor in enumerate(tensors):
+    for own, tensor in enumerate(tensors):
         step = tensor.strides[0] if tensor.strides else 1 if tensor.shape == () else None
-        strides = None if step is None else [step * (a == axis) for a in range(len(shape))]
-        grids.append(_swapped(refined(tensor.dtype, shape, None if 1 in shape else strides), indexing))
+        grids.append(refined(tensor.dtype, shape, None if step is None or 1 in shape else [step * (axis == own) for axis in order]))
     return grids
-
-
-def _swapped(grid: TensorType, indexing: Abstract) -> TensorType:
-    if indexing == "ij" or grid.rank is None or grid.rank < 2:
-        return grid
-    assert grid.shape is not None
-    order = [1, 0, *range(2, grid.rank)]
-    strides = None if grid.strides is None else [grid.strides[axis] for axis in order]
-    return refined(grid.dtype, [grid.shape[axis] for axis in order], strides)
 
 
 def _cat_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
@@ -185,10 +178,6 @@ def _cat_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
     if all(suggests_channels_last(part.shape, steps) for part, steps in zip(parts, strides, strict=True)):
         return channels_last_copy(joined)
     return np.ascontiguousarray(joined)
-
-
-def _flip_array(self: Array, dims: Any) -> Array:
-    return np.flip(self, tuple(dims) if isinstance(dims, list | tuple) else dims).copy()
 
 
 def _roll_array(self: Array, shifts: Any, dims: Any = ()) -> Array:
@@ -220,10 +209,6 @@ def _padded_positions(size: int, before: int, after: int, mode: str) -> Array:
     return np.where(positions < 0, -positions, np.where(positions < size, positions, 2 * (size - 1) - positions))
 
 
-def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
-    return list(np.meshgrid(*tensors, indexing="xy" if indexing == "xy" else "ij", copy=False))
-
-
 OPS = (
     *(_memory(f"aten::{name}", type_rule=_cat, reference=_cat_arrays) for name in ("cat", "concat")),
     _memory("aten::stack", type_rule=_stack, reference=_stack_arrays),
@@ -234,7 +219,11 @@ OPS = (
             [a * b for a, b in zip((1,) * (len(repeats) - self.ndim) + self.shape, repeats, strict=True)]
         ),
     ),
-    _memory("aten::flip", type_rule=lambda self, **rest: laid_out_like(self, self.dtype), reference=_flip_array),
+    _memory(
+        "aten::flip",
+        type_rule=lambda self, **rest: laid_out_like(self, self.dtype),
+        reference=lambda self, dims: np.flip(self, tuple(dims) if isinstance(dims, list | tuple) else dims).copy(),
+    ),
     _memory("aten::roll", type_rule=_rolled, reference=_roll_array),
     *(
         _memory(
@@ -246,5 +235,11 @@ OPS = (
     ),
     *(_memory(f"aten::{name}", type_rule=_padded, reference=_pad_array) for name in ("pad", "constant_pad_nd")),
     _memory("aten::complex", type_rule=_of_parts, reference=_of_part_arrays),
-    define("aten::meshgrid", "aten::meshgrid.indexing", category="view", type_rule=_meshgrid, reference=_meshgrid_arrays),
+    define(
+        "aten::meshgrid",
+        "aten::meshgrid.indexing",
+        category="view",
+        type_rule=_meshgrid,
+        reference=lambda tensors, indexing="ij": list(np.meshgrid(*tensors, indexing=indexing, copy=False)),
+    ),
 )

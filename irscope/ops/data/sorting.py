@@ -1,7 +1,7 @@
 """The ops that select elements by their values: sorting, the largest few, the positions of nonzero elements."""
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -11,10 +11,6 @@ from irscope.ops.op import define
 from irscope.ops.type_rules import Abstract, Unknown, fresh, mismatch, refined, wrap_dim
 
 _memory: Final = partial(define, category="memory")
-
-
-def _nonzero(self: TensorType) -> TensorType:
-    return refined("int64", (None, None if self.shape is None else len(self.shape)))
 
 
 def _where_positions(condition: TensorType) -> Abstract:
@@ -48,10 +44,6 @@ def _sort(self: TensorType, **rest: Abstract) -> tuple[TensorType, TensorType]:
     return values, values.with_(dtype="int64")
 
 
-def _argsort(self: TensorType, **rest: Abstract) -> TensorType:
-    return laid_out_like(self, "int64")
-
-
 def _repeat_interleave(self: TensorType, repeats: Abstract, dim: Abstract = None, **rest: Abstract) -> TensorType:
     if self.shape is None or isinstance(dim, Unknown):
         return TensorType(self.dtype)
@@ -82,17 +74,17 @@ def _sort_arrays(self: Array, dim: int = -1, descending: bool = False, stable: b
     return values.copy(), order.astype(np.int64)
 
 
-def _repeat_array(self: Array, repeats: Any, dim: int | None = None, **rest: Any) -> Array:
-    return np.repeat(self, repeats, axis=dim)
-
-
 def _one_hot_array(self: Array, num_classes: int = -1) -> Array:
     count = int(self.max()) + 1 if num_classes < 0 else num_classes
     return np.asarray(self[..., None] == np.arange(count), np.int64)
 
 
 OPS = (
-    _memory("aten::nonzero", type_rule=_nonzero, reference=lambda self: np.argwhere(self).astype(np.int64)),
+    _memory(
+        "aten::nonzero",
+        type_rule=lambda self: refined("int64", (None, self.rank)),
+        reference=lambda self: np.argwhere(self).astype(np.int64),
+    ),
     _memory("aten::where", type_rule=_where_positions, reference=lambda condition: list(np.nonzero(np.atleast_1d(condition)))),
     _memory(
         "aten::masked_select",
@@ -105,9 +97,15 @@ OPS = (
     _memory("aten::topk", type_rule=_topk, reference=_topk_arrays),
     _memory("aten::sort", "aten::sort.stable", type_rule=_sort, reference=_sort_arrays),
     _memory(
-        "aten::argsort", "aten::argsort.stable", type_rule=_argsort, reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1]
+        "aten::argsort",
+        "aten::argsort.stable",
+        type_rule=lambda self, **rest: laid_out_like(self, "int64"),
+        reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1],
     ),
     _memory(
-        "aten::repeat_interleave.self_int", "aten::repeat_interleave.self_Tensor", type_rule=_repeat_interleave, reference=_repeat_array
+        "aten::repeat_interleave.self_int",
+        "aten::repeat_interleave.self_Tensor",
+        type_rule=_repeat_interleave,
+        reference=lambda self, repeats, dim=None, **rest: np.repeat(self, repeats, axis=dim),
     ),
 )

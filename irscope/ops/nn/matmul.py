@@ -15,6 +15,7 @@ from irscope.ops.type_rules import (
     broadcast,
     dtype_name,
     fresh,
+    is_integral,
     is_known,
     mismatch,
     refined,
@@ -101,6 +102,8 @@ def _einsum(equation: Abstract, tensors: Abstract, path: Abstract = None) -> Ten
     if isinstance(tensors, Unknown) or isinstance(equation, Unknown) or "..." in equation:
         return TENSOR
     dtype = _same_dtype(*tensors)
+    if dtype is not None and is_integral(dtype) and dtype != "int64":
+        dtype = None  # where torch sums before it multiplies, the sum is of int64
     terms, result = _einsum_terms(equation, len(tensors))
     sizes: dict[str, Dim] = {}
     for term, tensor in zip(terms, tensors, strict=True):

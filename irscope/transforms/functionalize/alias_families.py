@@ -16,9 +16,17 @@ from typing import Final
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import CONTROL_FLOW, NOT_CONSTANT, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
-from irscope.ops.op import statistics_flag
 from irscope.ops.registry import category_of, effect_of, schema_of
-from irscope.ops.traits import ANOTHER_OBJECT, DENSE_RESULT, INVERSES, LOGICAL, OVERLAPPING_RESULT, PUTS_BACK, STARTS_LIKE_FIRST
+from irscope.ops.traits import (
+    ANOTHER_OBJECT,
+    DENSE_RESULT,
+    INVERSES,
+    LOGICAL,
+    MOVES_STATISTICS,
+    OVERLAPPING_RESULT,
+    PUTS_BACK,
+    STARTS_LIKE_FIRST,
+)
 from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
 from irscope.transforms.functionalize.pure_ops import Operands, Twin, Twins, is_steady, written_operands
 from irscope.transforms.grouping import Refusal
@@ -291,7 +299,7 @@ class Families:
 
     def _node(self, node: Node, block: Block, time: int) -> None:
         effect = "opaque" if node.blocks else effect_of(node)
-        moves_statistics = statistics_flag(node.op) is not None
+        moves_statistics = node.op in MOVES_STATISTICS
         is_copy = self._contiguous(node) is False
         if moves_statistics or is_copy or (effect == "pure" and node.op.startswith("aten::")):
             self._start(node, block)

@@ -35,9 +35,9 @@ from irscope.ir import (
 )
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import NoExpression, count_operations, cycles_at_a_point, input_element, number, reduced_axes
-from irscope.ops.op import Op, draws_random_numbers, statistics_flag
+from irscope.ops.op import Op, draws_random_numbers
 from irscope.ops.registry import bind, effect_of, known_names, op_of, schema_of
-from irscope.ops.traits import CUTS, JOINS, MAY_COPY, PATCHES, RESHAPES, SEEN_THROUGH
+from irscope.ops.traits import CUTS, JOINS, MAY_COPY, MOVES_STATISTICS, PATCHES, RESHAPES, SEEN_THROUGH
 from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.grouping import Refusal
 
@@ -421,7 +421,7 @@ class Eligibility:
         """The operands that a node writes, by name; its first one where the schema marks none."""
         given = bind(node, schema)
         marked = [argument.name for argument in schema.arguments if argument.alias is not None and argument.alias.is_write]
-        if not marked and statistics_flag(node.op):
+        if not marked and node.op in MOVES_STATISTICS:
             marked = ["running_mean", "running_var"]
         written = [given[name] for name in marked if isinstance(given[name], Value)] or node.inputs[:1]
         return " and ".join(map(self.name, written))

@@ -17,8 +17,9 @@ from typing import Any
 
 from irscope.ir.schema import AliasAnnotation, Argument, OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, TENSOR, ListType, OptionalType, PrimitiveType, TensorType, Type, walk
-from irscope.ops.op import has_side_effects, statistics_flag
+from irscope.ops.op import has_side_effects
 from irscope.ops.schemas import corrected, parse_schema
+from irscope.ops.traits import MOVES_STATISTICS
 from tests.oracles.watched import Ended, Stage, watched
 
 DANGEROUS = re.compile(
@@ -55,7 +56,7 @@ class Finding:
                 told.append(f"result {i} may share the memory of {schema.arguments[j].name}")
         for j in sorted(self.written):
             argument = schema.arguments[j]
-            by_flag = argument.name.startswith("running_") and statistics_flag(schema.name)
+            by_flag = argument.name.startswith("running_") and schema.name in MOVES_STATISTICS
             if not _may_write(argument.alias) and not by_flag:
                 told.append(f"{argument.name} may be written")
         return told

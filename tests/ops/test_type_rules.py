@@ -132,3 +132,11 @@ SHARES = [(7, 120, 1, 20), *(pytest.param(share, 8, 8, 1500, marks=pytest.mark.l
 @pytest.mark.parametrize(("share", "of", "most", "least"), SHARES)
 def test_rules_agree_with_torch(share: int, of: int, most: int, least: int) -> None:
     assert judged(share, of, most) > least
+
+
+def test_an_einsum_of_whole_numbers_that_sums_first_may_be_wider() -> None:
+    rule = next(op.type_rule for op in _ops("aten::einsum") if op.type_rule)
+    x = torch.ones(2, 3, dtype=torch.int32)
+    for equation, given in (("ij->i", [x]), ("ij,jk->ik", [x, x.T.contiguous()])):
+        found, made = rule(equation, [fact(each) for each in given]), torch.einsum(equation, given)
+        assert found.dtype in (None, str(made.dtype).removeprefix("torch.")) and found.shape == tuple(made.shape)

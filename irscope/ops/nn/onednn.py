@@ -9,17 +9,18 @@ channels last whatever it reads, and of its activations, relu and clamp, NaN sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.ir import TensorType
+from irscope.ops.expr import erf
 from irscope.ops.nn.convolution import convolution_type, convolve
 from irscope.ops.nn.matmul import linear_array, linear_type
 from irscope.ops.numpy_layout import Array, channels_last_copy, in_format
 from irscope.ops.op import Op, define
-from irscope.ops.registry import lookup
 from irscope.ops.type_rules import Abstract
 
 EPILOGUES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -30,16 +31,24 @@ EPILOGUES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 """Activations that oneDNN computes in a layer's epilogue: torch's name of it there, and of the numbers that it takes."""
 
 
+def _gelu(x: Array, approximate: str | None) -> Array:
+    cubic = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+    return np.asarray(0.5 * x * (1 + (np.tanh(cubic) if approximate == "tanh" else erf(x * math.sqrt(0.5)))))
+
+
+_NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
+    "relu": lambda x: np.maximum(x, 0), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh, "swish": lambda x: x / (1 + np.exp(-x)),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "leaky_relu": lambda x, slope: np.where(x > 0, x, x * slope), "hardtanh": np.clip,
+}  # fmt: skip
+
+
 def _activated(made: Array, attr: str | None, scalars: Sequence[Any], algorithm: str | None) -> Array:
-    """Apply the activation that torch calls `attr`, as its own op does; NaN stays NaN here."""
+    """Apply the activation that torch calls `attr`; NaN stays NaN here."""
     if attr in (None, "none"):
         return made
-    name, numbers = next((op, numbers) for op, (word, numbers) in EPILOGUES.items() if word == attr)
-    op = lookup(name)
-    assert op is not None
-    assert op.reference is not None
-    given = dict(zip(numbers, scalars, strict=True)) | ({"approximate": algorithm} if attr == "gelu" else {})
-    return np.asarray(op.reference(self=made, **given))
+    with np.errstate(all="ignore"):
+        found = _gelu(made, algorithm) if attr == "gelu" else _NUMPY[str(attr)](made, *scalars)
+    return np.asarray(found, made.dtype)
 
 
 def _convolution_type(X: TensorType, W: TensorType, B: TensorType | None = None, **given: Abstract) -> TensorType:

@@ -16,21 +16,7 @@ from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import once
 from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
-from irscope.report.repeats import (
-    CONSTANT,
-    FEWEST,
-    ModuleCalls,
-    ModuleText,
-    Run,
-    folded_numbers,
-    lanes_of,
-    places_of,
-    quiet_nodes,
-    runs_of,
-    scope_of,
-    told_range,
-    with_inner,
-)
+from irscope.report import repeats
 from irscope.report.view_models import Box, BoxKind, Edge
 from irscope.report.words import short_type
 
@@ -205,7 +191,7 @@ class BoxTree:
         more = len(node.outputs) - _MOST_TYPES
         detail = ", ".join(short_type(value.type) for value in node.outputs[:_MOST_TYPES]) + (f" and {more:,} more" if more > 0 else "")
         if made["kind"] == "group":
-            ops = [self._called(inner) for inner in node.blocks[0].nodes if inner.op != CONSTANT and not self._is_number(inner)]
+            ops = [self._called(inner) for inner in node.blocks[0].nodes if inner.op != repeats.CONSTANT and not self._is_number(inner)]
             label, detail = " · ".join(ops[:3]) + (" …" if len(ops) > 3 else ""), f"{plural(len(ops), 'op')} → {detail}"
             label = str(node.attrs.get("kernel") or label)  # the name that another compiler gave
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)
@@ -214,19 +200,19 @@ class BoxTree:
 
     def _called(self, node: Node) -> str:
         """The op without its namespace, a pointwise one with the numbers among its tensors in their places: `sub(1, ·)`."""
-        name, numbers = node.op.partition("::")[2] or node.op, folded_numbers(self.graph)
+        name, numbers = node.op.partition("::")[2] or node.op, repeats.folded_numbers(self.graph)
         if not numbers or node.blocks or numbers.keys().isdisjoint(node.inputs) or category_of(node) not in ("pointwise", "view"):
             return name
         return f"{name}({', '.join(numbers.get(value, '·') for value in node.inputs if isinstance(value.type, TensorType))})"
 
     def _is_number(self, node: Node) -> bool:
         """Whether a node only stretches a number, which the labels of its readers name."""
-        return bool(node.outputs) and node.op != CONSTANT and node.outputs[0] in folded_numbers(self.graph)
+        return bool(node.outputs) and node.op != repeats.CONSTANT and node.outputs[0] in repeats.folded_numbers(self.graph)
 
     @cached_property
-    def modules(self) -> tuple[ModuleText, Mapping[str, Sequence[Node]]]:
+    def modules(self) -> tuple[repeats.ModuleText, Mapping[str, Sequence[Node]]]:
         """The nodes of each module by path; nodes of equal modules correspond by position."""
-        text = ModuleText(self.graph, self._scopes)
+        text = repeats.ModuleText(self.graph, self._scopes)
         return text, text.by_path()
 
     def members(self, number: int) -> dict[int, str]:
@@ -349,11 +335,11 @@ class _Draft:
     def draw(self) -> None:
         """Create a box for each input, each node that is not quiet, each module around them, and each result."""
         graph, home = self.graph, self.home
-        self.quiet = quiet = quiet_nodes(graph)
-        self.scopes, self.is_joint = places_of(graph), bool(lanes_of(graph))
+        self.quiet = quiet = repeats.quiet_nodes(graph)
+        self.scopes, self.is_joint = repeats.places_of(graph), bool(repeats.lanes_of(graph))
         for value in graph.free_inputs:
             home[value] = self._add(value, "input", value.id, -1)
-        calls = ModuleCalls(self._module, self.parent, one_each=self.is_joint)
+        calls = repeats.ModuleCalls(self._module, self.parent, one_each=self.is_joint)
         inside: dict[Node, int] = {}
         handed_back: list[tuple[tuple[Value, ...], int]] = []
         scopes = self.scopes
@@ -366,9 +352,11 @@ class _Draft:
             kind: BoxKind = "op" if not blocks else "group" if node.op.endswith("Group") else "block"
             around = inside.get(node, -1) if inside else -1
             if around < 0:
-                scope = scopes.get(node, "") if scopes else node.scope if kind == "op" else scope_of(node)
+                scope = scopes.get(node, "") if scopes else node.scope if kind == "op" else repeats.scope_of(node)
                 if scope:
-                    needed = [home[value] for each in with_inner((node,)) for value in self._read(each.inputs)] if blocks else makers
+                    needed = (
+                        [home[value] for each in repeats.with_inner((node,)) for value in self._read(each.inputs)] if blocks else makers
+                    )
                     around = calls.box_of(scope, needed)
             box = self._add(node, kind, node.id, around)
             self.sources += makers
@@ -519,12 +507,12 @@ class _Draft:
             if kind == "module":
                 path = self._path(box)
                 calls[path] = calls.get(path, 0) + 1
-        if len(calls) < FEWEST:
+        if len(calls) < repeats.FEWEST:
             return
-        text = ModuleText(self.graph, self.scopes)
+        text = repeats.ModuleText(self.graph, self.scopes)
         nodes = text.by_path()
         twin: dict[int, int] = {}
-        known: dict[int, tuple[list[str], list[Run]]] = {}
+        known: dict[int, tuple[list[str], list[repeats.Run]]] = {}
         waiting = [-1, *(box for box, kind in enumerate(self.kinds) if kind == "lane")]
         for around in waiting:
             modules = [box for box in inside[around] if self.kinds[box] == "module" and calls[self._path(box)] == 1]
@@ -534,7 +522,7 @@ class _Draft:
             if other is not None and other[0] == told:
                 runs = other[1]  # the enclosing modules are equal, constants and types included
             else:
-                runs = runs_of(paths, nodes, text) if len(modules) >= FEWEST else []
+                runs = repeats.runs_of(paths, nodes, text) if len(modules) >= repeats.FEWEST else []
             known[around] = told, runs
             for run in runs:
                 if not run.holes and run.fused_alike:
@@ -548,9 +536,9 @@ class _Draft:
         assert isinstance(holder, _Holder)
         return holder.path
 
-    def _fold(self, around: int, members: list[int], run: Run, inside: dict[int, list[int]]) -> None:
+    def _fold(self, around: int, members: list[int], run: repeats.Run, inside: dict[int, list[int]]) -> None:
         differ = [plural(run.holes, "place")] * (run.holes > 0) + ["fusion"] * (not run.fused_alike)
-        label = self._told(told_range([self._path(box) for box in members]))
+        label = self._told(repeats.told_range([self._path(box) for box in members]))
         told = _Holder("repeat", label, f"alike but for {' and '.join(differ)}" if differ else "alike", len(members))
         if around >= 0 and self.kinds[around] == "module" and len(members) == len(inside[around]):
             # a list of layers: its box becomes the box of the run

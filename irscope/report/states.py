@@ -10,7 +10,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Node, Value
 from irscope.report.panes import AliasViews, MemoryPictures
 from irscope.report.view_models import AliasDetail, PointsToView
-from irscope.report.words import Renaming, names_in
+from irscope.report.words import Renaming, names_in, value_of
 from irscope.transforms.base import History, PassRecord, Step
 
 # The states of a history in which each node exists, in terms of the nodes of its last graph.
@@ -94,7 +94,8 @@ def _note(stretch: Stretch, found: Lives, group_of: Mapping[int, Node]) -> None:
     for state, step in enumerate(stretch.steps, stretch.first + 1):
         for node in step.nodes:
             named.setdefault(node.id, state)
-        group = _common_group(step.nodes, group_of)
+        around = {group_of.get(node.id) for node in step.nodes}
+        group = around.pop() if len(around) == 1 else None
         if group is not None and group.id in after and group.id not in before:
             found.merges[state] = group
             found.loose.update((node.id, before[node.id]) for node in step.nodes if node.id in before)
@@ -113,12 +114,6 @@ def _note(stretch: Stretch, found: Lives, group_of: Mapping[int, Node]) -> None:
                 continue
             instead = next((maker[value] for value in node.outputs if value in maker), stretch.last)
             found.since[id] = named.get(id, instead)
-
-
-def _common_group(nodes: Iterable[Node], group_of: Mapping[int, Node]) -> Node | None:
-    """The group that contains all of several nodes at the end."""
-    groups = {group_of.get(node.id) for node in nodes}
-    return groups.pop() if len(groups) == 1 else None
 
 
 def _by_id(graph: Graph) -> dict[int, Node]:
@@ -152,7 +147,7 @@ def gone_records(history: History) -> Mapping[int, Gone]:
             continue
         for record in _records(graph):
             if record.id not in last and record.id not in found:
-                value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+                value = value_of(record)
                 became = history.forward(value, at) if value is not None else None
                 found[record.id] = Gone(record, graph, stretch.first, stretch.record.name, became)
     return found
@@ -189,7 +184,7 @@ class AliasSteps:
     def detail(self, value: Value, state: int) -> AliasDetail | None:
         """The alias detail, in a state, of a value of the last graph; None if it does not exist there or has no memory."""
         views, meant, by_id, rename, renamed = self._at(state)
-        here = by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0))
+        here = self._in(by_id, value)
         found = views.detail(here) if here is not None else None
         if found is None:
             return None
@@ -201,7 +196,7 @@ class AliasSteps:
     def picture(self, values: Sequence[Value], state: int) -> PointsToView:
         """The memory of some values in a state, or of the whole program; values that do not exist there are left out."""
         views, meant, by_id, rename, _ = self._at(state)
-        here = (by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0)) for value in values)
+        here = (self._in(by_id, value) for value in values)
         view = MemoryPictures(views.db, rename).of([value for value in here if value is not None])
         for box in view["boxes"]:
             box["record"] = meant.get(box["record"], box["record"])
@@ -210,11 +205,14 @@ class AliasSteps:
     def pair(self, a: Value | None, b: Value | None, state: int) -> Verdict | None:
         """Whether two values may share memory in a state; None if one of them does not exist there or has no memory."""
         views, _, by_id, rename, _ = self._at(state)
-        first, second = (by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0)) if value else None for value in (a, b))
+        first, second = (self._in(by_id, value) if value else None for value in (a, b))
         if first is None or second is None:
             return None
         verdict = views.db.explain(first, second)
         return Verdict(verdict.holds, rename(verdict.because), verdict.witness)
+
+    def _in(self, by_id: Mapping[int, Value], value: Value) -> Value | None:
+        return by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0))
 
     def visible(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
         """The values and writers of a detail that exist in the last graph and so can be shown there, one id each."""

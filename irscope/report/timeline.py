@@ -65,18 +65,24 @@ def gone_lines(history: History, passes: Sequence[Stretch], found: Lives, text: 
             if node.id in lines:
                 line, place = lines[node.id]["above"], -1 - node.id
                 continue
-            instead = _instead(history, at, node)
-            if instead is None:
-                lines[node.id] = _gone_line(history, at, node, line, found, names)
-                _put(over, node.id, place)
-                place = -1 - node.id
-            else:  # directly above the new node
+            # above the node whose result replaces its own, in the graph after the pass or in the last one; otherwise above the next line
+            now = history.forward(node.outputs[0], at) if node.outputs else None
+            after = stretch.record.after.producer.get(node.outputs[0]) if node.outputs else None
+            instead = after or (history.final.producer.get(now) if now is not None else None)
+            above, under, own = line, place, -1 - node.id
+            if instead is not None:
                 new = lines.get(instead.id)
-                own = new["above"] if new is not None else own_line[instead.id]
-                lines[node.id] = _gone_line(history, at, node, own, found, names)
-                _put(over, node.id, own if new is None else -1 - instead.id)
-                if own == line_of.get(instead.id, own):  # what was above it is outside the groups too
-                    line, place = own, -1 - node.id
+                above = new["above"] if new is not None else own_line[instead.id]
+                under = above if new is None else -1 - instead.id
+            lines[node.id] = GoneLine(
+                node=node.id, text=shortened(_line(graph, node, names)), values=[value.id for value in (*node.outputs, *node.inputs)],
+                above=above, since=found.since.get(node.id, 0), until=found.until[node.id], became=now.id if now is not None else 0,
+            )  # fmt: skip
+            if under in over:  # below those that are already there
+                over[own] = over[under]
+            over[under] = node.id
+            if instead is None or above == line_of.get(instead.id, above):  # what was above it is outside the groups too
+                line, place = above, own
     return [lines[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
 
 
@@ -110,24 +116,6 @@ def _line(graph: Graph, node: Node, names: Mapping[Value, str]) -> str:
     return "  " * (depth_of(graph, node) + 1) + print_node(node, names)
 
 
-def _put(over: dict[int, int], id: int, place: int) -> None:
-    """Place a removed node directly above a line or another removed node, below those already there."""
-    if place in over:
-        over[-1 - id] = over[place]
-    over[place] = id
-
-
-def _instead(history: History, at: int, node: Node) -> Node | None:
-    """The node whose result replaces that of a removed node, in the graph after the pass or in the last one."""
-    if not node.outputs:
-        return None
-    after = history.records[at].after.producer.get(node.outputs[0])
-    if after is not None:
-        return after
-    value = history.forward(node.outputs[0], at)
-    return history.final.producer.get(value) if value is not None else None
-
-
 def _chain(over: Mapping[int, int], line: int) -> list[int]:
     """The removed nodes above a line, top down."""
     found = []
@@ -136,20 +124,6 @@ def _chain(over: Mapping[int, int], line: int) -> list[int]:
         found.append(over[place])
         place = -1 - over[place]
     return found[::-1]
-
-
-def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, names: Mapping[Value, str]) -> GoneLine:
-    graph = history.records[at].before
-    now = history.forward(node.outputs[0], at) if node.outputs else None
-    return GoneLine(
-        node=node.id,
-        text=shortened(_line(graph, node, names)),
-        values=[value.id for value in (*node.outputs, *node.inputs)],
-        above=above,
-        since=found.since.get(node.id, 0),
-        until=found.until[node.id],
-        became=now.id if now is not None else 0,
-    )
 
 
 # A history on one picture: the last graph, and what each step did to it.
@@ -180,16 +154,14 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
     for stretch in passes:
         rename = Renaming(stretch.record.before, names.by_id)
         steps += [_step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)]
+    used = dict.fromkeys(value for node in found.loose.values() for value in (*node.inputs, *node.outputs))
     return TimelineView(
-        passes=[PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes],
-        steps=steps,
+        passes=[PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes], steps=steps,
         groups=[_group(group, found.groups[group], found.loose) for group in number],
         since={id: state for id, state in found.since.items() if id in names.last},
-        gone=gone_lines(history, passes, found, text, names.of),
-        earlier=list(earlier_lines(passes, names.of)),
-        names=_former_names(found, names),
-        kept=_kept(history.final, steps, found),
-    )
+        gone=gone_lines(history, passes, found, text, names.of), earlier=list(earlier_lines(passes, names.of)),
+        names={value.id: names.of[value] for value in used if value not in names.final}, kept=_kept(history.final, steps, found),
+    )  # fmt: skip
 
 
 class _Names:
@@ -214,13 +186,9 @@ def _step(state: int, step: Step, found: Lives, number: Mapping[Node, int], name
     if group is None:
         return _whole_pass(state, step, found, names)
     return StepView(
-        did=f"merged {names.listed(step.nodes)} into group {number[group]}",
-        because=rename(step.because),
-        rule=step.rule,
-        nodes=[node.id for node in step.nodes],
-        saved=step.bytes_saved,
-        group=group.id,
-    )
+        did=f"merged {names.listed(step.nodes)} into group {number[group]}", because=rename(step.because), rule=step.rule,
+        nodes=[node.id for node in step.nodes], saved=step.bytes_saved, group=group.id,
+    )  # fmt: skip
 
 
 def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView:
@@ -229,13 +197,9 @@ def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView
     came = [found.loose.get(id, node) for id, node in names.last.items() if found.since.get(id) == state]
     parts = [f"{what} {names.listed(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
     return StepView(
-        did=": ".join([step.because, *([", ".join(parts)] if parts else [])]),
-        because="",
-        rule=step.rule,
-        nodes=list(dict.fromkeys([*(node.id for node in step.nodes), *(node.id for node in came)])),
-        saved=step.bytes_saved,
-        group=0,
-    )
+        did=": ".join([step.because, *([", ".join(parts)] if parts else [])]), because="", rule=step.rule,
+        nodes=list(dict.fromkeys([*(node.id for node in step.nodes), *(node.id for node in came)])), saved=step.bytes_saved, group=0,
+    )  # fmt: skip
 
 
 def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> MadeGroup:
@@ -248,65 +212,36 @@ def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> 
         pairs = (*zip(inner.inputs, outer.inputs, strict=True), *zip(inner.outputs, outer.outputs, strict=True))
         others.update((a, b) for a, b in pairs if a is not b)
     return MadeGroup(
-        id=group.id,
-        nodes=[node.id for node in members],
-        inside=[value.id for value in others],
+        id=group.id, nodes=[node.id for node in members], inside=[value.id for value in others],
         outside=[value.id for value in others.values()],
-    )
-
-
-def _former_names(found: Lives, names: _Names) -> dict[int, str]:
-    """The names of removed values that members of groups read or produced before."""
-    used = dict.fromkeys(value for node in found.loose.values() for value in (*node.inputs, *node.outputs))
-    return {value.id: names.of[value] for value in used if value not in names.final}
+    )  # fmt: skip
 
 
 def _kept(graph: Graph, steps: Sequence[StepView], found: Lives) -> dict[int, int]:
     """For each value that stays inside its group: the first state in which no node outside uses it.
 
-    Merges form a forest in which each tree is a group so far, with smaller trees below larger ones. Two nodes were joined
-    by the latest merge on the path between them, and paths are logarithmic.
+    A merge moves the nodes of the smaller parts into the largest one, so that each node moves a logarithmic number of times.
     """
-    above: dict[int, tuple[int, int]] = {}
-    size: dict[int, int] = {}
-
-    def top(id: int) -> int:
-        while id in above:
-            id = above[id][0]
-        return id
-
-    for state, step in enumerate(steps, 1):
-        first, *others = step["nodes"] if step["group"] else [0]
-        for other in others:
-            a, b = top(first), top(other)
-            if a != b:
-                fewer, more = (a, b) if size.get(a, 1) < size.get(b, 1) else (b, a)
-                above[fewer] = (more, state)
-                size[more] = size.get(more, 1) + size.get(fewer, 1)
-    kept: dict[int, int] = {}
+    readers: dict[tuple[int, int], list[int]] = {}  # by value and maker
+    near: dict[int, list[int]] = {}
     for group, members in found.groups.items():
         returned = set(group.blocks[0].returns)
-        for node in members:
-            for value in node.outputs:
-                readers = [use.user for use in graph.users.get(value, ()) if isinstance(use.user, Node)]
-                states = [_together(above, node.id, reader.id) for reader in readers]
-                if value not in returned and states and 0 not in states:
-                    kept[value.id] = max(states)
-    return kept
-
-
-def _together(above: Mapping[int, tuple[int, int]], a: int, b: int) -> int:
-    """The state whose merge joined two nodes; 0 if none did."""
-    latest: dict[int, int] = {a: 0}
-    state = 0
-    while a in above:
-        a, step = above[a]
-        state = max(state, step)
-        latest[a] = state
-    state = 0
-    while b not in latest:
-        if b not in above:
-            return 0
-        b, step = above[b]
-        state = max(state, step)
-    return max(latest[b], state)
+        for value, maker in {value: node.id for node in members for value in node.outputs if value not in returned}.items():
+            mine = readers[value.id, maker] = [use.user.id for use in graph.users.get(value, ()) if isinstance(use.user, Node)]
+            near.setdefault(maker, []).extend(mine)
+            for reader in mine:
+                near.setdefault(reader, []).append(maker)
+    part: dict[int, list[int]] = {}
+    joined: dict[tuple[int, int], int] = {}
+    for state, step in enumerate(steps, 1):
+        merged = [part.setdefault(node, [node]) for node in (step["nodes"] if step["group"] else ())]
+        largest = max(merged, key=len, default=[])
+        for moved in merged:
+            if moved is largest or part[moved[0]] is largest:
+                continue
+            largest += moved
+            part.update(dict.fromkeys(moved, largest))
+            for pair in ((node, other) for node in moved for other in near.get(node, ()) if part.get(other) is largest):
+                joined.setdefault((min(pair), max(pair)), state)
+    states = {value: [joined.get((min(maker, other), max(maker, other)), 0) for other in mine] for (value, maker), mine in readers.items()}
+    return {value: max(each) for value, each in states.items() if each and 0 not in each}

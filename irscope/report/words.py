@@ -35,6 +35,11 @@ def short_type(type: Type) -> str:
     return str(type)
 
 
+def value_of(record: Value | Node) -> Value | None:
+    """A value itself, or the first result of a node."""
+    return record if isinstance(record, Value) else next(iter(record.outputs), None)
+
+
 def duration(milliseconds: float) -> str:
     """A time with the unit that keeps it readable.
 

@@ -331,10 +331,23 @@ class Explorer(View):
 
     def _branch_questions(self) -> dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]]:
         """The handlers of a page's requests about branches, by kind."""
+
+        def what_if(ask: Mapping[str, Any]) -> Mapping[str, Any]:
+            changes = changes_of(ask["change"], self.branches[self.branch].exploration.records_of)
+            return {"refused": list(self.what_if(**changes).refused)}
+
+        def branch(ask: Mapping[str, Any]) -> Mapping[str, Any]:
+            self.branch = int(ask["index"])
+            return {}
+
+        def measure_branches(_: Mapping[str, Any]) -> Mapping[str, Any]:
+            self.compare_branches(measure=True)
+            return {}
+
         return {
-            "what_if": self._asked_what_if, "branch": self._asked_branch, "measure_branches": self._asked_measure,
-            "branch_diff": self._asked_diff, "edit": self._asked_edit, "program": self._asked_program,
-            "written": lambda ask: {"text": self._written()},
+            "what_if": what_if, "branch": branch, "measure_branches": measure_branches, "edit": self._asked_edit,
+            "branch_diff": lambda ask: {"diff": branch_diff(self.branches[int(ask["first"])], self.branches[int(ask["second"])])},
+            "program": self._asked_program, "written": lambda ask: {"text": self._written()},
         }  # fmt: skip
 
     def _asked_program(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -352,21 +365,6 @@ class Explorer(View):
             self._show(other)
             self._tell()
         return {}
-
-    def _asked_what_if(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
-        changes = changes_of(ask["change"], self.branches[self.branch].exploration.records_of)
-        return {"refused": list(self.what_if(**changes).refused)}
-
-    def _asked_branch(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.branch = int(ask["index"])
-        return {}
-
-    def _asked_measure(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.compare_branches(measure=True)
-        return {}
-
-    def _asked_diff(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"diff": branch_diff(self.branches[int(ask["first"])], self.branches[int(ask["second"])])}
 
     def _asked_edit(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
         self._draft = text = str(ask["text"])

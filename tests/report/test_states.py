@@ -64,7 +64,7 @@ def test_a_pair_is_asked_of_the_state_that_is_shown() -> None:
         answer = inspection.pair(first.id, second.id, 0)["alias"]
         assert answer["holds"] == bool(irs.AliasDb(g).may_alias(first, second))
     (write,) = irs.AliasDb(g).writers("a")
-    past = inspection([write.id, a.id])
+    past = inspection.pair(write.id, a.id)
     assert past["alias"]["holds"]  # type: ignore[typeddict-item]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, IrscopeError, MissingExtra, new_table
+from irscope.errors import ArgumentError, IrscopeError, new_table
 from irscope.ir import Graph, Node, TensorType, Type, Value, flatten_arguments
 from irscope.ir.text import parse
 from irscope.ops.node_check import verify
@@ -21,6 +21,7 @@ from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.pages.side_by_side import Correspondence, side_by_side
 from irscope.report.program_diff import diff
 from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine, StoredBranches
+from irscope.report.words import value_of
 from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
 
 if TYPE_CHECKING:
@@ -168,7 +169,8 @@ class Branches(Sequence[Branch]):
         )  # fmt: skip
         policy = origin.fusion._plans.options.policy
         fusion = fuse(graph, policy=policy.name if policy.name in POLICIES else policy.score or "greedy")
-        call = f"irs.fuse(irs.parse({string_literal(text)}))"
+        literal = f"'''{text}'''" if "'''" not in text and "\\" not in text and not text.endswith("'") else repr(text)
+        call = f"irs.fuse(irs.parse({literal}))"
         if origin.text is not None:
             origin.exploration, origin.call, origin.measured, origin.text = self._explore(origin, fusion), call, None, text
             return origin
@@ -242,11 +244,8 @@ class Branches(Sequence[Branch]):
 
     def table(self) -> "pd.DataFrame":
         """One row per branch: its estimated cost, and its measured time if there is one."""
-        try:
-            import pandas as pd
+        import pandas as pd
 
-        except ImportError:
-            raise MissingExtra("pandas", extra="lab", purpose="to make a table") from None
         rows = []
         for branch in self._all:
             cost = branch.fusion.cost()
@@ -263,15 +262,11 @@ class Branches(Sequence[Branch]):
         now = self[shown].fusion.original
         images = [value for value in now.free_inputs if _is_image(value.type)]
         return BranchesView(
-            branches=[self._view(index, branch) for index, branch in enumerate(self._all)],
-            shown=shown,
-            policies=[*POLICIES],
-            inputs=[now.names[value] for value in images],
-            distinct=now.distinct_inputs,
+            branches=[self._view(index, branch) for index, branch in enumerate(self._all)], shown=shown, policies=[*POLICIES],
+            inputs=[now.names[value] for value in images], distinct=now.distinct_inputs,
             can_measure=bool(self[0].exploration.arguments) or not now.free_inputs,
-            read_only="" if len(now.position) <= _MOST_EDITED else _TOO_LONG,
-            edits=self.edits,
-        )
+            read_only="" if len(now.position) <= _MOST_EDITED else _TOO_LONG, edits=self.edits,
+        )  # fmt: skip
 
     def stored(self) -> StoredBranches:
         """The branches as a page without Python holds them, which shows the first."""
@@ -316,14 +311,13 @@ def branch_diff(first: Branch, second: Branch) -> BranchDiff:
 
 def _laid_out_as(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The arguments, in channels-last layout where the program expects it."""
-    given = zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False)
-    return [_channels_last(argument) if _lies_channels_last(value.type) else argument for value, argument in given]
-
-
-def _lies_channels_last(type: Type) -> bool:
-    if not isinstance(type, TensorType) or type.strides is None or not _is_image(type):
-        return False
-    return is_channels_last(static_shape(type) or (), type.strides)
+    laid_out = []
+    for value, argument in zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False):
+        type = value.type
+        if isinstance(type, TensorType) and _is_image(type) and type.strides and is_channels_last(static_shape(type) or (), type.strides):
+            argument = _channels_last(argument)
+        laid_out.append(argument)
+    return laid_out
 
 
 def _is_image(type: Type) -> bool:
@@ -369,7 +363,7 @@ def _listed(several: Any) -> list[Any]:
 def _short(fusion: Fusion, record: Any) -> str:
     if isinstance(record, str):
         return record.lstrip("%")
-    value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+    value = value_of(record)
     if value is None:
         return str(record.op)
     return next((graph.names[value] for graph in (fusion.graph, fusion.original) if value in graph.names), value.name)
@@ -410,7 +404,7 @@ def _expression_of(fusion: Fusion, record: Any) -> str:
         place = next(index for index, group in enumerate(fusion.groups) if group is record)
         return f"{ORIGIN}.groups[{place}]"
     meant = fusion._find(record)
-    value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+    value = value_of(record)
     for graph in (fusion.original, fusion._plans.rules.graph, fusion.graph):
         name = graph.names.get(value) if value is not None else None
         try:
@@ -428,10 +422,6 @@ def _python(name: str) -> str:
 def policy_code(policy: Any) -> str:
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "policy")
     return f'"{name}"' if name in POLICIES else name
-
-
-def string_literal(text: str) -> str:
-    return f"'''{text}'''" if "'''" not in text and "\\" not in text and not text.endswith("'") else repr(text)
 
 
 def changes_of(message: Mapping[str, Any], records: Callable[[Iterable[int]], list[Value | Node]]) -> dict[str, Any]:

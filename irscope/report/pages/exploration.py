@@ -16,7 +16,7 @@ from irscope.report.pages.side_by_side import Correspondence
 from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
 from irscope.report.states import Gone, gone_records
-from irscope.report.words import names_in
+from irscope.report.words import names_in, value_of
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion, GivenFusion
 
@@ -183,13 +183,8 @@ class Exploration:
 
     def records_of(self, ids: Iterable[int]) -> list[Value | Node]:
         """The values and nodes of some ids, without boxes that stand for none."""
-        found = []
-        for id in ids:
-            if id in self.records:
-                found.append(self.records[id])
-            elif id in self.gone:
-                found.append(self.gone[id].record)
-        return found
+        here, gone = self.records, self.gone
+        return [here[id] if id in here else gone[id].record for id in ids if id in here or id in gone]
 
     def known_as(self, id: int, before: Exploration, match: Correspondence | None = None) -> list[int]:
         """The ids here of a record of another exploration: its own; those that are matched, if it is another compiler's program; or else
@@ -202,7 +197,7 @@ class Exploration:
             inside = () if node is None else before.fusion._inside(node) or (node,)
             known = before.fusion
             return match.ids([(known._source(each) if isinstance(known, GivenFusion) else each).id for each in inside])
-        value = record if isinstance(record, Value) else next(iter(record.outputs), None) if isinstance(record, Node) else None
+        value = None if record is None else value_of(record)
         names = [graph.names[value] for graph in (before.graph, before.fusion.original) if value is not None and value in graph.names]
         for name in names:
             try:

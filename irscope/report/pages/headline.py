@@ -8,7 +8,6 @@ same kernels and move the same bytes.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from irscope._base.words import byte_count, plural, time_words
 from irscope.ir import GROUPS, Graph, Node
@@ -20,9 +19,6 @@ from irscope.report.view_models import Count, TimelineView
 from irscope.report.words import duration
 from irscope.transforms.base import History
 
-if TYPE_CHECKING:
-    from irscope.runtime.profile import Profile
-
 
 def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     fusion = exploration.fusion
@@ -33,7 +29,11 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
         members = [member.id for member in largest.members if isinstance(member, Node)]
         hint = f"groups that are the same by relation {exploration.dedup.relation!r}; the largest has {plural(len(members), 'member')}"
         counts.append(_count(len(exploration.dedup), "equivalence class", members, hint, "equivalence classes"))
-    before, after = _traffic(exploration)
+    before: Num = 0
+    after: Num = 0
+    for group in fusion.groups:  # each: of two that are alike, one may have the same operand twice
+        alone, fused = fusion.traffic(group)
+        before, after = before + alone, after + fused
     if after != 0 and not (is_unknown(before) and is_unknown(after)):
         hint = "memory traffic of the fused ops, one by one and as groups"
         counts.append(Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint))
@@ -54,8 +54,20 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
 
 def quick_headline(exploration: Exploration) -> list[Count]:
     """The numbers that are available at once; the others need a look at every group."""
-    profile = exploration.profile
-    return _sizes(exploration) if profile is None else [*_sizes(exploration), _call(profile, exploration.hottest)]
+    fusion, profile = exploration.fusion, exploration.profile
+    counts = [
+        Count(**_count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"), whole=True),
+        _count(len(fusion.groups), "fusion group", [node.id for node in fusion.groups], "each runs as one kernel"),
+    ]
+    made = frozenset(fusion.groups)
+    given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and node not in made]
+    if given:
+        counts.append(_count(len(given), "given group", given, "the program had them already, and they stay as they are"))
+    if profile is not None:
+        times = " → ".join(time_words(profile.total(label).median) for label in profile.ways)
+        hint = f"median time of a call {' and '.join(profile.ways)}; selects the slowest node"
+        counts.append(Count(label="a call", value=times, selects=list(filter(None, [exploration.hottest])), hint=hint))
+    return counts
 
 
 def history_headline(history: History, timeline: TimelineView | None) -> list[Count]:
@@ -80,35 +92,6 @@ def history_headline(history: History, timeline: TimelineView | None) -> list[Co
     if saved:
         counts.append(Count(label="saved", value=byte_count(saved), selects=[], hint="memory traffic that the steps avoid"))
     return counts
-
-
-def _sizes(exploration: Exploration) -> list[Count]:
-    fusion = exploration.fusion
-    counts = [
-        Count(**_count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"), whole=True),
-        _count(len(fusion.groups), "fusion group", [node.id for node in fusion.groups], "each runs as one kernel"),
-    ]
-    made = frozenset(fusion.groups)
-    given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and node not in made]
-    if given:
-        counts.append(_count(len(given), "given group", given, "the program had them already, and they stay as they are"))
-    return counts
-
-
-def _traffic(exploration: Exploration) -> tuple[Num, Num]:
-    before: Num = 0
-    after: Num = 0
-    for group in exploration.fusion.groups:  # of two that are alike, one may have the same operand twice
-        alone, fused = exploration.fusion.traffic(group)
-        before, after = before + alone, after + fused
-    return before, after
-
-
-def _call(profile: "Profile", hottest: int) -> Count:
-    """The time of a call, for each way that was measured; selects the node that takes most of it."""
-    times = [profile.total(label).median for label in profile.ways]
-    hint = f"median time of a call {' and '.join(profile.ways)}; selects the slowest node"
-    return Count(label="a call", value=" → ".join(map(time_words, times)), selects=[hottest] if hottest else [], hint=hint)
 
 
 def _storages(graph: Graph) -> Count:

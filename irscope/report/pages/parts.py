@@ -5,7 +5,7 @@ picture, or when a pane is opened. A page without Python has all of them stored.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import cached_property
 from itertools import islice
@@ -17,41 +17,17 @@ from irscope._base.words import shortened
 from irscope.analysis.memory_plan import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
+from irscope.report import panes
+from irscope.report import view_models as vm
 from irscope.report.pages.branches import Branches
 from irscope.report.pages.details import HistoryInspection, Inspection, stored_details
 from irscope.report.pages.exploration import MOST_BESIDE, Exploration
 from irscope.report.pages.headline import headline, history_headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
 from irscope.report.pages.side_by_side import side_by_side
-from irscope.report.panes import (
-    Heat,
-    SameViews,
-    class_views,
-    decided_view,
-    differences_table,
-    memory_view,
-    no_remarks,
-    own_memory_view,
-    profile_view,
-    remarks_table,
-    with_coarser_steps,
-)
 from irscope.report.panes.profile_view import timing_view
 from irscope.report.panes.program_view import graph_view, text_view
 from irscope.report.timeline import program_stops, timeline_view
-from irscope.report.view_models import (
-    VIEW_VERSION,
-    ClassView,
-    Count,
-    Detail,
-    ExplorerView,
-    KernelDetail,
-    KernelText,
-    PaintView,
-    PairDetail,
-    TextView,
-    TimelineView,
-)
 from irscope.report.words import names_in
 from irscope.runtime.profile import Profile
 from irscope.transforms.base import History
@@ -69,21 +45,16 @@ class Page:
     exploration: Exploration | None = None
     """The program of this process that is shown, if there is one."""
 
-    def __init__(self, view: ExplorerView, inspect: Callable[..., Detail | PairDetail], resolve: Callable[[Any], int] = int) -> None:
-        """`inspect` answers about one id or two, in a state of the history; `resolve` returns the id of a record by what a user
-        calls it."""
+    def __init__(self, view: vm.ExplorerView, inspection: HistoryInspection, resolve: Callable[[Any], int]) -> None:
+        """`resolve` returns the id of a record by what a user calls it."""
         self.view = view
         self.resolve = resolve
         self.last_step = len(view["timeline"]["steps"]) if "timeline" in view else None
         """The number of steps of the history, if it is known and not 0."""
-        self.answers: dict[str, Answer] = {"inspect": lambda ask: _inspected(inspect, ask)}
-
-
-def _inspected(inspect: Callable[..., Detail | PairDetail], ask: Fields) -> Fields:
-    ids = [int(record) for record in ask["ids"]]
-    kind = "pair" if len(ids) == 2 else "detail"
-    state = () if ask.get("state") is None else (int(ask["state"]),)
-    return {"kind": kind, kind: inspect(ids, *state)}
+        self.answers: dict[str, Answer] = {
+            "inspect": inspection.answer,
+            "points_to": lambda ask: {"points_to": inspection.points_to([int(id) for id in ask["ids"]], ask.get("state"))},
+        }
 
 
 class Cost(IntEnum):
@@ -119,7 +90,7 @@ class ProgramPage(Page):
         self.held = held
         self.index = ProgramIndex(exploration.graph, exploration.queries)
         self.inspection = Inspection(exploration)
-        view = ExplorerView()  # type: ignore[typeddict-item]
+        view = vm.ExplorerView()  # type: ignore[typeddict-item]
         for make in counted([make for make, cost in PARTS.values() if cost <= self.held], "drawing"):
             view |= make(self)
         super().__init__(view, self.inspection, exploration.resolve)
@@ -129,12 +100,11 @@ class ProgramPage(Page):
             **self.index.answers(),
             "kernel": lambda ask: {"kernel": inspection.kernel_text(int(ask["id"]), str(ask["language"]))},
             "part": lambda ask: {"part": self.part(str(ask["name"]))},
-            "heat": lambda ask: {"heat": self.heat_of([int(id) for id in ask["ids"]])},
+            "heat": lambda ask: {"heat": {} if self.heat is None else self.heat.of([int(id) for id in ask["ids"]])},
             "same": lambda ask: self.same.answer(ask),
             "layout": lambda ask: {"layout": inspection.layout(int(ask["id"]))},
             "assumed": lambda ask: {"assumed": inspection.assumed(int(ask["id"]), str(ask["layout"]))},
             "memory": lambda ask: {"memory": inspection.memory(int(ask["state"]))},
-            "points_to": lambda ask: {"points_to": inspection.points_to([int(id) for id in ask["ids"]], ask.get("state"))},
         }
 
     @property
@@ -159,7 +129,7 @@ class ProgramPage(Page):
         vars(self).pop("heat", None)
         return _profile(self)
 
-    def painted(self, values: Mapping[int, float], name: str) -> PaintView:
+    def painted(self, values: Mapping[int, float], name: str) -> vm.PaintView:
         """Numbers of records, by id, as a meaning of colours; boxes around them have the largest."""
         found = dict(values)
         for box in reversed(self.view["graph"]["boxes"]):  # children before those around them
@@ -168,40 +138,36 @@ class ProgramPage(Page):
                 found[box["id"]] = max(inside)
                 if box["parent"] and box["parent"] not in values:
                     found[box["parent"]] = max(found.get(box["parent"], inside[0]), *inside)
-        return PaintView(name=name, values=found, least=min(values.values()), most=max(values.values()))
-
-    def heat_of(self, ids: Iterable[int]) -> dict[int, list[float]]:
-        """The heat of some boxes and nodes, if the program was measured."""
-        return {} if self.heat is None else self.heat.of(ids)
+        return vm.PaintView(name=name, values=found, least=min(values.values()), most=max(values.values()))
 
     # What several parts, or a part and the answers, are made of
 
     @cached_property
-    def text(self) -> TextView:
+    def text(self) -> vm.TextView:
         return text_view(self.exploration.graph)
 
     @cached_property
-    def classes(self) -> list[ClassView]:
-        return class_views(self.exploration.dedup, self.exploration.graph.names)
+    def classes(self) -> list[vm.ClassView]:
+        return panes.class_views(self.exploration.dedup, self.exploration.graph.names)
 
     @cached_property
-    def timeline(self) -> TimelineView | None:
+    def timeline(self) -> vm.TimelineView | None:
         return timeline_view(self.exploration.fusion.history, self.text)
 
     @cached_property
-    def same(self) -> SameViews:
+    def same(self) -> panes.SameViews:
         """Which groups are equal, by each relation."""
-        return SameViews(self.exploration.dedup, self.exploration.records)
+        return panes.SameViews(self.exploration.dedup, self.exploration.records)
 
     @cached_property
-    def heat(self) -> Heat | None:
+    def heat(self) -> panes.Heat | None:
         """The heat of the boxes by the profile, if there is one."""
         profile = self.exploration.profile
         if profile is None:
             return None
         tree = self.index.tree  # a walk over the program, which a page without a profile does not pay for
         around = [tree.ids[box] if box >= 0 else 0 for box in tree.parent.tolist()]
-        return Heat(profile, list(zip(tree.ids, around, strict=True)), self.exploration.way)
+        return panes.Heat(profile, list(zip(tree.ids, around, strict=True)), self.exploration.way)
 
 
 # The parts
@@ -210,19 +176,13 @@ class ProgramPage(Page):
 def _beginning(page: ProgramPage) -> Fields:
     """What every page begins with; fields that other parts fill are empty."""
     exploration, index, graph = page.exploration, page.index, page.exploration.graph
-    return ExplorerView(
-        version=VIEW_VERSION,
-        title=shortened(graph.name, 200),
-        headline=quick_headline(exploration),
-        text=page.text if page.is_whole else index.first_text(),
-        source=_sources(exploration),
+    return vm.ExplorerView(
+        version=vm.VIEW_VERSION, title=shortened(graph.name, 200), headline=quick_headline(exploration),
+        text=page.text if page.is_whole else index.first_text(), source=_sources(exploration),
         graph=graph_view(graph, exploration.class_of, exploration.hottest) if page.is_whole else index.first_graph(exploration.hottest),
-        remarks=no_remarks(),
-        classes=[],
-        timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        kernels={},
-        details={},
-    )
+        remarks=panes.no_remarks(), classes=[],
+        timing=timing_view(exploration.comparison) if exploration.comparison is not None else None, kernels={}, details={},
+    )  # fmt: skip
 
 
 def _numbers(page: ProgramPage) -> Fields:
@@ -232,7 +192,7 @@ def _numbers(page: ProgramPage) -> Fields:
 
 def _remarks(page: ProgramPage) -> Fields:
     exploration = page.exploration
-    return {"remarks": remarks_table(exploration.fusion.history, exploration.names, None if page.is_whole else _MOST_REMARKS)}
+    return {"remarks": panes.remarks_table(exploration.fusion.history, exploration.names, None if page.is_whole else _MOST_REMARKS)}
 
 
 def _programs(page: ProgramPage) -> Fields:
@@ -248,8 +208,8 @@ def _decided(page: ProgramPage) -> Fields:
     if len(program.graph.position) <= MOST_BESIDE:
         ours = fuse(program.graph)
         compared = side_by_side(program.fusion, ours, (program.compiler, "irscope greedy"))
-        beside = {"differences": differences_table(program.fusion, ours), "compared": compared.view(page.index.tree)}
-    return {"decided": decided_view(decisions, page.exploration.chosen), **beside, "opens": "Kernels"}
+        beside = {"differences": panes.differences_table(program.fusion, ours), "compared": compared.view(page.index.tree)}
+    return {"decided": panes.decided_view(decisions, page.exploration.chosen), **beside, "opens": "Kernels"}
 
 
 def _branches(page: ProgramPage) -> Fields:
@@ -265,7 +225,7 @@ def _profile(page: ProgramPage) -> Fields:
     if exploration.profile is None or heat is None:
         return {}
     files = {node.location.file for node in exploration.graph.nodes() if node.location is not None}
-    return {"profile": heat.put(profile_view(exploration.profile, exploration.records), files, whole=page.is_whole), "opens": "Time"}
+    return {"profile": heat.put(panes.profile_view(exploration.profile, exploration.records), files, whole=page.is_whole), "opens": "Time"}
 
 
 def _later(page: ProgramPage) -> Fields:
@@ -279,7 +239,7 @@ def _same(page: ProgramPage) -> Fields:
     exploration = page.exploration
     if len(exploration.dedup.classes) < 2 and exploration.same is None:
         return {}
-    return {"same": page.same.stored(), "coarser": with_coarser_steps(page.classes, exploration.dedup)}
+    return {"same": page.same.stored(), "coarser": panes.with_coarser_steps(page.classes, exploration.dedup)}
 
 
 def _answers(page: ProgramPage) -> Fields:
@@ -295,8 +255,8 @@ def _answers(page: ProgramPage) -> Fields:
 
 def _memory(exploration: Exploration) -> Fields:
     plan, program = memory_plan(exploration.graph), exploration.decided
-    own = {"own_memory": own_memory_view(program, program.memory, plan)} if program is not None and program.memory is not None else {}
-    return {"memory": memory_view(plan, exploration.records), **own}
+    own = {"own_memory": panes.own_memory_view(program, program.memory, plan)} if program is not None and program.memory is not None else {}
+    return {"memory": panes.memory_view(plan, exploration.records), **own}
 
 
 PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
@@ -327,7 +287,7 @@ _WARM_UPS: Final[dict[str, Callable[[ProgramPage], object]]] = {
 """Parts without data: a page of a large program asks for them so that its first query, selection and question are quick."""
 
 
-def explorer_view(exploration: Exploration, *, details: bool = False, answers: bool | None = None, whole: bool = True) -> ExplorerView:
+def explorer_view(exploration: Exploration, *, details: bool = False, answers: bool | None = None, whole: bool = True) -> vm.ExplorerView:
     """The view of an exploration, as a live page begins with it, or with `details` as a page without Python holds it.
 
     With `answers=False` such a page has text, graph, tables and steps, but nothing about single values and nodes; by default that is
@@ -351,13 +311,10 @@ def history_page(history: History) -> Page:
         graph = history.final
         return graph.node(record).id if "::" in record else graph.value(record).id
 
-    inspection = HistoryInspection(history)
-    page = Page(history_view(history), inspection, resolve)
-    page.answers["points_to"] = lambda ask: {"points_to": inspection.points_to([int(id) for id in ask["ids"]], ask.get("state"))}
-    return page
+    return Page(history_view(history), HistoryInspection(history), resolve)
 
 
-def history_view(history: History, *, details: bool = False) -> ExplorerView:
+def history_view(history: History, *, details: bool = False) -> vm.ExplorerView:
     """The view of a history. `details` precomputes the answers about single records, for a page without a kernel.
 
     >>> import irscope as irs
@@ -372,18 +329,11 @@ def history_view(history: History, *, details: bool = False) -> ExplorerView:
     text = text_view(graph)
     timeline = timeline_view(history, text)
     inspection = HistoryInspection(history)
-    view = ExplorerView(
-        version=VIEW_VERSION,
-        title=shortened(graph.name, 200),
-        headline=history_headline(history, timeline),
-        text=text,
-        graph=graph_view(graph),
-        remarks=remarks_table(history, names_in(history)),
-        classes=[],
-        timing=None,
-        only_history=True,
+    view = vm.ExplorerView(
+        version=vm.VIEW_VERSION, title=shortened(graph.name, 200), headline=history_headline(history, timeline), text=text,
+        graph=graph_view(graph), remarks=panes.remarks_table(history, names_in(history)), classes=[], timing=None, only_history=True,
         details={},
-    )
+    )  # fmt: skip
     if timeline is not None:
         view["timeline"] = timeline
         view["programs"] = program_stops(history)
@@ -395,7 +345,7 @@ def history_view(history: History, *, details: bool = False) -> ExplorerView:
 
 _MOST_ANSWERED = 50_000
 """The largest program, in nodes, for which a page without a kernel has every answer: about 250 bytes of file and 3 KB of JSON each."""
-_UNANSWERED = Count(
+_UNANSWERED = vm.Count(
     label="answers about single values", value="no", selects=[],
     hint="left out of this file: explore, or write_report(…, answers=True), has them",
 )  # fmt: skip
@@ -416,7 +366,7 @@ def _held_of_large(exploration: Exploration) -> Cost:
     return Cost.EACH_GROUP if len(exploration.fusion.groups) <= _FEW_GROUPS else Cost.LITTLE
 
 
-def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:
+def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[vm.Detail], dict[str, str]]:
     """The details of every record and the kernel sources, each stored once. Only the detail of a group itself has a kernel."""
     made = exploration.fusion.groups
     if not is_sent_whole(exploration.graph):  # in a large program, the kernel of one group per class
@@ -431,14 +381,14 @@ def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[l
             detail["kernel"] = None
         else:
             sources[kernel["name"]] = kernel["source"]
-            detail["kernel"] = KernelDetail(**kernel | {"source": ""})
+            detail["kernel"] = vm.KernelDetail(**kernel | {"source": ""})
     return details, sources
 
 
 _MOST_MACHINE_CODE = 12
 
 
-def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str, list[KernelText]]:
+def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str, list[vm.KernelText]]:
     """Facts and assembly of the kernels that most groups run. Each costs a compilation and about 30 KB of the page."""
     first: dict[str, Node] = {}
     runs: Counter[str] = Counter()

@@ -174,7 +174,9 @@ class ProgramIndex:
         if record is None:
             number = tree.number.get(id)
             if number is None:
-                return self._place_as_written(id)
+                before = self._as_written
+                gone = before._queries.index.record_of.get(id) if before is not None else None
+                return None if before is None or gone is None else Place(id=id, line=-1, path=[], title=before._titled(gone), values=[])
             lines = tree.lines_of(number)
             return Place(id=id, line=lines[0] if lines else -1, path=self._path(number), title=tree.box(number)["label"], values=[])
         maker = node if node is not None else graph.producer.get(value) if value is not None else None
@@ -185,13 +187,6 @@ class ProgramIndex:
             id=id, line=line, path=self._path(number), title=title,
             values=[output.id for output in node.outputs] if node is not None else [],
         )  # fmt: skip
-
-    def _place_as_written(self, id: int) -> Place | None:
-        before = self._as_written
-        record = before._queries.index.record_of.get(id) if before is not None else None
-        if before is None or record is None:
-            return None
-        return Place(id=id, line=-1, path=[], title=before._titled(record), values=[])
 
     def _around(self, node: Node | None, number: int) -> int:
         """The box of a node. A node without its own box, such as a constant, has a number below 0: the enclosing box is returned."""

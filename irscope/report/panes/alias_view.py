@@ -12,17 +12,8 @@ from irscope._base.results import Verdict
 from irscope._base.words import plural, shortened
 from irscope.analysis.alias import AliasDb, Step
 from irscope.ir import Node, Value
+from irscope.report import view_models as vm
 from irscope.report.box_tree import node_lines
-from irscope.report.view_models import (
-    AliasDetail,
-    PathStep,
-    PointsToArrow,
-    PointsToBand,
-    PointsToBox,
-    PointsToCone,
-    PointsToLine,
-    PointsToView,
-)
 from irscope.report.words import short_type
 
 _MOST_NAMED = 6
@@ -45,7 +36,7 @@ class AliasViews:
         self._names = db.graph.names
         self._sets: dict[Hashable, _Shared] = {}
 
-    def detail(self, value: Value) -> AliasDetail | None:
+    def detail(self, value: Value) -> vm.AliasDetail | None:
         """The alias detail of a value; None for numbers and other types that are copied and never shared.
 
         All values with the same alias set get the same list objects, which must not be changed.
@@ -53,7 +44,7 @@ class AliasViews:
         if not self.db.is_memory(value):
             return None
         shared = self._shared(value)
-        return AliasDetail(summary=self._summary(value, shared), alias_set=shared.ids, writers=shared.writer_ids)
+        return vm.AliasDetail(summary=self._summary(value, shared), alias_set=shared.ids, writers=shared.writer_ids)
 
     def _shared(self, value: Value) -> _Shared:
         key = self.db.same_alias_set(value)
@@ -147,7 +138,7 @@ class MemoryPictures:
         self._rename = rename
         self._alone: dict[int, Value] = {}
 
-    def whole(self, widest: float = inf) -> PointsToView:
+    def whole(self, widest: float = inf) -> vm.PointsToView:
         """All memories with several names, or that are written, held or pointed to; where these are too many or too wide, first those that
         are written, and last those that only have another name in a block."""
         edges = chain(self._sealed.targets.items(), self._inside.items())
@@ -170,7 +161,7 @@ class MemoryPictures:
                 return view
             most -= 4
 
-    def near(self, value: Value) -> PointsToView:
+    def near(self, value: Value) -> vm.PointsToView:
         """The memory of one value: its names, what it may be or hold, and what else may be that."""
         own = self._place(value)
         values, left = list[Value](), 0
@@ -182,13 +173,13 @@ class MemoryPictures:
             left += max(0, len(names) - most)
         return self._draw(values, f"and {plural(left, 'more name')}" if left else "", subjects=(value,))
 
-    def of(self, values: Sequence[Value], widest: float = inf) -> PointsToView:
+    def of(self, values: Sequence[Value], widest: float = inf) -> vm.PointsToView:
         """The whole program, at most so wide if that can be, the memory of a value, whether two may share memory, or where several are."""
         if len(values) < 3:
             return self.pair(values[0], values[1]) if len(values) == 2 else self.near(values[0]) if values else self.whole(widest)
         return self._draw([value for value in values if self._db.is_memory(value)][:_MOST_ROWS], "", subjects=values)
 
-    def pair(self, a: Value, b: Value) -> PointsToView:
+    def pair(self, a: Value, b: Value) -> vm.PointsToView:
         """The numbered path on which two values may share memory; for a no, all that each of them may be."""
         verdict = self._db.explain(a, b)
         if not verdict:
@@ -207,7 +198,7 @@ class MemoryPictures:
         told = [f"{k}  {step['words']}" for k, step in enumerate(words, 1)] or [self._rename(verdict.because)]
         return self._said(view, f"{self._name(a)} and {self._name(b)} may share memory:", told, words)
 
-    def _apart(self, a: Value, b: Value, verdict: Verdict) -> PointsToView:
+    def _apart(self, a: Value, b: Value, verdict: Verdict) -> vm.PointsToView:
         """Two cones: each value, what it was made from, and what it may be."""
         cones: dict[int, int] = {}
         values: dict[Value, None] = {}
@@ -380,7 +371,7 @@ class MemoryPictures:
     def _draw(
         self, values: Iterable[Value], note: str, *, subjects: Sequence[Value] = (), path: Sequence[Step] = (),
         cones: Mapping[int, int] | None = None, ends: Sequence[Value] = (),
-    ) -> PointsToView:  # fmt: skip
+    ) -> vm.PointsToView:  # fmt: skip
         rows = self._rows(values, path)
         lanes = _lanes(rows, cones or {})
         number_of = {row.value: k for k, row in enumerate(rows) if row.value is not None}
@@ -396,11 +387,11 @@ class MemoryPictures:
         kinds |= {"writes"} if any(row.writes for row in rows) else set()
         told = [words.replace(" ", "\N{NO-BREAK SPACE}") for kind, words in _LEGEND.items() if kind in kinds]
         wide = max(_LEAST_WIDE, right + _EDGE)
-        return PointsToView(
+        return vm.PointsToView(
             title=f"the memory of {self._graph.name}", margin=margin - 8,
             boxes=boxes, arrows=arrows, lines=[_line(row, y[k]) for k, row in enumerate(rows)], steps=[],
             bands=[
-                PointsToBand(x=lane.x + _BAND, top=y[lane.first], bottom=y[lane.last] + (_BOX if lane.last > lane.first else 0))
+                vm.PointsToBand(x=lane.x + _BAND, top=y[lane.first], bottom=y[lane.last] + (_BOX if lane.last > lane.first else 0))
                 for lane in lanes.values()
             ],
             cones=_cone_frames(rows, lanes, [self._name(end) for end in ends], y) if cones else [],
@@ -408,24 +399,24 @@ class MemoryPictures:
             width=wide, height=top + len(rows) * _ROW + 8,
         )  # fmt: skip
 
-    def _box(self, row: _Row, lane: _Lane, y: float, subjects: Sequence[Value]) -> PointsToBox:
+    def _box(self, row: _Row, lane: _Lane, y: float, subjects: Sequence[Value]) -> vm.PointsToBox:
         assert row.value is not None
         is_first = row.source is None and row.place not in self._sealed.targets
         outside = row.place in self._sealed.outside and row.value not in self._graph.producer
-        return PointsToBox(
+        return vm.PointsToBox(
             label=row.label, kind="outside" if outside else "location" if is_first else "name", record=row.value.id,
             x=lane.x, y=y - _BOX / 2, width=_width(row), writes=row.writes, subject=row.value in subjects,
         )  # fmt: skip
 
-    def _said(self, view: PointsToView, title: str, told: Sequence[str], steps: list[PathStep]) -> PointsToView:
+    def _said(self, view: vm.PointsToView, title: str, told: Sequence[str], steps: list[vm.PathStep]) -> vm.PointsToView:
         """The view with sentences below it, and as high as they need."""
         letters = int((view["width"] - 2 * _EDGE) / _SMALL)
         lines = [line for words in (title, *told) for line in wrap(shortened(words, 600), letters, subsequent_indent="   ")]
         return view | {"title": title.removesuffix(":"), "told": [*lines, *view["told"]], "steps": steps}
 
 
-def path_step(step: Step, rename: Callable[[str], str] = str) -> PathStep:
-    return PathStep(words=rename(step.words), node=step.node.id if step.node is not None else 0)
+def path_step(step: Step, rename: Callable[[str], str] = str) -> vm.PathStep:
+    return vm.PathStep(words=rename(step.words), node=step.node.id if step.node is not None else 0)
 
 
 _LEGEND: Final = {
@@ -442,8 +433,8 @@ def _width(row: _Row) -> float:
     return len(row.label) * _LETTER + (34 if row.writes else 18)
 
 
-def _line(row: _Row, y: float) -> PointsToLine:
-    return PointsToLine(number=row.when[0] + 1, text=row.text, y=y, steps=row.steps, node=row.node.id if row.node is not None else 0)
+def _line(row: _Row, y: float) -> vm.PointsToLine:
+    return vm.PointsToLine(number=row.when[0] + 1, text=row.text, y=y, steps=row.steps, node=row.node.id if row.node is not None else 0)
 
 
 def _lanes(rows: Sequence[_Row], cones: Mapping[int, int]) -> dict[int, _Lane]:
@@ -509,7 +500,7 @@ def _cone_title(name: str) -> str:
 
 def _arrows(
     rows: Sequence[_Row], lanes: Mapping[int, _Lane], sources: Sequence[int | None], channels: Mapping[int, int], y: Sequence[float]
-) -> Iterator[PointsToArrow]:
+) -> Iterator[vm.PointsToArrow]:
     for k, (row, source) in enumerate(zip(rows, sources, strict=True)):
         lane = lanes[row.place] if row.place != -1 else None
         if lane is not None and row.op:
@@ -522,7 +513,7 @@ def _arrows(
                 half = _BOX / 2 if source < k else -_BOX / 2
                 points = [[middle, y[source] + half], [middle, y[k] - half]]
             is_step = source is not None and rows[source].value is row.source and bool(row.steps)
-            yield PointsToArrow(kind="is", label=row.op, points=points, x=middle + 8, y=top - 7, step=row.steps[0] if is_step else 0)
+            yield vm.PointsToArrow(kind="is", label=row.op, points=points, x=middle + 8, y=top - 7, step=row.steps[0] if is_step else 0)
         sides: set[bool] = set()
         for place, kind in row.leads:
             goal = lanes[place].x + _BAND
@@ -532,10 +523,10 @@ def _arrows(
             sides.add(is_right)
             at = start + 6 if is_right else start - 6 - _SMALL * len(label)
             step = row.steps[0] if place in row.on_path else 0
-            yield PointsToArrow(kind=kind, label=label, points=[[start, y[k]], [goal, y[k]]], x=at, y=y[k] - 5, step=step)
+            yield vm.PointsToArrow(kind=kind, label=label, points=[[start, y[k]], [goal, y[k]]], x=at, y=y[k] - 5, step=step)
 
 
-def _cone_frames(rows: Sequence[_Row], lanes: Mapping[int, _Lane], names: Sequence[str], y: Sequence[float]) -> list[PointsToCone]:
+def _cone_frames(rows: Sequence[_Row], lanes: Mapping[int, _Lane], names: Sequence[str], y: Sequence[float]) -> list[vm.PointsToCone]:
     frames = []
     for cone, name in enumerate(names, 1):
         mine = [k for k, row in enumerate(rows) if row.place != -1 and lanes[row.place].cone == cone]
@@ -543,5 +534,7 @@ def _cone_frames(rows: Sequence[_Row], lanes: Mapping[int, _Lane], names: Sequen
             left, label = min(lanes[rows[k].place].x for k in mine) - 14, _cone_title(name)
             wide = max(lanes[rows[k].place].x + _reach(rows[k]) for k in mine) + 12 - left
             high = y[-1] - y[0] + _BOX + 52
-            frames.append(PointsToCone(label=label, x=left, y=y[0] - _BOX / 2 - 42, width=max(wide, _SMALL * len(label) + 18), height=high))
+            frames.append(
+                vm.PointsToCone(label=label, x=left, y=y[0] - _BOX / 2 - 42, width=max(wide, _SMALL * len(label) + 18), height=high)
+            )
     return frames

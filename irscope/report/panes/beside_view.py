@@ -40,20 +40,18 @@ def beside_view(left: Piece, right: Piece, found: Match | None, rows: Sequence[S
         if spot is not None:
             others.setdefault(spot, number)
     one, other = _Printer(left, holes), _Printer(right, others)
-    pairs = _matched(left, right, found) if found is not None else _alike(left, right)
+    if found is None:
+        pairs = _alike(left, right)
+    else:  # in the order of the left piece; nodes of the right one that its results do not need come last
+        pairs = [(node, found.nodes.get(node)) for node in left.nodes]
+        met = {node for _, node in pairs}
+        pairs += [(None, node) for node in right.nodes if node not in met]
     lines = [BesideLine(left=one.head(), right=other.head(), left_node=0, right_node=0)]
     lines += [
         BesideLine(left=one.line(a), right=other.line(b), left_node=a.id if a is not None else 0, right_node=b.id if b is not None else 0)
         for a, b in pairs[:_MOST_LINES]
     ]
     return BesideView(left=left.label, right=right.label, because=because, lines=lines, left_out=max(0, len(pairs) - _MOST_LINES))
-
-
-def _matched(left: Piece, right: Piece, found: Match) -> list[Pair]:
-    """The pairs in the order of the left piece; nodes of the right one that its results do not need come last."""
-    pairs: list[Pair] = [(node, found.nodes.get(node)) for node in left.nodes]
-    met = {node for _, node in pairs}
-    return pairs + [(None, node) for node in right.nodes if node not in met]
 
 
 def _alike(left: Piece, right: Piece) -> list[Pair]:

@@ -26,15 +26,11 @@ def decided_view(decisions: Decisions, shown: int) -> DecidedView:
     again = [f"compiled again: {program.recompiled_because}"] if program.recompiled_because else []
     return DecidedView(
         compiler=f"{decisions.compiler} {decisions.version}".strip(),
-        programs=[f"{each.name}: {each.counts}" for each in decisions.programs],
-        shown=shown,
-        breaks=[_break_view(each) for each in decisions.breaks],
-        notes=[*decisions.notes, *program.notes, *again],
-        guards=list(program.guards),
-        kernels=kernel_table(program),
-        vanished=_vanished_table(program),
+        programs=[f"{each.name}: {each.counts}" for each in decisions.programs], shown=shown,
+        breaks=[_break_view(each) for each in decisions.breaks], notes=[*decisions.notes, *program.notes, *again],
+        guards=list(program.guards), kernels=kernel_table(program), vanished=_vanished_table(program),
         unrun={node.id: each.because for each in program.changes if each.kind == "vanished" for node in each.at if not node.blocks},
-    )
+    )  # fmt: skip
 
 
 def _break_view(cut: Break) -> BreakView:

@@ -87,13 +87,10 @@ class KernelViews:
             text = self._texts[key] = self._cpu.source(spec)
         nodes = group.blocks[0].nodes
         return KernelDetail(
-            name=text.name,
-            language=text.language,
-            source=text.text,
-            line_nodes=[0 if line == NO_NODE else nodes[line].id for line in text.line_nodes],
-            shared_by=self.shared_by[spec],
+            name=text.name, language=text.language, source=text.text,
+            line_nodes=[0 if line == NO_NODE else nodes[line].id for line in text.line_nodes], shared_by=self.shared_by[spec],
             launched=_launched(plan),
-        )
+        )  # fmt: skip
 
     def text(self, group: Node, language: str) -> KernelText:
         """The first kernel of a group that has one, in a language that details do not have, generated on request, with the facts of

@@ -17,20 +17,7 @@ from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
 from irscope.ops.registry import category_of
 from irscope.ops.traits import MAY_COPY
 from irscope.ops.view_steps import ByteSet, Layout
-from irscope.report.view_models import (
-    AssumedLayout,
-    AxisView,
-    BufferRow,
-    BufferView,
-    Column,
-    CopyView,
-    LayoutView,
-    MemoryBar,
-    MemorySection,
-    MemoryView,
-    OwnMemoryView,
-    TableView,
-)
+from irscope.report import view_models as vm
 
 # A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap.
 
@@ -42,7 +29,7 @@ _MOST_RUNS: Final = 50_000
 """Sets with more runs than this are drawn as the interval around them."""
 
 
-def _layout_view(layout: Layout) -> list[AxisView]:
+def _layout_view(layout: Layout) -> list[vm.AxisView]:
     """The axes of a tensor in memory order, slowest first, with the known facts of each."""
     strides = layout.strides or ("?",) * len(layout.shape)
     flags = layout.flags or ("gap",) * len(layout.shape)
@@ -69,7 +56,7 @@ def _extent(views: ViewAliases, root: Value) -> int:
     return covered.stop if isinstance(covered, ByteSet) else 0
 
 
-def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
+def buffer_view(views: ViewAliases, root: Value | str) -> vm.BufferView:
     """The map of one buffer, without values whose bytes are known only at run time."""
     root = views.graph.value(root)
     names = views.graph.names
@@ -79,7 +66,7 @@ def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
     window = _window([sets[value] for value in shown], length)
     cells = {value: _cells(_first_part(sets[value], window, length), window) for value in shown}
     chains = {value: set(views.chain(value)) for value in shown}
-    rows: list[BufferRow] = []
+    rows: list[vm.BufferRow] = []
     for value in shown:
         met = np.zeros(_CELLS, bool)
         for other in shown:
@@ -158,7 +145,7 @@ class LayoutViews:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._buffers: dict[Value, BufferView | None] = {}
+        self._buffers: dict[Value, vm.BufferView | None] = {}
 
     @cached_property
     def _views(self) -> ViewAliases:
@@ -175,13 +162,13 @@ class LayoutViews:
         found = (views.root(value) for value in self._tensors.values() if views.kind(value) == "view")
         return frozenset(root for root in found if root is not None)
 
-    def layout(self, value: Value) -> LayoutView:
+    def layout(self, value: Value) -> vm.LayoutView:
         """The layout of a tensor. Raises UnknownName for other values."""
         views = self._views
         if value.id not in self._tensors:
             raise UnknownName(f"%{self._graph.names.get(value, value.name)} is not a tensor", hint="tensors have layouts")
         layout, root = views.layout(value), views.root(value)
-        return LayoutView(
+        return vm.LayoutView(
             id=value.id, kind=views.kind(value), decided=views.is_decided(value), because=shortened(views.explain(value).because, 600),
             layout="" if layout is None else str(layout), axes=[] if layout is None else _layout_view(layout),
             root=root.id if root is not None else 0, buffer=self._buffer(root), others=self._others(value),
@@ -194,7 +181,7 @@ class LayoutViews:
         rank = len(layout.shape)
         return [name for name, ranks in _FORMATS.items() if rank in ranks and not as_demand(name, rank).is_met(layout)]
 
-    def assumed(self, value: Value, layout: str) -> AssumedLayout:
+    def assumed(self, value: Value, layout: str) -> vm.AssumedLayout:
         """The effect of an argument in the layout `rows`, `columns` or `channels_last`: the nodes that copy then, and the planned peak."""
         graph, name = self._graph, f"%{self._graph.names[value]}"
         then = ViewAliases(graph, layouts={value: layout})
@@ -210,9 +197,9 @@ class LayoutViews:
             f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){undecided}; "
             f"the peak by plan would be {byte_count(memory_plan(then.graph).peak)} (now {byte_count(memory_plan(graph).peak)})"
         )
-        return AssumedLayout(told=sentence, views=views[:_MOST_COPIES], copies=copies[:_MOST_COPIES])
+        return vm.AssumedLayout(told=sentence, views=views[:_MOST_COPIES], copies=copies[:_MOST_COPIES])
 
-    def _buffer(self, root: Value | None) -> BufferView | None:
+    def _buffer(self, root: Value | None) -> vm.BufferView | None:
         if root is None or root not in self._holding:
             return None
         if root not in self._buffers:
@@ -220,18 +207,18 @@ class LayoutViews:
             self._buffers[root] = found if found["bytes"] else None
         return self._buffers[root]
 
-    def stored(self) -> tuple[dict[int, LayoutView], dict[int, BufferView]]:
+    def stored(self) -> tuple[dict[int, vm.LayoutView], dict[int, vm.BufferView]]:
         """Every layout, without its buffer, and the buffers with the most views."""
         largest = {root.id: buffer_view(self._views, root) for root in buffers_with_views(self._views, _MOST_BUFFERS)}
         self._buffers.update(dict.fromkeys(self._holding))
         return {id: self.layout(value) for id, value in self._tensors.items()}, largest
 
-    def copies(self) -> list[CopyView]:
+    def copies(self) -> list[vm.CopyView]:
         """The nodes that copy a tensor in every run, most bytes first; kernels copy as part of other work and are left out."""
         found = sorted(self._copies(self._graph, self._views), key=lambda copy: -copy["bytes"])
         return found[:_MOST_COPIES]
 
-    def _copies(self, graph: Graph, views: ViewAliases) -> Iterator[CopyView]:
+    def _copies(self, graph: Graph, views: ViewAliases) -> Iterator[vm.CopyView]:
         for node in graph.nodes():
             if len(node.outputs) != 1 or node.output.id not in self._tensors:
                 continue
@@ -241,14 +228,14 @@ class LayoutViews:
             if views.kind(value) != "copy" or not views.is_decided(value) or (owner is not None and owner.op in GROUPS):
                 continue
             covered = views.bytes(value)
-            yield CopyView(
+            yield vm.CopyView(
                 id=node.id, value=value.id, label=f"%{graph.names[value]} = {node.op.partition('::')[2]}",
                 bytes=covered.size if isinstance(covered, ByteSet) and covered.size is not None else -1,
                 because=shortened(views.explain(value).because, 400),
             )  # fmt: skip
 
 
-def _amount(copies: Collection[CopyView], verb: str) -> str:
+def _amount(copies: Collection[vm.CopyView], verb: str) -> str:
     """A sentence with the number of copying nodes and their bytes."""
     size = sum(max(copy["bytes"], 0) for copy in copies)
     return f"{len(copies) or 'no'} node{'s' * (len(copies) != 1)} {verb}{f' {byte_count(size)}' if copies else ''}"
@@ -260,7 +247,7 @@ _MOST_BARS: Final = 1500
 """The most rectangles drawn, largest first; more would be indistinguishable."""
 
 
-def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> MemoryView:
+def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> vm.MemoryView:
     """The view of a plan. Arenas are at the bottom, each from the same address; above them results, then separate allocations, as an
     allocator might place them. Values that are not among `known` ids get the id 0."""
     low_of, sections = _addresses(plan)
@@ -269,7 +256,7 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> Memory
     bars = [_bar(plan, buffer, low_of[buffer], buffer in peak) for buffer in drawn if buffer.bytes]
     for bar in bars:
         bar["id"] = bar["id"] if known is None or bar["id"] in known else 0
-    return MemoryView(
+    return vm.MemoryView(
         title=f"{plan.graph.name}: memory by plan", caption=_caption(plan, len(plan.lifetimes.buffers) - len(drawn)),
         bars=sorted(bars, key=lambda bar: (bar["start"], bar["low"])), sections=sections, moments=len(plan.lifetimes.moments) + 1,
         peak_moment=plan.peak_moment, peak=plan.peak, lower_bound=plan.lower_bound, needed=_changes(plan.needed),
@@ -277,7 +264,7 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> Memory
     )  # fmt: skip
 
 
-def own_memory_view(program: Program, memory: OwnMemory, plan: MemoryPlan) -> OwnMemoryView:
+def own_memory_view(program: Program, memory: OwnMemory, plan: MemoryPlan) -> vm.OwnMemoryView:
     """The view of what a compiler's program allocates itself, beside a plan for the same program."""
     curve, peak = memory.curve, memory.peak
     told = f"{program.compiler}'s own program holds {'at least ' if memory.unknown else ''}{byte_count(peak)} at its peak"
@@ -288,11 +275,11 @@ def own_memory_view(program: Program, memory: OwnMemory, plan: MemoryPlan) -> Ow
     rows: list[list[str | float | None]] = [
         [each.name, each.bytes, _moment(memory, each.first), _moment(memory, each.last), each.how] for each in memory.allocations
     ]
-    table = TableView(
-        columns=[Column(key=key, label=key, kind="number" if key == "bytes" else "text") for key in columns], rows=rows,
+    table = vm.TableView(
+        columns=[vm.Column(key=key, label=key, kind="number" if key == "bytes" else "text") for key in columns], rows=rows,
         selects=[[node.id for node in each.nodes] for each in memory.allocations],
     )  # fmt: skip
-    return OwnMemoryView(
+    return vm.OwnMemoryView(
         compiler=program.compiler, told=f"{told}. Read from {memory.where}.", moments=list(memory.moments),
         curve=[[at, size] for at, size in enumerate(curve) if at == 0 or size != curve[at - 1]], peak=peak,
         peak_moment=curve.index(peak) if curve else 0, allocations=table,
@@ -329,39 +316,39 @@ def _place(location: Location) -> str:
     return f"{'…/' if folders else ''}{file}:{location.line}"
 
 
-def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar:
+def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> vm.MemoryBar:
     name = plan.graph.names[buffer.value]
     place = buffer.maker.location
     inside = buffer.maker.blocks[0].nodes if has_kernel(buffer.maker) else ()  # a kernel has the colour of its last op
     kind = "result" if buffer.is_result else "carried from round to round" if buffer.is_carried else ""
     words = [f"%{name}", str(buffer.value.type), byte_count(buffer.bytes), f"made by {buffer.maker.op}", kind, str(place or "")]
-    return MemoryBar(
+    return vm.MemoryBar(
         id=buffer.value.id, label=f"%{name}", title=" · ".join(word for word in words if word),
         category=category_of(inside[-1] if inside else buffer.maker), start=buffer.birth, end=buffer.death, low=low, bytes=buffer.bytes,
         at_peak=at_peak, line=f"{place.file}:{place.line}" if place is not None else "",
     )  # fmt: skip
 
 
-def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[MemorySection]]:
+def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[vm.MemorySection]]:
     """The address of each memory in the picture, and the sections of the picture."""
     base: dict[Block, int] = {}
     arenas = [block for block in plan.blocks if block.result is None]
     results = [block for block in plan.blocks if block.result is not None]
     height = max((block.bytes for block in arenas), default=0)
-    sections = [MemorySection(label="arena" if len(arenas) == 1 else "arenas", low=0, bytes=height)] if arenas else []
+    sections = [vm.MemorySection(label="arena" if len(arenas) == 1 else "arenas", low=0, bytes=height)] if arenas else []
     base.update(dict.fromkeys(arenas, 0))
     for block in results:
         base[block] = height
         height += block.bytes
     if results:
         low = min(base[block] for block in results)
-        sections.append(MemorySection(label="results", low=low, bytes=height - low))
+        sections.append(vm.MemorySection(label="results", low=low, bytes=height - low))
     found = {place.buffer: base[place.block] + place.offset for place in plan.places}
     own = stacked(plan.own)
     found.update({buffer: height + offset for buffer, offset in own.items()})
     if own:
         top = max(offset + buffer.bytes for buffer, offset in own.items())
-        sections.append(MemorySection(label="of their own", low=height, bytes=top))
+        sections.append(vm.MemorySection(label="of their own", low=height, bytes=top))
     return found, sections
 
 

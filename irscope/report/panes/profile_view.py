@@ -10,19 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from irscope._base.loaded_code import loaded_lines
 from irscope._base.words import byte_count, time_words
-from irscope.report.view_models import (
-    HeatLine,
-    HelpView,
-    IcicleBox,
-    Measured,
-    ProfileView,
-    RoofMark,
-    TimedGroup,
-    TimedNode,
-    TimedSpan,
-    TimedWay,
-    TimingView,
-)
+from irscope.report import view_models as vm
 from irscope.runtime.profile import place, shares
 
 if TYPE_CHECKING:
@@ -47,14 +35,14 @@ _MOST_SELECTED: Final = 200
 _EVERY_ID: Final = range(1 << 62)
 
 
-def profile_view(profile: Profile, known: Container[int] = _EVERY_ID) -> ProfileView:
+def profile_view(profile: Profile, known: Container[int] = _EVERY_ID) -> vm.ProfileView:
     """The view of a profile, with sources of live code only. Records that are not among `known` ids, those of the program
     shown, get the id 0 and cannot be selected."""
-    return ProfileView(
+    return vm.ProfileView(
         title=profile.name, verdict=profile.verdict(), warnings=list(profile.warnings), caption=profile.caption(),
         ways=[_way(profile, label, known) for label in profile.ways], groups=_groups(profile), lines=_lines(profile, known),
         helps=[
-            HelpView(text=str(remark), rule=remark.rule, selects=[node.id for node in remark.nodes if node.id in known])
+            vm.HelpView(text=str(remark), rule=remark.rule, selects=[node.id for node in remark.nodes if node.id in known])
             for remark in profile.remarks[:12]
         ],
         bandwidth=_per_ns(1 << 26, profile.speeds.copy_ns(1 << 26)), peak=_per_ns(1e9, profile.speeds.flops_ns(1e9)),
@@ -79,31 +67,31 @@ def _per_ns(amount: float, ns: float) -> float:
     return amount / ns if ns else 0.0
 
 
-def _way(profile: Profile, label: str, known: Container[int]) -> TimedWay:
+def _way(profile: Profile, label: str, known: Container[int]) -> vm.TimedWay:
     way, total = profile.ways[label], profile.total(label)
     slowest = sorted(profile.rows(label), key=lambda row: -row.self_time.median)
     steps = way.timeline()
     spans = [span for step in steps[:_MOST_SPANS] for span in _spans(profile, label, step, known)]
     memory = [[_ms(step.host_start + step.host_duration), float(step.live_bytes)] for step in steps[:_MOST_SPANS]]
-    return TimedWay(
+    return vm.TimedWay(
         label=label, ms=total.median / 1e6, low=total.low / 1e6, high=total.high / 1e6,
         nodes=[_node(row, known) for row in slowest[:_MOST_NODES]], icicle=_icicle(profile, label, known), spans=spans,
         memory=memory, marks=[mark for row in slowest[:_MOST_MARKS] if (mark := _mark(row, known)) is not None],
     )  # fmt: skip
 
 
-def _spans(profile: Profile, label: str, step: Instruction, known: Container[int]) -> Iterator[TimedSpan]:
+def _spans(profile: Profile, label: str, step: Instruction, known: Container[int]) -> Iterator[vm.TimedSpan]:
     """The spans of an instruction in its lanes; for a GPU, the launch and the work of the stream."""
     node = step.node
     id = node.id if node.id in known else 0
     if profile.device == "cuda":
-        yield TimedSpan(id=id, label=node.op, lane="host", start=_ms(step.host_start), duration=_ms(step.host_duration))
-        yield TimedSpan(id=id, label=node.op, lane="stream", start=_ms(step.start), duration=_ms(step.duration))
+        yield vm.TimedSpan(id=id, label=node.op, lane="host", start=_ms(step.host_start), duration=_ms(step.host_duration))
+        yield vm.TimedSpan(id=id, label=node.op, lane="stream", start=_ms(step.start), duration=_ms(step.duration))
         return
     row = profile.row_of(node.id, label)
     lane = "kernels" if row is not None and row.launches else "host"
     for each in (lane, *(f"thread {number}" for number in range(2, min(step.threads, _MOST_LANES) + 1))):
-        yield TimedSpan(id=id, label=node.op, lane=each, start=_ms(step.start), duration=_ms(step.duration))
+        yield vm.TimedSpan(id=id, label=node.op, lane=each, start=_ms(step.start), duration=_ms(step.duration))
 
 
 def _ms(ns: float) -> float:
@@ -111,9 +99,9 @@ def _ms(ns: float) -> float:
     return round(ns / 1e6, 6)
 
 
-def _node(row: NodeRow, known: Container[int]) -> TimedNode:
+def _node(row: NodeRow, known: Container[int]) -> vm.TimedNode:
     took, where = row.self_time, place(row.node)
-    return TimedNode(
+    return vm.TimedNode(
         id=row.node.id if row.node.id in known else 0, label=row.name, op=row.node.op,
         line=f"{where.file}:{where.line}" if where is not None else "",
         module=row.node.scope, ms=took.median / 1e6, low=took.low / 1e6, high=took.high / 1e6, share=row.share,
@@ -123,11 +111,11 @@ def _node(row: NodeRow, known: Container[int]) -> TimedNode:
     )  # fmt: skip
 
 
-def _mark(row: NodeRow, known: Container[int]) -> RoofMark | None:
+def _mark(row: NodeRow, known: Container[int]) -> vm.RoofMark | None:
     cost, took = row.cost, row.self_time.median
     if not (cost.bytes and cost.flops and took):
         return None
-    return RoofMark(
+    return vm.RoofMark(
         id=row.node.id if row.node.id in known else 0, label=f"{row.name} = {row.node.op.partition('::')[2]}",
         intensity=cost.flops / cost.bytes, gflops=cost.flops / took, share=row.share,
     )  # fmt: skip
@@ -147,7 +135,7 @@ class _Part:
         self.inside: dict[str, _Part] = {}
 
 
-def _icicle(profile: Profile, label: str, known: Container[int]) -> list[IcicleBox]:
+def _icicle(profile: Profile, label: str, known: Container[int]) -> list[vm.IcicleBox]:
     """The boxes from the whole program down to ops, in program order; each level divides the one above."""
     root = _Part()
     for share in shares(profile, label):
@@ -158,11 +146,11 @@ def _icicle(profile: Profile, label: str, known: Container[int]) -> list[IcicleB
             part = part.inside.setdefault(name, _Part())
             _count(part, share, id)
     whole = root.ns or 1.0
-    found: list[IcicleBox] = []
+    found: list[vm.IcicleBox] = []
     pending = [(profile.name, root, 0, 0.0)]
     while pending:
         name, part, depth, start = pending.pop()
-        found.append(IcicleBox(label=name, depth=depth, start=start, share=part.ns / whole, selects=list(dict.fromkeys(part.nodes))))
+        found.append(vm.IcicleBox(label=name, depth=depth, start=start, share=part.ns / whole, selects=list(dict.fromkeys(part.nodes))))
         for inner_name, inner in part.inside.items():
             if inner.ns / whole >= _LEAST_SHARE:
                 pending.append((inner_name, inner, depth + 1, start))
@@ -185,7 +173,7 @@ def _path(share: Share) -> Iterator[str]:
     yield share.node.op.partition("::")[2]
 
 
-def _lines(profile: Profile, known: Container[int]) -> list[HeatLine]:
+def _lines(profile: Profile, known: Container[int]) -> list[vm.HeatLine]:
     """The user's source lines with times, and the lines around them; the most expensive file first."""
     found: dict[tuple[str, int], list[Share]] = {}
     per_file: Counter[str] = Counter()
@@ -197,7 +185,7 @@ def _lines(profile: Profile, known: Container[int]) -> list[HeatLine]:
             per_file[where.file] += int(share.ns)
             live |= {where.file} if where.live else set()
     whole = sum(share.ns for each in found.values() for share in each) or 1.0
-    made: list[HeatLine] = []
+    made: list[vm.HeatLine] = []
     for file, _ in per_file.most_common(3):
         text = loaded_lines(file) if file in live else []
         timed = {line for name, line in found if name == file}
@@ -205,7 +193,7 @@ def _lines(profile: Profile, known: Container[int]) -> list[HeatLine]:
         for line in shown:
             ns = sum(share.ns for share in found.get((file, line), ()))
             made.append(
-                HeatLine(
+                vm.HeatLine(
                     file=file, line=line, text=text[line - 1] if line <= len(text) else "", ms=ns / 1e6, share=ns / whole,
                     selects=[
                         id for id in dict.fromkeys(share.row.node.id for share in found.get((file, line), ())) if id in known
@@ -215,7 +203,7 @@ def _lines(profile: Profile, known: Container[int]) -> list[HeatLine]:
     return made[:_MOST_LINES]
 
 
-def _groups(profile: Profile) -> list[TimedGroup]:
+def _groups(profile: Profile) -> list[vm.TimedGroup]:
     if "fused" not in profile.ways:
         return []
     made = []
@@ -223,7 +211,7 @@ def _groups(profile: Profile) -> list[TimedGroup]:
         if row.node.op == "prim::FusionGroup":
             before = profile.group_before(row.node)
             made.append(
-                TimedGroup(
+                vm.TimedGroup(
                     id=row.node.id, label=row.name, before=before.median / 1e6, after=row.self_time.median / 1e6,
                     verdict=row.self_time.against(before),
                 )
@@ -307,7 +295,7 @@ class Heat:
         heats = self.of(row.node.id for row in self._profile.rows(self._way)).values()
         return [*(max((values[k] for values in heats), default=0.0) for k in range(3)), 1.0]
 
-    def put(self, view: ProfileView, files: Container[str], *, whole: bool) -> ProfileView:
+    def put(self, view: vm.ProfileView, files: Container[str], *, whole: bool) -> vm.ProfileView:
         """Add the heat to a profile's view; the heat of all boxes only for a page that holds the whole program."""
         view["most"] = self.most()
         view["source_heat"] = {file: lines for file, lines in self.of_sources().items() if file in files}
@@ -322,13 +310,13 @@ def _of_row(row: NodeRow) -> _Taken:
 # Measurements as bars.
 
 
-def timing_view(comparison: Comparison) -> TimingView:
+def timing_view(comparison: Comparison) -> vm.TimingView:
     """One bar per competitor, in milliseconds."""
     bars = [
-        Measured(
+        vm.Measured(
             label=row.label, median=row.median, low=row.low, high=row.high, compile=row.compile, kernels=row.kernels,
             error=f"{comparison.error_words(row)} {row.wrong}".rstrip(), note=row.note,
         )
         for row in comparison.rows
     ]  # fmt: skip
-    return TimingView(bars=bars, caption=comparison.caption, warnings=list(comparison.warnings))
+    return vm.TimingView(bars=bars, caption=comparison.caption, warnings=list(comparison.warnings))

@@ -30,11 +30,9 @@ def text_view(graph: Graph) -> TextView:
     owners = [0] * heading + [0 if _FRAME.match(line) else next(nodes).id for line in lines[heading:]]
     assert next(nodes, None) is None, "every node prints one line"
     return TextView(
-        lines=lines,
-        nodes=owners,
-        names={name: value.id for value, name in graph.names.items()},
+        lines=lines, nodes=owners, names={name: value.id for value, name in graph.names.items()},
         locations={node.id: shortened(str(node.location)) for node in graph.nodes() if node.location is not None},
-    )
+    )  # fmt: skip
 
 
 def _line(line: str) -> str:

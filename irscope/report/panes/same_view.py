@@ -10,20 +10,9 @@ from irscope._base.words import plural, shortened
 from irscope.errors import UnknownNumber
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
+from irscope.report import view_models as vm
 from irscope.report.panes.beside_view import beside_view
 from irscope.report.repeats import scope_of, told_apart
-from irscope.report.view_models import (
-    BesideView,
-    ClassView,
-    CoarserStep,
-    CostView,
-    HoleLine,
-    LadderStep,
-    SameCard,
-    SameClass,
-    SameStep,
-    SameView,
-)
 from irscope.report.words import short_type
 from irscope.transforms.dedup import (
     GIVES_UP,
@@ -45,7 +34,7 @@ from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommen
 _MOST_LINES = 60
 
 
-def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
+def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[vm.ClassView]:
     """One view per class of groups; empty for a program without groups."""
     table = dedup.table()
     views = []
@@ -56,7 +45,7 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
         lines = [print_node(node, names) for node in body if node.op != "prim::Constant"]
         more = [f"… and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
         views.append(
-            ClassView(
+            vm.ClassView(
                 index=cls.index, label=f"{table['ops'].loc[cls.index]} → {_results(cls.representative)}",
                 members=[member.id for member in cls.members if isinstance(member, Node)],
                 representative=cls.representative.id, text=[*map(shortened, lines[:_MOST_LINES]), *more],
@@ -65,14 +54,14 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
     return views
 
 
-def with_coarser_steps(views: Sequence[ClassView], dedup: Dedup) -> list[CoarserStep]:
+def with_coarser_steps(views: Sequence[vm.ClassView], dedup: Dedup) -> list[vm.CoarserStep]:
     """Record in each view its class at each coarser step, and return these steps."""
     steps = RELATIONS[RANK[dedup.relation] + 1 :]
     numbers = [{member: k for k, members in enumerate(dedup.members(step)) for member in members} for step in steps]
     for view in views:
         leader = dedup.classes[view["index"]].representative
         view["coarser"] = [number[leader] for number in numbers]
-    return [CoarserStep(step=step, gives_up=GIVES_UP[step]) for step in steps]
+    return [vm.CoarserStep(step=step, gives_up=GIVES_UP[step]) for step in steps]
 
 
 def _results(group: Node) -> str:
@@ -124,19 +113,19 @@ class SameViews:
         self._known = known
         self._sorted: dict[Relation, list[_Members]] = {}
 
-    def view(self) -> SameView:
+    def view(self) -> vm.SameView:
         """The ladder; steps and classes are sent on request."""
         ladder = [
-            LadderStep(
+            vm.LadderStep(
                 step=str(step), pieces=int(row["pieces"]), classes=int(row["classes"]), largest=int(row["largest"]),
                 ops=int(row["ops saved"]), bytes=int(row["text bytes saved"]), seconds=float(row["compile s saved"]),
                 measured=bool(row["measured"]), gives_up=str(row["gives up"]),
             )
             for step, row in self._of.ladder().iterrows()
         ]  # fmt: skip
-        return SameView(step=self._of.relation, note=self._of.note, ladder=ladder, steps={}, classes={})
+        return vm.SameView(step=self._of.relation, note=self._of.note, ladder=ladder, steps={}, classes={})
 
-    def stored(self) -> SameView:
+    def stored(self) -> vm.SameView:
         """The same with the classes of every step, the largest in full, for a page without Python."""
         view = self.view()
         for relation in RELATIONS:
@@ -151,19 +140,19 @@ class SameViews:
             self._sorted[step] = sorted(self._of.members(step), key=lambda members: -len(members))
         return self._sorted[step]
 
-    def step(self, step: Relation) -> SameStep:
+    def step(self, step: Relation) -> vm.SameStep:
         classes = self._classes(step)
         cards = [self._card(step, members, place) for place, members in enumerate(classes[:_MOST_CARDS])]
-        return SameStep(cards=cards, left_out=len(classes) - len(cards))
+        return vm.SameStep(cards=cards, left_out=len(classes) - len(cards))
 
-    def _card(self, step: Relation, members: _Members, place: int) -> SameCard:
+    def _card(self, step: Relation, members: _Members, place: int) -> vm.SameCard:
         leader = self._of.piece(members[0])
         ops = Counter(node.op.partition("::")[2] or node.op for node in leader.nodes)
         listed = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
         label = " · ".join(listed) + (" …" if len(ops) > 6 else "")
         shown = members[:_MOST_MEMBERS]
         with_cost = len(members) > 1 and place < _MOST_COSTS
-        return SameCard(
+        return vm.SameCard(
             label=shortened(label, 200) or leader.label, detail=_results_of_piece(leader), count=len(members),
             ops=len(leader.nodes),
             members=[shortened(name, 200) for name in self._called(shown)], selects=[self._ids(member) for member in shown],
@@ -204,7 +193,7 @@ class SameViews:
         kinds = [self._kind[member] for member in members]
         return [column[kind] for kind in kinds if kind in column]
 
-    def _cost(self, step: Relation, members: _Members) -> CostView:
+    def _cost(self, step: Relation, members: _Members) -> vm.CostView:
         found = self._holes(step, members)
         return _cost(cost_of(found, {}, [found.members[column] for column in self._columns(found, members)]))
 
@@ -214,27 +203,27 @@ class SameViews:
             raise UnknownNumber(f"step {step!r} has no class {place}", hint=f"it has {len(classes)}, counted from 0")
         return classes[place]
 
-    def cls(self, step: Relation, place: int) -> SameClass:
+    def cls(self, step: Relation, place: int) -> vm.SameClass:
         """A class in full. Raises UnknownNumber."""
         members = self._members(step, place)
         found = self._holes(step, members)
         rows, columns = found.rows[:_MOST_HOLES], self._columns(found, members[:_MOST_COLUMNS])
-        return SameClass(
+        return vm.SameClass(
             members=[shortened(name, 200) for name in self._called(members[:_MOST_COLUMNS])],
             holes=[self._line(row, columns) for row in rows], holes_left_out=len(found.rows) - len(rows),
             cost=self._cost(step, members) if len(members) > 1 else None,
             advice=self._advice(members), beside=self._beside(step, members, found, 0, 1) if len(members) > 1 else None,
         )  # fmt: skip
 
-    def _line(self, row: HoleRow, columns: Sequence[int]) -> HoleLine:
+    def _line(self, row: HoleRow, columns: Sequence[int]) -> vm.HoleLine:
         subject = row.site.subject
-        return HoleLine(
+        return vm.HoleLine(
             place=shortened(row.place, 120), kind=row.kind, told=row.dependence, varies=row.parameter is not None,
             values=[shortened(format_payload(row.values[column]), 60) for column in columns],
             node=subject.id if isinstance(subject, Node) and subject.id in self._known else 0,
         )  # fmt: skip
 
-    def beside(self, step: Relation, place: int, left: int, right: int) -> BesideView:
+    def beside(self, step: Relation, place: int, left: int, right: int) -> vm.BesideView:
         """Two members of a class side by side, given by position. Raises UnknownNumber."""
         members = self._members(step, place)
         for number in (left, right):
@@ -242,7 +231,7 @@ class SameViews:
                 raise UnknownNumber(f"the class has no member {number}", hint=f"it has {len(members)}, counted from 0")
         return self._beside(step, members, self._holes(step, members), left, right)
 
-    def _beside(self, step: Relation, members: _Members, found: ClassHoles, left: int, right: int) -> BesideView:
+    def _beside(self, step: Relation, members: _Members, found: ClassHoles, left: int, right: int) -> vm.BesideView:
         """Marked with the rows of the class's table, which are places in its first member; of two others with their own."""
         one, other = self._of.piece(members[left]), self._of.piece(members[right])
         met = proof(one, other, step)
@@ -252,7 +241,7 @@ class SameViews:
         pairs = [SlotPair(row.kind, row.site, row.values[0], row.values[columns[0]]) for row in found.rows if row.parameter is not None]
         return beside_view(one, other, met, pairs, self._because(one, other))
 
-    def pair(self, one: Piece, other: Piece) -> BesideView:
+    def pair(self, one: Piece, other: Piece) -> vm.BesideView:
         """Any two pieces side by side, at the finest step at which they meet; where they never do, as far as their ops are alike."""
         met = meeting(one, other)
         pairs = [] if met is None else [slot for slot in met.slots if not same_bits(slot.left, slot.right)]
@@ -301,8 +290,8 @@ def _results_of_piece(piece: Piece) -> str:
     return shortened(f"→ {kinds}" if kinds else piece.label, 200)
 
 
-def _cost(cost: Cost) -> CostView:
-    return CostView(
+def _cost(cost: Cost) -> vm.CostView:
+    return vm.CostView(
         bodies=cost.bodies, ops=cost.ops, bytes=cost.bytes, seconds=cost.compile_seconds, parameters=cost.parameters,
         lost=list(cost.lost), slowdown=cost.slowdown,
     )  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_pair_gets_all_three_answers(exploration: Exploration) -> None:
 
 def test_an_id_of_another_program_is_refused(exploration: Exploration) -> None:
     with pytest.raises(UnknownName, match="has the id"):
-        Inspection(exploration)([-5])
+        Inspection(exploration).detail(-5)
 
 
 def test_names_resolve_to_ids(exploration: Exploration) -> None:

@@ -1,22 +1,28 @@
-"""Pictures of programs and results as SVG, PNG and Graphviz, for papers and any notebook."""
+"""Pictures of programs and results as SVG, PNG and Graphviz, for papers and any notebook, and the cells in which these show themselves."""
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from struct import unpack
 from typing import Any
 
-from irscope._base.words import byte_count, in_dot
+from irscope._base.words import byte_count, in_dot, in_markup
 from irscope.analysis.alias import AliasDb, LazyVerdict, MemoryOf
 from irscope.analysis.memory_plan import MemoryPlan
-from irscope.display.memory_pictures import memory_svg, points_to_svg
+from irscope.display.diff_page import diff_html as diff_html
+from irscope.display.ipython import png_of_figure
+from irscope.display.memory_pictures import buffer_svg, memory_svg, points_to_svg
 from irscope.display.profile_page import nodes_svg
-from irscope.display.svg import graph_svg
+from irscope.display.profile_page import profile_cell as profile_cell
+from irscope.display.svg import embedded_svg, graph_svg
+from irscope.display.text import overview
 from irscope.errors import MissingExtra
 from irscope.files import write_file as write_file  # `Drawn` asks this module for it, which may not import files itself
 from irscope.ir import Graph, Value
 from irscope.report.pages import Exploration, ProgramIndex
-from irscope.report.pages.parts import is_sent_whole
-from irscope.report.panes import MemoryPictures, classes_picture, memory_view, profile_view
+from irscope.report.pages.parts import explorer_view, is_sent_whole
+from irscope.report.panes import MemoryPictures, buffer_view, buffers_with_views, classes_picture, memory_view, profile_view
 from irscope.report.panes.program_view import graph_view
 from irscope.report.view_models import Box, GraphView, MemoryView
 from irscope.report.words import PALETTE, WRITES, duration
@@ -208,3 +214,104 @@ def select(graph: Graph, query: str) -> list[Any]:
     from irscope.report.queries import Queries
 
     return Queries(graph)(query)
+
+
+# The cells of results in a notebook: a picture, and what is too long for it folded below.
+
+_MOST_TEXT_LINES = 400
+_MOST_TABLE_ROWS = 100
+_MOST_IN_A_LINE = 2000
+
+
+def graph_cell(graph: Any) -> str:
+    picture = embedded_svg(graph_svg(ProgramIndex(graph).first_graph(), themed=True), repr(graph))
+    lines = str(graph).splitlines()
+    rest = len(lines) - _MOST_TEXT_LINES
+    more = f"\n… {rest:,} more lines; print(graph) shows all, irs.explore(graph) too" if rest > 0 else ""
+    text = in_markup("\n".join(map(_cut, lines[:_MOST_TEXT_LINES])) + more)
+    return f"{picture}<details><summary>{in_markup(repr(graph))}</summary><pre>{text}</pre></details>"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MOST_IN_A_LINE else f"{line[:_MOST_IN_A_LINE]}… {len(line) - _MOST_IN_A_LINE:,} more characters"
+
+
+def fusion_cell(fusion: Any) -> str:
+    view = explorer_view(Exploration(fusion), whole=False)
+    return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
+
+
+def table_cell(thing: Any) -> str:
+    return f"<pre>{in_markup(repr(thing))}</pre>{thing.table()._repr_html_()}"
+
+
+def picture_cell(thing: Any) -> str:
+    told = str(thing)
+    return f"{embedded_svg(svg_of(thing, themed=True), told)}<pre>{in_markup(told)}</pre>"
+
+
+def dedup_cell(dedup: Any) -> str:
+    return f"{picture_cell(dedup)}{_folded('the classes as a table', dedup.table()._repr_html_())}"
+
+
+def executable_cell(run: Any) -> str:
+    kernels = "\n".join(map(repr, run.kernels[:_MOST_TABLE_ROWS]))
+    return f"{picture_cell(run)}{_folded('kernels', f'<pre>{in_markup(kernels)}</pre>')}"
+
+
+def _folded(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>{body}</details>"
+
+
+def alias_db_cell(db: Any) -> str:
+    return f"{picture_cell(db)}{_first_values(db, db.graph.values(), 'db')}"
+
+
+def memory_plan_cell(plan: Any) -> str:
+    view = memory_view(plan)
+    rows = plan.peak_table().head(12)._repr_html_()
+    return f"{embedded_svg(memory_svg(view), view['title'])}<p>{in_markup(view['caption'])}</p>{_folded('what makes the peak', rows)}"
+
+
+def view_aliases_cell(views: Any) -> str:
+    pictures = [embedded_svg(buffer_svg(buffer_view(views, root)), repr(root)) for root in buffers_with_views(views)]
+    return f"<pre>{in_markup(repr(views))}</pre>{''.join(pictures)}{_first_values(views, views.tensors(), 'va')}"
+
+
+def _first_values(result: Any, values: Iterable[Value], name: str) -> str:
+    """The rows of the first values, and how many there are more."""
+    shown = list(values)
+    more = len(shown) - _MOST_TABLE_ROWS
+    note = f"<p>and {more} more values; {name}.table() has all</p>" if more > 0 else ""
+    return _folded("all values", f"{result.table(shown[:_MOST_TABLE_ROWS])._repr_html_()}{note}")
+
+
+def comparison_cell(comparison: Any) -> str:
+    from irscope._base.tables import words_html  # needs pandas
+
+    cells = comparison.cells()
+    titles = list(cells)
+    titles.insert(3, titles.pop())  # which is faster stands beside the times, in sight of a narrow window
+    rows = words_html({title: cells[title] for title in titles}, ("",))
+    missing = "".join(f"<p>{in_markup(label)} did not run: {in_markup(why)}</p>" for label, why in comparison.missing)
+    table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}{missing}</div>'
+    first = "".join(f'<p style="max-width:60em"><b>{in_markup(warning)}</b></p>' for warning in comparison.warnings)
+    table = f"{first}{table}"
+    caption = f'<p style="max-width:60em">{in_markup(comparison.caption)}</p>'
+    try:
+        light, dark = (png_of_figure(comparison.chart(theme=theme)) for theme in ("light", "dark"))
+    except ImportError:
+        return table + caption
+    return f"{table}{caption}{embedded_svg(_in_both_themes(light, dark), 'run times')}"
+
+
+def _in_both_themes(light: bytes, dark: bytes) -> str:
+    """An SVG with two PNGs of one size, which shows the one for the reader's colours."""
+    width, height = unpack(">II", light[16:24])
+    size = f'width="{width}" height="{height}"'
+    images = (
+        f'<image class="{name}" {size} href="data:image/png;base64,{b64encode(png).decode()}"/>'
+        for name, png in (("l", light), ("d", dark))
+    )
+    style = "<style>.d{display:none}@media(prefers-color-scheme:dark){.d{display:inline}.l{display:none}}</style>"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{style}{"".join(images)}</svg>'

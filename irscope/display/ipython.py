@@ -5,183 +5,49 @@ an object that cannot be drawn shows its plain text.
 """
 
 import re
-from base64 import b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
+from importlib import import_module
 from io import BytesIO
-from struct import unpack
 from typing import Any, get_args
-
-from irscope._base.words import in_markup
-
-_MOST_TEXT_LINES = 400
-_MOST_TABLE_ROWS = 100
-_MOST_IN_A_LINE = 2000
 
 
 def register(shell: Any) -> None:
     """Register formatters for irscope's objects with an IPython shell; imports nothing until one is shown."""
     html, svg = (shell.display_formatter.formatters[kind] for kind in ("text/html", "image/svg+xml"))
     for home, name, draw in (
-        ("irscope.ir.core", "Graph", _graph),
-        ("irscope.transforms.fusion.fusion_result", "Fusion", _fusion),
-        ("irscope.transforms.dedup.result", "Dedup", _dedup),
-        ("irscope.transforms.pipeline", "Pipelined", _table),
-        ("irscope.transforms.autodiff", "AutodiffSubgraphs", _table),
-        ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
-        ("irscope.analysis.alias.alias_db", "MemoryOf", _picture),
-        ("irscope.analysis.alias.explainer", "LazyVerdict", _picture),
-        ("irscope.runtime.program.executable", "Executable", _executable),
-        ("irscope.analysis.memory_plan", "MemoryPlan", _memory_plan),
-        ("irscope.analysis.views.view_aliases", "ViewAliases", _view_aliases),
-        ("irscope.runtime.measure.comparison", "Comparison", _comparison),
-        ("irscope.runtime.profile.profile_result", "Profile", _profile),
-        ("irscope.report.program_diff", "ProgramDiff", _diff),
+        ("irscope.ir.core", "Graph", "graph_cell"),
+        ("irscope.transforms.fusion.fusion_result", "Fusion", "fusion_cell"),
+        ("irscope.transforms.dedup.result", "Dedup", "dedup_cell"),
+        ("irscope.transforms.pipeline", "Pipelined", "table_cell"),
+        ("irscope.transforms.autodiff", "AutodiffSubgraphs", "table_cell"),
+        ("irscope.analysis.alias.alias_db", "AliasDb", "alias_db_cell"),
+        ("irscope.analysis.alias.alias_db", "MemoryOf", "picture_cell"),
+        ("irscope.analysis.alias.explainer", "LazyVerdict", "picture_cell"),
+        ("irscope.runtime.program.executable", "Executable", "executable_cell"),
+        ("irscope.analysis.memory_plan", "MemoryPlan", "memory_plan_cell"),
+        ("irscope.analysis.views.view_aliases", "ViewAliases", "view_aliases_cell"),
+        ("irscope.runtime.measure.comparison", "Comparison", "comparison_cell"),
+        ("irscope.runtime.profile.profile_result", "Profile", "profile_cell"),
+        ("irscope.report.program_diff", "ProgramDiff", "diff_html"),
     ):
-        html.for_type_by_name(home, name, _never_raising(draw))
+        html.for_type_by_name(home, name, partial(_drawn, draw))
         svg.for_type_by_name(home, name, lambda _thing: None)  # the HTML contains the picture: a saved notebook should hold it once
     # charts are figures made without pyplot, which would register a formatter; if it has, its formatter is kept
     png = shell.display_formatter.formatters["image/png"]
-    png.for_type_by_name("matplotlib.figure", "Figure", _png)
+    png.for_type_by_name("matplotlib.figure", "Figure", png_of_figure)
 
 
-def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
-    def drawn(thing: Any) -> str | None:
-        try:
-            return draw(thing)
-        except Exception:
-            # IPython shows an empty cell if a formatter raises; None falls back to plain text
-            return None
-
-    return drawn
-
-
-def _graph(graph: Any) -> str:
-    from irscope.display.svg import embedded_svg, graph_svg
-    from irscope.report.pages import ProgramIndex
-
-    picture = embedded_svg(graph_svg(ProgramIndex(graph).first_graph(), themed=True), repr(graph))
-    lines = str(graph).splitlines()
-    rest = len(lines) - _MOST_TEXT_LINES
-    more = f"\n… {rest:,} more lines; print(graph) shows all, irs.explore(graph) too" if rest > 0 else ""
-    text = in_markup("\n".join(map(_cut, lines[:_MOST_TEXT_LINES])) + more)
-    return f"{picture}<details><summary>{in_markup(repr(graph))}</summary><pre>{text}</pre></details>"
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _MOST_IN_A_LINE else f"{line[:_MOST_IN_A_LINE]}… {len(line) - _MOST_IN_A_LINE:,} more characters"
-
-
-def _fusion(fusion: Any) -> str:
-    from irscope.display.svg import embedded_svg, graph_svg
-    from irscope.display.text import overview
-    from irscope.report.pages import Exploration
-    from irscope.report.pages.parts import explorer_view
-
-    view = explorer_view(Exploration(fusion), whole=False)
-    return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
-
-
-def _table(thing: Any) -> str:
-    return f"<pre>{in_markup(repr(thing))}</pre>{thing.table()._repr_html_()}"
-
-
-def _picture(thing: Any) -> str:
-    from irscope.display.figures import svg_of
-    from irscope.display.svg import embedded_svg
-
-    told = str(thing)
-    return f"{embedded_svg(svg_of(thing, themed=True), told)}<pre>{in_markup(told)}</pre>"
-
-
-def _dedup(dedup: Any) -> str:
-    return f"{_picture(dedup)}{_folded('the classes as a table', dedup.table()._repr_html_())}"
-
-
-def _executable(run: Any) -> str:
-    kernels = "\n".join(map(repr, run.kernels[:_MOST_TABLE_ROWS]))
-    return f"{_picture(run)}{_folded('kernels', f'<pre>{in_markup(kernels)}</pre>')}"
-
-
-def _folded(summary: str, body: str) -> str:
-    return f"<details><summary>{summary}</summary>{body}</details>"
-
-
-def _alias_db(db: Any) -> str:
-    shown = [value for value, _ in zip(db.graph.values(), range(_MOST_TABLE_ROWS), strict=False)]
-    more = len(db.graph.names) - len(shown)
-    note = f"<p>and {more} more values; db.table() has all</p>" if more else ""
-    return f"{_picture(db)}{_folded('all values', f'{db.table(shown)._repr_html_()}{note}')}"
-
-
-def _memory_plan(plan: Any) -> str:
-    from irscope.display.memory_pictures import memory_svg
-    from irscope.display.svg import embedded_svg
-    from irscope.report.panes import memory_view
-
-    view = memory_view(plan)
-    rows = plan.peak_table().head(12)._repr_html_()
-    told = f"<details><summary>what makes the peak</summary>{rows}</details>"
-    return f"{embedded_svg(memory_svg(view), view['title'])}<p>{in_markup(view['caption'])}</p>{told}"
-
-
-def _view_aliases(views: Any) -> str:
-    from irscope.display.memory_pictures import buffer_svg
-    from irscope.display.svg import embedded_svg
-    from irscope.report.panes import buffer_view, buffers_with_views
-
-    pictures = [embedded_svg(buffer_svg(buffer_view(views, root)), repr(root)) for root in buffers_with_views(views)]
-    shown = [value for value, _ in zip(views.tensors(), range(_MOST_TABLE_ROWS), strict=False)]
-    more = sum(1 for _ in views.tensors()) - len(shown)
-    note = f"<p>and {more} more values; va.table() has all</p>" if more else ""
-    table = f"<details><summary>all values</summary>{views.table(shown)._repr_html_()}{note}</details>"
-    return f"<pre>{in_markup(repr(views))}</pre>{''.join(pictures)}{table}"
-
-
-def _comparison(comparison: Any) -> str:
-    from irscope._base.tables import words_html
-    from irscope.display.svg import embedded_svg
-
-    cells = comparison.cells()
-    titles = list(cells)
-    titles.insert(3, titles.pop())  # which is faster stands beside the times, in sight of a narrow window
-    rows = words_html({title: cells[title] for title in titles}, ("",))
-    missing = "".join(f"<p>{in_markup(label)} did not run: {in_markup(why)}</p>" for label, why in comparison.missing)
-    table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}{missing}</div>'
-    first = "".join(f'<p style="max-width:60em"><b>{in_markup(warning)}</b></p>' for warning in comparison.warnings)
-    table = f"{first}{table}"
-    caption = f'<p style="max-width:60em">{in_markup(comparison.caption)}</p>'
+def _drawn(name: str, thing: Any) -> str | None:
+    """The cell of a result, by the function of this name."""
     try:
-        light, dark = (_png(comparison.chart(theme=theme)) for theme in ("light", "dark"))
-    except ImportError:
-        return table + caption
-    return f"{table}{caption}{embedded_svg(_in_both_themes(light, dark), 'run times')}"
+        markup: str = getattr(import_module("irscope.display.figures"), name)(thing)
+        return markup
+    except Exception:
+        return None  # IPython shows an empty cell if a formatter raises; it falls back to plain text now
 
 
-def _in_both_themes(light: bytes, dark: bytes) -> str:
-    """An SVG with two PNGs of one size, which shows the one for the reader's colours."""
-    width, height = unpack(">II", light[16:24])
-    size = f'width="{width}" height="{height}"'
-    images = (
-        f'<image class="{name}" {size} href="data:image/png;base64,{b64encode(png).decode()}"/>'
-        for name, png in (("l", light), ("d", dark))
-    )
-    style = "<style>.d{display:none}@media(prefers-color-scheme:dark){.d{display:inline}.l{display:none}}</style>"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{style}{"".join(images)}</svg>'
-
-
-def _diff(diff: Any) -> str:
-    from irscope.display.diff_page import diff_html
-
-    return diff_html(diff)
-
-
-def _profile(profile: Any) -> str:
-    from irscope.display.profile_page import profile_cell
-
-    return profile_cell(profile)
-
-
-def _png(figure: Any) -> bytes:
+def png_of_figure(figure: Any) -> bytes:
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=90, bbox_inches="tight")
     return picture.getvalue()

@@ -275,25 +275,26 @@ class Queries:
     def _term(self, term: Term) -> Iterable[Node | Value]:
         if term.relation and term.relation != ":":
             return self._amount(term)
+        if term.field in ("op", "name", "scope", "rule"):
+            return self._matched(term.field, term.text)
+        if term.field in ("line", "class", "group"):
+            return self._numbered(term.field, *_range(term.text))
         if not term.field and not term.relation:
-            return self._plain_word(term)
+            found = list(self._word(term.text))
+            if not found and term.meant:  # an operator or a unit
+                raise ArgumentError(f"{term.text!r} does not occur in this program, and is not understood as a query", hint=term.meant)
+            return found
+        nodes = self.index.nodes
         ask: dict[str, Callable[[str], Iterable[Node | Value]]] = {
-            "": self._word, "op": self._op, "name": self._name, "line": self._line, "source": self._source,
-            "scope": self._scope, "class": self._class, "group": self._group, "rule": self._rule, "remark": self._remark,
-            "is": self._is, "reads": self._reads, "makes": self._makes,
+            "": self._word, "remark": self._remark, "is": self._is, "reads": self._reads,
+            "makes": lambda name: filter(None, [self.graph.producer.get(self.graph.value(name))]),
+            "source": lambda text: (node for node in nodes if node.location is not None and text.lower() in f"{node.location}:".lower()),
             "type": lambda text: self._of_type(text.lower().replace(" ", "")),
-            "kind": lambda text: (node for node in self.index.nodes if not node.blocks and category_of(node) == text),
+            "kind": lambda text: (node for node in nodes if not node.blocks and category_of(node) == text),
             "writes": lambda name: self._db.writers(self.graph.value(name)),
             "alias": lambda name: self._db.alias_set(self.graph.value(name)),
         }  # fmt: skip
         return ask[term.field](term.text)
-
-    def _plain_word(self, term: Term) -> Iterable[Node | Value]:
-        """Matches a word as `_word` does. Raises ArgumentError for an operator or a unit that is no word of the program."""
-        found = list(self._word(term.text))
-        if not found and term.meant:
-            raise ArgumentError(f"{term.text!r} does not occur in this program, and is not understood as a query", hint=term.meant)
-        return found
 
     def _word(self, text: str) -> Iterable[Node | Value]:
         """Matches everything printed about a node (names, op, types, constants), its type as boxes show it, its module and its
@@ -311,43 +312,34 @@ class Queries:
         if exact is not None and text.startswith("%"):
             yield exact
 
-    def _op(self, text: str) -> Iterable[Node]:
-        has = _matcher(text)
-        return (node for op, nodes in self.index.of_op.items() if has(op) for node in nodes)
+    def _matched(self, field: str, text: str) -> Iterable[Node | Value]:
+        """What has an op, a name, a module or a rule with this text, or that a regular expression finds."""
+        index, has = self.index, _matcher(text.removeprefix("%") if field == "name" else text)
+        match field:
+            case "op":
+                return (node for op, nodes in index.of_op.items() if has(op) for node in nodes)
+            case "name":
+                return (value for name, value in index.value_of.items() if has(name))
+            case "scope":
+                return (node for node in index.nodes if node.scope and has(node.scope))
+        return self._remarked(lambda remark: has(remark.rule))
+
+    def _numbered(self, field: str, first: float, last: float) -> Iterable[Node]:
+        """The nodes of some lines or classes, or the groups of these numbers with what is in them."""
+        lines, groups = self.index.line_of, self._groups() if field == "group" else []
+        if field == "line":
+            return (node for node in self.index.nodes if first <= lines[node.id] + 1 <= last)
+        if field == "group":
+            return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
+        if self._dedup is None:
+            raise ArgumentError("this program has no classes to ask for", hint="irs.explore(irs.fuse(g)) has")
+        return (member for cls in self._dedup().classes if first <= cls.index <= last for member in cls.members if isinstance(member, Node))
 
     def _of_type(self, wanted: str) -> Iterator[Node]:
         for type, nodes in self.index.of_types:
             short = short_type(type).lower()
             if wanted in short or wanted in short.replace(" ", "") or wanted in str(type).lower().replace(" ", ""):
                 yield from nodes
-
-    def _name(self, text: str) -> Iterable[Value]:
-        has = _matcher(text.removeprefix("%"))
-        return (value for name, value in self.index.value_of.items() if has(name))
-
-    def _line(self, text: str) -> Iterable[Node]:
-        first, last = _range(text)
-        lines = self.index.line_of
-        return (node for node in self.index.nodes if first <= lines[node.id] + 1 <= last)
-
-    def _source(self, text: str) -> Iterable[Node]:
-        return (node for node in self.index.nodes if node.location is not None and text.lower() in f"{node.location}:".lower())
-
-    def _scope(self, text: str) -> Iterable[Node]:
-        has = _matcher(text)
-        return (node for node in self.index.nodes if node.scope and has(node.scope))
-
-    def _class(self, text: str) -> Iterable[Node]:
-        first, last = _range(text)
-        if self._dedup is None:
-            raise ArgumentError("this program has no classes to ask for", hint="irs.explore(irs.fuse(g)) has")
-        return (member for cls in self._dedup().classes if first <= cls.index <= last for member in cls.members if isinstance(member, Node))
-
-    def _group(self, text: str) -> Iterable[Node]:
-        """The n-th group and its contents."""
-        first, last = _range(text)
-        groups = self._groups()
-        return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
 
     def _groups(self) -> list[Node]:
         if not any(op in GROUPS for op in self.index.of_op):
@@ -358,10 +350,6 @@ class Queries:
         remarks = self._history.remarks if self._history is not None else ()
         here = self.index.record_of
         return (here[remark.subject.id] for remark in remarks if holds(remark) and remark.subject.id in here)
-
-    def _rule(self, text: str) -> Iterable[Node | Value]:
-        has = _matcher(text)
-        return self._remarked(lambda remark: has(remark.rule))
 
     def _remark(self, text: str) -> Iterable[Node | Value]:
         if text not in _REMARKS:
@@ -388,16 +376,10 @@ class Queries:
         users = self.graph.users.get(self.graph.value(name), ())
         return (use.user for use in users if isinstance(use.user, Node))
 
-    def _makes(self, name: str) -> Iterable[Node]:
-        maker = self.graph.producer.get(self.graph.value(name))
-        return () if maker is None else (maker,)
-
     def _amount(self, term: Term) -> Iterable[Node]:
         compare, wanted = _COMPARE[term.relation], _number(term.text)
-        if term.field == "inputs":
-            return (node for node in self.index.nodes if compare(len(node.inputs), wanted))
-        if term.field == "outputs":
-            return (node for node in self.index.nodes if compare(len(node.outputs), wanted))
+        if term.field in ("inputs", "outputs"):
+            return (node for node in self.index.nodes if compare(len(getattr(node, term.field)), wanted))
         measure = _AMOUNTS[term.field]
         amounts = ((measure(type), nodes) for type, nodes in self.index.of_types if isinstance(type, TensorType))
         return (node for amount, nodes in amounts if amount is not None and compare(amount, wanted) for node in nodes)

@@ -55,7 +55,9 @@ class HistoryInspection:
         """The details of one id, or what is said of a pair, in the last state of the history or in another: the answer to a page.
         Raises UnknownName for an id of another program."""
         ids, state = [int(record) for record in ask["ids"]], None if ask.get("state") is None else int(ask["state"])
-        return {"pair": self.pair(ids[0], ids[1], state)} if len(ids) == 2 else {"detail": self.detail(ids[0], state)}
+        if len(ids) == 2:
+            return {"kind": "pair", "pair": self.pair(ids[0], ids[1], state)}
+        return {"kind": "detail", "detail": self.detail(ids[0], state)}
 
     def detail(self, id: int, state: int | None = None) -> vm.Detail:
         """Everything about one value or node; a node is described by its first result."""

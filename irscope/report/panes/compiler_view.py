@@ -1,6 +1,6 @@
 """What another compiler decided, beside the program: its kernels as a table, their texts, its programs and graph breaks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from irscope._base.words import listed
@@ -11,13 +11,17 @@ from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.report.view_models import BreakView, Column, DecidedView, KernelDetail, TableView
 from irscope.transforms.fusion import Fusion, GivenFusion, differences
 
-_COLUMNS: Final = tuple(
-    Column(key=label, label=label, kind="number" if label == "ms" else "text")
-    for label in ("kernel", "what", "ops", "bytes", "computed again", "ms", "certainty")
-)
-_DIFFERENCES: Final = ("ops", "one kernel in", "bytes between them", "why apart in the other")
+_COLUMNS: Final = ("kernel", "what", "ops", "bytes", "computed again", "ms", "certainty")
 _MOST_DIFFERENCES = 500
 _SURE = {"exact": "", "matched": "matched by name or position", "guessed": "guessed"}
+
+
+def table_view(
+    columns: Iterable[str], rows: list[list[str | float | None]], selects: list[list[int]], numbers: Container[str] = ()
+) -> TableView:
+    """A table of texts, and of `numbers` in these columns; a click on a row selects the ids of `selects` in its place."""
+    kinds = [Column(key=name, label=name, kind="number" if name in numbers else "text") for name in columns]
+    return TableView(columns=kinds, rows=rows, selects=selects)
 
 
 def decided_view(decisions: Decisions, shown: int) -> DecidedView:
@@ -51,7 +55,7 @@ def kernel_table(program: Program) -> TableView:
         what, sure = "library call" if kernel.is_library else "kernel", ": ".join(filter(None, (_SURE[kernel.certainty], kernel.because)))
         rows.append([kernel.name, what, ops, moved, _again(kernel), kernel.ms, sure])
         selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in kernel.nodes or kernel.part_of])
-    return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
+    return table_view(_COLUMNS, rows, selects, numbers=("ms",))
 
 
 def _vanished_table(program: Program) -> TableView:
@@ -60,8 +64,7 @@ def _vanished_table(program: Program) -> TableView:
     table = program.vanished()
     rows: list[list[str | float | None]] = [[str(cell) for cell in row] for row in table.itertuples(index=False)]
     selects = [[node.id for node in change.at or change.nodes] for change in gone]
-    columns = [Column(key=key, label=key, kind="text") for key in map(str, table)]
-    return TableView(columns=columns, rows=rows[:_MOST_DIFFERENCES], selects=selects[:_MOST_DIFFERENCES])
+    return table_view(map(str, table), rows[:_MOST_DIFFERENCES], selects[:_MOST_DIFFERENCES])
 
 
 def differences_table(theirs: GivenFusion, ours: Fusion) -> TableView:
@@ -72,7 +75,7 @@ def differences_table(theirs: GivenFusion, ours: Fusion) -> TableView:
         moved = byte_words(each.bytes) if not is_unknown(each.bytes) else "?"
         rows.append([ops, each.together_in, moved, f"{each.apart_in}: {each.reason.because}"])
         selects.append([each.producer.id, each.consumer.id])
-    return TableView(columns=[Column(key=key, label=key, kind="text") for key in _DIFFERENCES], rows=rows, selects=selects)
+    return table_view(("ops", "one kernel in", "bytes between them", "why apart in the other"), rows, selects)
 
 
 def _again(kernel: Kernel) -> str:

@@ -37,20 +37,18 @@ def remarks_table(history: History, names: Mapping[Value, str], most: int | None
     for several, record in given[:most]:
         remark, times = several[0], f" (×{len(several)})" if len(several) > 1 else ""
         rename = renaming.get(id(record)) or renaming.setdefault(id(record), Renaming(record.before, by_id))
-        rows.append([remark.kind, remark.rule, _subject_text(names, remark.subject), rename(remark.because) + times])
+        subject = remark.subject
+        where = f"%{names[subject]}" if isinstance(subject, Value) and subject in names else repr(subject)
+        if isinstance(subject, Node):
+            made = next((f"%{names[value]}" for value in subject.outputs if value in names), "")
+            where = f"{subject.op.partition('::')[2]} {made}".strip()
+        rows.append([remark.kind, remark.rule, where, rename(remark.because) + times])
         evidence = dict.fromkeys(each.id for remark in several for each in (remark.subject, *remark.evidence))
         selects.append(list(evidence))
     table = TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
     if len(rows) < len(given):
         table["total"] = len(given)
     return table
-
-
-def _subject_text(names: Mapping[Value, str], subject: Value | Node) -> str:
-    if isinstance(subject, Value):
-        return f"%{names[subject]}" if subject in names else repr(subject)
-    made = next((f"%{names[value]}" for value in subject.outputs if value in names), "")
-    return f"{subject.op.partition('::')[2]} {made}".strip()
 
 
 def planner_renaming(fusion: Fusion, names: Mapping[Value, str]) -> Renaming:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Container, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from irscope.analysis.memory_plan import MemoryPlan, OwnMemory, memory_plan
 from irscope.analysis.views import ViewAliases, as_demand
 from irscope.compilers.record import Program
 from irscope.errors import UnknownName
-from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
+from irscope.ir import GROUPS, Graph, Value, has_kernel
 from irscope.ops.registry import category_of
 from irscope.ops.traits import MAY_COPY
-from irscope.ops.view_steps import ByteSet, Layout
+from irscope.ops.view_steps import ByteSet
 from irscope.report import view_models as vm
+from irscope.report.panes.compiler_view import table_view
 
 # A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap.
 
@@ -27,16 +28,6 @@ _FINE: Final = 16
 """Cells of the map that one repetition needs to be distinguishable."""
 _MOST_RUNS: Final = 50_000
 """Sets with more runs than this are drawn as the interval around them."""
-
-
-def _layout_view(layout: Layout) -> list[vm.AxisView]:
-    """The axes of a tensor in memory order, slowest first, with the known facts of each."""
-    strides = layout.strides or ("?",) * len(layout.shape)
-    flags = layout.flags or ("gap",) * len(layout.shape)
-    return [
-        {"axis": axis, "extent": str(layout.shape[axis]), "stride": str(strides[axis]), "flag": flag}
-        for axis, flag in zip(layout.order, flags, strict=True)
-    ]
 
 
 def buffers_with_views(views: ViewAliases, most: int = 6) -> list[Value]:
@@ -64,7 +55,7 @@ def buffer_view(views: ViewAliases, root: Value | str) -> vm.BufferView:
     shown = list(sets)[:_MOST_ROWS]
     length = max((sets[value].stop for value in shown), default=0)
     window = _window([sets[value] for value in shown], length)
-    cells = {value: _cells(_first_part(sets[value], window, length), window) for value in shown}
+    cells = {value: _cells(sets[value], window, length) for value in shown}
     chains = {value: set(views.chain(value)) for value in shown}
     rows: list[vm.BufferRow] = []
     for value in shown:
@@ -96,21 +87,17 @@ def _repeats(covered: ByteSet, step: int, length: int) -> bool:
     return covered.counts[0] == length // step and covered.stop - (covered.counts[0] - 1) * step <= step
 
 
-def _first_part(covered: ByteSet, window: int, length: int) -> ByteSet:
-    if window == length:
-        return covered
-    return ByteSet(covered.start, min(covered.width, window), covered.counts[1:], covered.steps[1:])
-
-
-def _cells(covered: ByteSet, length: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """The cells of the map that contain a byte of the set."""
+def _cells(covered: ByteSet, window: int, length: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """The cells of the map, of the first bytes of a buffer, that contain a byte of the set."""
     found = np.zeros(_CELLS, bool)
-    if covered.is_empty or not length:
+    if window != length:
+        covered = ByteSet(covered.start, min(covered.width, window), covered.counts[1:], covered.steps[1:])
+    if covered.is_empty or not window:
         return found
     size = covered.size
     many = size is None or size // covered.width > _MOST_RUNS
     for start, stop in [(covered.start, covered.stop)] if many else covered.runs():
-        found[start * _CELLS // length : -(-stop * _CELLS // length)] = True
+        found[start * _CELLS // window : -(-stop * _CELLS // window)] = True
     return found
 
 
@@ -168,9 +155,16 @@ class LayoutViews:
         if value.id not in self._tensors:
             raise UnknownName(f"%{self._graph.names.get(value, value.name)} is not a tensor", hint="tensors have layouts")
         layout, root = views.layout(value), views.root(value)
+        axes: list[vm.AxisView] = []
+        if layout is not None:  # in memory order, slowest first
+            strides, flags = layout.strides or ("?",) * len(layout.shape), layout.flags or ("gap",) * len(layout.shape)
+            axes = [
+                {"axis": axis, "extent": str(layout.shape[axis]), "stride": str(strides[axis]), "flag": flag}
+                for axis, flag in zip(layout.order, flags, strict=True)
+            ]
         return vm.LayoutView(
             id=value.id, kind=views.kind(value), decided=views.is_decided(value), because=shortened(views.explain(value).because, 600),
-            layout="" if layout is None else str(layout), axes=[] if layout is None else _layout_view(layout),
+            layout="" if layout is None else str(layout), axes=axes,
             root=root.id if root is not None else 0, buffer=self._buffer(root), others=self._others(value),
         )  # fmt: skip
 
@@ -259,8 +253,8 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> vm.Mem
     return vm.MemoryView(
         title=f"{plan.graph.name}: memory by plan", caption=_caption(plan, len(plan.lifetimes.buffers) - len(drawn)),
         bars=sorted(bars, key=lambda bar: (bar["start"], bar["low"])), sections=sections, moments=len(plan.lifetimes.moments) + 1,
-        peak_moment=plan.peak_moment, peak=plan.peak, lower_bound=plan.lower_bound, needed=_changes(plan.needed),
-        allocated=_changes(plan.allocated),
+        peak_moment=plan.peak_moment, peak=plan.peak, lower_bound=plan.lower_bound, needed=_changes(plan.needed.tolist()),
+        allocated=_changes(plan.allocated.tolist()),
     )  # fmt: skip
 
 
@@ -271,17 +265,14 @@ def own_memory_view(program: Program, memory: OwnMemory, plan: MemoryPlan) -> vm
     told += f" (by plan: {'at least ' if plan.unknown else ''}{byte_count(plan.peak)})"
     told += f"; it allocates {byte_count(memory.total)} for a whole run" if memory.total is not None else ""
     told += f"; {plural(memory.unknown, 'allocation')} without a known size" if memory.unknown else ""
-    columns = ("name", "bytes", "from", "to", "how")
     rows: list[list[str | float | None]] = [
         [each.name, each.bytes, _moment(memory, each.first), _moment(memory, each.last), each.how] for each in memory.allocations
     ]
-    table = vm.TableView(
-        columns=[vm.Column(key=key, label=key, kind="number" if key == "bytes" else "text") for key in columns], rows=rows,
-        selects=[[node.id for node in each.nodes] for each in memory.allocations],
-    )  # fmt: skip
+    selects = [[node.id for node in each.nodes] for each in memory.allocations]
+    table = table_view(("name", "bytes", "from", "to", "how"), rows, selects, numbers=("bytes",))
     return vm.OwnMemoryView(
         compiler=program.compiler, told=f"{told}. Read from {memory.where}.", moments=list(memory.moments),
-        curve=[[at, size] for at, size in enumerate(curve) if at == 0 or size != curve[at - 1]], peak=peak,
+        curve=_changes(curve), peak=peak,
         peak_moment=curve.index(peak) if curve else 0, allocations=table,
     )  # fmt: skip
 
@@ -296,7 +287,9 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
     if node is not None:
         made = ", ".join(f"%{plan.graph.names[value]}" for value in node.outputs)
         when = f"while {f'the kernel of {made}' if has_kernel(node) else f'{made} = {node.op}' if made else node.op} runs"
-        when += f" ({_place(node.location)})" if node.location is not None else ""
+        if node.location is not None:  # without the folders
+            *folders, file = node.location.file.split("/")
+            when += f" ({'…/' if folders else ''}{file}:{node.location.line})"
     least = f"{'at least ' if plan.unknown else ''}{byte_count(plan.lower_bound)} {when}, with {plural(len(plan.at_peak), 'value')} alive"
     takes = (
         f"takes {byte_count(plan.peak)}: {byte_count(plan.gap)} are alignment, gaps, and results beside the arena"
@@ -308,12 +301,6 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
     caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
     caption += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
     return caption + "".join(f" {words[0].upper()}{words[1:]}." for words in (plan.uncounted_words(), plan.laid_out_words()) if words)
-
-
-def _place(location: Location) -> str:
-    """File and line, without the folders."""
-    *folders, file = location.file.split("/")
-    return f"{'…/' if folders else ''}{file}:{location.line}"
 
 
 def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> vm.MemoryBar:
@@ -352,7 +339,6 @@ def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[vm.MemorySecti
     return found, sections
 
 
-def _changes(sums: Any) -> list[list[int]]:
+def _changes(values: Sequence[int]) -> list[list[int]]:
     """The pairs (moment, bytes) at which the bytes change."""
-    values: Sequence[int] = sums.tolist()
     return [[at, value] for at, value in enumerate(values) if at == 0 or value != values[at - 1]]

@@ -12,16 +12,14 @@ class Measured(TypedDict):
     high: float
     compile: float
     kernels: int
-    error: str
-    """Against a float64 run, in words: a number, what is wrong with the results, or nothing."""
+    error: str  # Against a float64 run, in words: a number, what is wrong with the results, or nothing.
     note: str
 
 
 class TimingView(TypedDict):
     bars: list[Measured]
     caption: str
-    warnings: list[str]
-    """What a reader must know before the numbers."""
+    warnings: list[str]  # What a reader must know before the numbers.
 
 
 class TimedNode(TypedDict):
@@ -30,21 +28,16 @@ class TimedNode(TypedDict):
     id: int
     label: str
     op: str
-    line: str
-    """`file:line`, empty where it is not known."""
+    line: str  # `file:line`, empty where it is not known.
     module: str
     ms: float
     low: float
     high: float
-    share: float
-    """The share of all nodes' time."""
-    of_copy: float | None
-    """Relative to the speed of a copy of as many bytes."""
-    of_peak: float | None
-    """Relative to the processor's peak arithmetic."""
+    share: float  # The share of all nodes' time.
+    of_copy: float | None  # Relative to the speed of a copy of as many bytes.
+    of_peak: float | None  # Relative to the processor's peak arithmetic.
     megabytes: float
-    group: int
-    """The fusion group that it is, or belongs to; 0 for none."""
+    group: int  # The fusion group that it is, or belongs to; 0 for none.
 
 
 class IcicleBox(TypedDict):
@@ -52,8 +45,7 @@ class IcicleBox(TypedDict):
 
     label: str
     depth: int
-    start: float
-    """Its offset, as a fraction of the whole."""
+    start: float  # Its offset, as a fraction of the whole.
     share: float
     selects: list[int]
 
@@ -73,8 +65,7 @@ class TimedSpan(TypedDict):
 class RoofMark(TypedDict):
     id: int
     label: str
-    intensity: float
-    """Operations per byte."""
+    intensity: float  # Operations per byte.
     gflops: float
     share: float
 
@@ -86,12 +77,10 @@ class TimedWay(TypedDict):
     ms: float
     low: float
     high: float
-    nodes: list[TimedNode]
-    """Slowest first."""
+    nodes: list[TimedNode]  # Slowest first.
     icicle: list[IcicleBox]
     spans: list[TimedSpan]
-    memory: list[list[float]]
-    """Pairs (milliseconds, bytes live from then on)."""
+    memory: list[list[float]]  # Pairs (milliseconds, bytes live from then on).
     marks: list[RoofMark]
 
 
@@ -129,22 +118,16 @@ class ProfileView(TypedDict):
 
     title: str
     verdict: str
-    warnings: list[str]
-    """What a reader must know before the numbers."""
+    warnings: list[str]  # What a reader must know before the numbers.
     caption: str
-    ways: list[TimedWay]
-    """The last is shown initially."""
+    ways: list[TimedWay]  # The last is shown initially.
     groups: list[TimedGroup]
     lines: list[HeatLine]
     helps: list[HelpView]
-    bandwidth: float
-    """GB/s of a copy of 64 MiB; 0 if unknown."""
-    peak: float
-    """10^9 additions and multiplications per second; 0 if unknown."""
+    bandwidth: float  # GB/s of a copy of 64 MiB; 0 if unknown.
+    peak: float  # 10^9 additions and multiplications per second; 0 if unknown.
     heat: NotRequired[dict[int, list[float]]]
     """The cost of records and boxes, for colours: share of the time, bytes moved, bytes live, and the share of the roofline (-1 if
     unknown). A page that has only part of a program requests it."""
-    most: NotRequired[list[float]]
-    """The maximum of each over all records."""
-    source_heat: NotRequired[dict[str, dict[int, list[float]]]]
-    """The same for lines of source files."""
+    most: NotRequired[list[float]]  # The maximum of each over all records.
+    source_heat: NotRequired[dict[str, dict[int, list[float]]]]  # The same for lines of source files.

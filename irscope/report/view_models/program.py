@@ -17,24 +17,18 @@ class Count(TypedDict):
     value: str
     selects: list[int]
     hint: str
-    whole: NotRequired[bool]
-    """Whether it counts the nodes of the program: a click selects them all."""
+    whole: NotRequired[bool]  # Whether it counts the nodes of the program: a click selects them all.
 
 
 class TextView(TypedDict):
     """IR text, one entry per line; names in it (`%41`) are resolved by `names`."""
 
     lines: list[str]
-    nodes: list[int]
-    """The node that each line prints; 0 for none."""
-    names: dict[str, int]
-    """Printed name without `%` to value id."""
-    locations: dict[int, str]
-    """Node id to `file:line:column`."""
-    first: NotRequired[int]
-    """The first of `lines`, for a text sent page by page."""
-    total: NotRequired[int]
-    """The number of lines of that text."""
+    nodes: list[int]  # The node that each line prints; 0 for none.
+    names: dict[str, int]  # Printed name without `%` to value id.
+    locations: dict[int, str]  # Node id to `file:line:column`.
+    first: NotRequired[int]  # The first of `lines`, for a text sent page by page.
+    total: NotRequired[int]  # The number of lines of that text.
     paths: NotRequired[dict[int, list[int]]]
     """For each node on such a page, the ids of its enclosing boxes and its own, outermost first; makes a click on a line instant."""
 
@@ -43,28 +37,21 @@ class Place(TypedDict):
     """Where a record is, for a page that does not hold the whole program."""
 
     id: int
-    line: int
-    """The line that prints or declares it; -1 for none."""
-    path: list[int]
-    """Its enclosing boxes, outermost first, and its own."""
+    line: int  # The line that prints or declares it; -1 for none.
+    path: list[int]  # Its enclosing boxes, outermost first, and its own.
     title: str
-    values: list[int]
-    """The results of a node."""
+    values: list[int]  # The results of a node.
 
 
 class Found(TypedDict):
     """The results of a query."""
 
     count: int
-    ids: list[int]
-    """The first few thousand in program order, or all if requested."""
-    shown: list[int]
-    """The first few."""
+    ids: list[int]  # The first few thousand in program order, or all if requested.
+    shown: list[int]  # The first few.
     titles: list[str]
-    lines: list[str]
-    """Their lines of text."""
-    trouble: str
-    """Why the query is invalid; empty if it is valid."""
+    lines: list[str]  # Their lines of text.
+    trouble: str  # Why the query is invalid; empty if it is valid.
 
 
 class Column(TypedDict):
@@ -76,10 +63,8 @@ class Column(TypedDict):
 class TableView(TypedDict):
     columns: list[Column]
     rows: list[list[str | float | None]]
-    selects: list[list[int]]
-    """The selection of a click on each row."""
-    total: NotRequired[int]
-    """The total number of rows, if only the first are included."""
+    selects: list[list[int]]  # The selection of a click on each row.
+    total: NotRequired[int]  # The total number of rows, if only the first are included.
 
 
 # The boxes and edges of a graph, level by level.
@@ -92,28 +77,18 @@ class Box(TypedDict):
     stretch of a long program, or one pass, forward or backward, of a joint graph."""
 
     id: int
-    parent: int
-    """The enclosing box; 0 at the top."""
+    parent: int  # The enclosing box; 0 at the top.
     kind: BoxKind
     label: str
-    detail: str
-    """Second line: result type, or what a closed box contains."""
-    category: str
-    """Op category, for the colour."""
-    values: list[int]
-    """Ids of the values that the box produces."""
-    writes: bool
-    """Whether it writes memory in place."""
-    equivalence_class: int
-    """Number of its class, -1 for none."""
-    size: int
-    """Number of ops inside, 1 for an op."""
-    copies: NotRequired[int]
-    """For a box of repeated modules, their number."""
-    lane: NotRequired[str]
-    """In a joint graph, the pass that it is in: `forward` or `backward`."""
-    holds: NotRequired[bool]
-    """Whether it has contents that can be requested."""
+    detail: str  # Second line: result type, or what a closed box contains.
+    category: str  # Op category, for the colour.
+    values: list[int]  # Ids of the values that the box produces.
+    writes: bool  # Whether it writes memory in place.
+    equivalence_class: int  # Number of its class, -1 for none.
+    size: int  # Number of ops inside, 1 for an op.
+    copies: NotRequired[int]  # For a box of repeated modules, their number.
+    lane: NotRequired[str]  # In a joint graph, the pass that it is in: `forward` or `backward`.
+    holds: NotRequired[bool]  # Whether it has contents that can be requested.
     crosses: NotRequired[int]
     """1 if it uses a value from outside its parent, 2 if it produces a value used there, 3 for both; only if the view is sent
     level by level."""
@@ -124,21 +99,17 @@ class Edge(TypedDict):
 
     source: int
     target: int
-    value: int
-    """Its id; 0 for an effect."""
+    value: int  # Its id; 0 for an effect.
 
 
 class GraphView(TypedDict):
-    boxes: list[Box]
-    """Each after its parent, siblings in program order."""
+    boxes: list[Box]  # Each after its parent, siblings in program order.
     edges: list[Edge]
-    closed: list[int]
-    """Boxes that are initially closed."""
+    closed: list[int]  # Boxes that are initially closed.
     levels: NotRequired[list[int]]
     """For a graph sent level by level: the boxes whose contents are included; 0 is the outermost level. Edges connect boxes of
     one level."""
-    kinds: NotRequired[list[str]]
-    """For such a graph, the op categories it has, and `in-place` if a node writes in place."""
+    kinds: NotRequired[list[str]]  # For such a graph, the op categories it has, and `in-place` if a node writes in place.
 
 
 class Level(TypedDict):
@@ -156,37 +127,28 @@ class PassView(TypedDict):
     """One pass of a history, as a range of steps."""
 
     name: str
-    first: int
-    """The number of steps before it."""
+    first: int  # The number of steps before it.
     steps: int
 
 
 class StepView(TypedDict):
     """One thing that a pass did. Step 1 leads from state 0, the program as it was loaded, to state 1."""
 
-    did: str
-    """The change, as a sentence without a full stop: `merged %a and %b`."""
-    because: str
-    """The reason; empty if a whole pass is one step."""
+    did: str  # The change, as a sentence without a full stop: `merged %a and %b`.
+    because: str  # The reason; empty if a whole pass is one step.
     rule: str
-    nodes: list[int]
-    """The nodes involved."""
-    saved: int
-    """Bytes of memory traffic avoided; 0 if unknown."""
-    group: int
-    """The fusion group whose parts it merged; 0 for none."""
+    nodes: list[int]  # The nodes involved.
+    saved: int  # Bytes of memory traffic avoided; 0 if unknown.
+    group: int  # The fusion group whose parts it merged; 0 for none.
 
 
 class MadeGroup(TypedDict):
     """A fusion group created by the steps of a history."""
 
     id: int
-    nodes: list[int]
-    """The nodes merged into it, without copies of constants."""
-    inside: list[int]
-    """The values inside it that correspond to outside values: its inputs, results and copied constants."""
-    outside: list[int]
-    """The corresponding outside values, in the same order."""
+    nodes: list[int]  # The nodes merged into it, without copies of constants.
+    inside: list[int]  # The values inside it that correspond to outside values: its inputs, results and copied constants.
+    outside: list[int]  # The corresponding outside values, in the same order.
 
 
 class GoneLine(TypedDict):
@@ -194,28 +156,20 @@ class GoneLine(TypedDict):
 
     node: int
     text: str
-    values: list[int]
-    """What the names in it stand for, in order."""
-    above: int
-    """The line of the text that it was above."""
-    since: int
-    """The first state that contains it."""
-    until: int
-    """The first state without it."""
-    became: int
-    """The value that replaced its first result; 0 for none."""
+    values: list[int]  # What the names in it stand for, in order.
+    above: int  # The line of the text that it was above.
+    since: int  # The first state that contains it.
+    until: int  # The first state without it.
+    became: int  # The value that replaced its first result; 0 for none.
 
 
 class EarlierLine(TypedDict):
     """The earlier form of a line whose node a pass rewrote."""
 
-    node: int
-    """0 for the return line."""
+    node: int  # 0 for the return line.
     text: str
-    values: list[int]
-    """What the names in it stand for, in order."""
-    until: int
-    """The first state in which the line differs."""
+    values: list[int]  # What the names in it stand for, in order.
+    until: int  # The first state in which the line differs.
 
 
 class EarlierAlias(TypedDict):
@@ -223,8 +177,7 @@ class EarlierAlias(TypedDict):
 
     value: int
     alias: AliasDetail
-    until: int
-    """The first state in which it no longer holds."""
+    until: int  # The first state in which it no longer holds.
 
 
 class TimelineView(TypedDict):
@@ -233,17 +186,11 @@ class TimelineView(TypedDict):
 
     passes: list[PassView]
     steps: list[StepView]
-    groups: list[MadeGroup]
-    """In program order, which defines their numbers."""
-    since: dict[int, int]
-    """The first state of each node that a step created."""
-    gone: list[GoneLine]
-    """In the order of the text."""
-    earlier: list[EarlierLine]
-    """By node, the earliest first."""
-    names: dict[int, str]
-    """The names of values that are no longer in the text but correspond to values inside groups."""
+    groups: list[MadeGroup]  # In program order, which defines their numbers.
+    since: dict[int, int]  # The first state of each node that a step created.
+    gone: list[GoneLine]  # In the order of the text.
+    earlier: list[EarlierLine]  # By node, the earliest first.
+    names: dict[int, str]  # The names of values that are no longer in the text but correspond to values inside groups.
     earlier_aliases: NotRequired[list[EarlierAlias]]
     """By value, earliest first; what merges do not change is in the details of the last state."""
-    kept: dict[int, int]
-    """For a value used only inside its group, which so needs no memory: the first state where that is so."""
+    kept: dict[int, int]  # For a value used only inside its group, which so needs no memory: the first state where that is so.

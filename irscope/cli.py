@@ -512,8 +512,7 @@ def _example(text: str) -> Any:
     return torch.from_numpy(array) if torch else array
 
 
-_MOST_DIMENSIONS = 64
-"""NumPy's own limit."""
+_MOST_DIMENSIONS = 64  # NumPy's own limit.
 
 
 def _shorten(text: str) -> str:

@@ -19,8 +19,7 @@ from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 from irscope.transforms.fusion import Fusion
 
 _AROUND = 3
-_MOST_IN_BOTH: Final = 3_000
-"""Larger programs are drawn one by one, in which only what is open at first is made."""
+_MOST_IN_BOTH: Final = 3_000  # Larger programs are drawn one by one, in which only what is open at first is made.
 _MOST_OPENED: Final = 24
 _MOST_ROWS = 600
 _SIGNS = {"kept": "", "changed": "~", "new": "+", "gone": "−"}
@@ -247,8 +246,7 @@ def _keys(view: GraphView, same: Mapping[int, int] | None) -> dict[int, tuple[ob
     return found
 
 
-_LAYOUT = re.compile(r", (?:strides=\[[^\]]*\]|requires_grad=\d|device=cpu)")
-"""What a type says besides its element type and its extents."""
+_LAYOUT = re.compile(r", (?:strides=\[[^\]]*\]|requires_grad=\d|device=cpu)")  # What a type says besides its element type and its extents.
 
 
 def _row(kind: str, before: str, after: str, how: str) -> str:

@@ -76,10 +76,8 @@ def graph_dot(view: GraphView) -> str:
 _EFFECT = f' [style=dashed color="{WRITES}" constraint=false]'
 
 
-_PAGE = 1100
-"""The width of a page, in pixels: what is wider is shrunk there until nobody can read it."""
-_MOST_BEFORE = 400
-"""How many allocations back the last one at an address is looked for."""
+_PAGE = 1100  # The width of a page, in pixels: what is wider is shrunk there until nobody can read it.
+_MOST_BEFORE = 400  # How many allocations back the last one at an address is looked for.
 
 
 def _key(id: int) -> str:

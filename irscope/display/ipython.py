@@ -65,8 +65,7 @@ _CHOSEN = re.compile(
     r"""(?:[\[(](?:[^\])]*,\s*)?)?["'](?P<sign>)(?P<word>[\w-]*)$"""
 )
 """A function or method, and an unfinished string for an option of it that takes one of a few words."""
-_FIRST = re.compile(r"\(\s*" + _OBJECT + r"\s*,[^()]*$")
-"""The first argument of an unfinished call."""
+_FIRST = re.compile(r"\(\s*" + _OBJECT + r"\s*,[^()]*$")  # The first argument of an unfinished call.
 _MOST = 200
 
 

@@ -168,8 +168,7 @@ _PLAN_STYLE: Final = (
 _WIDTH: Final = 860.0
 _LEFT, _RIGHT, _TOP = 96.0, 14.0, 34.0
 _PLAN, _GAP, _CURVE = 300.0, 40.0, 70.0
-_LEAST: Final = 0.6
-"""The least height and width of a rectangle, in pixels."""
+_LEAST: Final = 0.6  # The least height and width of a rectangle, in pixels.
 
 
 def memory_svg(view: MemoryView) -> str:

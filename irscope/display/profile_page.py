@@ -20,8 +20,7 @@ from irscope.runtime.profile import Profile
 _HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
 """From cold to hot; text on them is dark except on the last two."""
 _ROW: Final = 18
-_WHISKER: Final = 1.3
-"""The limit of whiskers, relative to the longest bar: one disturbed run must not squeeze all bars."""
+_WHISKER: Final = 1.3  # The limit of whiskers, relative to the longest bar: one disturbed run must not squeeze all bars.
 
 
 def _heat(share: float, most: float) -> tuple[str, bool]:

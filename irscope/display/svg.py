@@ -222,8 +222,7 @@ def _place(rect: Rect) -> str:
 
 
 _CLUSTERS: Final = ("module", "repeat", "stretch", "lane")
-_HEAD: Final = "m-3-5l3 5 3-5"
-"""The arrow head of an edge that arrives from above."""
+_HEAD: Final = "m-3-5l3 5 3-5"  # The arrow head of an edge that arrives from above.
 
 
 def _edge(route: Route, layout: Layout, colour: str = "") -> str:

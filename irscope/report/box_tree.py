@@ -77,16 +77,12 @@ def _node_lines(graph: Graph) -> Mapping[int, int]:
 
 MOST_SIDE_BY_SIDE = 120
 """The most boxes of one level; more are grouped into stretches."""
-_PARTS = 24
-"""The approximate number of stretches that a long level is cut into."""
-_MANY_ENDS = 12
-"""More inputs, or results, than this share one box."""
-_MOST_LOOSE = 8
-"""Longer runs of ops between modules share one box."""
+_PARTS = 24  # The approximate number of stretches that a long level is cut into.
+_MANY_ENDS = 12  # More inputs, or results, than this share one box.
+_MOST_LOOSE = 8  # Longer runs of ops between modules share one box.
 _LONGEST_LABEL = 400
 _MOST_TYPES = 8
-_RESULT = -(2**40)
-"""Boxes of results have ids below this one; ids of modules, stretches and repeats are negative and above it."""
+_RESULT = -(2**40)  # Boxes of results have ids below this one; ids of modules, stretches and repeats are negative and above it.
 
 
 @dataclass(frozen=True)
@@ -121,8 +117,7 @@ class BoxTree:
         place = np.full(len(draft.parent), -1, np.int64)
         place[order] = np.arange(len(order))
         self._lanes = [(box, each.label) for box, each in enumerate(self.subjects) if isinstance(each, _Holder) and each.kind == "lane"]
-        self._repeats: dict[int, int] = {}
-        """The first box of repeated layers in each box around one."""
+        self._repeats: dict[int, int] = {}  # The first box of repeated layers in each box around one.
         for box, kind in enumerate(self.kinds):
             around = parent[box]
             while kind == "repeat" and around >= 0 and around not in self._repeats:
@@ -574,8 +569,7 @@ class _Draft:
 # An edge between two boxes belongs to the innermost box around both, where it connects the two children that contain its
 # ends; equal edges are merged. The edges of all levels are computed together, one nesting depth at a time.
 
-_MOST_VALUES = 12
-"""The most values listed for one drawn edge."""
+_MOST_VALUES = 12  # The most values listed for one drawn edge.
 
 
 class Levels:

@@ -41,16 +41,11 @@ _SWEEPS = 4
 _ALIGNMENTS = 6
 _BEND_WIDTH = 6.0
 _GAP_COLUMN = 40.0
-_LEAST_CUT = 560.0
-"""Drawings less tall than this, in pixels, stay in one column."""
-_WIDE = 640.0
-"""Unconnected boxes stay in one row if it is less wide than this, in pixels."""
-_SHAPE = 1.25
-"""The target aspect ratio, width to height, of a drawing cut into columns."""
-_PORTS = 14.0
-"""The distance in pixels between edges that leave or enter one box, where it has room."""
-_LANES = (5.0, 8.0, 11.0)
-"""The distances from the rows, in pixels, of edges on their way to another column."""
+_LEAST_CUT = 560.0  # Drawings less tall than this, in pixels, stay in one column.
+_WIDE = 640.0  # Unconnected boxes stay in one row if it is less wide than this, in pixels.
+_SHAPE = 1.25  # The target aspect ratio, width to height, of a drawing cut into columns.
+_PORTS = 14.0  # The distance in pixels between edges that leave or enter one box, where it has room.
+_LANES = (5.0, 8.0, 11.0)  # The distances from the rows, in pixels, of edges on their way to another column.
 
 Point = tuple[float, float]
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["kept", "changed", "new", "gone"]
 
 _LONGEST_CONSTANT = 60
-_MOST_WRITES = 16
-"""Whether the order of a node and of a write that it passed matters is asked of so many; of more, one is named unasked."""
+_MOST_WRITES = 16  # Whether the order of a node and of a write that it passed matters is asked of so many; of more, one is named unasked.
 
 
 @dataclass(frozen=True, slots=True)

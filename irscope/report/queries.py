@@ -116,8 +116,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 }  # fmt: skip
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _FEW = 500
-_LONG = 100_000
-"""The longest program, in nodes, that is also searched as written."""
+_LONG = 100_000  # The longest program, in nodes, that is also searched as written.
 _REMARKS = ("passed", "missed", "analysis")
 
 

@@ -52,16 +52,13 @@ class ModuleCalls:
         """With `one_each`, each outermost path has one box, whatever reads it: those may form cycles, which split nothing inside them."""
         self._make = make
         self._one_each = one_each
-        self._parent = parent
-        """The parent of each box, by number; grows as boxes are created, with increasing numbers."""
+        self._parent = parent  # The parent of each box, by number; grows as boxes are created, with increasing numbers.
         self._latest: dict[tuple[int, str], int] = {}
         self._paths: dict[str, list[str]] = {}
-        self._spans: dict[int, set[str]] = {}
-        """The scopes of groups whose nodes are from several modules."""
+        self._spans: dict[int, set[str]] = {}  # The scopes of groups whose nodes are from several modules.
         self._paths_spanned: dict[int, set[str]] = {}
         self._path_of: dict[int, str] = {}
-        self._before = "", -1, -1
-        """The previous scope, with its outermost and innermost call."""
+        self._before = "", -1, -1  # The previous scope, with its outermost and innermost call.
 
     def box_of(self, scope: str, sources: Iterable[int]) -> int:
         """The box of a scope for a node that uses values of the boxes `sources`; -1 for the top."""
@@ -248,10 +245,8 @@ class ModuleText:
         self._graph = graph
         self._scopes = scopes or None
         self._age = {node: age for age, node in enumerate(scopes)} if scopes else None
-        self._owners: dict[Node, Node] = {}
-        """The If or Loop around each node that is inside one."""
-        self._groups: dict[Node, Node] = {}
-        """The fusion group of each node that is in one."""
+        self._owners: dict[Node, Node] = {}  # The If or Loop around each node that is inside one.
+        self._groups: dict[Node, Node] = {}  # The fusion group of each node that is in one.
         self._types: dict[int, tuple[Type, int]] = {}
         self._numbers: dict[str, int] = {}
 
@@ -418,14 +413,12 @@ def told_apart(paths: Sequence[str]) -> list[str]:
 # and are then treated like the layers of a model. A region counts if it occurs as often as modules must to be folded, and if each
 # occurrence uses only values produced before it began, because a box in a cycle explains nothing.
 
-_MOST_NODES: Final = 10_000
-"""The largest program searched: the first picture waits for the search, at about 30 µs per node."""
+_MOST_NODES: Final = 10_000  # The largest program searched: the first picture waits for the search, at about 30 µs per node.
 _MOST_IN_A_ROW: Final = 30_000
 """The largest program in which a body that is written again and again is looked for: that takes a look at each op."""
 _LONGEST_BODY: Final = 2_000
 
-_FEWEST_OPS: Final = 3
-"""The fewest ops in one occurrence, including those in fusion groups."""
+_FEWEST_OPS: Final = 3  # The fewest ops in one occurrence, including those in fusion groups.
 
 
 def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:

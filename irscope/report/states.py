@@ -160,8 +160,7 @@ def _records(graph: Graph) -> Iterable[Value | Node]:
 
 # What may share memory in any state of a history, in terms of its last graph.
 
-_MOST_STATES = 8
-"""The number of alias dbs to keep: stepping back and forth asks about the same few states."""
+_MOST_STATES = 8  # The number of alias dbs to keep: stepping back and forth asks about the same few states.
 
 
 _State = tuple[AliasViews, Mapping[int, int], Mapping[int, Value], Renaming, dict[int, tuple[list[int], list[int]]]]
@@ -178,8 +177,7 @@ class AliasSteps:
     def __init__(self, history: History) -> None:
         self._history = history
         self._at = lru_cache(maxsize=_MOST_STATES)(self._made)
-        self._seen_of: dict[int, tuple[list[int], frozenset[int]]] = {}
-        """Keyed by the `id` of a list, which is kept alive in the entry."""
+        self._seen_of: dict[int, tuple[list[int], frozenset[int]]] = {}  # Keyed by the `id` of a list, which is kept alive in the entry.
 
     def detail(self, value: Value, state: int) -> AliasDetail | None:
         """The alias detail, in a state, of a value of the last graph; None if it does not exist there or has no memory."""

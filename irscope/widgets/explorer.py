@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from irscope.ir import Graph, Node, Value
     from irscope.transforms.fusion import Named, Score
 
-_LONG = 20_000
-"""The size of an answer, in characters, from which it is sent as a JSON buffer beside its message, which is parsed once."""
+_LONG = 20_000  # The size of an answer, in characters, from which it is sent as a JSON buffer beside its message, which is parsed once.
 
 
 class Explorer(View):
@@ -67,13 +66,10 @@ class Explorer(View):
     """The view of the branches as JSON text; empty if there can be none."""
 
     _tree: Branches | None = None
-    _draft: str | None = None
-    """An edited text that is not a valid program yet."""
-    _bound_to: Callable[[Any], object] | None = None
-    """Called with the program as written, after each edit that changes it."""
+    _draft: str | None = None  # An edited text that is not a valid program yet.
+    _bound_to: Callable[[Any], object] | None = None  # Called with the program as written, after each edit that changes it.
     _links: tuple[traitlets.link, ...] = ()
-    _is_open = False
-    """Whether a new profile is checked and shown."""
+    _is_open = False  # Whether a new profile is checked and shown.
 
     def __init__(self, shown: Exploration | Page) -> None:
         with without_collector():

@@ -37,8 +37,7 @@ values, because Lab's channel to the kernel keeps it alive."""
 class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
     """A widget that closes its layout with itself; ipywidgets would keep that widget in the kernel and in the page."""
 
-    _own_layout: Any = None
-    """None if constructing the widget failed and Python closes it."""
+    _own_layout: Any = None  # None if constructing the widget failed and Python closes it.
 
     def __init__(self, *args: Any, **traits: Any) -> None:
         super().__init__(*args, **traits)
@@ -56,8 +55,7 @@ class View(_Widget):
 
     _esm = STUB
     runtime = anywidget.WidgetTrait().tag(sync=True)
-    _given: ClassVar[tuple[str, ...]] = ("runtime",)
-    """Traits whose changes by the page are ignored."""
+    _given: ClassVar[tuple[str, ...]] = ("runtime",)  # Traits whose changes by the page are ignored.
 
     def set_state(self, sync_data: Mapping[str, Any]) -> None:
         """Called with what a page says."""

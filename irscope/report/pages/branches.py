@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
 
 _MOST_LINES = 400
-_MOST_EDITED = 20_000
-"""The largest program, in nodes, whose text can be edited in the page: each pause in typing fuses it again."""
-_BESIDE = ("greedy", "min-bytes")
-"""The policies of irscope that are shown beside another compiler's groups."""
+_MOST_EDITED = 20_000  # The largest program, in nodes, whose text can be edited in the page: each pause in typing fuses it again.
+_BESIDE = ("greedy", "min-bytes")  # The policies of irscope that are shown beside another compiler's groups.
 _TOO_LONG = (
     f"A page edits programs of up to {_MOST_EDITED:,} nodes, for each pause fuses the program anew. Change the text of a longer one in "
     "Python: irs.explore(irs.parse(text))."

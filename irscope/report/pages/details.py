@@ -286,8 +286,7 @@ def alias_verdict(verdict: Verdict | None) -> vm.VerdictView | None:
 
 # Precomputed answers for a page without a kernel; what many answers share is stored once.
 
-_FEW = 60
-"""The most writers that a detail holds inline."""
+_FEW = 60  # The most writers that a detail holds inline.
 
 
 def stored_details(

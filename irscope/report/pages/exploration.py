@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 MOST_BESIDE: Final = 10_000
 """The largest program of another compiler, in nodes, that irscope fuses too before it is shown."""
-_KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")
-"""Cached results that do not depend on measurements."""
+_KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")  # Cached results that do not depend on measurements.
 
 
 @dataclass(frozen=True)

@@ -349,11 +349,9 @@ _UNANSWERED = vm.Count(
     label="answers about single values", value="no", selects=[],
     hint="left out of this file: explore, or write_report(…, answers=True), has them",
 )  # fmt: skip
-_SENT_WHOLE = 2500
-"""The largest program, in nodes, that is sent to a page at once; for larger ones the page asks for what it shows."""
+_SENT_WHOLE = 2500  # The largest program, in nodes, that is sent to a page at once; for larger ones the page asks for what it shows.
 _FEW_GROUPS = 300
-_MOST_REMARKS = 2000
-"""The most rows in the table; queries find the rest."""
+_MOST_REMARKS = 2000  # The most rows in the table; queries find the rest.
 
 
 def is_sent_whole(graph: Graph) -> bool:

@@ -82,19 +82,15 @@ class AliasViews:
 _ROW: Final = 46.0
 _BOX: Final = 24.0
 _EDGE: Final = 16.0
-_LETTER: Final = 7.4
-"""The width of a letter of a name, in pixels; other letters are smaller."""
+_LETTER: Final = 7.4  # The width of a letter of a name, in pixels; other letters are smaller.
 _SMALL: Final = 6.7
-_CHANNEL: Final = 10.0
-"""The distance between lines that pass names of their lane on the left."""
-_BAND: Final = 14.0
-"""The distance of the middle of a lane from the left edge of its names."""
+_CHANNEL: Final = 10.0  # The distance between lines that pass names of their lane on the left.
+_BAND: Final = 14.0  # The distance of the middle of a lane from the left edge of its names.
 _GAP: Final = 34.0
 _LEAST_WIDE: Final = 700.0
 _MOST_ROWS: Final = 60
 _MOST_NEAR: Final = 24
-_MOST_NAMES: Final = 12
-"""The most names of one memory."""
+_MOST_NAMES: Final = 12  # The most names of one memory.
 _LONGEST_TEXT: Final = 44
 
 Lead = tuple[int, Literal["may", "holds", "writes"]]

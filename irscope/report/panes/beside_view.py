@@ -135,8 +135,7 @@ _MOST_ROWS: Final = 80
 _MOST_PLACES: Final = 48
 _LONGEST_VALUE: Final = 60
 _ORDER: Final = {"constant": 0, "type": 1, "value": 2, "chain": 3}
-_Row = tuple[str, tuple[str, ...]]
-"""The kind of difference, and its value in each module."""
+_Row = tuple[str, tuple[str, ...]]  # The kind of difference, and its value in each module.
 
 
 def repeat_view(tree: BoxTree, number: int) -> RepeatView:

@@ -75,8 +75,7 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
     return f"in no group, because {rename(verdict.because)}"
 
 
-_MOST_NEIGHBOURS = 6
-"""The most neighbours shown on each side of a group."""
+_MOST_NEIGHBOURS = 6  # The most neighbours shown on each side of a group.
 
 
 def neighbour_views(fusion: Fusion, group: Node, rename: Renaming) -> list[NeighbourView]:

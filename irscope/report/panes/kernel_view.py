@@ -147,10 +147,8 @@ def _kernel_text(language: str, source: str, facts: KernelFacts) -> KernelText:
     )  # fmt: skip
 
 
-_NEAR: Final = 1 << 20
-"""Bytes that fit into the caches of one core."""
-_CALL: Final = 1e-6
-"""Seconds to launch a kernel."""
+_NEAR: Final = 1 << 20  # Bytes that fit into the caches of one core.
+_CALL: Final = 1e-6  # Seconds to launch a kernel.
 
 
 def _launched(plan: LaunchPlan) -> str:

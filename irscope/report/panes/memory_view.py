@@ -24,10 +24,8 @@ from irscope.report.panes.compiler_view import table_view
 
 _CELLS: Final = 560
 _MOST_ROWS: Final = 40
-_FINE: Final = 16
-"""Cells of the map that one repetition needs to be distinguishable."""
-_MOST_RUNS: Final = 50_000
-"""Sets with more runs than this are drawn as the interval around them."""
+_FINE: Final = 16  # Cells of the map that one repetition needs to be distinguishable.
+_MOST_RUNS: Final = 50_000  # Sets with more runs than this are drawn as the interval around them.
 
 
 def buffers_with_views(views: ViewAliases, most: int = 6) -> list[Value]:
@@ -108,8 +106,7 @@ def _runs(cells: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[list[float]
 
 # The layout and buffer of each tensor, and the nodes that only copy one.
 
-_COPYING: Final = MAY_COPY | {"aten::clone", "aten::_to_copy"}
-"""Ops that return their operand, in new memory if needed."""
+_COPYING: Final = MAY_COPY | {"aten::clone", "aten::_to_copy"}  # Ops that return their operand, in new memory if needed.
 _FORMATS: Final = {"rows": range(2, 64), "columns": range(2, 4), "channels_last": (4, 5)}
 """Layouts to ask about for an argument, with the ranks they apply to."""
 _FORMAT_WORDS: Final = {"rows": "row by row", "columns": "column by column", "channels_last": "channels last"}
@@ -237,8 +234,7 @@ def _amount(copies: Collection[vm.CopyView], verb: str) -> str:
 
 # A memory plan as rectangles of addresses over time, with the peak and the bytes live at each moment.
 
-_MOST_BARS: Final = 1500
-"""The most rectangles drawn, largest first; more would be indistinguishable."""
+_MOST_BARS: Final = 1500  # The most rectangles drawn, largest first; more would be indistinguishable.
 
 
 def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> vm.MemoryView:

@@ -19,17 +19,13 @@ if TYPE_CHECKING:
 
 _MOST_NODES: Final = 400
 _MOST_SPANS: Final = 3000
-_MOST_LANES: Final = 8
-"""The most threads of a kernel with a lane of their own; more add nothing, as all end together."""
+_MOST_LANES: Final = 8  # The most threads of a kernel with a lane of their own; more add nothing, as all end together.
 _MOST_BOXES: Final = 400
-_LEAST_SHARE: Final = 0.002
-"""The narrowest box drawn in the icicle, as a share of the time."""
-_AROUND: Final = 1
-"""Context lines shown before and after each line that takes time."""
+_LEAST_SHARE: Final = 0.002  # The narrowest box drawn in the icicle, as a share of the time.
+_AROUND: Final = 1  # Context lines shown before and after each line that takes time.
 _MOST_LINES: Final = 60
 _MOST_MARKS: Final = 60
-_MOST_SELECTED: Final = 200
-"""The most records that one click selects."""
+_MOST_SELECTED: Final = 200  # The most records that one click selects.
 
 
 _EVERY_ID: Final = range(1 << 62)

@@ -43,8 +43,7 @@ def _line(line: str) -> str:
 
 # A whole program as boxes and edges; large programs start with their outer boxes closed.
 
-_MOST_OPEN = 48
-"""The most boxes to show initially."""
+_MOST_OPEN = 48  # The most boxes to show initially.
 _SMALL = 150
 """The largest program, in boxes, that starts fully open. In a larger one modules start open and, if no layers repeat, other
 boxes up to `_MOST_OPEN`."""

@@ -84,13 +84,11 @@ def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
 
 
 _MOST_CARDS: Final = 300
-_MOST_COSTS: Final = 24
-"""The most cards whose cost is computed at once; others on request."""
+_MOST_COSTS: Final = 24  # The most cards whose cost is computed at once; others on request.
 _MOST_MEMBERS: Final = 200
 _MOST_COLUMNS: Final = 24
 _MOST_HOLES: Final = 80
-_STORED: Final = 6
-"""The most classes per step stored in a page without Python."""
+_STORED: Final = 6  # The most classes per step stored in a page without Python.
 _Members = tuple[Node | str, ...]
 
 

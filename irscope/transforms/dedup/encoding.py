@@ -59,43 +59,25 @@ def split_type(type: Type, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
     free = [rank >= _FREE or (isinstance(dim, int) and dim not in (0, 1)) for dim in type.shape]
     axes = list(zip(type.shape, free, strict=True))
     pattern = ["*" if rank >= _FREE or not isinstance(dim, int) else "n" if own else str(dim) for dim, own in axes]
-    skeleton = f"{dtype}({','.join(pattern)}){_kept_layout(type, rank)}{end}"
     extents = [Slot("extent", axis, dim) for axis, (dim, own) in enumerate(axes) if own]
-    return skeleton, (*extents, *_layout_slots(type, rank), *slots)
+    layout, taken = _split_layout(type, rank)
+    return f"{dtype}({','.join(pattern)}){layout}{end}", (*extents, *taken, *slots)
 
 
-def _kept_layout(type: TensorType, rank: int) -> str:
-    return "" if rank >= _LAYOUT else "C" if rank == _FREE and _is_row_major(type) else _stride_order(type)
-
-
-def _layout_slots(type: TensorType, rank: int) -> list[Slot]:
-    if type.strides is not None and not _is_row_major(type):
-        if rank >= _LAYOUT:
-            return [Slot("layout", 0, type.strides)]
-        return [] if _is_dense(type) else [Slot("stride", axis, step) for axis, step in enumerate(type.strides) if step not in (0, 1)]
-    return [Slot("layout", 0, None if type.strides is None else "row-major")] if rank >= _LAYOUT else []
-
-
-def _is_row_major(type: TensorType) -> bool:
-    """Whether extents and strides are known, and the elements contiguous, the last dimension innermost."""
-    shape = static_shape(type)
-    return shape is not None and type.strides is not None and is_contiguous(shape, type.strides)
-
-
-def _is_dense(type: TensorType) -> bool:
-    """Whether extents are known, and the elements have no gaps, in any order of dimensions."""
-    shape = static_shape(type)
-    return shape is not None and type.strides is not None and is_dense(shape, type.strides)
-
-
-def _stride_order(type: TensorType) -> str:
-    """The order of dimensions by stride, which strides are 0 or 1, and whether there are gaps, as text."""
-    if type.strides is None or type.shape is None:
-        return ""
-    strides = type.strides
+def _split_layout(type: TensorType, rank: int) -> tuple[str, list[Slot]]:
+    """The skeleton of strides (the order of dimensions by stride, which strides are 0 or 1, and whether there are gaps), and the slots."""
+    shape, strides = static_shape(type), type.strides
+    is_row_major = shape is not None and strides is not None and is_contiguous(shape, strides)
+    if rank >= _LAYOUT:
+        return "", [Slot("layout", 0, "row-major" if is_row_major else strides)]
+    if strides is None or type.shape is None:
+        return "", []
+    has_no_gaps = shape is not None and is_dense(shape, strides)
     order = sorted((axis for axis, dim in enumerate(type.shape) if dim != 1), key=lambda axis: -strides[axis])
     steps = [{0: "0", 1: "1"}.get(strides[axis], "s") for axis in reversed(order)]
-    return f"{order}{''.join(steps)}{_is_dense(type)}"
+    skeleton = "C" if rank == _FREE and is_row_major else f"{order}{''.join(steps)}{has_no_gaps}"
+    gaps = [Slot("stride", axis, step) for axis, step in enumerate(strides) if step not in (0, 1)]
+    return skeleton, [] if has_no_gaps or is_row_major else gaps
 
 
 # --- texts of foreign types and attributes -----------------------------------------------------------------------------
@@ -160,16 +142,12 @@ def spell_attrs(attrs: Mapping[str, Any], relation: Relation = "alpha", symbols:
 
 
 def _spell_attr(key: str, payload: Any, relation: Relation, symbols: Callable[[str], str] | None) -> bytes:
-    if symbols is not None and isinstance(payload, str) and "@" in payload and not payload.startswith('"'):
-        return b"@" + prefixed(symbols(payload))
-    if RANK[relation] < _CONSTANTS:
-        return spell_payload(payload) if symbols is None else _spell_nested(key, payload, relation, symbols)
-    return _spell_nested(key, payload, relation, symbols)
-
-
-def _spell_nested(key: str, payload: Any, relation: Relation, symbols: Callable[[str], str] | None) -> bytes:
-    """Spell an attribute with parts that may be taken out, or be the names of symbols."""
+    """Spell an attribute, parts of which may be taken out, or be the names of symbols."""
+    if RANK[relation] < _CONSTANTS and symbols is None:
+        return spell_payload(payload)
     match payload:
+        case str() if symbols is not None and "@" in payload and not payload.startswith('"'):
+            return b"@" + prefixed(symbols(payload))
         case tuple() | list():
             return b"(%d:" % len(payload) + b"".join([_spell_attr(key, item, relation, symbols) for item in payload])
         case Mapping():

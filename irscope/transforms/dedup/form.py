@@ -20,10 +20,10 @@ and merges programs that compute different numbers; here a name is compared by i
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
-from irscope.ir import Block, Graph, Node, TensorData, Type, Value
+from irscope.ir import Block, Node, TensorData, Type, Value
 from irscope.ir.structural import inner_blocks
 from irscope.transforms.dedup.encoding import digest, is_spelled, prefixed, spell_attrs, spell_payload, split_leaf, split_type
 from irscope.transforms.dedup.piece import (
@@ -66,21 +66,18 @@ def has_stable_fingerprint(piece: Piece) -> bool:
 
 
 def canonical_form(piece: Piece, relation: Relation) -> bytes:
-    symbols = spelling_of(piece, relation)
-    if RANK[relation] < RANK["order"]:
-        parts = [_listed(piece.body, relation, symbols)]
-        for name in piece.roots:
-            bodies = piece.named.get(name, ())
-            parts.append(b"r%d:" % len(bodies) + (prefixed(name) if relation == "text" else b""))
-            parts += [_listed(body, relation, symbols) for body in bodies]
-        return b"".join(parts)
-    permuted = may_permute(piece) and RANK[relation] >= RANK["arguments"]
-    parts = [colors_of(piece, piece.body, relation, permuted=permuted).form]
+    is_listed, symbols = RANK[relation] < RANK["order"], spelling_of(piece, relation)
+    permuted = RANK[relation] >= RANK["arguments"] and may_permute(piece)
+
+    def form(body: Body) -> bytes:
+        return _listed(body, relation, symbols) if is_listed else colors_of(piece, body, relation, permuted=permuted).form
+
+    parts = [b"" if is_listed else b"~", form(piece.body)]
     for name in piece.roots:
         bodies = piece.named.get(name, ())
-        parts.append(b"r%d:" % len(bodies))
-        parts += [colors_of(piece, body, relation, permuted=permuted).form for body in bodies]
-    return b"~" + b"".join(parts)
+        parts.append(b"r%d:" % len(bodies) + (prefixed(name) if relation == "text" else b""))
+        parts += map(form, bodies)
+    return b"".join(parts)
 
 
 # --- names of symbols ---------------------------------------------------------------------------------------------------
@@ -141,20 +138,25 @@ Token = bytes | str | int
 """A part of a list: bytes as they are, the name of an op, the number of a value, or the complement of a count."""
 
 
-class _Spelling(Protocol):
-    """Spells what a list contains beside ops and numbers."""
+class _InFull:
+    """Spells types and attributes in bytes that can be read back but for what the relation takes out."""
 
-    types: dict[int, Token]
-    """The types that were spelled before, by identity."""
+    def __init__(self, relation: Relation, symbols: Symbols) -> None:
+        self._relation, self._symbols = relation, symbols
+        self.types: dict[int, Token] = {}
+        """The types that were spelled before, by identity."""
 
     def type(self, type: Type) -> Token:
         """A type that is not among `types`, with its end mark or length."""
+        spelled = self.types[id(type)] = prefixed(split_type(type, self._relation)[0])
+        return spelled
 
     def attrs(self, attrs: Mapping[str, Any]) -> Token:
         """Attributes that are not empty."""
+        return spell_attrs(attrs, self._relation, self._symbols)
 
 
-def _list_body(body: Body, spelling: _Spelling, out: list[Token], names: Mapping[Value, str] | None = None) -> list[Token]:
+def _list_body(body: Body, spelling: "_InFull | Keys", out: list[Token], names: Mapping[Value, str] | None = None) -> list[Token]:
     """Adds the block to `out` as tokens, with the `names` of values where they count. A value is the number of its definition, so that
     the k-th definition of one piece corresponds to the k-th of another with the same list: that is their bijection."""
     spelled: Token = spelling.attrs(body.attrs) if body.attrs else _NO_ATTRS
@@ -203,7 +205,7 @@ def _list_body(body: Body, spelling: _Spelling, out: list[Token], names: Mapping
 
 
 def _define(
-    values: Collection[Value], number: dict[Value, int], spelling: _Spelling, out: list[Token], names: Mapping[Value, str] | None
+    values: Collection[Value], number: dict[Value, int], spelling: "_InFull | Keys", out: list[Token], names: Mapping[Value, str] | None
 ) -> None:
     out.append(~len(values))
     for value in values:
@@ -222,8 +224,9 @@ def _define_outer(values: Iterable[Value], number: dict[Value, int], *rest: Any)
 _op: Final = lru_cache(maxsize=1 << 12)(prefixed)
 
 
-def _join(tokens: Iterable[Token]) -> bytes:
-    """Tokens as prefix-free bytes."""
+def _listed(body: Body, relation: Relation, symbols: Symbols) -> bytes:
+    """The list of a body as prefix-free bytes."""
+    tokens = _list_body(body, _InFull(relation, symbols), [], body.graph.names if relation == "text" else None)
     spelled = (
         token if isinstance(token, bytes) else _op(token) if isinstance(token, str) else b"%d;" % token if token >= 0 else b"%d:" % ~token
         for token in tokens
@@ -232,25 +235,6 @@ def _join(tokens: Iterable[Token]) -> bytes:
 
 
 _NO_ATTRS: Final[Token] = spell_attrs({})
-
-
-class _InFull:
-    """Spells types and attributes in bytes that can be read back but for what the relation takes out."""
-
-    def __init__(self, relation: Relation, symbols: Symbols) -> None:
-        self._relation, self._symbols = relation, symbols
-        self.types: dict[int, Token] = {}
-
-    def type(self, type: Type) -> Token:
-        spelled = self.types[id(type)] = prefixed(split_type(type, self._relation)[0])
-        return spelled
-
-    def attrs(self, attrs: Mapping[str, Any]) -> bytes:
-        return spell_attrs(attrs, self._relation, self._symbols)
-
-
-def _listed(body: Body, relation: Relation, symbols: Symbols) -> bytes:
-    return _join(_list_body(body, _InFull(relation, symbols), [], body.graph.names if relation == "text" else None))
 
 
 # --- short lists that prove ---------------------------------------------------------------------------------------------
@@ -298,9 +282,6 @@ class Keys:
 
     def attrs(self, attrs: Mapping[str, Any]) -> Token:
         """The number of some attributes."""
-        if len(attrs) == 1:
-            ((name, payload),) = attrs.items()
-            return self._number((name, self._payload(payload)))
         return self._number(tuple([(name, self._payload(attrs[name])) for name in sorted(attrs)]))
 
     def _payload(self, payload: Any) -> object:
@@ -309,17 +290,13 @@ class Keys:
             return "@", self._spell_names(payload) if "@" in payload and self._piece.named else payload
         if isinstance(payload, TensorData) and payload.array is not None and payload.array.nbytes <= _SMALL:
             return payload.dtype, tuple(payload.shape), payload.device, payload.array.tobytes()
-        if payload is None or isinstance(payload, int | float | complex):
-            return spell_payload(payload)
         if isinstance(payload, tuple | list):
             return "(", tuple([self._payload(item) for item in payload])
         if isinstance(payload, Mapping):
             return "{", tuple([(key, self._payload(payload[key])) for key in sorted(payload)])
-        if isinstance(payload, Type):
-            return "type", repr(payload)
-        if isinstance(payload, Graph):
-            return "graph"  # its body is listed with the blocks
-        raise _NoKeyError
+        if isinstance(payload, TensorData) or not is_spelled(payload):
+            raise _NoKeyError
+        return spell_payload(payload)
 
     def _spell_names(self, text: str) -> object:
         """A text and the names in it: a root as its place, and a name declared elsewhere as itself."""

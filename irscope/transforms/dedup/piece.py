@@ -24,13 +24,11 @@ The op's schema decides which arguments may be holes: a `Scalar` or a `float` is
 """
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from itertools import count
-from typing import Any, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args
+from typing import Any, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 from weakref import ref
 
 import numpy as np
@@ -90,18 +88,14 @@ class Body:
             effect = "opaque" if inner_blocks(node) or draws_random_numbers(node.op, known) else effect_of(node, known)
             if (node.op == "prim::Constant" or effect in ("pure", "view")) and needed.isdisjoint(node.outputs):
                 continue
-            if not self._is_determined(node, effect):
-                return False
+            if node.op == "prim::Constant":
+                is_determined = isinstance(constant_value(node), int | float | complex | str | None)
+            else:
+                is_determined = effect == "pure" and (schema_of(node) is not None or bool(functional_source(node.op)))
+            if not is_determined or not all(_is_plain(value.type) for value in node.outputs):
+                return False  # results are tensors or numbers that op and operands determine, in memory of their own
             needed.update(node.inputs)
         return True
-
-    def _is_determined(self, node: Node, effect: str) -> bool:
-        """Whether the results of a node are tensors or numbers that its op and operands determine, in memory of their own."""
-        if not all(_is_plain(value.type) for value in node.outputs):
-            return False
-        if node.op == "prim::Constant":
-            return isinstance(constant_value(node), int | float | complex | str | None)
-        return effect == "pure" and (schema_of(node) is not None or bool(functional_source(node.op)))
 
     @cached_property
     def constants(self) -> Mapping[Any, Any]:
@@ -168,7 +162,7 @@ class Piece:
         return [node for body in bodies for node in all_nodes(body.block) if node.op != "prim::Constant"]
 
 
-class _Results(dict[Hashable, tuple[int, Any]]):
+class _Results(dict[Hashable, Any]):
     """The results kept in one body or piece; a copy or pickle starts without any."""
 
     def __reduce__(self) -> "tuple[type[_Results], tuple[()]]":
@@ -178,24 +172,20 @@ class _Results(dict[Hashable, tuple[int, Any]]):
 def kept_in(most: int) -> Callable[[Callable[Concatenate[B, P], T]], Callable[Concatenate[B, P], T]]:
     """Makes a function keep its last `most` results, each in its first argument: they refer to the graph, and with it to a
     model's weights, and so must not outlive the program as those of an `lru_cache` do."""
-    recent: OrderedDict[int, ref[Any]] = OrderedDict()
-    numbers = count()
+    recent: deque[tuple[ref[Any], Hashable]] = deque()
 
     def keeping(function: Callable[Concatenate[B, P], T]) -> Callable[Concatenate[B, P], T]:
         @wraps(function)
         def call(holder: B, /, *args: P.args, **kwargs: P.kwargs) -> T:
             results = vars(holder).setdefault("_results", _Results())
             key = (function, *args, *kwargs.items())
-            if key in results:
-                number, found = results[key]
-                with suppress(KeyError):  # another thread has just dropped it
-                    recent.move_to_end(number)
-                return cast(T, found)
-            number, result = next(numbers), function(holder, *args, **kwargs)
-            results[key], recent[number] = (number, result), ref(holder)
-            while len(recent) > most:
-                with suppress(KeyError):
-                    _forget(*recent.popitem(last=False))
+            result: T = results.get(key, _MISSING)
+            if result is _MISSING:
+                result = results[key] = function(holder, *args, **kwargs)
+                recent.append((ref(holder), key))
+                if len(recent) > most:
+                    oldest, gone = recent.popleft()
+                    getattr(oldest(), "_results", {}).pop(gone, None)
             return result
 
         return call
@@ -203,10 +193,7 @@ def kept_in(most: int) -> Callable[[Callable[Concatenate[B, P], T]], Callable[Co
     return keeping
 
 
-def _forget(number: int, holder: ref[Any]) -> None:
-    results = getattr(holder(), "_results", {})
-    for key in [key for key, (kept, _) in list(results.items()) if kept == number]:
-        results.pop(key, None)
+_MISSING: Final[Any] = object()
 
 
 def all_nodes(block: Block) -> list[Node]:
@@ -402,9 +389,13 @@ def format_payload(payload: Any) -> str:
     ['0.5', '(1, 2)', '0.5 in all of float64[2, 3]', '0, 1, 2, … of int64[5]']
     """
     if isinstance(payload, TensorData) and payload.array is not None and payload.array.size:
-        text = _format_tensor(payload, payload.array)
-        return text if len(text) <= 60 else f"{text[:57]}..."
-    text = payload.text if isinstance(payload, Opaque) else str(payload) if isinstance(payload, Type) else repr(payload)
+        text = _numbers(payload.dtype, payload.array, 0)
+        if payload.array.size > 1:
+            what, elements = f"{payload.dtype}[{', '.join(map(str, payload.shape))}]", _bytes(payload.array)
+            first = f"{_numbers(payload.dtype, payload.array, 0, 3)}{', …' if payload.array.size > 3 else ''}"
+            text = f"{text} in all of {what}" if (elements == elements[0]).all() else f"{first} of {what}"
+    else:
+        text = payload.text if isinstance(payload, Opaque) else str(payload) if isinstance(payload, Type) else repr(payload)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -426,16 +417,6 @@ def format_difference(left: Any, right: Any) -> tuple[str, str]:
                 more = f", and {plural(len(unlike) - 1, 'more element')}" if len(unlike) > 1 else ""
                 return f"{_numbers(left.dtype, a, at)} {where}", f"{_numbers(right.dtype, b, at)} {where}{more}"
     return format_payload(left), format_payload(right)
-
-
-def _format_tensor(payload: TensorData, array: np.ndarray[Any, Any]) -> str:
-    if array.size == 1:
-        return _numbers(payload.dtype, array, 0)
-    what = f"{payload.dtype}[{', '.join(map(str, payload.shape))}]"
-    elements = _bytes(array)
-    if (elements == elements[0]).all():
-        return f"{_numbers(payload.dtype, array, 0)} in all of {what}"
-    return f"{_numbers(payload.dtype, array, 0, 3)}{', …' if array.size > 3 else ''} of {what}"
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

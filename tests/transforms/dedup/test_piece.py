@@ -21,10 +21,10 @@ def test_only_the_last_results_are_cached_and_none_outlives_its_body() -> None:
 
     first, second = Body(GRAPH.body, GRAPH), Body(GRAPH.body, GRAPH)
     assert pair(first, number=0) is pair(first, number=0)
-    pair(second, number=1), pair(first, number=0), pair(second, number=2)  # the one asked for longest ago goes
+    pair(second, number=1), pair(second, number=2)  # the oldest goes
     assert made == [0, 1, 2]
-    pair(first, number=0), pair(second, number=1)
-    assert made == [0, 1, 2, 1]
+    pair(second, number=1), pair(first, number=0)
+    assert made == [0, 1, 2, 0]
     assert len(vars(copy.deepcopy(first))["_results"]) == len(vars(pickle.loads(pickle.dumps(first)))["_results"]) == 0
     gone = weakref.ref(first)
     del first

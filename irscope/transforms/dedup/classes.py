@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.running import counted, without_collector
 from irscope._base.words import each
 from irscope.errors import UnknownName
-from irscope.ir import GROUPS, Graph, Module, Node, Opaque, Symbol
+from irscope.ir import GROUPS, Graph, Module, Node, Opaque
 from irscope.transforms.dedup.form import Keys, Token, fingerprint
 from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.piece import NO_BLOCK, RANK, RELATIONS, Body, Piece, Relation
@@ -33,7 +34,12 @@ def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[No
     """Returns the default pieces of a program, and one sentence that says what they are; `groups` asks for the fusion groups of all
     graphs of a module, which are named by graph and result, such as `encoder/%h`."""
     if isinstance(program, Module):
-        if groups and (found := _groups_of_all(program)):
+        found: dict[Node | str, Piece] = {}
+        for graph_name, graph in program.graphs.items() if groups else ():
+            for place, node in enumerate(_groups(graph)):
+                name = f"{graph_name}/%{graph.names[node.outputs[0]]}" if node.outputs else f"{graph_name}/group {place}"
+                found[name] = Piece(name, node.blocks[0], graph, _attrs(node), kind="group")
+        if found:
             return found, f"{each(len(found), 'fusion group')} of the module's graphs is a piece"
         if program.modules:
             inside: dict[Node | str, Piece] = {name: _executable(name, inner) for name, inner in program.modules.items()}
@@ -56,16 +62,6 @@ def _groups(graph: Graph) -> Iterator[Node]:
 def _attrs(group: Node) -> Mapping[str, Any]:
     """A group's attributes without the name that another compiler gave to its kernel, which is no part of what it computes."""
     return FrozenDict({name: held for name, held in group.attrs.items() if name != "kernel"}) if "kernel" in group.attrs else group.attrs
-
-
-def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
-    """The groups of several models together; one without results is named by its place."""
-    found: dict[Node | str, Piece] = {}
-    for graph_name, graph in module.graphs.items():
-        for place, node in enumerate(_groups(graph)):
-            name = f"{graph_name}/%{graph.names[node.outputs[0]]}" if node.outputs else f"{graph_name}/group {place}"
-            found[name] = Piece(name, node.blocks[0], graph, _attrs(node), kind="group")
-    return found
 
 
 def _promises(graph: Graph) -> Mapping[str, Any]:
@@ -92,7 +88,9 @@ def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
     """The meaning of each name of a module: its declarations with their bodies, and its function."""
     found: dict[str, list[Body]] = {}
     for symbol in module.symbols:
-        found.setdefault(symbol.name, []).append(_declaration(symbol))
+        declared, body = _declaration_attrs(symbol.kind, symbol.visibility), symbol.body
+        attrs = FrozenDict({**symbol.attrs, **declared}) if symbol.attrs else declared
+        found.setdefault(symbol.name, []).append(Body(NO_BLOCK, _NOTHING, attrs) if body is None else Body(body.body, body, attrs))
     for name, graph in module.graphs.items():
         found.setdefault(name, []).append(Body(graph.body, graph, _promises(graph)))
     for name, inner in module.modules.items():  # too rare to be compared by content: equal to itself only
@@ -100,14 +98,6 @@ def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
     for name, payload in module.constants.items():
         found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(value=payload)))
     return {name: tuple(bodies) for name, bodies in found.items()}
-
-
-def _declaration(symbol: Symbol) -> Body:
-    attrs = _declaration_attrs(symbol.kind, symbol.visibility)
-    if symbol.attrs:
-        attrs = FrozenDict({**symbol.attrs, **attrs})
-    graph = symbol.body
-    return Body(NO_BLOCK, _NOTHING, attrs) if graph is None else Body(graph.body, graph, attrs)
 
 
 @lru_cache(maxsize=256)
@@ -200,21 +190,19 @@ class Ladder:
 
     def classes(self, relation: Relation) -> list[Members]:
         """The members of each class in program order; the classes are in program order of their first members."""
-        known = self._known.get(relation)
-        if known is None:
+        if relation not in self._known:
             with without_collector():
-                known = self._known[relation] = self._join(relation)
-        return known
+                self._known[relation] = self._join(relation)
+        return self._known[relation]
 
     @property
     def holds_groups(self) -> bool:
         return any(piece.group is not None for piece in self.pieces.values())
 
     def class_of(self, member: Node | str, relation: Relation) -> Members:
-        known = self._class_of.get(relation)
-        if known is None:
-            known = self._class_of[relation] = {one: members for members in self.classes(relation) for one in members}
-        return known[member]
+        if relation not in self._class_of:
+            self._class_of[relation] = {one: members for members in self.classes(relation) for one in members}
+        return self._class_of[relation][member]
 
     def within(self, members: Members, relation: Relation) -> list[Members]:
         """The classes of a finer relation into which a class splits."""
@@ -227,10 +215,8 @@ class Ladder:
 
     def _join(self, relation: Relation) -> list[Members]:
         """Join classes pairwise within each bucket of equal fingerprints, which nearly always becomes one class."""
-        if RANK[relation] <= RANK["alpha"]:
-            before: list[Members] = [(member,) for member in self.pieces]
-        else:
-            before = self.classes(RELATIONS[RANK[relation] - 1])
+        is_finest = RANK[relation] <= RANK["alpha"]
+        before: list[Members] = [(member,) for member in self.pieces] if is_finest else self.classes(RELATIONS[RANK[relation] - 1])
         made, rest = self._split_by_keys(before, relation)
         buckets: dict[bytes, list[list[Members]]] = {}
         for members in counted(rest, f"classes by {relation}"):
@@ -242,8 +228,10 @@ class Ladder:
                     break
             else:
                 found.append([members])
-        made += [self._in_order(joined) for found in buckets.values() for joined in found]
-        return sorted(made, key=lambda members: self._place[members[0]])
+        place = self._place
+        for joined in (joined for found in buckets.values() for joined in found):
+            made.append(joined[0] if len(joined) == 1 else tuple(sorted(chain.from_iterable(joined), key=place.__getitem__)))
+        return sorted(made, key=lambda members: place[members[0]])
 
     def _split_by_keys(self, before: list[Members], relation: Relation) -> tuple[list[Members], list[Members]]:
         """The classes that keys decide, and the previous ones that they do not decide."""
@@ -257,8 +245,3 @@ class Ladder:
             if key is not None:
                 found.setdefault(key, []).append(member)
         return list(map(tuple, found.values())), rest
-
-    def _in_order(self, joined: list[Members]) -> Members:
-        if len(joined) == 1:
-            return joined[0]
-        return tuple(sorted((member for members in joined for member in members), key=self._place.__getitem__))

@@ -24,18 +24,18 @@ array in memory; so do equal data of the module itself (globals, read-only data)
 Each declined merge is a remark.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from irscope._base.results import Verdict, no, yes
 from irscope._base.words import each
 from irscope.analysis.per_graph import alias_db_of
-from irscope.errors import ArgumentError, UnknownName
+from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import Graph, Module, Node, Rewriter, TensorData, Value
 from irscope.ir.module import graphs_of
 from irscope.transforms.base import PassRecord, Remark, timed
@@ -43,8 +43,9 @@ from irscope.transforms.cleanup import constant_node
 from irscope.transforms.cleanup.cse import EscapeInfo
 from irscope.transforms.dedup.piece import CONSTANT_STEPS, GIVES_UP, ConstantStep, Hole, format_holes, known_step
 
-LADDER_COLUMNS: Final = ("relation", "pieces", "classes", "largest", "bytes saved", "gives up")
-CLASS_COLUMNS: Final = ("class", "members", "representative", "kind", "type", "shape", "how", "bytes saved")
+if TYPE_CHECKING:
+    import pandas as pd
+
 Kind = Literal["parameter", "buffer", "literal", "module data"]
 Array = np.ndarray[Any, Any]
 _BITS: Final[Mapping[int, type]] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -284,34 +285,38 @@ class Constants:
                 return no(f"%{a} and %{b} are the same only from step {coarser!r} on, {cost}", coarser, *chain)
         return self.difference(a, b, step)
 
-    def ladder_rows(self) -> list[list[Any]]:
+    def ladder(self) -> "pd.DataFrame":
         """One row for each step: the number of classes, the bytes saved by storing one constant for each, and what it gives up."""
         rows = []
         for step in CONSTANT_STEPS:
             classes = self.classes(step)
             saved = sum(self.saved_by(members, step) for members in classes)
             rows.append([step, len(self.all), len(classes), max(map(len, classes), default=0), saved, GIVES_UP[step]])
-        return rows
+        return new_table(rows, columns=["relation", "pieces", "classes", "largest", "bytes saved", "gives up"]).set_index("relation")
 
-    def class_rows(self, classes: Iterable[tuple[int, str, Sequence[str], int]]) -> list[list[Any]]:
-        """One row for each class, given by its number, the constant to keep, all members, and the bytes saved."""
+    def table(self, classes: Iterable[Any]) -> "pd.DataFrame":
+        """One row for each `EquivalenceClass`: the type of its constant, and how others follow from it."""
         rows = []
-        for index, keep, members, saved in classes:
-            kept, how = self.named[keep], dict.fromkeys(self.sharing_of[self.named[name]].how for name in members if name != keep)
-            rows.append([index, len(members), keep, kept.kind, kept.data.dtype, tuple(kept.data.shape), ", ".join(how), saved])
-        return rows
+        for cls in classes:
+            kept = self.named[cls.representative]
+            how = dict.fromkeys(self.sharing_of[self.named[name]].how for name in cls.members if name != kept.name)
+            about = (kept.name, kept.kind, kept.data.dtype, tuple(kept.data.shape))
+            rows.append([cls.index, len(cls), *about, ", ".join(how), cls.bytes_saved])
+        columns = ["class", "members", "representative", "kind", "type", "shape", "how", "bytes saved"]
+        return new_table(rows, columns=columns).set_index("class")
 
-    def differing_rows(self, members: Sequence[Any], keep: Any) -> dict[str, list[Any]]:
+    def holes(self, cls: Any) -> "pd.DataFrame":
         """The differences between the members of a class: type, shape, and how each follows from which other."""
-        stored = [self.named[name] for name in members]
-        sharings = [self.sharing_of.get(one) if one.name != keep else None for one in stored]
-        return {
+        stored = [self.named[name] for name in cls.members]
+        sharings = [self.sharing_of.get(one) if one.name != cls.representative else None for one in stored]
+        rows = {
             "type": [one.data.dtype for one in stored],
             "shape": [tuple(one.data.shape) for one in stored],
             "how": ["kept" if found is None else found.how for found in sharings],
             "of": ["" if found is None else found.other.name for found in sharings],
             "from": [0 if found is None else found.offset for found in sharings],
         }
+        return new_table(rows.values(), index=list(rows), columns=list(cls.members))
 
 
 def _holes(left: Stored, right: Stored) -> list[Hole]:
@@ -486,18 +491,18 @@ class _Merge:
 
     def finish(self) -> Graph:
         """Carry out the merges and return the next graph, without the inputs that became unused."""
+        gone, graph = self._leader, self._graph
         reasons = {remark.subject: remark.because for remark in self.remarks if remark.kind == "passed"}
-        for value, leader in self._leader.items():
+        for value, leader in gone.items():
             self.rewriter.replace(value, leader, reason=reasons[value])
-        for value in self._leader:
-            if value in self._graph.producer:
-                self.rewriter.erase(self._graph.producer[value], reason=reasons[value])
+        for value in (value for value in gone if value in graph.producer):
+            self.rewriter.erase(graph.producer[value], reason=reasons[value])
         after = self.rewriter.finish()
-        if self._leader.keys().isdisjoint(self._graph.bound):
+        if gone.keys().isdisjoint(graph.bound):
             return after
-        params = tuple(value for value in after.body.params if value not in self._leader)
-        bound = {value: thing for value, thing in after.bound.items() if value not in self._leader}
-        storages = {value: number for value, number in after.storages.items() if value not in self._leader}
+        params = tuple(value for value in after.body.params if value not in gone)
+        bound = {value: thing for value, thing in after.bound.items() if value not in gone}
+        storages = {value: number for value, number in after.storages.items() if value not in gone}
         tied = {name: (*after.tied.get(name, ()), *self._tied.get(name, ())) for name in (*after.tied, *self._tied)}
         return replace(after, body=replace(after.body, params=params), bound=bound, storages=storages, tied=tied)
 
@@ -520,70 +525,51 @@ def merge_constants_of_all(module: Module, *, frozen: bool, step: ConstantStep) 
         record = merge_constants(graph, frozen=frozen, step=step)
         graphs[path] = record.after
         remarks += [f"{record.told(remark)} (in {path})" for remark in record.remarks]
-    across = _Across(graphs)
+    home: dict[Value | str, str] = {value: path for path, graph in graphs.items() for value in graph.values()}
+    rewriters = {path: Rewriter(graph) for path, graph in graphs.items()}
+    data: dict[str, TensorData] = {}
+    known: dict[str, EscapeInfo] = {}
+
+    def escapes(value: Value) -> tuple[bool, bool]:
+        """Whether a constant is written, and whether a caller may get hold of it."""
+        path = home[value]
+        db = alias_db_of(graphs[path])
+        if path not in known:
+            known[path] = EscapeInfo(db)
+        return db.is_written(value), known[path].see(value)
+
     for found in find_constants(_with(module, graphs, {}, "")).shared:
-        if found.how == step == "equal":
-            across.consider(found)
-    return _with(module, across.finish(), across.data, ""), (*remarks, *across.remarks)
-
-
-@dataclass
-class _Across:
-    """The state of merging constants of several graphs into shared arrays."""
-
-    graphs: dict[str, Graph]
-    data: dict[str, TensorData] = field(default_factory=dict)
-    """New payloads of a module's data, by its path."""
-    remarks: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._home = {value: path for path, graph in self.graphs.items() for value in graph.values()}
-        self._rewriters: dict[str, Rewriter] = {}
-        self._onlookers: dict[str, EscapeInfo] = {}
-
-    def consider(self, found: Sharing) -> None:
-        """Share one array between two constants of different graphs, or add a remark that says why not."""
         one, other = found.constant, found.other
-        path = self._path(one)
-        if path is not None and path == self._path(other):
-            return  # considered with the graph
-        rule, obstacle = self._obstacle(one, other)
+        at = home.get(one.where)
+        if not found.how == step == "equal" or (at is not None and at == home.get(other.where)):
+            continue  # considered with the graph
+        rule, obstacle = _why_not_shared(one, other, escapes)
         if obstacle:
-            self.remarks.append(f"missed [{rule}] %{one.name}: equals %{other.name}, but {obstacle}")
-            return
-        if path is None:
-            assert isinstance(one.where, str)
-            self.data[one.where] = other.data
+            remarks.append(f"missed [{rule}] %{one.name}: equals %{other.name}, but {obstacle}")
+            continue
+        if one.node is None or at is None:
+            data[str(one.where)] = other.data
         else:
-            assert one.node is not None
-            rewriter = self._rewriters.setdefault(path, Rewriter(self.graphs[path]))
-            rewriter.replace_node(one.node, [constant_node(one.node.output, other.data, like=one.node)], reason=str(found))
-        saved = f"%{other.name} has the same elements; {found.bytes_saved} bytes saved"
-        self.remarks.append(f"passed [same-constant] %{one.name}: {saved}")
+            rewriters[at].replace_node(one.node, [constant_node(one.node.output, other.data, like=one.node)], reason=str(found))
+        remarks.append(f"passed [same-constant] %{one.name}: %{other.name} has the same elements; {found.bytes_saved} bytes saved")
+    return _with(module, {path: rewriter.finish() for path, rewriter in rewriters.items()}, data, ""), tuple(remarks)
 
-    def _path(self, one: Stored) -> str | None:
-        return self._home.get(one.where) if isinstance(one.where, Value) else None
 
-    def _obstacle(self, one: Stored, other: Stored) -> tuple[str, str]:
-        """The rule that keeps two apart, and its reason: they share memory from then on."""
-        for constant in (one, other):
-            path = self._path(constant)
-            if path is None:
-                continue
-            if constant.node is None:
-                return "another-function", "it is an input of a function, which may change between two calls"
-            assert isinstance(constant.where, Value)
-            db = alias_db_of(self.graphs[path])
-            if db.is_written(constant.where):
-                return "written-memory", "one of them is written"
-            if self._onlookers.setdefault(path, EscapeInfo(db)).see(constant.where):
-                return "seen-memory", "a caller may get hold of one of them"
-        if one.strides != other.strides or one.data.device != other.data.device:
-            return "another-type", "their layouts or devices differ"
-        return "", ""
-
-    def finish(self) -> dict[str, Graph]:
-        return self.graphs | {path: rewriter.finish() for path, rewriter in self._rewriters.items()}
+def _why_not_shared(one: Stored, other: Stored, escapes: Callable[[Value], tuple[bool, bool]]) -> tuple[str, str]:
+    """The rule that keeps constants of different graphs apart, and its reason: they share memory from then on."""
+    for constant in (one, other):
+        if not isinstance(constant.where, Value):
+            continue
+        if constant.node is None:
+            return "another-function", "it is an input of a function, which may change between two calls"
+        is_written, is_seen = escapes(constant.where)
+        if is_written:
+            return "written-memory", "one of them is written"
+        if is_seen:
+            return "seen-memory", "a caller may get hold of one of them"
+    if one.strides != other.strides or one.data.device != other.data.device:
+        return "another-type", "their layouts or devices differ"
+    return "", ""
 
 
 def _with(module: Module, graphs: Mapping[str, Graph], data: Mapping[str, TensorData], path: str) -> Module:

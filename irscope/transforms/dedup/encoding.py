@@ -60,8 +60,8 @@ def split_type(type: Type, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
     axes = list(zip(type.shape, free, strict=True))
     pattern = ["*" if rank >= _FREE or not isinstance(dim, int) else "n" if own else str(dim) for dim, own in axes]
     extents = [Slot("extent", axis, dim) for axis, (dim, own) in enumerate(axes) if own]
-    layout, taken = _split_layout(type, rank)
-    return f"{dtype}({','.join(pattern)}){layout}{end}", (*extents, *taken, *slots)
+    layout, steps = _split_layout(type, rank)
+    return f"{dtype}({','.join(pattern)}){layout}{end}", (*extents, *steps, *slots)
 
 
 def _split_layout(type: TensorType, rank: int) -> tuple[str, list[Slot]]:

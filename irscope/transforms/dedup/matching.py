@@ -19,9 +19,18 @@ from typing import Final
 
 from irscope.ir import Block, Node, Value
 from irscope.ir.text import print_node
-from irscope.transforms.dedup.encoding import Slot
 from irscope.transforms.dedup.form import Colors, colors_of, may_permute, spelling_of
-from irscope.transforms.dedup.pairing import Listing, SymbolMap, pair_attributes, pair_leaves, pair_types, same_bits, same_identities
+from irscope.transforms.dedup.pairing import (
+    ABSENT,
+    Listing,
+    Pairs,
+    SymbolMap,
+    pair_attribute,
+    pair_leaves,
+    pair_types,
+    same_bits,
+    same_identities,
+)
 from irscope.transforms.dedup.piece import (
     RANK,
     RELATIONS,
@@ -102,9 +111,7 @@ def match(left: Piece, right: Piece, step: Relation) -> Match | None:
     """Returns how two pieces correspond by a relation; None if they do not, or if no correspondence was found."""
     if RANK[step] < RANK["order"]:
         walk = Listing(left, right, step).run()
-        if walk.holes:
-            return None
-        return Match(left, right, step, walk.partner, walk.nodes, walk.blocks, walk.symbols.to, tuple(walk.slots))
+        return None if walk.holes else Match(left, right, step, walk.partner, walk.nodes, walk.blocks, walk.symbols.to, ())
     for attempt in range(_ATTEMPTS):
         search = _Search(left, right, step, attempt)
         if search.run():
@@ -136,12 +143,8 @@ class _Search:
         for left, right in self.symbols.bodies(self.left.body, self.right.body):
             if not self._bodies(left, right, permuted=may and left in roots):
                 return False
-        return self.step != "extents" or self._keeps_pattern()
-
-    def _keeps_pattern(self) -> bool:
-        """Whether equal extents are equal on the other side, and distinct ones distinct."""
-        extents = [pair for pair in self.slots if pair.kind == "extent"]
-        return same_identities([pair.left for pair in extents], [pair.right for pair in extents])
+        extents = [pair for pair in self.slots if pair.kind == "extent"]  # equal ones are equal on the other side, distinct ones distinct
+        return self.step != "extents" or same_identities([pair.left for pair in extents], [pair.right for pair in extents])
 
     def _bodies(self, left: Body, right: Body, *, permuted: bool) -> bool:
         """Return whether two bodies correspond, and add the corresponding parts."""
@@ -167,18 +170,14 @@ class _Search:
         self._results(a.returns, b.returns, "the results", 0)
         if a.end is not None and b.end is not None:
             self.pending.append((a.end, b.end, _NOWHERE))
-        if not self._settle() or not self._rest(a.params, b.params):
-            return False
-        self._record()
-        return True
-
-    def _settle(self) -> bool:
         while self.pending or self.open:
             if not self.pending:
                 self._choose(*self.open.pop())
-            x, y, site = self.pending.pop()
-            if not self._operand(x, y, site):
+            if not self._operand(*self.pending.pop()):
                 return False
+        if not self._rest(a.params, b.params):
+            return False
+        self._record()
         return True
 
     def _results(self, xs: tuple[Operand, ...], ys: tuple[Operand, ...], subject: Node | str, block: int) -> None:
@@ -204,12 +203,13 @@ class _Search:
             return x.node is y.node and self._parameter(x, y)
         if not self._same_node(x, y) or not self._regions(x, y):
             return False
-        start = 0
         if x.exchanges:
-            start = 2
-            self.open.append((a, b))
-            self._choose_if_forced()
-        for place in range(start, len(x.operands)):
+            ways = self._ways(a, b)
+            if len(ways) > 1:
+                self.open.append((a, b))
+            else:
+                self._pair_operands(a, b, exchanged=ways == [True])
+        for place in range(2 if x.exchanges else 0, len(x.operands)):
             self.pending.append((x.operands[place], y.operands[place], Site(x.node, "operand", place, 0)))
         return True
 
@@ -245,14 +245,6 @@ class _Search:
         return True
 
     # -- choices
-
-    def _choose_if_forced(self) -> None:
-        """Decide the last open term at once if there is no choice."""
-        a, b = self.open[-1]
-        ways = self._ways(a, b)
-        if len(ways) < 2:
-            self.open.pop()
-            self._pair_operands(a, b, exchanged=ways == [True])
 
     def _choose(self, a: int, b: int) -> None:
         """Decide an open term: as earlier decisions demand, or with the fewest holes."""
@@ -343,13 +335,15 @@ class _Search:
     def _attributes(self, a: Mapping[str, object], b: Mapping[str, object], subject: Node | str) -> bool:
         if not a and not b:
             return True
-        found, differs = pair_attributes(a, b, self.step, self.symbols)
-        return differs is None and all(self._slots(pairs, Site(subject, key, 0, 0)) for key, pairs in found.items())
+        for key in sorted({*a, *b}):
+            pairs = pair_attribute(key, a.get(key, ABSENT), b.get(key, ABSENT), self.step, self.symbols)
+            if pairs is None:
+                return False
+            self.slots += [SlotPair(x.kind, Site(subject, key, 0, i), x.value, y.value) for i, (x, y) in enumerate(pairs)]
+        return True
 
-    def _slots(self, pairs: list[tuple[Slot, Slot]], site: Site) -> bool:
-        for x, y in pairs:
-            kind: HoleKind = x.kind
-            self.slots.append(SlotPair(kind, site._replace(index=x.index), x.value, y.value))
+    def _slots(self, pairs: Pairs, site: Site) -> bool:
+        self.slots += [SlotPair(x.kind, site._replace(index=x.index), x.value, y.value) for x, y in pairs]
         return True
 
 

@@ -23,18 +23,17 @@ from irscope.transforms.dedup.piece import (
     Piece,
     Relation,
     Site,
-    SlotPair,
+    apart_from_symbols,
     attrs_of,
     format_difference,
     format_payload,
     operand_name,
-    symbols_in,
-    without_symbols,
 )
 from irscope.transforms.dedup.terms import Leaf
 
 Pairs = list[tuple[Slot, Slot]]
-_ABSENT: Final = Opaque("nothing")
+ABSENT: Final = Opaque("nothing")
+"""Compared with an attribute that only one of two nodes has."""
 
 
 class SymbolMap:
@@ -63,10 +62,8 @@ class SymbolMap:
 
     def same(self, ours: str, theirs: str) -> bool:
         """Whether two texts are the same up to names that may correspond."""
-        x, y = symbols_in(ours), symbols_in(theirs)
-        if len(x) != len(y) or without_symbols(ours) != without_symbols(theirs):
-            return False
-        return all(self._pair(one, other, exact=self._exact) for one, other in zip(x, y, strict=True))
+        (between, x), (others, y) = apart_from_symbols(ours), apart_from_symbols(theirs)
+        return between == others and all(self._pair(one, other, exact=self._exact) for one, other in zip(x, y, strict=True))
 
     def _pair(self, ours: str, theirs: str, *, exact: bool) -> bool:
         if ours in self.to or theirs in self._back:
@@ -101,47 +98,22 @@ def pair_leaves(x: Leaf, y: Leaf, relation: Relation) -> Pairs | None:
     return list(zip(slots, others, strict=True))
 
 
-def pair_attributes(
-    a: Mapping[str, Any], b: Mapping[str, Any], relation: Relation, symbols: SymbolMap
-) -> tuple[dict[str, Pairs], str | None]:
-    """Returns the slots of each attribute, and the first attribute that differs in a part that the relation keeps."""
-    found: dict[str, Pairs] = {}
-    for key in sorted({*a, *b}):
-        pairs = _pair(key, a.get(key, _ABSENT), b.get(key, _ABSENT), relation, symbols)
-        if pairs is None:
-            return found, key
-        if pairs:
-            found[key] = [(Slot(x.kind, i, x.value), Slot(y.kind, i, y.value)) for i, (x, y) in enumerate(pairs)]
-    return found, None
-
-
-def _pair(key: str, x: Any, y: Any, relation: Relation, symbols: SymbolMap) -> Pairs | None:
-    """The slots of one attribute, from left to right; None if the attributes differ."""
-    found: Pairs = []
-    todo: list[tuple[str, Any, Any]] = [(key, x, y)]
-    while todo:
-        name, ours, theirs = todo.pop()
-        inner = _parts(name, ours, theirs)
-        if inner is not None:
-            todo.extend(reversed(inner))
-            continue
-        pairs = _pair_plain(name, ours, theirs, relation, symbols)
-        if pairs is None:
-            return None
-        found.extend(pairs)
-    return found
-
-
-def _parts(name: str, x: Any, y: Any) -> list[tuple[str, Any, Any]] | None:
-    """The paired parts of two containers of one size; None for anything else."""
+def pair_attribute(name: str, x: Any, y: Any, relation: Relation, symbols: SymbolMap) -> Pairs | None:
+    """Returns the slots of an attribute, from left to right; None if both differ in a part that the relation keeps. Attributes nest a
+    few levels at most."""
+    parts: list[tuple[str, Any, Any]] | None = None
     if isinstance(x, tuple | list) and isinstance(y, tuple | list) and len(x) == len(y):
-        return [(name, ours, theirs) for ours, theirs in zip(x, y, strict=True)]
-    if isinstance(x, Mapping) and isinstance(y, Mapping) and x.keys() == y.keys():
-        return [(key, x[key], y[key]) for key in sorted(x)]
-    return None
-
-
-def _pair_plain(name: str, x: Any, y: Any, relation: Relation, symbols: SymbolMap) -> Pairs | None:
+        parts = [(name, ours, theirs) for ours, theirs in zip(x, y, strict=True)]
+    elif isinstance(x, Mapping) and isinstance(y, Mapping) and x.keys() == y.keys():
+        parts = [(key, x[key], y[key]) for key in sorted(x)]
+    if parts is not None:
+        found: Pairs = []
+        for part in parts:
+            pairs = pair_attribute(*part, relation, symbols)
+            if pairs is None:
+                return None
+            found += pairs
+        return found
     if isinstance(x, str) and isinstance(y, str):
         (ours, slots), (theirs, others) = split_text(x, relation), split_text(y, relation)
         literal = x.startswith('"') or y.startswith('"') or "@" not in x
@@ -199,7 +171,6 @@ class Listing(SideBySide):
         super().__init__()
         self.left, self.right, self.relation = left, right, relation
         self.holes: list[Hole] = []
-        self.slots: list[SlotPair] = []
         self.alike = True
         """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
         self.apart: tuple[Node | None, Node | None] = (None, None)
@@ -263,8 +234,6 @@ class Listing(SideBySide):
         if pairs is None:
             site = Site(x, "type", 0, 0)
             self.holes.append(Hole("type", words, str(x.type), str(y.type), site, (x.type, y.type)))
-        else:
-            self.slots += [SlotPair(a.kind, Site(x, "type", 0, a.index), a.value, b.value) for a, b in pairs]
         if self.relation == "text":
             names = self.left_names.get(x, x.name), self.right_names.get(y, y.name)
             if names[0] != names[1]:
@@ -277,29 +246,16 @@ class Listing(SideBySide):
 
     def _attributes(self, a: Mapping[str, Any], b: Mapping[str, Any], where: Node | str) -> None:
         for key in sorted({*a, *b}):
-            ours = {key: a[key]} if key in a else {}
-            theirs = {key: b[key]} if key in b else {}
-            found, differs = pair_attributes(ours, theirs, self.relation, self.symbols)
-            for x, y in found.get(key, ()):
-                self.slots.append(SlotPair(x.kind, Site(where, key, 0, x.index), x.value, y.value))
-            if differs is None:
+            if pair_attribute(key, a.get(key, ABSENT), b.get(key, ABSENT), self.relation, self.symbols) is not None:
                 continue
             values = a.get(key), b.get(key)
-            both = key in a and key in b
-            if both:
-                one, other = format_difference(*values)
-            else:
+            one, other = format_difference(*values)
+            if not (key in a and key in b):
                 one, other = (format_payload(side[key]) if key in side else "nothing" for side in (a, b))
             kind: HoleKind = "attribute"
             place = f"attribute {key!r} of {where if isinstance(where, str) else where.op}"
             if isinstance(where, Node) and where.op == "prim::Constant":
-                kind, place = "constant", self._use_of(where.output)
+                uses = self.left.graph.users.get(where.output, ())
+                named = (operand_name(use.user, use.index) for use in uses if isinstance(use.user, Node))
+                kind, place = "constant", next(named, "a constant")
             self.holes.append(Hole(kind, place, one, other, Site(where, key, 0, 0), values))
-
-    def _use_of(self, value: Value) -> str:
-        """The use of a constant of the left piece, in words."""
-        graph = self.left.graph
-        for use in graph.users.get(value, ()):
-            if isinstance(use.user, Node):
-                return operand_name(use.user, use.index)
-        return "a constant"

@@ -16,14 +16,7 @@ from irscope.ir.module import entry
 from irscope.transforms.base import PassRecord
 from irscope.transforms.dedup import rewrite  # which loads its names lazily
 from irscope.transforms.dedup.classes import KernelPieces, Ladder, Members, kernel_pieces, pieces_of
-from irscope.transforms.dedup.constants import (
-    CLASS_COLUMNS,
-    LADDER_COLUMNS,
-    Constants,
-    find_constants,
-    merge_constants,
-    merge_constants_of_all,
-)
+from irscope.transforms.dedup.constants import Constants, find_constants, merge_constants, merge_constants_of_all
 from irscope.transforms.dedup.form import fingerprint
 from irscope.transforms.dedup.matching import differences, excerpt, meeting
 from irscope.transforms.dedup.piece import (
@@ -123,7 +116,7 @@ class Dedup(Drawn):
         counts the classes of equal machine code. For constants the bytes saved are the only saving.
         """
         if self.constants is not None:
-            return new_table(self.constants.ladder_rows(), columns=LADDER_COLUMNS).set_index("relation")
+            return self.constants.ladder()
         rows, seconds = [], self._seconds(executable)
         sizes: dict[Node | str, tuple[int, int, float]] = {}
         for members in self._ladder.classes("alpha"):  # pieces that differ in names only have one size
@@ -147,8 +140,7 @@ class Dedup(Drawn):
         """One row per class: the number of members, their size and ops, and the representative; for constants their type, how they
         follow from the representative, and the bytes saved."""
         if self.constants is not None:
-            found = [(cls.index, str(cls.representative), tuple(map(str, cls.members)), cls.bytes_saved) for cls in self.classes]
-            return new_table(self.constants.class_rows(found), columns=CLASS_COLUMNS).set_index("class")
+            return self.constants.table(self.classes)
         rows = []
         for cls in self.classes:
             piece = self._pieces[cls.representative]
@@ -229,8 +221,7 @@ class Dedup(Drawn):
         For constants the rows are type, shape, and how it follows from which other.
         """
         if self.constants is not None:
-            rows = self.constants.differing_rows(found := self._class(cls).members, self._class(cls).representative)
-            return new_table(rows.values(), index=list(rows), columns=list(found))
+            return self.constants.holes(self._class(cls))
         return self.class_holes(cls).table()
 
     def class_holes(self, cls: EquivalenceClass | Node | Value | int | str) -> ClassHoles:

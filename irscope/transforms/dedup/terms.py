@@ -20,6 +20,7 @@ signed zeros).
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple, cast
 
 from irscope._base.nested import Call, run
@@ -138,7 +139,6 @@ class _Builder:
         self.known: dict[object, int] = {}
         self.constants: dict[Value, Any] = {}
         self.all_ordered = not body.graph.functional and not body.is_free and _may_write(body)
-        self._list_uses: dict[Value, list[tuple[Node, int]]] | None = None
 
     def run(self) -> Flow:
         flow = self.flow
@@ -207,13 +207,12 @@ class _Builder:
         return found
 
     def may_exchange(self, node: Node) -> bool:
-        """Whether both operands are tensors and neither is scaled (`aten::add(a, b, alpha)` is a + alpha·b)."""
+        """Whether both operands are tensors, neither is scaled (`aten::add(a, b, alpha)` is a + alpha·b), and the result has the same
+        layout with the operands exchanged, as far as layouts are known: elementwise ops order the dimensions of a result by the strides
+        of the first operand, then of the second."""
         tensors = len(node.inputs) >= 2 and all(isinstance(value.type, TensorType) for value in node.inputs[:2])
-        return tensors and all(self.constants.get(value) == 1 for value in node.inputs[2:]) and self._keeps_layout_exchanged(node)
-
-    def _keeps_layout_exchanged(self, node: Node) -> bool:
-        """Whether the result has the same layout with the operands exchanged, as far as layouts are known: elementwise ops order
-        the dimensions of a result by the strides of the first operand, then of the second."""
+        if not tensors or not all(self.constants.get(value) == 1 for value in node.inputs[2:]):
+            return False
         graph, (first, second) = self.flow.body.graph, node.inputs[:2]
         if first.type == second.type or all(getattr(value.type, "strides", None) is None for value in graph.inputs):
             return True  # of one type, or no strides are declared from which others could be inferred
@@ -242,17 +241,15 @@ class _Builder:
             return roles.pop() if len(roles) == 1 else "structure"
         return _role_at(user, place, payload)
 
-    @property
+    @cached_property
     def list_uses(self) -> dict[Value, list[tuple[Node, int]]]:
         """The users of each list that the body packs, not counting the results of blocks."""
-        if self._list_uses is None:
-            packed = {n.output for n in all_nodes(self.flow.body.block) if n.op in PACKS_SEQUENCE}
-            self._list_uses = {value: [] for value in packed}
-            for node in all_nodes(self.flow.body.block):
-                for index, value in enumerate(node.inputs):
-                    if value in packed:
-                        self._list_uses[value].append((node, index))
-        return self._list_uses
+        found: dict[Value, list[tuple[Node, int]]] = {n.output: [] for n in all_nodes(self.flow.body.block) if n.op in PACKS_SEQUENCE}
+        for node in all_nodes(self.flow.body.block):
+            for index, value in enumerate(node.inputs):
+                if value in found:
+                    found[value].append((node, index))
+        return found
 
 
 def _role_at(node: Node, place: int, payload: Any) -> Role:

@@ -35,7 +35,7 @@ from irscope.transforms.dedup.piece import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from irscope.transforms.dedup.rewrite import Choice, ClassHoles, Recommendation, RegionPieces
+    from irscope.transforms.dedup.rewrite import ClassHoles, Recommendation, RegionPieces
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,8 @@ class Dedup(Drawn):
             ops, text, spent = (sum(each[0] for each in rest), sum(each[1] for each in rest), sum(each[2] for each in rest))
             largest = max(map(len, classes), default=0)
             rows.append([relation, len(self._pieces), len(classes), largest, ops, text, spent, bool(seconds), cost])
-        columns = [
-            "relation", "pieces", "classes", "largest", "ops saved", "text bytes saved", "compile s saved", "measured", "gives up",
-        ]  # fmt: skip
+        sums = ["ops saved", "text bytes saved", "compile s saved"]
+        columns = ["relation", "pieces", "classes", "largest", *sums, "measured", "gives up"]
         return new_table(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
@@ -144,10 +143,7 @@ class Dedup(Drawn):
         rows = []
         for cls in self.classes:
             piece = self._pieces[cls.representative]
-            rows.append({
-                "class": cls.index, "members": len(cls), "nodes": len(piece.nodes), "ops": format_ops(piece.nodes),
-                "representative": piece.label, "fingerprint": cls.fingerprint,
-            })  # fmt: skip
+            rows.append([cls.index, len(cls), len(piece.nodes), format_ops(piece.nodes), piece.label, cls.fingerprint])
         columns = ["class", "members", "nodes", "ops", "representative", "fingerprint"]
         made = new_table(rows, columns=columns).set_index("class")
         if self.kernels is not None:
@@ -203,15 +199,11 @@ class Dedup(Drawn):
         found_match = meeting(left, right)
         if found_match is None or RANK[found_match.step] <= RANK[self.relation]:
             return self.difference(a, b)
-        cost = f"which gives up {GIVES_UP[found_match.step]}"
+        only = f"are the same only from step {found_match.step!r} on, which gives up {GIVES_UP[found_match.step]}"
         where = f": {format_holes(found_match.holes)}" if found_match.holes else ""
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
-        return _not_the_same(
-            f"{left.label} and {right.label} are the same only from step {found_match.step!r} on, {cost}{where}"
-            f"{late or f'; irs.dedup(…, relation={found_match.step!r}) makes them one'}",
-            found_match.step,
-            *found_match.holes,
-        )
+        hint = late or f"; irs.dedup(…, relation={found_match.step!r}) makes them one"
+        return _not_the_same(f"{left.label} and {right.label} {only}{where}{hint}", found_match.step, *found_match.holes)
 
     def holes(self, cls: EquivalenceClass | Node | Value | int | str) -> pd.DataFrame:
         """One row for each place in which members of a class may differ, one column for each member, and what the place depends
@@ -243,14 +235,9 @@ class Dedup(Drawn):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
             raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
         price = partial(rewrite.price, self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
-        return rewrite.recommend(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body())
-
-    def _why_not_one_body(self) -> Callable[[Members, Relation], str]:
-        """Returns the function that says why one piece cannot replace a class, or an empty text: only functions and executables
-        have callers that may forbid it."""
-        if not isinstance(self.source, Module) or self.kernels is not None or self._ladder.holds_groups:
-            return lambda members, step: ""
-        return rewrite.obstacles(self.source, self._ladder)
+        has_callers = isinstance(self.source, Module) and self.kernels is None and not self._ladder.holds_groups
+        why_not = rewrite.obstacles(self.source, self._ladder) if isinstance(self.source, Module) and has_callers else None
+        return rewrite.recommend(self._ladder, budget=budget, price=price, why_not=why_not)
 
     def apply(self, step: Relation | ConstantStep | Recommendation | None = None, *, frozen: bool = False) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
@@ -264,8 +251,12 @@ class Dedup(Drawn):
 
     def applied(self, step: Relation | ConstantStep | Recommendation | None = None, *, frozen: bool = False) -> Applied:
         """Apply a step as `apply` does, and report what was done to each class, and why other pieces were not merged."""
+        source, ladder = self.source, self._ladder
         if self.constants is not None:
-            return self._with_merged_constants(known_step(self.relation if step is None else step), frozen)
+            same = known_step(self.relation if step is None else step)
+            if isinstance(source, Module):
+                return Applied(*merge_constants_of_all(source, frozen=frozen, step=same), None)
+            return _applied(merge_constants(source, frozen=frozen, step=same))
         if self.kernels is not None:
             what = "kernels are generated: merge the groups that they come from instead"
             raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
@@ -273,10 +264,13 @@ class Dedup(Drawn):
             chosen = dict(step.chosen)
         else:
             relation = known_relation(self.relation if step is None else step)
-            chosen = dict.fromkeys(self._ladder.classes(relation), relation)
-        if self.regions is not None and isinstance(self.source, Graph):
-            return _outline_classes(self.source, self.regions, chosen)
-        return _merge_classes(self.source, self._ladder, chosen)
+            chosen = dict.fromkeys(ladder.classes(relation), relation)
+        if isinstance(source, Module):
+            merge = rewrite.merge_groups_of_all if ladder.holds_groups else rewrite.merge_modules
+            return Applied(*merge(source, ladder, chosen), None)
+        if self.regions is not None:
+            return _outline_classes(source, self.regions, chosen)
+        return _applied(rewrite.merge_groups(source, chosen={one: by for one, by in chosen.items() if not isinstance(one[0], str)}))
 
     def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
@@ -286,13 +280,6 @@ class Dedup(Drawn):
         name = piece.member if isinstance(piece.member, str) else piece.graph.name
         graph = Graph(piece.block, name, functional=piece.graph.functional)
         return dedup(graph, relation=self.relation, unit=unit)
-
-    def _with_merged_constants(self, step: ConstantStep, frozen: bool) -> Applied:
-        if isinstance(self.source, Module):
-            program, remarks = merge_constants_of_all(self.source, frozen=frozen, step=step)
-            return Applied(program, remarks, None)
-        record = merge_constants(self.source, frozen=frozen, step=step)
-        return Applied(record.after, tuple(map(record.told, record.remarks)), record)
 
     def _refuse_constants(self, why: str) -> None:
         if self.constants is not None:
@@ -353,14 +340,7 @@ class Dedup(Drawn):
         return f"<Dedup by {self.relation!r}: {plural(len(self._pieces), 'piece')}, {classes}>"
 
 
-def _merge_classes(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
-    """The program with classes merged, each at the step chosen for it."""
-    if isinstance(program, Module) and ladder.holds_groups:
-        return Applied(*rewrite.merge_groups_of_all(program, ladder, chosen), None)
-    if isinstance(program, Module):
-        return Applied(*rewrite.merge_modules(program, ladder, chosen), None)
-    groups = {members: step for members, step in chosen.items() if not isinstance(members[0], str)}
-    record = rewrite.merge_groups(program, chosen=groups)
+def _applied(record: PassRecord) -> Applied:
     return Applied(record.after, tuple(map(record.told, record.remarks)), record)
 
 
@@ -385,16 +365,13 @@ def _outline_classes(graph: Graph, regions: RegionPieces, classes: Mapping[Membe
 
 def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:
     """The name of the region that contains a node or a value, given as itself or by name."""
-    known = {value: node for node in regions.name_of for value in node.outputs}
-    node = piece if isinstance(piece, Node) else known.get(graph.value(piece)) if _is_value(graph, piece) else None
+    node = piece if isinstance(piece, Node) else None
+    if isinstance(piece, Value) or (isinstance(piece, str) and piece.removeprefix("%") in graph.names.values()):
+        node = graph.producer.get(graph.value(piece))
     name = regions.name_of.get(node) if node is not None else None
     if name is None:
         raise UnknownName(f"{piece!r} is in no repeated region", hint=f"the pieces are {_some(regions.pieces)}")
     return name
-
-
-def _is_value(graph: Graph, piece: Value | str) -> bool:
-    return isinstance(piece, Value) or piece.removeprefix("%") in graph.names.values()
 
 
 def _not_the_same(because: str, *witness: Any) -> Verdict:
@@ -468,13 +445,8 @@ def _sort_pieces(
 ) -> Dedup:  # fmt: skip
     ladder = Ladder(pieces)
     found = sorted(ladder.classes(relation), key=lambda members: -len(members))
-    classes = tuple(
-        [
-            EquivalenceClass(number, members, members[0], partial(fingerprint, pieces[members[0]], relation))
-            for number, members in enumerate(found)
-        ]
-    )
-    return Dedup(program, relation, classes, note, ladder, regions, kernels)
+    classes = [EquivalenceClass(i, one, one[0], partial(fingerprint, pieces[one[0]], relation)) for i, one in enumerate(found)]
+    return Dedup(program, relation, tuple(classes), note, ladder, regions, kernels)
 
 
 def _sort_constants(program: Graph | Module, step: ConstantStep) -> Dedup:

@@ -12,7 +12,7 @@ without constants and extents. Candidates found this way are finally proved the 
 operand, payload by payload.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Final
@@ -62,10 +62,9 @@ class BlockIndex:
 
     def piece(self, node: Node, block: Block) -> Piece:
         """A block of a node as a piece, as by `inner_piece`, cached."""
-        known = self._pieces.get(block)
-        if known is None:
-            known = self._pieces[block] = inner_piece(self.graph, node, block)
-        return known
+        if block not in self._pieces:
+            self._pieces[block] = inner_piece(self.graph, node, block)
+        return self._pieces[block]
 
     @cached_property
     def before(self) -> list[tuple[int, ...]]:
@@ -132,6 +131,7 @@ def _pattern(type: Type) -> str:
 # --- two places of a region -------------------------------------------------------------------------------------------
 
 _RELATIONS: Final[tuple[Relation, ...]] = ("alpha", "extents")
+"""By which blocks are the same; `alpha` is tried first, as it is four times faster and implies the other."""
 
 
 def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int]) -> bool:
@@ -148,30 +148,14 @@ def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int])
 
 
 def _same_node(index: BlockIndex, a: int, b: int) -> bool:
+    """Whether two nodes and their blocks are the same; a look has all but the bits of tensors and the proof of blocks."""
     one, other = index.nodes[a], index.nodes[b]
-    if index.looks[a] != index.looks[b] or one.op != other.op or len(one.outputs) != len(other.outputs):
+    if index.looks[a] != index.looks[b] or not all(same_bits(payload, other.attrs.get(key)) for key, payload in one.attrs.items()):
         return False
-    if len(index.operands[a]) != len(index.operands[b]) or one.attrs.keys() != other.attrs.keys():
-        return False
-    if not all(same_bits(payload, other.attrs[key]) for key, payload in one.attrs.items()):
-        return False
-    return not inner_blocks(one) or _same_blocks(index, a, b)
-
-
-def _same_blocks(index: BlockIndex, a: int, b: int) -> bool:
-    """Whether the blocks are the same, and read the operands from outside in the same way."""
-    one, other = index.nodes[a], index.nodes[b]
-    ours, theirs = inner_blocks(one), inner_blocks(other)
     outer = dict(zip(index.operands[a], index.operands[b], strict=True))
-    return len(ours) == len(theirs) and all(
-        _same_pieces(index.piece(one, x), index.piece(other, y), outer) for x, y in zip(ours, theirs, strict=True)
-    )
-
-
-def _same_pieces(left: Piece, right: Piece, outer: Mapping[Value, Value]) -> bool:
-    """Whether two blocks are the same by `extents`; `alpha` is tried first, as it is four times faster and implies it."""
-    for relation in _RELATIONS:
-        found = match(left, right, relation)
-        if found is not None and all(outer.get(x, y) is y for x, y in found.values.items()):
-            return True
-    return False
+    for x, y in zip(inner_blocks(one), inner_blocks(other), strict=True):
+        left, right = index.piece(one, x), index.piece(other, y)
+        found = (match(left, right, relation) for relation in _RELATIONS)
+        if not any(each is not None and all(outer.get(v, w) is w for v, w in each.values.items()) for each in found):
+            return False
+    return True

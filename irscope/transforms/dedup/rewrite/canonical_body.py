@@ -26,7 +26,7 @@ from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.encoding import digest
 from irscope.transforms.dedup.form import Colors
 from irscope.transforms.dedup.piece import Body
-from irscope.transforms.dedup.terms import Leaf, Ref, flow_of
+from irscope.transforms.dedup.terms import Ref, flow_of
 
 _ROUNDS = 3
 
@@ -47,7 +47,8 @@ def normal_form(graph: Graph) -> PassRecord:
     body = run(made.block(graph.body))
     same = _is_same(graph.body, body)
     after = graph if same else replace(graph, body=body)
-    edits = () if same else (*made.edits, *made.erasures(graph))
+    erased = [Erased(node, "no needed node depends on it") for node in graph.nodes() if node not in made.kept]
+    edits: tuple[Edit, ...] = () if same else (*made.edits, *erased)
     remarks = []
     changed = list(dict.fromkeys((*made.moved, *made.exchanged)))
     if changed:
@@ -96,18 +97,34 @@ class _Normal:
     def block(self, block: Block) -> Call:
         made: list[Node] = []
         constants: dict[tuple[object, ...], Value] = {}
-        order = self.order([node for node in block.nodes if node in self.number])
-        before = {node: place for place, node in enumerate(node for node in block.nodes if node in self.number)}
-        for place, node in enumerate(order):
-            if before[node] != place:
+
+        def read(value: Value) -> Value:
+            """The value that stands for one; a constant is listed in front of its first user."""
+            node = self.constants.get(value)
+            if node is None:
+                return self.env.get(value, value)
+            key = _constant_key(node.attrs.get("value"), value.type)
+            if key not in constants:
+                output = self.drop_name(value)
+                if node in self.kept:  # in a block before this one
+                    output = make_value(new_id(), value.type, "")
+                self.kept.add(node)
+                if output is not value:
+                    node = make_node(new_id(), node.op, (), (output,), node.attrs, (), node.location, node.scope)
+                made.append(node)
+                constants[key] = output
+            return constants[key]
+
+        before = [node for node in block.nodes if node in self.number]
+        for old, node in zip(before, self.order(before), strict=True):
+            if old is not node:
                 self.moved.append(node)
                 self.edits.append(Moved(node, "its place in the normal form"))
             inner = []
             for nested in node.blocks:
                 inner += [(yield self.block(nested))]
-            made += self.node(node, tuple(inner), constants)
-        emit = self.emitter(made, constants)
-        returns = tuple([self.value(value, emit) for value in block.returns])
+            made.append(self.node(node, tuple(inner), read))
+        returns = tuple(map(read, block.returns))
         return make_block(block.id, block.params, tuple(made), returns)
 
     def order(self, nodes: Sequence[Node]) -> list[Node]:
@@ -131,29 +148,24 @@ class _Normal:
             waiting.done(found[-1])
         return found
 
-    def node(self, node: Node, blocks: tuple[Block, ...], constants: dict[tuple[object, ...], Value]) -> list[Node]:
-        """The node in its normal form, preceded by the constants of which it is the first user."""
-        made: list[Node] = []
+    def node(self, node: Node, blocks: tuple[Block, ...], read: Callable[[Value], Value]) -> Node:
+        """The node in its normal form."""
         term = self.flow.terms[self.number[node]]
-        emit = self.emitter(made, constants)
         inputs = list(node.inputs)
         if term.exchanges:
-            keys = [self.key(term.operands[place]) for place in range(2)]
-            if keys[1] < keys[0]:
+            first, second = [
+                self.rank[operand.term] + b"%d" % operand.output if isinstance(operand, Ref) else self.colors.operand(operand)
+                for operand in term.operands[:2]
+            ]
+            if second < first:
                 inputs[:2] = inputs[1::-1]
                 self.exchanged.append(node)
-        operands = tuple([self.value(value, emit) for value in inputs])
-        outputs = tuple([self.drop_name(value) for value in node.outputs])
+        operands = tuple(map(read, inputs))
+        outputs = tuple(map(self.drop_name, node.outputs))
         self.kept.add(node)
-        same = operands == node.inputs and outputs == node.outputs and all(map(_is_same, blocks, node.blocks))
-        if same:
-            return [*made, node]
-        return [*made, make_node(node.id, node.op, operands, outputs, node.attrs, blocks, node.location, node.scope)]
-
-    def key(self, operand: Leaf | Ref) -> bytes:
-        if isinstance(operand, Ref):
-            return self.rank[operand.term] + b"%d" % operand.output
-        return self.colors.operand(operand)
+        if operands == node.inputs and outputs == node.outputs and all(map(_is_same, blocks, node.blocks)):
+            return node
+        return make_node(node.id, node.op, operands, outputs, node.attrs, blocks, node.location, node.scope)
 
     def drop_name(self, value: Value) -> Value:
         if not value.name:
@@ -161,30 +173,6 @@ class _Normal:
         made = self.env[value] = make_value(new_id(), value.type, "")
         self.edits.append(Replaced(value, made, "names do not count: it is numbered in order"))
         return made
-
-    def value(self, value: Value, emit: Callable[[Node], Value]) -> Value:
-        constant = self.constants.get(value)
-        return self.env.get(value, value) if constant is None else emit(constant)
-
-    def emitter(self, made: list[Node], constants: dict[tuple[object, ...], Value]) -> Callable[[Node], Value]:
-        def emit(node: Node) -> Value:
-            payload, type = node.attrs.get("value"), node.output.type
-            key = _constant_key(payload, type)
-            if key not in constants:
-                output = self.drop_name(node.output)
-                if node in self.kept:  # in a block before this one
-                    output = make_value(new_id(), type, "")
-                self.kept.add(node)
-                fresh = output is not node.output
-                made.append(make_node(new_id(), node.op, (), (output,), node.attrs, (), node.location, node.scope) if fresh else node)
-                constants[key] = output
-            return constants[key]
-
-        return emit
-
-    def erasures(self, graph: Graph) -> list[Edit]:
-        """The edits for nodes that are not needed."""
-        return [Erased(node, "no needed node depends on it") for node in graph.nodes() if node not in self.kept]
 
 
 def _constant_key(payload: object, type: Type) -> tuple[object, ...]:

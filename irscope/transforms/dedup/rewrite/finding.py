@@ -130,8 +130,6 @@ class Growth:
     index: BlockIndex
     taken: Sequence[int]
     """Nonzero for the nodes that belong to regions found before."""
-    count: int
-    """The number of places."""
     columns: list[list[int]] = field(default_factory=list)
     home: dict[int, tuple[int, int]] = field(default_factory=dict)
     """The place and the column of each node of the regions."""
@@ -146,36 +144,29 @@ class Growth:
         while self._forwards or self._backwards:
             if self._forwards:
                 self._try_readers(self._forwards.popleft())
-            else:
-                self._try_producers(self._backwards.popleft())
+                continue
+            rows = [self.index.producers[node] for node in self.columns[self._backwards.popleft()]]
+            for made in zip(*rows, strict=True):
+                if made[0][0] != OUTSIDE:
+                    self._add([producer for producer, _ in made])
 
     def _try_readers(self, column: int) -> None:
         """Try columns of the nodes that read the results of a column in the same way in all places."""
-        rows = [self._readers(node) for node in self.columns[column]]
-        first = rows[0]
-        for key, readers in first.items():
+        looks = self.index.looks
+        rows: list[dict[tuple[int, int, int], list[int]]] = [{} for _ in self.columns[column]]
+        for row, node in zip(rows, self.columns[column], strict=True):
+            for number, slot, reader in self.index.users[node]:
+                row.setdefault((number, slot, looks[reader]), []).append(reader)
+        for key, readers in rows[0].items():
             others = [row.get(key, ()) for row in rows]
             if all(len(other) == len(readers) for other in others):
                 for nodes in zip(*others, strict=True):
                     self._add(list(nodes))
 
-    def _readers(self, node: int) -> dict[tuple[int, int, int], list[int]]:
-        looks = self.index.looks
-        found: dict[tuple[int, int, int], list[int]] = {}
-        for number, slot, reader in self.index.users[node]:
-            found.setdefault((number, slot, looks[reader]), []).append(reader)
-        return found
-
-    def _try_producers(self, column: int) -> None:
-        rows = [self.index.producers[node] for node in self.columns[column]]
-        for made in zip(*rows, strict=True):
-            if made[0][0] != OUTSIDE:
-                self._add([producer for producer, _ in made])
-
-    def _add(self, nodes: list[int]) -> bool:
-        """Add a column if the invariant allows it, and return whether it was added."""
+    def _add(self, nodes: list[int]) -> None:
+        """Add a column if the invariant allows it."""
         if not self._can_add(nodes):
-            return False
+            return
         column = len(self.columns)
         self.columns.append(nodes)
         for place, node in enumerate(nodes):
@@ -186,7 +177,6 @@ class Growth:
                     self._wanted.setdefault((place, producer), []).append((column, slot, number))
         self._forwards.append(column)
         self._backwards.append(column)
-        return True
 
     def _can_add(self, nodes: list[int]) -> bool:
         looks, taken, home = self.index.looks, self.taken, self.home
@@ -209,11 +199,11 @@ class Growth:
         return operands, self._wanted.get((place, node), [])
 
 
-def grow(index: BlockIndex, taken: Sequence[int], seeds: Sequence[int]) -> Growth:
-    """Returns the largest equal regions that contain one seed each and no taken nodes."""
-    growth = Growth(index, taken, len(seeds))
+def grow(index: BlockIndex, taken: Sequence[int], seeds: Sequence[int]) -> list[list[int]]:
+    """Returns the columns of the largest equal regions that contain one seed each and no taken nodes."""
+    growth = Growth(index, taken)
     growth.run(seeds)
-    return growth
+    return growth.columns
 
 
 # --- convexity and order ----------------------------------------------------------------------------------------------
@@ -281,19 +271,12 @@ def _early(before: Sequence[Sequence[int]], inside: set[int], span: range) -> se
 
 def is_place(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
     """Whether nodes can be a place of a region: the same as those of the first place, and free to run in their order."""
-    return same_region(index, leader, nodes) and _keeps_order(index, leader, nodes)
-
-
-def _keeps_order(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
-    """Whether the nodes of a place may run in the program order of those of the first place."""
-    if _is_ascending(nodes) and _is_ascending(leader):
+    if not same_region(index, leader, nodes):
+        return False
+    if all(all(map(lt, each, each[1:])) for each in (leader, nodes)):
         return True  # both are in program order
     rank = {node: leader[column] for column, node in enumerate(nodes)}
     return all(rank[earlier] < rank[node] for node in nodes for earlier in index.before[node] if earlier in rank)
-
-
-def _is_ascending(nodes: Sequence[int]) -> bool:
-    return all(map(lt, nodes, nodes[1:]))
 
 
 def waiting_regions(index: BlockIndex, regions: Sequence[Sequence[int]]) -> set[int]:
@@ -381,7 +364,7 @@ class _Search:
         """The estimated saving of the classes of a size, by a trial with a few places of a few of them."""
         best = 0
         for chosen in {0, len(classes) // 2, len(classes) - 1} if len(classes) > _TRIALS else range(len(classes)):
-            columns = len(grow(self._index, self._taken, _sample(classes[chosen])).columns)
+            columns = len(grow(self._index, self._taken, _sample(classes[chosen])))
             best = max(best, (size - 1) * columns - size)
         return best
 
@@ -390,10 +373,9 @@ class _Search:
         free = [node for node in seeds if not self._taken[node]]
         if len(free) < 2:
             return
-        columns = grow(self._index, self._taken, free).columns
-        if len(columns) < self._least:
-            return
-        columns = convex_columns(self._index, columns)
+        columns = grow(self._index, self._taken, free)
+        if len(columns) >= self._least:
+            columns = convex_columns(self._index, columns)
         if len(columns) < self._least:
             return
         columns.sort(key=lambda column: column[0])

@@ -50,18 +50,7 @@ class BodyCopy:
         self.holes = holes
         self.flow = flow_of(holes.leader.body, merged=False)
         self.terms = {term.node: term for term in self.flow.terms if term.node is not None}
-        self.rows: list[HoleRow] = []
-        """One hole for each parameter, in order."""
-        self.number: dict[Site, int] = {}
-        """The number of the parameter that each place reads."""
-        vectors: dict[tuple[int | None, str], int] = {}
-        for row in holes.rows:
-            if is_parameter(row):
-                key = (row.parameter, row.follows)
-                if key not in vectors:
-                    vectors[key] = len(self.rows)
-                    self.rows.append(row)
-                self.number[row.site] = vectors[key]
+        self.rows, self.number = holes.passed(is_parameter)
 
     def parameter_types(self) -> list[Type]:
         inputs = [(row.values[0], row.site.subject.inputs[row.site.place]) for row in self.rows if isinstance(row.site.subject, Node)]
@@ -119,21 +108,17 @@ class _Copy:
         if not isinstance(leaf, Leaf):
             return self.env[value]
         number = self.body.number.get(Site(node, "operand", place, 0))
-        return self.extra[number] if number is not None else self.constant(self.payload(node, place, leaf), leaf.type)
-
-    def payload(self, node: Node, place: int, leaf: Leaf) -> Any:
-        """The member's payload for a constant of the leader."""
-        _, slots = split_leaf(leaf.payload, leaf.role, self.match.step)
-        if not slots:
-            return leaf.payload
-        parts = [self.slots.get((slot.kind, Site(node, "operand", place, slot.index)), slot.value) for slot in slots]
-        return tuple(parts) if isinstance(leaf.payload, tuple | list) else parts[0]
-
-    def constant(self, payload: Any, type: Type) -> Value:
-        key = (type, payload if isinstance(payload, TensorData) else repr(payload))
+        if number is not None:
+            return self.extra[number]
+        payload = leaf.payload
+        _, slots = split_leaf(payload, leaf.role, self.match.step)
+        if slots:  # the member's own
+            parts = [self.slots.get((slot.kind, Site(node, "operand", place, slot.index)), slot.value) for slot in slots]
+            payload = tuple(parts) if isinstance(payload, tuple | list) else parts[0]
+        key = (leaf.type, payload if isinstance(payload, TensorData) else repr(payload))
         if key not in self.constants:
-            value = self.constants[key] = make_value(new_id(), type, "")
-            self.nodes.append(constant_node(value, payload))
+            constant = self.constants[key] = make_value(new_id(), leaf.type, "")
+            self.nodes.append(constant_node(constant, payload))
         return self.constants[key]
 
 
@@ -220,7 +205,9 @@ def _merge(rewriters: Mapping[Graph, Rewriter], pieces: Sequence[Piece], relatio
         if node not in done:  # a graph may have two names
             done[node] = None
             nodes = _group(node, body, place, found.arguments)
-            rewriters[piece.graph].replace_node(node, nodes, reason=_reason(holes.leader, piece, body))
+            rest = f", which reads {plural(len(body.rows), 'number')} from operands now" if body.rows else ""
+            runs = "the body of its class" if piece is holes.leader else f"runs the body of {_name(holes.leader)} with operands of its own"
+            rewriters[piece.graph].replace_node(node, nodes, reason=runs + rest)
     what = f", with {plural(len(body.rows), 'parameter')} in place of a number" if body.rows else ""
     because = f"the body of {_name(holes.leader)} serves {plural(len(holes.members), 'group')}{what}"
     remarks.append(Remark("passed", "one-body", _node(holes.leader), because, tuple(done)))
@@ -234,13 +221,6 @@ def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> 
     block = body.of(body.holes.matches[place])
     made.append(make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope))
     return made
-
-
-def _reason(leader: Piece, member: Piece, body: BodyCopy) -> str:
-    rest = f", which reads {plural(len(body.rows), 'number')} from operands now" if body.rows else ""
-    if member is leader:
-        return f"the body of its class{rest}"
-    return f"runs the body of {_name(leader)} with operands of its own{rest}"
 
 
 def _name(piece: Piece) -> str:

@@ -16,6 +16,7 @@ type or an attribute decides what an op computes, they cannot be passed as opera
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -99,25 +100,21 @@ def is_number(row: HoleRow) -> bool:
 def parameterize(function: Graph, holes: ClassHoles, at: int | None) -> Parameterized:
     """Returns one more parameter for each hole in the function, before the parameter `at`, or behind the last."""
     nodes = set(function.nodes())
-    rows: list[HoleRow] = []
+    rows, number = holes.passed(lambda row: is_number(row) and row.site.subject in nodes)
     params: list[Value] = []
-    known: dict[tuple[int | None, str], int] = {}
+    for row in rows:
+        assert isinstance(row.site.subject, Node)
+        leaf = row.site.subject.inputs[row.site.place].type
+        type = INT if row.kind == "size" else covering_type(row, parameter_type(row.values[0], leaf))
+        params.append(make_value(new_id(), type, ""))
     entries: dict[tuple[Node, int], dict[int, Value]] = {}
     reads: dict[Node, dict[int, Value]] = {}
-    for row in holes.rows:
-        node = row.site.subject
-        if not is_number(row) or not isinstance(node, Node) or node not in nodes:
-            continue
-        key = (row.parameter, row.follows)
-        if key not in known:
-            known[key] = len(rows)
-            rows.append(row)
-            type = INT if row.kind == "size" else covering_type(row, parameter_type(row.values[0], node.inputs[row.site.place].type))
-            params.append(make_value(new_id(), type, ""))
-        if isinstance(node.inputs[row.site.place].type, ListType):
-            entries.setdefault((node, row.site.place), {})[row.site.index] = params[known[key]]
+    for (node, _, place, index), at_param in number.items():
+        assert isinstance(node, Node)
+        if isinstance(node.inputs[place].type, ListType):
+            entries.setdefault((node, place), {})[index] = params[at_param]
         else:
-            reads.setdefault(node, {})[row.site.place] = params[known[key]]
+            reads.setdefault(node, {})[place] = params[at_param]
     lists: dict[Node, list[Node]] = {}
     for (node, place), own in entries.items():
         made = _pack(constant_value(function.producer[node.inputs[place]]), own, node.inputs[place].type)
@@ -128,14 +125,10 @@ def parameterize(function: Graph, holes: ClassHoles, at: int | None) -> Paramete
 
 def _pack(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> list[Node]:
     """The nodes that build a list of numbers, some of which are parameters."""
-    made: list[Node] = []
-    items = []
-    for place, number in enumerate(payload):
-        if place not in own:
-            made.append(constant_node(make_value(new_id(), INT, ""), number))
-        items.append(own[place] if place in own else made[-1].output)
-    output = make_value(new_id(), type, "")
-    return [*made, make_node(new_id(), "prim::ListConstruct", tuple(items), (output,), EMPTY, (), None, "")]
+    made = {at: constant_node(make_value(new_id(), INT, ""), number) for at, number in enumerate(payload) if at not in own}
+    items = tuple([own[at] if at in own else made[at].output for at in range(len(payload))])
+    packed = make_node(new_id(), "prim::ListConstruct", items, (make_value(new_id(), type, ""),), EMPTY, (), None, "")
+    return [*made.values(), packed]
 
 
 def with_parameters(graph: Graph, made: Parameterized) -> Graph:
@@ -182,7 +175,7 @@ def call_of(node: Node, function: Graph, leader: Graph, found: Match, made: Para
         return f"it is named by {node.op}, whose arguments are not known"
     first, taken = 0, len(node.inputs)
     attrs = dict(node.attrs)
-    if node.op == "flow::dispatch" and segments is not None:
+    if segments is not None:
         first, taken = segments[:2]
         if sorted(order[:taken]) != list(range(taken)) or order[taken:] != list(range(taken, len(order))):
             return "a caller passes some of its parameters as results, which have separate positions"
@@ -199,16 +192,11 @@ def arguments_of(function: Graph, leader: Graph, found: Match) -> list[int]:
     return [places[found.values[value]] for value in leader.inputs]
 
 
-def taken_by(node: Node) -> int | None:
-    """Returns the number of parameters that a call passes by value; None for all."""
-    segments = _segments(node) if node.op == "flow::dispatch" else None
-    return None if segments is None else segments[1]
-
-
 def _segments(node: Node) -> list[int] | None:
-    """The numbers of operands of each kind that an MLIR op has; None if it does not declare them."""
+    """The numbers of operands of each kind that a dispatch has: workload, arguments passed by value, …; None if it does not declare
+    them, and for other calls."""
     text = node.attrs.get("operandSegmentSizes")
-    if not isinstance(text, str) or not text.startswith("array<i32: "):
+    if node.op != "flow::dispatch" or not isinstance(text, str) or not text.startswith("array<i32: "):
         return None
     return [int(word) for word in text.removeprefix("array<i32: ").removesuffix(">").split(",")]
 
@@ -228,11 +216,15 @@ def merge_modules(module: Module, ladder: Ladder, chosen: Mapping[Members, Relat
         because = work.merge(names, relation)
         if not because:
             continue
-        finer = _finer(relation)
         work.remarks.append(f"missed @{names[0]}: {plural(len(names), 'piece')} that are the same by {relation!r} stay apart: {because}")
+        finer = next((step for step in _EXPRESS_MORE if RANK[relation] > RANK[step]), None)
         if finer is not None:
             pending.extend((one, finer) for one in ladder.within(members, finer) if len(one) > 1)
     return work.finish(), tuple(work.remarks)
+
+
+_EXPRESS_MORE: Final[tuple[Relation, ...]] = ("free", "extents", "constants", "order", "alpha")
+"""The steps, down from the coarsest, at each of which functions can express more of the holes."""
 
 
 def obstacles(module: Module, ladder: Ladder) -> Callable[[Members, Relation], str]:
@@ -244,14 +236,6 @@ def obstacles(module: Module, ladder: Ladder) -> Callable[[Members, Relation], s
         return found if isinstance(found, str) else ""
 
     return why_not
-
-
-def _finer(relation: Relation) -> Relation | None:
-    """The next finer step at which functions can express more of the holes; None if there is none."""
-    for step in ("free", "extents", "constants", "order", "alpha"):
-        if RANK[relation] > RANK[step]:
-            return step
-    return None
 
 
 @dataclass(frozen=True)
@@ -299,8 +283,8 @@ class _Work:
         self.calls.update(calls)
         one = _Merged(holes, self.target(holes, made, inside=bool(self.module.modules)), made, _entries(holes.leader))
         self.merged.update((str(piece.member), one) for piece in holes.members)
-        count = sum(len(each.rows) for each in made.values())
-        what = f", with {plural(count, 'parameter')} in place of a number" if count else ""
+        passed = sum(len(each.rows) for each in made.values())
+        what = f", with {plural(passed, 'parameter')} in place of a number" if passed else ""
         what += ", and leaves sizes open" * any(each.types for each in made.values())
         self.remarks.append(f"passed @{holes.leader.member}: it serves {plural(len(holes.members), 'piece')}{what}")
         return ""
@@ -328,8 +312,8 @@ class _Work:
 
     def place(self, holes: ClassHoles, root: str) -> int | None:
         """The parameter before which numbers are inserted, behind those that callers pass by value; None for the end."""
-        found = [taken_by(node) for piece in holes.members for node, _ in self.named.get(str(piece.member), ())]
-        return min((count for count in found if count is not None), default=None)
+        calls = (_segments(node) for piece in holes.members for node, _ in self.named.get(str(piece.member), ()))
+        return min((segments[1] for segments in calls if segments is not None), default=None)
 
     def new_calls(self, holes: ClassHoles, functions: Mapping[str, Graph], made: Mapping[str, Parameterized]) -> dict[Node, Call] | str:
         """The calls that replace the calls of the members, or why one of them cannot call the leader."""
@@ -359,11 +343,9 @@ class _Work:
         is_public = not inside and self.visibility.get(leader, "public") == "public"
         if is_public and not any(one.rows or one.types for one in made.values()):
             return leader
-        base = name = f"class_{fingerprint(holes.leader, holes.matches[0].step).hex()[:12]}"
-        number = 0
-        while name in self.taken:
-            number += 1
-            name = f"{base}_{number}"
+        base = f"class_{fingerprint(holes.leader, holes.matches[0].step).hex()[:12]}"
+        names = chain([base], (f"{base}_{number}" for number in count(1)))
+        name = next(name for name in names if name not in self.taken)
         self.taken.add(name)
         return name
 
@@ -406,19 +388,17 @@ class _Work:
             if one is None:
                 found[name] = inner
             elif name == one.holes.leader.member:
-                renaming: Renaming = {(root,): (entry,) for root, entry in one.entries.items()}
+                entries, graphs = one.entries, {}
+                renaming: Renaming = {(root,): (entry,) for root, entry in entries.items()}
                 by_function = {_function_name(one.holes.leader, root): made for root, made in one.parameterized.items()}
-                graphs = {
-                    one.entries.get(old, old): replace(
-                        self.rewritten(graph, by_function.get(old), renaming), name=one.entries.get(old, old)
-                    )
-                    for old, graph in inner.graphs.items()
-                }
-                symbols = [
-                    replace(symbol, name=one.entries.get(symbol.name, symbol.name), attrs=_renamed_attrs(symbol.attrs, renaming))
+                for old, graph in inner.graphs.items():
+                    new = entries.get(old, old)
+                    graphs[new] = replace(self.rewritten(graph, by_function.get(old), renaming), name=new)
+                symbols = tuple([
+                    replace(symbol, name=entries.get(symbol.name, symbol.name), attrs=_renamed_attrs(symbol.attrs, renaming))
                     for symbol in inner.symbols
-                ]
-                found[one.target] = replace(inner, name=one.target, graphs=graphs, symbols=tuple(symbols))
+                ])  # fmt: skip
+                found[one.target] = replace(inner, name=one.target, graphs=graphs, symbols=symbols)
         return found
 
     def rewritten(self, graph: Graph, made: Parameterized | None, renaming: "Renaming") -> Graph:

@@ -15,7 +15,7 @@ are searched again until nothing is left. Each further region makes the module s
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -32,7 +32,7 @@ from irscope.transforms.dedup.matching import differences, match
 from irscope.transforms.dedup.piece import Piece, format_holes
 from irscope.transforms.dedup.rewrite.block_index import BlockIndex, inner_piece
 from irscope.transforms.dedup.rewrite.finding import find_regions
-from irscope.transforms.dedup.rewrite.repeat import Repeat, region_body
+from irscope.transforms.dedup.rewrite.repeat import Repeat, common_type, region_body
 
 # --- the places of all regions as pieces, to compare them --------------------------------------------------------------
 
@@ -83,23 +83,14 @@ class RegionPieces:
 def region_pieces(graph: Graph) -> RegionPieces:
     """Find the repeated regions of a graph, and name their places."""
     repeats = find_regions(graph)
-    places = dict(zip(_names(repeats), _places(repeats), strict=True))
+    scopes = [[repeat.scope(place) for place in range(len(repeat))] for repeat in repeats]
+    count_of = Counter(scope for own in scopes for scope in own)
+    places: dict[str, tuple[Repeat, int]] = {}
+    for number, (repeat, own) in enumerate(zip(repeats, scopes, strict=True)):
+        has_names = all(scope and count_of[scope] == 1 for scope in own)
+        places.update((scope if has_names else f"region{number}.{place}", (repeat, place)) for place, scope in enumerate(own))
     what = f"{each(len(places), 'place')} of {plural(len(repeats), 'repeated region')} is a piece"
     return RegionPieces(repeats, places, find_regions, what if places else "no region of the graph occurs twice")
-
-
-def _places(repeats: Sequence[Repeat]) -> list[tuple[Repeat, int]]:
-    return [(repeat, place) for repeat in repeats for place in range(len(repeat))]
-
-
-def _names(repeats: Sequence[Repeat]) -> list[str]:
-    scopes = Counter(repeat.scope(place) for repeat, place in _places(repeats))
-    names = []
-    for number, repeat in enumerate(repeats):
-        own = [repeat.scope(place) for place in range(len(repeat))]
-        named = all(scope and scopes[scope] == 1 for scope in own)
-        names += own if named else [f"region{number}.{place}" for place in range(len(repeat))]
-    return names
 
 
 # --- one step of outlining --------------------------------------------------------------------------------------------
@@ -190,7 +181,7 @@ def _function(name: str, repeat: Repeat) -> Graph:
     """Build the function of a region over parameters, with the types that hold in every place."""
 
     def result(value: Value, column: int, number: int) -> Value:
-        type = repeat.result_type(column, number)
+        type = common_type([nodes[column].outputs[number].type for nodes in repeat.places])
         return value if type == value.type else make_value(new_id(), type, value.name)
 
     return Graph(region_body(repeat, 0, lift=True, results=result), name, functional=repeat.graph.functional)
@@ -236,7 +227,13 @@ def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Grap
     pending = [(graph, list(repeats), 1)]
     while pending:
         here, found, turn = pending.pop(0)
-        named = {next(names): repeat for repeat in _fitting(here, found, remarks)}
+        named: dict[str, Repeat] = {}
+        for repeat in found:
+            if why := why_left(repeat):
+                label = f"{plural(repeat.size, 'node')} ×{len(repeat)} in @{here.name}"
+                remarks[f"missed {label} ({', '.join(repeat.labels[:3])}{', …' * (len(repeat) > 3)}): {why}"] = None
+            else:
+                named[next(names)] = repeat
         if not named:
             continue
         graphs[here.name] = _calling(here, named)
@@ -250,14 +247,3 @@ def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Grap
                 pending.append((body, [repeat for repeat in find(body) if repeat.nodes_saved > 0], again))
     symbols = [Symbol(name, "func::func", visibility="public" if name == graph.name else "private") for name in graphs]
     return Module(graphs, symbols=tuple(symbols)), tuple(remarks)
-
-
-def _fitting(graph: Graph, repeats: Sequence[Repeat], remarks: dict[str, None]) -> Iterator[Repeat]:
-    """Yields the regions that can be functions, and adds a remark for each of the others."""
-    for repeat in repeats:
-        why = why_left(repeat)
-        if not why:
-            yield repeat
-        else:
-            label = f"{plural(repeat.size, 'node')} ×{len(repeat)} in @{graph.name}"
-            remarks[f"missed {label} ({', '.join(repeat.labels[:3])}{', …' * (len(repeat) > 3)}): {why}"] = None

@@ -12,13 +12,13 @@ determined by its result type and by no operand. With such an op, or an unknown 
 names the op.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from irscope.errors import new_table
-from irscope.ir import CONTROL_FLOW, GROUPS, Graph, Node, TensorData, TensorType, Type, Value
+from irscope.ir import CONTROL_FLOW, GROUPS, Graph, TensorData, TensorType, Type, Value
 from irscope.ops.registry import has_value_tensors, schema_of
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_bits
@@ -75,15 +75,22 @@ class ClassHoles:
                 first.setdefault(row.parameter, row)
         return [first[number] for number in sorted(first)]
 
+    def passed(self, is_passed: Callable[[HoleRow], bool]) -> tuple[list[HoleRow], dict[Site, int]]:
+        """Returns one hole for each number that callers pass, in order, and which of these numbers each place reads."""
+        rows: dict[tuple[int | None, str], HoleRow] = {}
+        chosen = [row for row in self.rows if is_passed(row)]
+        for row in chosen:
+            rows.setdefault((row.parameter, row.follows), row)
+        number = {key: place for place, key in enumerate(rows)}
+        return list(rows.values()), {row.site: number[row.parameter, row.follows] for row in chosen}
+
     def table(self) -> "pd.DataFrame":
         """One row per hole, one column per member, and what the hole depends on."""
-        columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
-        rows = [[row.place, row.kind, *map(_cell, row.values), row.dependence] for row in self.rows]
+        columns, rows = ["hole", "kind", *(piece.label for piece in self.members), "varies"], []
+        for row in self.rows:
+            cells = [format_payload(value) if isinstance(value, TensorData) else value for value in row.values]
+            rows.append([row.place, row.kind, *cells, row.dependence])
         return new_table(rows, columns=columns, dtype=object)  # so that a None does not turn sizes into floats
-
-
-def _cell(value: Any) -> Any:
-    return format_payload(value) if isinstance(value, TensorData) else value
 
 
 def proof(leader: Piece, member: Piece, relation: Relation) -> Match | None:
@@ -189,15 +196,10 @@ def why_not_free(holes: ClassHoles, functions: Sequence[Graph]) -> str:
     for node in (node for function in functions for node in function.nodes()):
         if node.op != "prim::Constant" and node not in matched:
             return f"{node.op} is unused, and may not work for other sizes: run the pass dce first"
-        if any(value in varying for value in (*node.inputs, *node.outputs)) and not _follows_from_operands(node):
+        is_plain = schema_of(node) is not None or node.op in CONTROL_FLOW or node.op in GROUPS or node.op.startswith("prim::")
+        if any(value in varying for value in (*node.inputs, *node.outputs)) and (has_value_tensors(node.op) or not is_plain):
             return f"sizes differ at {node.op}, whose types may decide what it computes: they cannot be passed as operands"
     return ""
-
-
-def _follows_from_operands(node: Node) -> bool:
-    if has_value_tensors(node.op):
-        return False
-    return schema_of(node) is not None or node.op in CONTROL_FLOW or node.op in GROUPS or node.op.startswith("prim::")
 
 
 def types_in_common(holes: ClassHoles) -> dict[Value, Type]:

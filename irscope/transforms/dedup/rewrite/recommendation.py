@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, new_table
-from irscope.ir import Graph, Node, TensorData
+from irscope.ir import Graph, Node
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.piece import RANK, RELATIONS, Piece, Relation
@@ -100,8 +100,8 @@ def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...
     if numbers:
         slowdown += _REGISTER * len(numbers)
         found.append(f"constant folding in {plural(len(numbers), 'place')}")
-    idle = [row for row in numbers if any(_is_neutral(value) for value in row.values)]
-    if idle:
+    idle = [row for row in numbers if any(isinstance(value, int | float) and value in (0, 1, -1) for value in row.values)]
+    if idle:  # a number makes some op trivial, as in x + 0 or x · 1
         slowdown += _IDLE * len(idle)
         found.append(f"{plural(len(idle), 'op')} that a member does not need ({idle[0].place})")
     sizes = [row for row in varying if row.kind in ("extent", "size") and all(type(value) is int for value in row.values)]
@@ -119,13 +119,6 @@ def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...
     if any(row.kind == "dtype" for row in varying):
         found.append("the element type")
     return tuple(found), slowdown
-
-
-def _is_neutral(value: Any) -> bool:
-    """Whether a number makes some op trivial, as in x + 0 or x · 1."""
-    if isinstance(value, TensorData):
-        return False
-    return isinstance(value, int | float) and value in (0, 1, -1)
 
 
 def compile_seconds(piece: Piece, seconds: Mapping[Any, float]) -> float:
@@ -215,12 +208,13 @@ class Recommendation:
 
 
 def recommend(
-    ladder: Ladder, *, budget: float, price: Callable[[Sequence[Piece], Relation], Cost], why_not: Callable[[Members, Relation], str]
-) -> Recommendation:
+    ladder: Ladder, *, budget: float, price: Callable[[Sequence[Piece], Relation], Cost],
+    why_not: Callable[[Members, Relation], str] | None,
+) -> Recommendation:  # fmt: skip
     """Returns the coarsest step for each class whose slowdown is within the budget. Raises ArgumentError for an invalid budget.
 
-    From the coarsest step down: a class that costs too much, or that cannot have one body (according to `why_not`), is split into
-    its classes of the next finer step.
+    From the coarsest step down: a class that costs too much, or that cannot have one body (`why_not` says why, where pieces have callers
+    that may forbid it), is split into its classes of the next finer step.
     """
     given: object = budget
     if not isinstance(given, int | float) or not given >= 0:
@@ -230,27 +224,19 @@ def recommend(
     declined: list[ClassChoice] = []
     while pending:
         members, step = pending.popleft()
-        step = _finest(ladder, members, step)
-        choice = _choice(ladder, members, step, price)
-        because = why_not(members, step)
-        if not because and choice.cost.slowdown <= budget:
+        # the finest step with the same class, so that nothing is given up needlessly, and nothing is measured twice
+        finer_steps = RELATIONS[RANK["alpha"] : RANK[step]]
+        step = next((finer for finer in finer_steps if ladder.class_of(members[0], finer) == members), step)
+        cost = price([ladder.pieces[member] for member in members], step)
+        saved = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved"
+        choice = ClassChoice(members, step, cost, f"{saved}, {cost.price}")
+        because = "" if why_not is None else why_not(members, step)
+        if not because and cost.slowdown <= budget:
             found.append(choice)
             continue
-        over = f"{choice.cost.price}: more than the budget of {100 * budget:.1f} %"
+        over = f"{cost.price}: more than the budget of {100 * budget:.1f} %"
         declined.append(replace(choice, because=because or over))
         if step != "alpha":
             finer = RELATIONS[RANK[step] - 1]
             pending.extend((one, finer) for one in ladder.within(members, finer) if len(one) > 1)
     return Recommendation(tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, tuple(declined), ladder)
-
-
-def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
-    """The finest step with the same class, so that nothing is given up needlessly, and nothing is measured twice."""
-    finer = (finer for finer in RELATIONS[RANK["alpha"] : RANK[step]] if ladder.class_of(members[0], finer) == members)
-    return next(finer, step)
-
-
-def _choice(ladder: Ladder, members: Members, step: Relation, price: Callable[[Sequence[Piece], Relation], Cost]) -> ClassChoice:
-    cost = price([ladder.pieces[member] for member in members], step)
-    because = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"
-    return ClassChoice(members, step, cost, because)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import (
@@ -30,13 +30,8 @@ from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.rewrite.block_index import BlockIndex
 from irscope.transforms.grouping import common_scope
 
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """An operand in a region: the column of its node, and its number."""
-
-    column: int
-    number: int
+Slot = tuple[int, int]
+"""An operand in a region: the column of its node, and its number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,35 +84,16 @@ class Repeat:
         """The parameter number of each operand from outside."""
         return {slot: number for number, slots in enumerate(self._parameters.values()) for slot in slots}
 
-    def is_constant_hole(self, number: int) -> bool:
-        """Whether a parameter is a constant in every place."""
-        producers = [self.graph.producer.get(value) for value in self.inputs[number]]
-        return all(producer is not None and producer.op == "prim::Constant" for producer in producers)
-
-    def input_type(self, number: int) -> Type:
-        """The type of a parameter that holds in every place."""
-        return common_type([value.type for value in self.inputs[number]])
-
-    def result_type(self, column: int, number: int) -> Type:
-        """The type of a result that holds in every place."""
-        return common_type([nodes[column].outputs[number].type for nodes in self.places])
-
     @cached_property
     def _parameters(self) -> dict[tuple[Value, ...], list[Slot]]:
-        found: dict[tuple[Value, ...], list[Slot]] = {}
-        for slot, values in self._from_outside():
-            if not self._is_shared_constant(values):
-                found.setdefault(values, []).append(slot)
-        return found
-
-    def _from_outside(self) -> list[tuple[Slot, tuple[Value, ...]]]:
         own = {value for node in self.places[0] for value in node.outputs}
-        return [
-            (Slot(column, number), tuple([row[column][number] for row in self.operands]))
-            for column, values in enumerate(self.operands[0])
-            for number, value in enumerate(values)
-            if value not in own
-        ]
+        found: dict[tuple[Value, ...], list[Slot]] = {}
+        for column, operands in enumerate(self.operands[0]):
+            for number in (number for number, value in enumerate(operands) if value not in own):
+                values = tuple([row[column][number] for row in self.operands])
+                if not self._is_shared_constant(values):
+                    found.setdefault(values, []).append((column, number))
+        return found
 
     def _is_shared_constant(self, values: Sequence[Value]) -> bool:
         """Whether a value is the same plain constant in every place, so that it belongs to the region itself."""
@@ -137,20 +113,19 @@ class Repeat:
     def outputs(self) -> tuple[tuple[int, int], ...]:
         """The results that are used outside in some place, as columns and numbers."""
         users, returned = self.graph.users, set(self.block.returns)
-        found = []
-        homes = [dict.fromkeys(nodes) for nodes in self.places]
-        for column, node in enumerate(self.places[0]):
-            for number in range(len(node.outputs)):
-                values = [nodes[column].outputs[number] for nodes in self.places]
-                read = (
-                    value in returned or any(not self._holds(use.user, home) for use in users.get(value, ()))
-                    for value, home in zip(values, homes, strict=True)
-                )  # fmt: skip
-                if any(read):
-                    found.append((column, number))
-        return tuple(found)
+        homes = list(map(frozenset, self.places))
 
-    def _holds(self, user: Node | Block, home: dict[Node, None]) -> bool:
+        def is_read(value: Value, home: frozenset[Node]) -> bool:
+            return value in returned or any(not self._holds(use.user, home) for use in users.get(value, ()))
+
+        return tuple([
+            (column, number)
+            for column, node in enumerate(self.places[0])
+            for number in range(len(node.outputs))
+            if any(is_read(nodes[column].outputs[number], home) for nodes, home in zip(self.places, homes, strict=True))
+        ])  # fmt: skip
+
+    def _holds(self, user: Node | Block, home: frozenset[Node]) -> bool:
         """Whether a user is in the region, or in a block of one of its nodes."""
         graph = self.graph
         while True:
@@ -193,19 +168,13 @@ def common_type(types: Sequence[Type]) -> Type:
     tensors = [type for type in types if isinstance(type, TensorType)]
     if len(tensors) < len(types):
         return common_type(list(map(erase_refinements, types))) if first != erase_refinements(first) else ANY
-    facts = {name: getattr(tensors[0], name) if len({getattr(type, name) for type in tensors}) == 1 else None for name in _FIELDS}
-    return TensorType(shape=_common_shape([type.shape for type in tensors]), undefined=any(type.undefined for type in tensors), **facts)
-
-
-_FIELDS: Final = ("dtype", "strides", "device", "requires_grad")
-
-
-def _common_shape(shapes: Sequence[tuple[Dim, ...] | None]) -> tuple[Dim, ...] | None:
-    """The shape with the extents that agree; None unless all shapes have one rank."""
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes) or len(set(map(len, known))) > 1:
-        return None
-    return tuple([dims[0] if all(dim == dims[0] for dim in dims) else None for dims in zip(*known, strict=True)])
+    names = ("dtype", "strides", "device", "requires_grad")
+    facts = {name: getattr(tensors[0], name) if len({getattr(type, name) for type in tensors}) == 1 else None for name in names}
+    shapes = [type.shape for type in tensors if type.shape is not None]
+    shape: tuple[Dim, ...] | None = None
+    if len(shapes) == len(tensors) and len(set(map(len, shapes))) == 1:
+        shape = tuple([dims[0] if all(dim == dims[0] for dim in dims) else None for dims in zip(*shapes, strict=True)])
+    return TensorType(shape=shape, undefined=any(type.undefined for type in tensors), **facts)
 
 
 # --- a place as a block of its own ------------------------------------------------------------------------------------
@@ -220,10 +189,12 @@ def region_body(repeat: Repeat, place: int, *, lift: bool = False, results: Rema
     made: list[Node] = []
     copies: dict[Value, Value] = {}
     inside: dict[Value, Value] = {}
-    params = {
-        number: make_value(new_id(), repeat.input_type(number) if lift else values[place].type, values[place].name)
-        for number, values in enumerate(repeat.inputs) if lift or not repeat.is_constant_hole(number)
-    }  # fmt: skip
+    params: dict[int, Value] = {}
+    for number, values in enumerate(repeat.inputs):
+        producers = [repeat.graph.producer.get(value) for value in values]
+        if lift or not all(producer is not None and producer.op == "prim::Constant" for producer in producers):
+            type = common_type([value.type for value in values]) if lift else values[place].type
+            params[number] = make_value(new_id(), type, values[place].name)
 
     def stand_in(value: Value, slot: Slot) -> Value:
         if value in inside:
@@ -236,7 +207,7 @@ def region_body(repeat: Repeat, place: int, *, lift: bool = False, results: Rema
         return parameter or copies[value]
 
     for column, (node, operands) in enumerate(zip(repeat.places[place], repeat.operands[place], strict=True)):
-        own = [stand_in(value, Slot(column, number)) for number, value in enumerate(operands)]
+        own = [stand_in(value, (column, number)) for number, value in enumerate(operands)]
         outputs = node.outputs if results is None else tuple([results(value, column, i) for i, value in enumerate(node.outputs)])
         inside.update(zip(node.outputs, outputs, strict=True))
         inputs, blocks = tuple(own[: len(node.inputs)]), node.blocks

@@ -1,6 +1,6 @@
 from .canonical_body import normal_form as normal_form
 from .finding import find_regions as find_regions
-from .groups import Choice as Choice, merge_groups as merge_groups, merge_groups_of_all as merge_groups_of_all
+from .groups import merge_groups as merge_groups, merge_groups_of_all as merge_groups_of_all
 from .modules import merge_modules as merge_modules, obstacles as obstacles
 from .outline import RegionPieces as RegionPieces, outline_nested as outline_nested, region_pieces as region_pieces
 from .parameters import ClassHoles as ClassHoles, HoleRow as HoleRow, class_holes as class_holes, proof as proof

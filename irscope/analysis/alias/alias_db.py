@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import nsmallest
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final
 
 import pandas as pd
 
@@ -44,100 +43,62 @@ from irscope.ir import Graph, Module, Node, Value, graph_of
 # Rows are exact as long as the work is within a fixed multiple of the program; later rows describe the whole region:
 # `up to 5000 values`.
 
-COLUMNS: Final = ("value", "type", "alias set", "locations", "writers")
 _MOST: Final = 20
 """The number of items shown of a longer list, followed by the number of the rest."""
 _WORK: Final = 50
 """How many classes are visited per value of the program, on average, before rows become coarse."""
 
 
-class _Row(NamedTuple):
-    """The cells that all values of a class have in common, in words."""
-
-    alias_set: str
-    locations: str
-    writers: str
-
-
-T = TypeVar("T")
-
-
-def rows(db: AliasDb, wanted: Iterable[Value]) -> list[dict[str, str]]:
-    answers = _Table(db)
-    return [dict(zip(COLUMNS, (f"%{db.graph.names[v]}", str(v.type), *answers.of(v)), strict=True)) for v in wanted]
+_Row = tuple[str, str, str]
+"""The alias set, the locations and the writers of all values of a class, in words."""
 
 
 class _Table:
     def __init__(self, db: AliasDb) -> None:
         self._db = db
-        self._class_of, self._element_of = db.sealed.class_of, db.sealed.element_of
-        self._order = {value: index for index, value in enumerate(db.graph.values())}
-        self._values: dict[int, list[Value]] = {}
-        for value in self._order:
-            place = self._place(value)
-            if place is not None and db.is_memory(value):
-                self._values.setdefault(place, []).append(value)
-        self._writers: dict[int, list[Node]] = {}
-        for write in db.sealed.writes:
-            self._writers.setdefault(self._class_of[write.element], []).append(write.node)
-        self._label_of = db._explainer.words.label_of
         self._known: dict[int, _Row] = {}
+        self._order = {value: index for index, value in enumerate(db.graph.values())}
         self._work = 10_000 + _WORK * len(self._order)
 
-    def _place(self, value: Value) -> int | None:
-        element = self._element_of.get(value)
-        return None if element is None else self._class_of[element]
-
     def of(self, value: Value) -> _Row:
-        place = self._place(value)
+        place = self._db._place(value)
         if place is None:  # it has no other name
-            return _Row(self._name(value), self._name(value), "")
+            return self._db.place_words(value), self._db.place_words(value), ""
         if place not in self._known:
             self._known[place] = self._exact(place) if self._work > 0 else self._coarse(place)
         return self._known[place]
 
-    def _name(self, value: Value) -> str:
-        return f"%{self._db.graph.names[value]}"
-
     def _exact(self, place: int) -> _Row:
-        meeting = self._db.reach.all_meeting(place)
-        leaves = sorted(self._db.reach.leaves(place))
-        self._work -= len(meeting)
-        values = [value for other in meeting for value in self._values.get(other, ())]
-        self._work -= len(values)
-        writers = {node for other in meeting for node in self._writers.get(other, ())}
-        position = self._db.graph.position
-        return _Row(
-            _listed(nsmallest(_MOST, values, key=self._order.__getitem__), len(values), self._name),
-            _listed(leaves[:_MOST], len(leaves), lambda leaf: self._db.place_words(self._label_of(leaf))),
-            _listed(nsmallest(_MOST, writers, key=position.__getitem__), len(writers), self._db.node_words),
+        db = self._db
+        meeting, leaves = db.reach.all_meeting(place), sorted(db.reach.leaves(place))
+        values = [value for other in meeting for _, value in db._held_by.get(other, ())]
+        writers = {node for other in meeting for _, node in db._written.get(other, ())}
+        self._work -= len(meeting) + len(values)
+        return (
+            listed(sorted(values, key=self._order.__getitem__), db.place_words, _MOST),
+            listed(leaves, lambda leaf: db.place_words(db._explainer.paths.label_of(leaf)), _MOST),
+            listed(sorted(writers, key=db.graph.position.__getitem__), db.node_words, _MOST),
         )
 
     def _coarse(self, place: int) -> _Row:
         """A row computed from the region as a whole, without visiting its classes."""
-        values, writers = self._regions[self._db.region(place)]
-        leaves = self._db.reach.few_leaves(place, _MOST)
-        locations: Sequence[Label] = [self._label_of(leaf) for leaf in leaves or ()]
-        return _Row(
+        db, (values, writers) = self._db, self._regions[self._db.region(place)]
+        leaves = db.reach.few_leaves(place, _MOST)
+        return (
             f"up to {plural(values, 'value')}",
-            _listed(locations, len(locations), self._db.place_words) if leaves else f"more than {_MOST}",
-            f"up to {plural(writers, 'node')}" if self._db.sealed.is_written[place] else "",
+            listed(leaves, lambda leaf: db.place_words(db._explainer.paths.label_of(leaf)), _MOST) if leaves else f"more than {_MOST}",
+            f"up to {plural(writers, 'node')}" if db.sealed.is_written[place] else "",
         )
 
     @cached_property
     def _regions(self) -> Mapping[int, tuple[int, int]]:
         """For each region, the number of its values and of the nodes that write in it."""
         found: dict[int, tuple[int, int]] = {}
-        for place in {*self._values, *self._writers}:
+        held, written = self._db._held_by, self._db._written
+        for place in {*held, *written}:
             values, writers = found.get(region := self._db.region(place), (0, 0))
-            found[region] = (values + len(self._values.get(place, ())), writers + len(set(self._writers.get(place, ()))))
+            found[region] = (values + len(held.get(place, ())), writers + len({node for _, node in written.get(place, ())}))
         return found
-
-
-def _listed(first: Sequence[T], count: int, words: Callable[[T], str]) -> str:
-    """The first things in words, and how many more there are."""
-    more = f" and {count - len(first)} more" if count > len(first) else ""
-    return ", ".join(map(words, first)) + more
 
 
 # A growing set of nodes that checks whether the next node can cross it.
@@ -149,13 +110,6 @@ _FEW: Final = 8
 """The number of values distinguished for each place."""
 _Accesses = dict[int, dict[tuple[int, bool], dict[Value | None, tuple[Node, Access]]]]
 """Accesses by region, by place and whether only the shape is accessed, and by value; None means any bytes of the place."""
-
-
-def _collide(reach: Reachability, read: Access, write: Access) -> bool:
-    """Whether a write may change what a read observes. Few writes change shapes."""
-    if read.shape and not write.shape:
-        return False
-    return EVERYTHING in (read.place, write.place) or reach.meet(read.place, write.place)
 
 
 class WorkingSet:
@@ -209,15 +163,19 @@ class WorkingSet:
                     for parts in table.get(region, {}).values():
                         for part, (member, other) in parts.items():
                             read, write = (other, access) if table is self._reads else (access, other)
-                            if _collide(self._db.reach, read, write) and not self._is_apart(part, access):
+                            if self._collide(read, write, part, access.value):
                                 return self._between("memory", member, node, accesses=(other, access))
         return None
 
-    def _is_apart(self, part: Value | None, access: Access) -> bool:
-        """Whether an access and a value share no byte of a memory."""
-        if part is None or access.value is None or access.place == EVERYTHING:
+    def _collide(self, read: Access, write: Access, one: Value | None, other: Value | None) -> bool:
+        """Whether a write may change what a read observes, if these are the values through which they happen. Few writes change shapes."""
+        if read.shape and not write.shape:
             return False
-        return self._db.lie_apart(part, access.value)
+        if EVERYTHING in (read.place, write.place):
+            return True
+        if not self._db.reach.meet(read.place, write.place):
+            return False
+        return one is None or other is None or not self._db.lie_apart(one, other)
 
     def _between(
         self, kind: Kind, member: Node, node: Node, value: Value | None = None, accesses: tuple[Access, Access] | None = None
@@ -263,21 +221,12 @@ def can_move(db: AliasDb, node: Node, point: Node, *, before: bool) -> Verdict:
     obstacle = crossing.obstacle(point)
     if obstacle is not None:
         blocked = obstacle.later if obstacle.earlier is point else obstacle.earlier
-        return no(f"{db.obstacle_words(obstacle)}{_dragged(db, node, blocked)}", point, blocked, *(obstacle.accesses or ()))
-    return yes(_granted(db, node, followers, already), node, *followers)
-
-
-def _dragged(db: AliasDb, node: Node, blocked: Node) -> str:
-    """Words that link the node asked about to the blocked node, if they differ."""
-    return "" if node is blocked else f", and {db.node_words(blocked)} cannot be separated from {db.node_words(node)}"
-
-
-def _granted(db: AliasDb, node: Node, followers: Sequence[Node], already: bool) -> str:
+        dragged = "" if node is blocked else f", and {db.node_words(blocked)} cannot be separated from {db.node_words(node)}"
+        return no(f"{db.obstacle_words(obstacle)}{dragged}", point, blocked, *(obstacle.accesses or ()))
     if not followers:
-        return "no node in between depends on it, nor it on them"
-    words = ", ".join(map(db.node_words, followers[:3])) + (f" and {len(followers) - 3} more" if len(followers) > 3 else "")
-    verb = "move out of the way" if already else "move along"
-    return f"{words} {verb}" if len(followers) > 1 else f"{words} {verb.replace('move', 'moves', 1)}"
+        return yes("no node in between depends on it, nor it on them", node)
+    verb = f"move{'s' if len(followers) == 1 else ''} {'out of the way' if already else 'along'}"
+    return yes(f"{listed(followers, db.node_words, 3)} {verb}", node, *followers)
 
 
 def _promise(graph: Graph) -> tuple[bool, Mapping[Value, int]]:
@@ -412,11 +361,11 @@ class AliasDb(Questions, Drawn):
 
     def node_words(self, node: Node) -> str:
         """A node in a sentence: `aten::mul (%c)`."""
-        return self._explainer.words.node_words(node)
+        return self._explainer.paths.node_words(node)
 
     def place_words(self, label: Label) -> str:
         """A value by its name, a place in words: `what %list holds`."""
-        return self._explainer.words.describe_label(label)
+        return self._explainer.paths.describe(label)
 
     def obstacle_words(self, obstacle: OrderConflict) -> str:
         """Why one node must come after another, as a sentence."""
@@ -431,8 +380,9 @@ class AliasDb(Questions, Drawn):
         everything, rows after the first ones show upper bounds (`up to 5000 values`).
         """
         wanted = self.graph.values() if values is None else map(self._value, values)
-        found = rows(self, [value for value in wanted if self.is_memory(value)])
-        return new_table(found, columns=list(COLUMNS))
+        answers = _Table(self)
+        rows = [(self.place_words(value), str(value.type), *answers.of(value)) for value in wanted if self.is_memory(value)]
+        return new_table(rows, columns=["value", "type", "alias set", "locations", "writers"])
 
     def dot(self, values: Values | None = None) -> str:
         """The points-to graph in Graphviz's language, for some values and what they may be and hold, or for all.
@@ -463,7 +413,7 @@ class AliasDb(Questions, Drawn):
         starts = None
         if values is not None:
             starts = {place for place in map(self._place, self._values(values)) if place is not None}
-        return memory_classes(self.sealed, self.reach, self._explainer.words.describe_label, starts)
+        return memory_classes(self.sealed, self.reach, self._explainer.paths.describe, starts)
 
     def __repr__(self) -> str:
         sealed = self.sealed

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from irscope._base.results import Drawn, Verdict, no, yes
-from irscope.analysis.alias.paths import Derivation, Paths, Step, Words
+from irscope.analysis.alias.paths import Paths, Step
 from irscope.analysis.alias.points_to import EVERYTHING, MIXED, Access, Label, OrderConflict, Place, PointsTo, Reachability, Write
 from irscope.analysis.effects import Signatures
 from irscope.analysis.views import ViewAliases
@@ -88,54 +88,49 @@ class Explainer:
     def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability, views: Callable[[], ViewAliases]) -> None:
         """`views` are made when whether an op copies depends on strides."""
         self._graph, self._points_to, self._reach = graph, points_to, reach
-        self.words = Words(graph, points_to)
-        self._derivation = Derivation(self.words, views)
+        self.paths = Paths(graph, points_to, reach, views)
         self._signatures = Signatures()
-        self._paths = Paths(self._derivation, self.words, reach)
-        self._name, self._node = self.words.name, self.words.node_words
+        self._name, self._node = self.paths.name, self.paths.node_words
 
     # Verdicts
 
     def why_alias(self, a: Value, b: Value) -> Verdict:
         """The paths on which two values reach the same memory."""
-        left, right, meeting = self._paths.between(a, b)
+        left, right, meeting = self.paths.between(a, b)
         return yes(self._joined(a, b, left, right, meeting), *_witness([*left, *right], a, b))
 
     def why_contain(self, a: Value, b: Value) -> Verdict:
         """The contents of one value, or of both, that the other reaches."""
         for holder, held in ((a, b), (b, a)):
-            inside = self._paths.inner_meeting(holder, held)
+            inside = self.paths.inner_meeting(holder, held)
             if inside is not None:
                 steps = self._to_held(inside, held)
-                words = self._sentence(steps) or f"%{self._name(holder)} holds {self.words.describe_label(self._points_to.labels[inside])}"
+                words = self._sentence(steps) or f"%{self._name(holder)} holds {self.paths.describe(self._points_to.labels[inside])}"
                 return yes(words, *_witness(steps, holder, held))
         return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same elements", a, b)
 
     def _to_held(self, inside: int, held: Value) -> list[Step]:
         """The steps from an element inside a container, and from a value, to where they meet."""
-        other = self._derivation.element(held)
+        other = self.paths.element(held)
         assert other is not None
-        chain = self._paths.search(inside, self._paths.elements_below(other))
-        return [*self._paths.edge_steps(chain), *self._paths.path(held, {chain[-1]})]
+        chain = self.paths.search(inside, self.paths.elements_below(other))
+        return [*self.paths.edge_steps(chain), *self.paths.path(held, {chain[-1]})]
 
     def steps(self, a: Value, b: Value) -> list[Step]:
         """The path on which two values reach one memory, in the order of the reason; empty where that is no path."""
-        if self._derivation.element(a) is None or self._derivation.element(b) is None:
+        if self.paths.element(a) is None or self.paths.element(b) is None:
             return []
-        if self._paths.meets(a, b):
-            left, right, _ = self._paths.between(a, b)
+        if self.paths.meets(a, b):
+            left, right, _ = self.paths.between(a, b)
             return [*left, *right]
         for holder, held in ((a, b), (b, a)):
-            inside = self._paths.inner_meeting(holder, held)
+            inside = self.paths.inner_meeting(holder, held)
             if inside is not None:
                 return self._to_held(inside, held)
         return []
 
-    def derived(self, value: Value) -> Step | None:
-        return self._derivation.step(value)
-
     def _why_shared(self, a: Value, b: Value) -> Verdict:
-        return self.why_alias(a, b) if self._paths.meets(a, b) else self.why_contain(a, b)
+        return self.why_alias(a, b) if self.paths.meets(a, b) else self.why_contain(a, b)
 
     def why_apart(self, a: Value, b: Value) -> Verdict:
         """The origins of the two different memories."""
@@ -143,20 +138,20 @@ class Explainer:
 
     def why_must(self, a: Value, b: Value) -> Verdict:
         """The chain of views and casts that makes two values one memory, if there is one."""
-        left, right = self._derivation.certain(a), self._derivation.certain(b)
+        left, right = self.paths.certain(a), self.paths.certain(b)
         ends = [a, *(step.target for step in left)]
         for index, end in enumerate([b, *(step.target for step in right)]):
             if end in ends:
                 steps = [*left[: ends.index(end)], *right[:index]]
                 return yes(self._sentence(steps) or "they are one value", *_witness(steps, a, b))
-        if self._derivation.element(a) is not None and self._paths.meets(a, b):
+        if self.paths.element(a) is not None and self.paths.meets(a, b):
             return no(f"they may be the same memory, but need not be: {self.why_alias(a, b).because}", a, b)
         return self.why_apart(a, b)
 
     def why_written(self, value: Value, write: Write) -> Verdict:
         """Which node writes the memory of a value, through which operand, and why that is the same memory."""
         node = write.node
-        through = next((v for v in node.inputs if self._paths.is_at(v, write.element)), None)
+        through = next((v for v in node.inputs if self.paths.is_at(v, write.element)), None)
         if through is None and self._is_any_input(write):
             return yes(f"{self._node(node)} waits for a task that the caller started, which may write any input", node, value)
         if through is None:
@@ -228,8 +223,8 @@ class Explainer:
 
     def origin(self, value: Value) -> str:
         """The origin of a value's memory in words: `%a is made by aten::mul`."""
-        element = self._derivation.element(value)
-        steps = self._derivation.certain(value)
+        element = self.paths.element(value)
+        steps = self.paths.certain(value)
         root = steps[-1].target if steps else value
         name = f"%{self._name(value)}"
         start = root if isinstance(root, Value) else value
@@ -244,7 +239,7 @@ class Explainer:
             )
         if element is not None and self._points_to.class_of[element] in self._points_to.targets:
             leaves = self._reach.leaves(self._points_to.class_of[element])
-            words = ", ".join(self.words.describe_label(self.words.label_of(leaf)) for leaf in sorted(leaves)[:3])
+            words = ", ".join(self.paths.describe(self.paths.label_of(leaf)) for leaf in sorted(leaves)[:3])
             return f"{name} may only be {words}{f' or {len(leaves) - 3} more' if len(leaves) > 3 else ''}"
         made = self._graph.producer.get(start)
         copy = "a copy " if made is not None and made.op in MAY_COPY else ""
@@ -272,15 +267,15 @@ class Explainer:
         parts = [words for words in (self._sentence(left), self._sentence(right)) if words]
         roots = [steps[-1].target if steps else start for steps, start in ((left, a), (right, b))]
         if isinstance(meeting, Value) and roots[0] is not roots[1] and all(root in self._graph.storages for root in roots):
-            parts.append(f"{' and '.join(map(self.words.describe_label, roots))} are tied: both lie in one storage")
+            parts.append(f"{' and '.join(map(self.paths.describe, roots))} are tied: both lie in one storage")
         elif isinstance(meeting, Place):
             if roots[0] is roots[1] and parts:
                 pass  # both are views of one value, whose origin does not matter
-            elif meeting.kind in ("input", "argument") and all(root in self._paths.inputs for root in roots):
-                names = " and ".join(self.words.describe_label(root) for root in roots)
+            elif meeting.kind in ("input", "argument") and all(root in self.paths.inputs for root in roots):
+                names = " and ".join(self.paths.describe(root) for root in roots)
                 parts.append(f"{names} are both inputs, and two inputs may be the same object")
-            elif not (parts and parts[-1].endswith(self.words.describe_place(meeting))):
-                parts.append(f"both may be {self.words.describe_place(meeting)}")
+            elif not (parts and parts[-1].endswith(self.paths.describe(meeting))):
+                parts.append(f"both may be {self.paths.describe(meeting)}")
         return ", and ".join(parts) or "they are one memory"
 
 

@@ -9,21 +9,34 @@ from irscope._base.words import listed
 from irscope.analysis.alias.points_to import Label, Place, PointsTo, Reachability, closure, is_inlined
 from irscope.analysis.effects import OBJECT, Signatures
 from irscope.analysis.views import ViewAliases
-from irscope.ir import Block, Graph, Node, TensorType, Value
+from irscope.ir import Graph, Node, TensorType, Value
 from irscope.ops.traits import ALWAYS_SHARES
 
-# Words for values, nodes and places in the sentences of an alias db. Names are the printed ones.
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a path: `source` may be `target`, because of `node`."""
+
+    source: Label
+    target: Label
+    words: str
+    node: Node | None
+    is_certain: bool
+    """Whether the source always is (a view of) the target."""
 
 
-class Words:
-    """Words for the values, nodes and places of one graph and its points-to graph."""
+class Paths:
+    """The paths through the points-to graph of one graph, and the words for the values, nodes and places on them."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo) -> None:
-        self.graph = graph
-        self.points_to = points_to
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability, views: Callable[[], ViewAliases]) -> None:
+        """`views` are made when whether an op copies depends on strides."""
+        self._graph, self._points_to, self._reach, self._views = graph, points_to, reach, views
+        self._signatures = Signatures()
+
+    # Words: names are the printed ones
 
     def name(self, value: Value) -> str:
-        return self.graph.names.get(value, value.name or f"#{value.id}")
+        return self._graph.names.get(value, value.name or f"#{value.id}")
 
     def node_words(self, node: Node) -> str:
         """The op, or the name that a compiler gave to a group, its results and its line: `aten::mul (%c, model.py:12)`."""
@@ -34,25 +47,22 @@ class Words:
 
     def label_of(self, place: int) -> Label:
         """The label of a class: that of its first element that belongs to a value, or else of its first element."""
-        labels = [self.points_to.labels[element] for element in self._members[place]]
+        labels = [self._points_to.labels[element] for element in self._members[place]]
         return next((label for label in labels if isinstance(label, Value)), labels[0])
 
     def next_labels(self, element: int) -> tuple[Label, ...]:
         """The labels that an element's edges lead to."""
-        return tuple(self.points_to.labels[target] for target in self.points_to.edges.get(element, ()))
+        return tuple(self._points_to.labels[target] for target in self._points_to.edges.get(element, ()))
 
     @cached_property
     def _members(self) -> Mapping[int, Sequence[int]]:
         found: dict[int, list[int]] = {}
-        for element, place in enumerate(self.points_to.class_of):
+        for element, place in enumerate(self._points_to.class_of):
             found.setdefault(place, []).append(element)
         return found
 
-    def describe_label(self, label: Label) -> str:
+    def describe(self, label: Label) -> str:
         """A value by name, a place in words."""
-        return f"%{self.name(label)}" if isinstance(label, Value) else self.describe_place(label)
-
-    def describe_place(self, label: Label) -> str:
         if isinstance(label, Value):
             return f"%{self.name(label)}"
         of = f"%{self.name(label.of)}" if label.of is not None else ""
@@ -72,32 +82,7 @@ class Words:
         }
         return words[label.kind]
 
-
-# Steps that derive a value from another by its producer or its block: a view, a cast, an item of a list, a result of a block.
-#
-# A step says this in words, and whether it always holds. Chains of steps are followed in `irscope.analysis.alias.paths`.
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a path: `source` may be `target`, because of `node`."""
-
-    source: Label
-    target: Label
-    words: str
-    node: Node | None
-    is_certain: bool
-    """Whether the source always is (a view of) the target."""
-
-
-class Derivation:
-    """Derives values of one graph from others, step by step."""
-
-    def __init__(self, words: Words, views: Callable[[], ViewAliases]) -> None:
-        self._views = views
-        self._words, self._graph, self._points_to = words, words.graph, words.points_to
-        self._name = words.name
-        self._signatures = Signatures()
+    # Steps that derive a value from another by its producer or its block: a view, a cast, an item of a list, a result of a block
 
     def element(self, value: Value) -> int | None:
         return self._points_to.element_of.get(value)
@@ -113,42 +98,37 @@ class Derivation:
 
     def step(self, value: Value) -> Step | None:
         """The step from a value to what it is derived from, by its producer or by the node whose parameter it is."""
-        node = self._graph.producer.get(value)
-        name = f"%{self._name(value)}"
+        node, name = self._graph.producer.get(value), f"%{self.name(value)}"
         if node is None:
             return self._parameter(value)
-        index = node.outputs.index(value)
+        index, element = node.outputs.index(value), self.element(value)
+        own = self._points_to.labels[element] if element is not None else None
         if node.op in ("prim::TupleUnpack", "prim::TupleIndex", "prim::ListUnpack"):
             holder = node.inputs[0]
-            element = self.element(value)
-            label = self._points_to.labels[element] if element is not None else holder
-            return Step(value, label, f"{name} is taken out of %{self._name(holder)} ({node.op})", node, False)
+            return Step(value, own or holder, f"{name} is taken out of %{self.name(holder)} ({node.op})", node, False)
         if node.blocks:
             return self._structured(value, node, index)
         if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
             kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
             certain = node.op != "prim::ConstantChunk" or self._keeps_storage(value)
-            return Step(value, node.inputs[0], f"{name} is {kind} %{self._name(node.inputs[0])} ({node.op})", node, certain)
+            return Step(value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, certain)
         called = self._points_to.calls.get(node.id)
         if called is not None:
-            element = self.element(value)
-            given = self._points_to.labels[element] if element is not None else value
-            words = f"{name} is {self._words.describe_label(given)}, which {called.callee} returns ({node.op})"
+            given = own or value
+            words = f"{name} is {self.describe(given)}, which {called.callee} returns ({node.op})"
             return Step(value, given, words, node, False) if given is not value else None
         signature = self._signatures.of(node)
         sources = signature.results[index] if index < len(signature.results) else ()
         if signature.is_container and not sources and node.inputs:
-            element = self.element(value)
             if (0, OBJECT) in signature.writes and element == self.element(node.inputs[0]):  # `list += list`
-                return Step(value, node.inputs[0], f"{name} is %{self._name(node.inputs[0])} after {node.op}", node, True)
-            label = self._points_to.labels[element] if element is not None else node.inputs[0]
-            return Step(value, label, f"{name} is taken out of %{self._name(node.inputs[0])} ({node.op})", node, False)
+                return Step(value, node.inputs[0], f"{name} is %{self.name(node.inputs[0])} after {node.op}", node, True)
+            return Step(value, own or node.inputs[0], f"{name} is taken out of %{self.name(node.inputs[0])} ({node.op})", node, False)
         if len(sources) == 1 and sources[0][1] == OBJECT:
             operand = node.inputs[sources[0][0]]
             if signature.writes:
-                return Step(value, operand, f"{name} is %{self._name(operand)} after {node.op}", node, True)
+                return Step(value, operand, f"{name} is %{self.name(operand)} after {node.op}", node, True)
             is_view = node.op in ALWAYS_SHARES or self._is_placed_in(value)
-            words = f"{name} {'is' if is_view else 'may be'} a view of %{self._name(operand)} ({node.op})"
+            words = f"{name} {'is' if is_view else 'may be'} a view of %{self.name(operand)} ({node.op})"
             return Step(value, operand, words, node, is_view and self._keeps_storage(value))
         return None
 
@@ -165,63 +145,48 @@ class Derivation:
         return element is None or not self._points_to.is_reshaped[self._points_to.class_of[element]]
 
     def _structured(self, value: Value, node: Node, index: int) -> Step | None:
-        name = f"%{self._name(value)}"
+        name = f"%{self.name(value)}"
         if node.op == "prim::Loop" and len(node.blocks[0].params) > index + 1:
             param = node.blocks[0].params[index + 1]
-            return Step(value, param, f"{name} is %{self._name(param)} after the loop", node, False)
+            return Step(value, param, f"{name} is %{self.name(param)} after the loop", node, False)
         found = [block.returns[index] for block in node.blocks if len(block.returns) > index]
         if not found:
             return None
         element = self.element(value)
         returned = next((other for other in found if self.element(other) == element), found[0])
         certain = is_inlined(node) and node.op != "prim::fork"
-        return Step(value, returned, f"{name} is %{self._name(returned)}, a result of {node.op}", node, certain)
+        return Step(value, returned, f"{name} is %{self.name(returned)}, a result of {node.op}", node, certain)
 
     def _parameter(self, value: Value) -> Step | None:
-        block: Block = self._graph.block_of[value]
-        owner = self._graph.owner.get(block)
-        if owner is None:
+        block = self._graph.block_of[value]
+        owner, index, name = self._graph.owner.get(block), block.params.index(value), f"%{self.name(value)}"
+        if owner is None or (owner.op == "prim::Loop" and not index):
             return None
-        index = block.params.index(value)
-        name = f"%{self._name(value)}"
         if owner.op == "prim::Loop":
-            start = owner.inputs[index + 1] if index else None
-            return (
-                Step(value, start, f"{name} is %{self._name(start)} in every round of the loop", owner, False)
-                if start is not None
-                else None
-            )
+            start = owner.inputs[index + 1]
+            return Step(value, start, f"{name} is %{self.name(start)} in every round of the loop", owner, False)
         if len(block.params) == len(owner.inputs):
             operand = owner.inputs[index]
-            return Step(value, operand, f"{name} stands for %{self._name(operand)} in {owner.op}", owner, True)
+            return Step(value, operand, f"{name} stands for %{self.name(operand)} in {owner.op}", owner, True)
         return None
 
-
-# If a value shares its source's element (a view, a cast, an item of a list), the step is read off the value's
-# producer. If an element may be several things (an if, a loop, a container's contents), the step is an edge of the
-# graph, with the node that added it.
-
-
-class Paths:
-    """The paths through one graph."""
-
-    def __init__(self, derivation: Derivation, words: Words, reach: Reachability) -> None:
-        self._derivation, self._words, self._reach = derivation, words, reach
-        self._graph, self._points_to = words.graph, words.points_to
+    # Paths. If a value shares its source's element (a view, a cast, an item of a list), the step is read off the value's
+    # producer. If an element may be several things (an if, a loop, a container's contents), the step is an edge of the
+    # graph, with the node that added it.
 
     def meets(self, a: Value, b: Value) -> bool:
-        left, right = self._derivation.element(a), self._derivation.element(b)
+        left, right = self.element(a), self.element(b)
         class_of = self._points_to.class_of
         return left is not None and right is not None and self._reach.meet(class_of[left], class_of[right])
 
     def is_at(self, value: Value, element: int) -> bool:
         """Whether an element is an operand's own, or in its contents."""
-        mine, class_of = self._derivation.element(value), self._points_to.class_of
+        mine, class_of = self.element(value), self._points_to.class_of
         return mine is not None and class_of[element] in closure((class_of[mine],), self._reach.inside)
 
     def between(self, a: Value, b: Value) -> tuple[list[Step], list[Step], Label]:
         """The steps from each value to the label where their paths meet."""
-        left, right = self._derivation.element(a), self._derivation.element(b)
+        left, right = self.element(a), self.element(b)
         assert left is not None and right is not None
         meeting = self.search(left, self.elements_below(right))[-1]
         return self._trimmed(self.path(a, {meeting}), self.path(b, {meeting}), self._points_to.labels[meeting])
@@ -240,7 +205,7 @@ class Paths:
 
     def path(self, value: Value, goals: Container[int]) -> list[Step]:
         """The steps from a value to the nearest of some elements that it may be."""
-        element = self._derivation.element(value)
+        element = self.element(value)
         if element is None:
             return []
         return [*self._shared(value), *self.edge_steps(self.search(element, goals))]
@@ -250,10 +215,16 @@ class Paths:
         for here, there in pairwise(chain):
             if labels[here] is labels[there]:  # one value under two elements, since it replaced another
                 continue
-            reason = self._points_to.reasons.of(here, there) or self._maker(labels[here])
+            reason = self._added_by(here, there) or self._maker(labels[here])
             words = self._edge_words(labels[here], labels[there], reason)
             steps.append(Step(labels[here], labels[there], words, reason, False))
         return steps
+
+    def _added_by(self, source: int, target: int) -> Node | None:
+        """The node that added an edge, as it is in this graph, which edits of its operands may have made anew."""
+        found = self._points_to.reasons.of(source, target)
+        made = self._graph.producer.get(found.outputs[0]) if found is not None and found.outputs else None
+        return made if made is not None and found is not None and made.id == found.id else found
 
     def elements_below(self, element: int) -> set[int]:
         """The element and all that it may be."""
@@ -286,7 +257,7 @@ class Paths:
 
     def inner_meeting(self, holder: Value, held: Value) -> int | None:
         """An element inside `holder` that `held` itself may be."""
-        start, other = self._derivation.element(holder), self._derivation.element(held)
+        start, other = self.element(holder), self.element(held)
         if start is None or other is None:
             return None
         points_to = self._points_to
@@ -302,17 +273,17 @@ class Paths:
 
     def _shared(self, value: Value) -> list[Step]:
         """The steps from a value to the label whose element it shares."""
-        element = self._derivation.element(value)
+        element = self.element(value)
         steps: list[Step] = []
         here: Label = value
         while isinstance(here, Value) and element is not None and self._points_to.labels[element] != here:
             if here in self.inputs:
                 break
-            step = self._derivation.step(here)
-            if step is None or (isinstance(step.target, Value) and self._derivation.element(step.target) != element):
+            step = self.step(here)
+            if step is None or (isinstance(step.target, Value) and self.element(step.target) != element):
                 label = self._points_to.labels[element]
                 node = self._graph.producer.get(here)
-                words = step.words if step is not None else f"%{self._words.name(here)} is {self._words.describe_label(label)}"
+                words = step.words if step is not None else f"%{self.name(here)} is {self.describe(label)}"
                 steps.append(Step(here, label, words, node, False))
                 break
             steps.append(step)
@@ -324,10 +295,7 @@ class Paths:
         return frozenset(self._graph.inputs)
 
     def _edge_words(self, source: Label, target: Label, node: Node | None) -> str:
-        there = self._words.describe_label(target)
-        by = f" ({node.op})" if node is not None else ""
-        if isinstance(source, Value):
-            return f"{self._words.describe_label(source)} may be {there}{by}"
-        if source.kind in ("contents", "field") and source.of is not None:
-            return f"%{self._words.name(source.of)} may hold {there}{by}"
-        return f"{self._words.describe_place(source)} may be {there}{by}"
+        there, by = self.describe(target), f" ({node.op})" if node is not None else ""
+        if isinstance(source, Place) and source.kind in ("contents", "field") and source.of is not None:
+            return f"%{self.name(source.of)} may hold {there}{by}"
+        return f"{self.describe(source)} may be {there}{by}"

@@ -174,13 +174,13 @@ class Questions:
 
     def derived_from(self, value: Value) -> Step | None:
         """The step from a value to what it was made from, if it is not memory of its own."""
-        return self._explainer.derived(value)
+        return self._explainer.paths.step(value)
 
     def points_to(self, value: Value | str) -> tuple[Label, ...]:
         """The values and places that a value points to in one step; the value itself if it is memory of its own."""
         found = self._value(value)
         element = self.sealed.element_of.get(found)
-        return self._explainer.words.next_labels(element) or (self.sealed.labels[element],) if element is not None else (found,)
+        return self._explainer.paths.next_labels(element) or (self.sealed.labels[element],) if element is not None else (found,)
 
     def locations(self, value: Value | str) -> tuple[Label, ...]:
         """The memory locations that a value may be, each named by the value or place with which it was created."""
@@ -188,7 +188,7 @@ class Questions:
         place = self._place(found)
         if place is None:
             return (found,) if self.is_memory(found) else ()
-        return tuple(self._explainer.words.label_of(leaf) for leaf in sorted(self.reach.leaves(place)))
+        return tuple(self._explainer.paths.label_of(leaf) for leaf in sorted(self.reach.leaves(place)))
 
     def alias_set(self, value: Value | str) -> tuple[Value, ...]:
         """All values of the graph that may alias this one, itself included, in order of definition."""
@@ -222,8 +222,8 @@ class Questions:
         for outside in sorted(self.sealed.outside) if place is not None else ():
             assert place is not None
             if self.reach.meet(place, outside):
-                label = self._explainer.words.label_of(outside)
-                return yes(f"%{self.graph.names[found]} may be {self._explainer.words.describe_place(label)}", found)
+                label = self._explainer.paths.label_of(outside)
+                return yes(f"%{self.graph.names[found]} may be {self._explainer.paths.describe(label)}", found)
         return no(f"%{self.graph.names[found]} is memory that this graph makes", found)
 
     def escapes(self, value: Value | str) -> Verdict:
@@ -237,7 +237,7 @@ class Questions:
         for outside in sorted(self.sealed.outside) if place is not None else ():
             assert place is not None
             if self.reach.meet_inside(place, outside):
-                return yes(f"it can be reached from {self._explainer.words.describe_place(self._explainer.words.label_of(outside))}", found)
+                return yes(f"it can be reached from {self._explainer.paths.describe(self._explainer.paths.label_of(outside))}", found)
         return no(f"no input, output or call can reach %{self.graph.names[found]}", found)
 
     # Writes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeVar
 
 from irscope.analysis.alias.points_to.builder import OutsideMemory
 from irscope.analysis.alias.points_to.elements import Elements, Structure, Structures
-from irscope.analysis.alias.points_to.graph import Label, PointsTo, Reachability, Reasons, Write, closure, make_place
+from irscope.analysis.alias.points_to.graph import Label, PointsTo, Reachability, Write, closure, make_place
 from irscope.ir import Graph, Node, TensorType, Value
 
 # Persistent maps: a large table that never changes, under small layers of the changes since.
@@ -44,10 +44,7 @@ class Layers(Mapping[K, V]):
         """The next table; this one stays as it is."""
         if not changes and not removed:
             return self
-        newest = changes
-        if removed:
-            newest = {**changes, **dict.fromkeys(removed, _GONE)}
-        older = self._deltas
+        newest, older = {**changes, **dict.fromkeys(removed, _GONE)}, self._deltas
         while older and len(older[0]) <= 4 * len(newest):
             newest = {**older[0], **newest}
             older = older[1:]
@@ -91,23 +88,6 @@ class Layers(Mapping[K, V]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-class Members(Container[K]):
-    """A set with additions."""
-
-    __slots__ = ("_added", "_base")
-
-    def __init__(self, base: Container[K], added: Layers[K, None]) -> None:
-        self._base = base
-        self._added = added
-
-    def extended(self, added: dict[K, None]) -> Members[K]:
-        """The next set; this one stays as it is."""
-        return Members(self._base, self._added.changed(added)) if added else self
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._added or key in self._base
 
 
 class Draft(dict[K, V]):
@@ -180,16 +160,6 @@ class _ElementOf(Draft[Value, int]):
         dict.__setitem__(self, value, element)
 
 
-class _Seen(set[Value]):
-    """The additions to a set during an update."""
-
-    def __init__(self, base: Any) -> None:
-        self._base = base
-
-    def __contains__(self, value: object) -> bool:
-        return set.__contains__(self, value) or value in self._base
-
-
 class _Edges(dict[int, list[int]]):
     """Forwards new edges, from any rule, to an extension."""
 
@@ -210,7 +180,7 @@ class Extension(Elements):
         super().__init__(structures)
         self.element_of = _ElementOf(self, before.element_of)
         self._known_elements = before.element_of
-        self.nones, self.consulted, self.typed = _Seen(before.nones), _Seen(before.consulted), _Seen(before.typed)
+        self.nones, self.consulted, self.typed = Draft(before.nones), Draft(before.consulted), Draft(before.typed)
         self.cells, self.fields = Draft(before.cells), Draft(before.fields)
         self.labels: DraftList[Label] = DraftList(before.labels)
         self.edges = _Edges(self)
@@ -221,7 +191,6 @@ class Extension(Elements):
         self.gone: set[Value] = set()
         """Values that no node of the new program produces."""
         self._class_of = before.class_of
-        self.reasons = self.reason_of_source, self.reason_of_edge
 
     # Ownership of elements
 
@@ -356,8 +325,6 @@ class _View(Sequence[Any]):
     """A sequence that is only indexed element by element."""
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self.at(here) for here in range(*index.indices(len(self)))]
         if index >= len(self):
             raise IndexError(index)
         return self.at(index)
@@ -439,26 +406,6 @@ class Writes(Sequence[Write]):
             yield from (write.element for writes in self.changed.changes().values() for write in writes)
 
 
-class FollowedReasons(Reasons):
-    """The node that added each edge, as a node of the current graph."""
-
-    __slots__ = ("_graph",)
-    _graph: Graph
-
-    @classmethod
-    def in_graph(cls, of_source: Mapping[int, Node], of_edge: Mapping[tuple[int, int], Node], graph: Graph) -> Reasons:
-        reasons = cls(of_source, of_edge)
-        object.__setattr__(reasons, "_graph", graph)
-        return reasons
-
-    def of(self, source: int, target: int) -> Node | None:
-        found = Reasons.of(self, source, target)
-        if found is None or found in self._graph.position:
-            return found
-        made = self._graph.producer.get(found.outputs[0]) if found.outputs else None
-        return made if made is not None and made.id == found.id else found
-
-
 class FollowedReach(Reachability):
     """Reachability searches over a layered points-to graph."""
 
@@ -470,7 +417,7 @@ class FollowedReach(Reachability):
     @cached_property
     def new_targets(self) -> Mapping[int, Sequence[int]]:
         """The classes whose targets differ from the base, with their targets."""
-        targets = self._points_to.targets
+        targets = self.points_to.targets
         assert isinstance(targets, Layers)
         return targets.changes()
 
@@ -485,7 +432,7 @@ class FollowedReach(Reachability):
 
     @cached_property
     def region(self) -> Sequence[int]:
-        return _Regions(self.base_reach.region, len(self._points_to.labels), self.new_targets)
+        return _Regions(self.base_reach.region, len(self.points_to.labels), self.new_targets)
 
     @cached_property
     def inside(self) -> Mapping[int, Sequence[int]]:
@@ -494,7 +441,7 @@ class FollowedReach(Reachability):
     @cached_property
     def _new_inside(self) -> dict[int, Sequence[int]]:
         """The contents of the new elements; those of the old ones are unchanged."""
-        class_of, cells, fields = self._points_to.class_of, self._points_to.cells, self._points_to.fields
+        class_of, cells, fields = self.points_to.class_of, self.points_to.cells, self.points_to.fields
         assert isinstance(cells, Layers) and isinstance(fields, Layers)
         found: dict[int, Sequence[int]] = {class_of[here]: (class_of[cell],) for here, cell in cells.changes().items()}
         for here, held in fields.changes().items():
@@ -506,7 +453,7 @@ class FollowedReach(Reachability):
         joined = dict(self.new_targets)
         for holder, held in self._new_inside.items():
             joined[holder] = (*joined.get(holder, ()), *held)
-        return _Regions(self.base_reach._region_inside, len(self._points_to.labels), joined)
+        return _Regions(self.base_reach._region_inside, len(self.points_to.labels), joined)
 
 
 class _Regions(_View):
@@ -537,38 +484,32 @@ class _Regions(_View):
 class Marks(_View):
     """The written classes: as in the base, except in the regions where edits added or removed something."""
 
-    _points_to: PointsTo
-    _reach: FollowedReach
+    reach: FollowedReach
+    """The searches over the graph that contains these marks; both are created after them."""
 
     def __init__(self, base: Sequence[int], *, to_shape: bool = False) -> None:
-        self._base = base
-        self._to_shape = to_shape
-
-    def see(self, points_to: PointsTo, reach: FollowedReach) -> None:
-        """Bind these marks to the graph that contains them, which is created after them."""
-        self._points_to, self._reach = points_to, reach
+        self._base, self._to_shape = base, to_shape
 
     def __len__(self) -> int:
-        return len(self._points_to.labels)
+        return len(self.reach.points_to.labels)
 
     def at(self, index: int) -> int:
-        if self._reach.region[index] in self._touched_regions:
+        if self.reach.region[index] in self._touched_regions:
             return index in self._written
         return self._base[index] if index < len(self._base) else 0
 
     @cached_property
     def _touched_regions(self) -> set[int]:
-        region, class_of = self._reach.region, self._points_to.class_of
-        writes = self._points_to.writes
+        region, class_of, writes = self.reach.region, self.reach.points_to.class_of, self.reach.points_to.writes
         assert isinstance(writes, Writes)
         touched = {region[class_of[element]] for element in writes.touched()}
-        return touched.union(region[source] for source in self._reach.new_targets)
+        return touched.union(region[source] for source in self.reach.new_targets)
 
     @cached_property
     def _written(self) -> set[int]:
         """The written classes of the touched regions: from the writes down to the locations, and up again."""
-        region, class_of, targets = self._reach.region, self._points_to.class_of, self._points_to.targets
-        touched = self._touched_regions
-        starts = {class_of[write.element] for write in self._points_to.writes if write.to_shape or not self._to_shape}
+        points_to, region, touched = self.reach.points_to, self.reach.region, self._touched_regions
+        class_of, targets = points_to.class_of, points_to.targets
+        starts = {class_of[write.element] for write in points_to.writes if write.to_shape or not self._to_shape}
         below = closure({start for start in starts if region[start] in touched}, targets)
-        return closure({here for here in below if here not in targets}, self._reach._above)
+        return closure({here for here in below if here not in targets}, self.reach._above)

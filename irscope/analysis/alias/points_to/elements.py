@@ -171,9 +171,9 @@ class Elements:
 
     def __init__(self, structures: Structures | None = None) -> None:
         self.element_of: dict[Value, int] = {}
-        self.nones: set[Value] = set()
-        self.consulted: set[Value] = set()
-        self.typed: set[Value] = set()
+        self.nones: dict[Value, None] = {}
+        self.consulted: dict[Value, None] = {}
+        self.typed: dict[Value, None] = {}
         self.structures = structures or Structures()
         self.cells: dict[int, int] = {}
         self.fields: dict[int, tuple[int | None, ...]] = {}

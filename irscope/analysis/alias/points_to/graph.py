@@ -1,6 +1,6 @@
 """The sealed points-to graph: its records, the linear passes that prepare it for queries, and the searches over it."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
@@ -113,17 +113,17 @@ class PointsTo:
     """Maps a class name and an attribute name to the element of that attribute's slot."""
     opaque: int | None
     """The element of everything passed to unseen code."""
-    nones: Container[Value]
+    nones: Mapping[Value, None]
     """Values that are always None, or never set."""
-    consulted: Container[Value]
+    consulted: Mapping[Value, None]
     """Values that a rule checked for being known constants: indexes of tuples, training flags."""
     calls: Mapping[int, Called]
     """The calls whose callees are known, by the ids of their nodes."""
-    typed: Container[Value] = frozenset()
+    typed: Mapping[Value, None]
     """Operands whose types decided whether a node copies."""
-    writes_shapes: bool = False
+    writes_shapes: bool
     """Whether some write may change a shape."""
-    has_inferred: bool = False
+    has_inferred: bool
     """Whether such a decision needed more than declared types."""
 
 
@@ -268,7 +268,7 @@ class Reachability:
     """
 
     def __init__(self, points_to: PointsTo) -> None:
-        self._points_to = points_to
+        self.points_to = points_to
         self._below: dict[int, frozenset[int]] = {}
         self._below_inside: dict[int, frozenset[int]] = {}
         self._leaf_sets: dict[int, frozenset[int]] = {}
@@ -277,7 +277,7 @@ class Reachability:
         """Whether two classes may be the same memory."""
         if a == b:
             return True
-        region, targets = self.region, self._points_to.targets
+        region, targets = self.region, self.points_to.targets
         if region[a] != region[b] or (a not in targets and b not in targets):
             return False
         if a not in targets:
@@ -295,18 +295,18 @@ class Reachability:
 
     def below(self, place: int) -> frozenset[int]:
         """The class and all that it may be."""
-        return _search(place, (self._points_to.targets,), self._below)
+        return _search(place, (self.points_to.targets,), self._below)
 
     def _held(self, place: int) -> frozenset[int]:
-        return _search(place, (self._points_to.targets, self.inside), self._below_inside)
+        return _search(place, (self.points_to.targets, self.inside), self._below_inside)
 
     def leaves(self, place: int) -> list[int]:
         """The locations that a class may be."""
-        return [here for here in self.below(place) if here not in self._points_to.targets]
+        return [here for here in self.below(place) if here not in self.points_to.targets]
 
     def leaf_set(self, place: int) -> frozenset[int]:
         """The locations that a class may be, as one object for all classes along a chain of views, which meet the same others."""
-        known, targets = self._leaf_sets, self._points_to.targets
+        known, targets = self._leaf_sets, self.points_to.targets
         todo = [place]
         while todo:
             here = todo[-1]
@@ -323,7 +323,7 @@ class Reachability:
 
     def few_leaves(self, place: int, limit: int) -> tuple[int, ...] | None:
         """The locations that a class may be; None if there are more than `limit`, or many classes in between."""
-        targets = self._points_to.targets
+        targets = self.points_to.targets
         if place not in targets:
             return (place,)
         seen, todo, leaves = {place}, [place], list[int]()
@@ -346,7 +346,7 @@ class Reachability:
     @cached_property
     def _above(self) -> Mapping[int, Sequence[int]]:
         above: dict[int, list[int]] = {}
-        for source, targets in self._points_to.targets.items():
+        for source, targets in self.points_to.targets.items():
             for target in targets:
                 above.setdefault(target, []).append(source)
         return above
@@ -354,25 +354,25 @@ class Reachability:
     @cached_property
     def region(self) -> Sequence[int]:
         """Maps a class to its region, a connected component of the graph: classes of two regions never share memory."""
-        return partition(len(self._points_to.labels), self._points_to.targets)
+        return partition(len(self.points_to.labels), self.points_to.targets)
 
     @cached_property
     def inside(self) -> Mapping[int, Sequence[int]]:
         """Maps a class to the classes of its contents: cells and tuple fields."""
-        class_of, found = self._points_to.class_of, dict[int, dict[int, None]]()
-        for element, cell in self._points_to.cells.items():
+        class_of, found = self.points_to.class_of, dict[int, dict[int, None]]()
+        for element, cell in self.points_to.cells.items():
             found.setdefault(class_of[element], {})[class_of[cell]] = None
-        for element, fields in self._points_to.fields.items():
+        for element, fields in self.points_to.fields.items():
             held = found.setdefault(class_of[element], {})
             held.update((class_of[field], None) for field in fields if field is not None)
         return {holder: tuple(held) for holder, held in found.items()}
 
     @cached_property
     def _region_inside(self) -> Sequence[int]:
-        joined: dict[int, Sequence[int]] = dict(self._points_to.targets)
+        joined: dict[int, Sequence[int]] = dict(self.points_to.targets)
         for holder, held in self.inside.items():
             joined[holder] = (*joined.get(holder, ()), *held)
-        return partition(len(self._points_to.labels), joined)
+        return partition(len(self.points_to.labels), joined)
 
 
 def _search(start: int, graphs: Sequence[Mapping[int, Sequence[int]]], memory: dict[int, frozenset[int]]) -> frozenset[int]:

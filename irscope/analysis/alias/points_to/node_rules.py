@@ -147,7 +147,7 @@ class SchemaRules:
 
     def by_signature(self, node: Node) -> None:
         if node.op in STATISTICS:
-            self.elements.consulted.update(node.inputs[STATISTICS[node.op][2] :][:1])
+            self.elements.consulted.update(dict.fromkeys(node.inputs[STATISTICS[node.op][2] :][:1]))
             for value in written_statistics(self.graph, node):
                 element = self.elements.element(value)
                 if element is not None:
@@ -167,10 +167,10 @@ class SchemaRules:
 
     def is_copied(self, node: Node) -> bool:
         """Whether a node that may copy does so in every run; its operand's type is then recorded as relied on."""
-        self.elements.typed.add(node.inputs[0])
+        self.elements.typed[node.inputs[0]] = None
         flag = copy_flag(node)
         if flag is not None:
-            self.elements.consulted.add(flag)
+            self.elements.consulted[flag] = None
         return self.copies(node)
 
     def annotated(self, node: Node, signature: MemorySignature) -> None:
@@ -320,11 +320,11 @@ class NodeRules(SchemaRules):
     def constant(self, node: Node) -> None:
         """A None of an optional type is not memory; every other constant is its own memory."""
         if all(payload is None for payload in node.attrs.values()):
-            self.elements.nones.update(node.outputs)
+            self.elements.nones.update(dict.fromkeys(node.outputs))
 
     def uninitialized(self, node: Node) -> None:
         """A value that no taken branch reads is not memory."""
-        self.elements.nones.update(node.outputs)
+        self.elements.nones.update(dict.fromkeys(node.outputs))
 
     def fused_concat(self, node: Node) -> None:
         """A `prim::FusedConcat` without a block, as inside a group: it writes its parts into new memory."""
@@ -402,7 +402,7 @@ class NodeRules(SchemaRules):
     def tuple_index(self, node: Node) -> None:
         packed = self.elements.element(node.inputs[0])
         fields = self.elements.fields.get(packed) if packed is not None else None
-        self.elements.consulted.update(node.inputs[1:])
+        self.elements.consulted.update(dict.fromkeys(node.inputs[1:]))
         index = constant_of(self.graph, node.inputs[1]) if len(node.inputs) > 1 else None
         if fields is not None and isinstance(index, int) and -len(fields) <= index < len(fields):
             self.elements.bind_any(node.outputs[0], [fields[index]], node)
@@ -462,7 +462,7 @@ class NodeRules(SchemaRules):
     def call(self, node: Node) -> None:
         """A call of a known program has the effects of that program; any other call is unseen code."""
         if node.op == "prim::CallFunction":
-            self.elements.consulted.update(node.inputs[:1])
+            self.elements.consulted.update(dict.fromkeys(node.inputs[:1]))
         if not (self.calls_back(node) or self._descend(node)):
             self.by_signature(node)
 

@@ -1,6 +1,5 @@
-"""Ways to run work: on several threads at once, out of reach of Ctrl-C, without the garbage collector, and with a progress bar."""
+"""Ways to run work: on several threads at once, with Ctrl-C deferred, without the garbage collector, and with a progress bar."""
 
-import _thread
 import gc
 import os
 import signal
@@ -32,58 +31,10 @@ def run_together(jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
         pool.shutdown(cancel_futures=True)
 
 
-def run_uninterruptible(work: Callable[[], T]) -> T:
-    """The result of a call into native code that Ctrl-C must not interrupt half-way: LLVM frees things twice afterwards.
-
-    On the main thread, the only one that signals interrupt, the work runs on another thread, and an interrupt that arrives meanwhile is
-    raised when the work is done.
-
-    >>> run_uninterruptible(lambda: threading.current_thread() is threading.main_thread())
-    False
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    results, errors = list[T](), list[BaseException]()
-    first, running = threading.Lock(), threading.Lock()
-
-    def run() -> None:
-        if not first.acquire(blocking=False):
-            return
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            running.release()
-
-    running.acquire()
-    try:
-        _thread.start_new_thread(run, ())  # unlike Thread.start, it does not wait for a thread that dies at once
-    except RuntimeError:  # no memory for a thread, or the process ends
-        return work()
-    interrupt: KeyboardInterrupt | None = None
-    while not results and not errors:
-        try:
-            if not running.acquire(timeout=_PATIENCE):
-                if first.acquire(blocking=False):
-                    return work()  # there was no memory for the thread's own start
-            elif not results and not errors:
-                errors.append(MemoryError())  # nor for its outcome
-        except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None or errors:
-        raise interrupt or errors[0]
-    return results[0]
-
-
-_PATIENCE: Final = 1.0
-"""Seconds after which a thread that has not started is no longer waited for."""
-
-
 @contextmanager
-def interrupts_deferred() -> Iterator[None]:
-    """A `with` around native code that must not be interrupted half-way, and cannot run on another thread: torch's tracers end the
-    process. Ctrl-C takes effect at the end; a second one takes effect at once.
+def interrupts_deferred(*, however_often: bool = False) -> Iterator[None]:
+    """A `with` around native code that must not be interrupted half-way: torch's tracers end the process, LLVM frees things twice
+    afterwards. Ctrl-C takes effect at the end; a second one takes effect at once, or with `however_often` at the end as well.
 
     >>> with interrupts_deferred():
     ...     signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -97,7 +48,7 @@ def interrupts_deferred() -> Iterator[None]:
 
     def note(number: int, frame: FrameType | None) -> None:
         heard.append((number, frame))
-        if len(heard) > 1:
+        if len(heard) > 1 and not however_often:
             heed(number, frame)
 
     signal.signal(signal.SIGINT, note)

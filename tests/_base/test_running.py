@@ -1,4 +1,4 @@
-"""Work on other threads: results, errors, Ctrl-C and a lack of threads."""
+"""Work on other threads, Ctrl-C that waits, and work without the collector."""
 
 import _thread
 import gc
@@ -11,8 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from irscope._base import running
-from irscope._base.running import interrupts_deferred, run_together, run_uninterruptible, without_collector
+from irscope._base.running import interrupts_deferred, run_together, without_collector
 
 
 @pytest.fixture
@@ -22,53 +21,26 @@ def ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("ctrl_c")
-def test_work_ends_before_an_interrupt_is_raised() -> None:
-    done: list[bool] = []
-
-    def work() -> None:
-        _thread.interrupt_main()
-        time.sleep(0.1)
-        done.append(threading.current_thread() is threading.main_thread())
-
-    with pytest.raises(KeyboardInterrupt):
-        run_uninterruptible(work)
-    assert done == [False]
-
-
 def test_errors_are_raised_here() -> None:
-    with pytest.raises(ValueError, match="no"):
-        run_uninterruptible(lambda: int("no"))
     with pytest.raises(ValueError, match="no"):
         list(run_together([lambda: int("no")]))
 
 
-@pytest.mark.parametrize("dies", [False, True], ids=["cannot start", "dies at once"])
-def test_work_runs_here_if_there_is_no_memory_for_a_thread(dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(function: object, arguments: object) -> None:
-        if not dies:
-            raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(_thread, "start_new_thread", start)
-    monkeypatch.setattr(running, "_PATIENCE", 0.01)
-    assert run_uninterruptible(lambda: threading.current_thread() is threading.main_thread())
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("times", "however_often"), [(1, False), (2, False), (2, True)])
 @pytest.mark.usefixtures("ctrl_c")
-def test_the_first_interrupt_is_deferred_and_the_second_is_not(times: int) -> None:
+def test_the_first_interrupt_is_deferred_and_the_second_only_if_asked(times: int, however_often: bool) -> None:
     done: list[int] = []
 
     def work() -> None:
-        with interrupts_deferred():
+        with interrupts_deferred(however_often=however_often):
             for turn in range(times):
                 signal.raise_signal(signal.SIGINT)
                 done.append(turn)
 
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert done == [0], "all of it, or up to the second one"
+    assert done == ([0, 1] if however_often else [0]), "all of it, or up to the second one"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
-from irscope._base.running import run_uninterruptible
+from irscope._base.running import interrupts_deferred
 from irscope.codegen.llvm import Target
 from irscope.errors import CodegenError, MissingExtra
 from irscope.runtime.cpu.emit_object import emitted_object, own_context, undefined_symbols
@@ -108,11 +108,9 @@ def with_llvm(work: Callable[[], T]) -> T:
     LLVM and llvmlite have locks of their own: a process that is forked while another thread compiles cannot compile.
     """
 
-    def call() -> T:
+    with interrupts_deferred(however_often=True):
         _DISUSED.clear()
         return work()
-
-    return run_uninterruptible(call)
 
 
 class _Owner:

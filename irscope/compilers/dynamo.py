@@ -43,41 +43,23 @@ class TraceRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """Something that must hold for a compiled graph to be used again."""
-
-    words: str
-    """A sentence about the user's own names."""
-    text: str
-    """The check as Dynamo writes it."""
-    line: str
-    """The user's line that it was made for, as Dynamo prints it; empty if it did not say."""
-
-
-@dataclass(frozen=True, slots=True)
 class Compile:
     """One compile of a frame: of a function, or of what follows a break in it."""
 
     id: str
     """`frame/compile`, as in torch's own logs."""
     function: str
-    file: str
-    line: int
-    ops: int | None
-    """The calls in its graph; None if the log does not say."""
-    guards: tuple[Guard, ...]
-    """Those about the user's values; the others (that torch's modes are as they were) are left out."""
+    guards: tuple[str, ...]
+    """What must hold about the user's values for it to be used again, in words; that torch's modes are as they were is left out."""
     seconds: float | None
     recompiled_because: tuple[str, ...]
     """What no longer held of earlier compiles; empty for the first."""
-    failed: str
-    """Why nothing was compiled; empty if something was."""
 
 
 def breaks_and_compiles(records: Iterable[TraceRecord]) -> tuple[tuple[Break, ...], tuple[Compile, ...]]:
     """Returns the breaks, of which those at one line with one reason are one, and the compiles, both in the order of the records."""
     breaks: dict[object, Break] = {}
-    guards: dict[str, tuple[Guard, ...]] = {}
+    guards: dict[str, tuple[str, ...]] = {}
     reasons: dict[str, tuple[str, ...]] = {}
     compiles: dict[str, Compile] = {}
     for kind, fields, id, payload in records:
@@ -193,29 +175,26 @@ _TENSOR: Final = re.compile(
 )
 
 
-def read_guards(tree: str) -> tuple[Guard, ...]:
-    """Returns the guards about the user's values, out of the tree of checks that Dynamo prints.
+def read_guards(tree: str) -> tuple[str, ...]:
+    """Returns the guards about the user's values in words, out of the tree of checks that Dynamo prints.
 
-    >>> [guard] = read_guards('''TREE_GUARD_MANAGER:
+    >>> read_guards('''TREE_GUARD_MANAGER:
     ... +- RootGuardManager
     ... | +- GLOBAL_STATE: ___check_global_state()
     ... | +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=0)
     ... | | +- EQUALS_MATCH: L['n'] == 3        # return x * n  # m.py:2 in f''')
-    >>> guard.words, guard.line
-    ('n == 3', 'return x * n  # m.py:2 in f')
+    ('n == 3',)
     """
-    found: dict[str, Guard] = {}
+    found: dict[str, None] = {}
     for line in tree.splitlines():
         leaf = _LEAF.match(line)
         text, _, place = leaf[2].partition("  # ") if leaf else ("", "", "")
-        text, (place, _, hint) = text.strip(), place.partition(" (HINT: ")
-        if not text or any(word in text for word in _ABOUT_TORCH):
+        if not text.strip() or any(word in text for word in _ABOUT_TORCH):
             continue
+        hint = place.partition(" (HINT: ")[2]
         kind = hint.removesuffix(")").removeprefix("type ") if hint.startswith("type ") else ""
-        words = guard_words(text).replace("of the same type", f"of type {kind}" if kind else "of the same type")
-        place = _RESUMED.sub(r"\1", place.partition(" (user code shown")[0]).strip()
-        found.setdefault(words, Guard(words, text, place))
-    return tuple(found.values())
+        found[guard_words(text.strip()).replace("of the same type", f"of type {kind}" if kind else "of the same type")] = None
+    return tuple(found)
 
 
 def guard_words(text: str) -> str:
@@ -262,22 +241,20 @@ def _users_name(text: str) -> str:
 # Compiles
 
 
-def _read_compile(id: str, fields: dict[str, Any], guards: tuple[Guard, ...], reasons: tuple[str, ...]) -> Compile:
+def _read_compile(id: str, fields: dict[str, Any], guards: tuple[str, ...], reasons: tuple[str, ...]) -> Compile:
     def number(key: str) -> Any:
         found = fields.get(key)
         return found if isinstance(found, int | float) and -1e15 < found < 1e15 else None  # neither NaN nor infinity
 
-    function, line = str(fields["co_name"]), number("co_firstlineno") or 0
+    function = str(fields["co_name"])
     if resumed := _resumed(function):
-        function, line = resumed
-        function = f"{function} from line {line}"
+        function = f"{resumed[0]} from line {resumed[1]}"
     spent = number("duration_us")
     seconds = spent / 1e6 if spent is not None else number("entire_frame_compile_time_s")
     said = fields.get("recompile_reason")
     if not reasons and isinstance(said, str):
         reasons = _as_reasons([said])
-    failed = str(fields.get("fail_reason") or "").strip().partition("\n")[0]
-    return Compile(id, function, str(fields.get("co_filename", "")), int(line), number("graph_op_count"), guards, seconds, reasons, failed)
+    return Compile(id, function, guards, seconds, reasons)
 
 
 def recompiles(compiles: Sequence[Compile]) -> list[str]:

@@ -525,7 +525,9 @@ def _compiled(original: Any, options: _Options, backend: Callable[..., Any]) -> 
 def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
     """A `with` after which options, caches, the random state and buffers are what they were, and so is each tensor in the
     list that it gives, which has copies beside them."""
-    caches = _memory_caches()
+    classes = [each for each in vars(_inductor("codecache")).values() if isinstance(each, type)]
+    found = {id(held): held for each in classes if isinstance(held := getattr(each, "cache", None), dict)}
+    caches = [(loaded, set(loaded)) for loaded in found.values()]  # the dictionaries of loaded code, and their keys
     held = list(original.buffers()) if isinstance(original, torch.nn.Module) else []
     held = [each for each in held if not torch.nn.parameter.is_lazy(each) and not each.is_meta]
     kept = [(tensor, tensor.detach().clone()) for tensor in held]
@@ -550,13 +552,6 @@ def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
                     if tensor.layout != torch.strided or not torch.equal(tensor, before):
                         tensor.copy_(before)
             kept.clear()
-
-
-def _memory_caches() -> list[tuple[Any, set[Any]]]:
-    """The dictionaries in which Inductor keeps loaded code, and their keys."""
-    classes = [each for each in vars(_inductor("codecache")).values() if isinstance(each, type)]
-    found = {id(held): held for each in classes if isinstance(held := getattr(each, "cache", None), dict)}
-    return [(held, set(held)) for held in found.values()]
 
 
 def _inductor(module: str) -> Any:

@@ -111,7 +111,7 @@ def program_seen(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
         notes=(*together, *_training_notes(seen, forward, inputs)),
         changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names, links.joined)),
-        guards=tuple(guard.words for guard in compiled.guards) if compiled is not None else (),
+        guards=compiled.guards if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
         called=FrozenDict(users_ops(nodes_of)), gradient_of=FrozenDict(_forward_ops(seen, forward)),
     )  # fmt: skip

@@ -24,8 +24,8 @@ from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra,
 from irscope.files import read_file
 from irscope.frontends import jax as jax_source
 from irscope.frontends.mlir import source as mlir_source
-from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, language_of, shape_of
-from irscope.frontends.mlir.ops_shaping import reshaped, sliced, spread
+from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, extents_of, language_of, shape_of
+from irscope.frontends.mlir.ops_shaping import Part, cut, inserted, reshaped, spread
 from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorData, TensorType, Value
 from irscope.ir.invariants import verify
@@ -192,7 +192,8 @@ class _Reader:
 
     def entries(self) -> list[tuple[str, Any]]:
         """Returns the public functions that take the runtime's buffers: others only wait for one of these."""
-        public = [(title, op) for title, op in self.functions.items() if op.name == "util.func" and _is_public(op)]
+        functions = [(title, op) for title, op in self.functions.items() if op.name == "util.func"]
+        public = [(title, op) for title, op in functions if getattr(op.attributes.get("sym_visibility"), "value", "public") == "public"]
         taking = [(title, op) for title, op in public if any(item.operation.name == _IMPORT for item in op.regions[0].blocks[0].operations)]
         if not taking and len(public) != 1:
             names = listed([title for title, _ in public]) or "none"
@@ -295,10 +296,6 @@ class _Reader:
         return op.e.constant(held, op.types[0]) if isinstance(held, TensorData) else None
 
 
-def _is_public(operation: Any) -> bool:
-    return "sym_visibility" not in operation.attributes or operation.attributes["sym_visibility"].value == "public"
-
-
 def _symbol(operation: Any) -> str:
     """Returns the first function that a dispatch names, `@executable::@function`."""
     found = re.findall(r"@[\w.$-]+(?:::@[\w.$-]+)*", str(operation.attributes["entry_points"]))
@@ -352,9 +349,14 @@ def _slice(op: Operation) -> Value | None:
     starts = _numbers(op, op.operands[first : first + counts[2]])
     if starts is None or shape_of(x) is None or len(starts) != len(op.shape):
         return None
-    for axis, (start, size) in enumerate(zip(starts, op.shape, strict=True)):
-        x = sliced(op.e, x, axis, start, start + size)
-    return x
+    *_, made = cut(op.e, x, _parts(x, starts, op.shape))
+    return made
+
+
+def _parts(whole: Value, starts: Sequence[int], sizes: Sequence[int]) -> list[Part]:
+    """Returns the dimensions that are not taken whole."""
+    places = enumerate(zip(starts, sizes, extents_of(whole), strict=True))
+    return [(axis, start, size, 1) for axis, (start, size, extent) in places if (start, size) != (0, extent)]
 
 
 def _update(op: Operation) -> Value | None:
@@ -365,13 +367,7 @@ def _update(op: Operation) -> Value | None:
     sizes = shape_of(part)
     if starts is None or sizes is None or shape_of(whole) is None or len(starts) != len(sizes):
         return None
-    wholes = [whole]
-    for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        wholes.append(sliced(op.e, wholes[-1], axis, start, start + size))
-    for axis in reversed(range(len(sizes))):
-        if wholes[axis] is not wholes[axis + 1]:
-            part = op.e.op("slice_scatter", wholes[axis], part, axis, starts[axis], starts[axis] + sizes[axis], 1)
-    return part
+    return inserted(op.e, whole, part, _parts(whole, starts, sizes))
 
 
 def _splat(op: Operation) -> Value | None:

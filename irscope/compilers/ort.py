@@ -330,8 +330,9 @@ def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequenc
     holder: dict[int, int] = {}
     for kernel in (each for each in kernels if each not in moving):
         for node in nodes:
-            if node not in holder and _is_of_kind(before.nodes[node], after.nodes[kernel]):
-                holder[node] = kernel
+            kind, other = after.nodes[kernel].op_type, before.nodes[node].op_type
+            if node not in holder and (other.lower() in kind.lower() or {kind, other} == {"MatMul", "Gemm"}):
+                holder[node] = kernel  # FusedMatMul has MatMul in its name, SkipLayerNormalization LayerNormalization
                 break
         fused = _activation(after.nodes[kernel])
         applied = next((node for node in nodes if before.nodes[node].op_type == fused and node not in holder), None)
@@ -362,11 +363,6 @@ _MOVES: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flat
 def _activation(kernel: Any) -> str:
     """Returns the op that a kernel applies to its result, as FusedConv does; empty if none."""
     return next((each.s.decode("utf-8", "replace") for each in kernel.attribute if each.name == "activation"), "")
-
-
-def _is_of_kind(node: Any, kernel: Any) -> bool:
-    """Checks whether a kernel's op has a node's in its name: FusedMatMul MatMul, SkipLayerNormalization LayerNormalization."""
-    return node.op_type.lower() in kernel.op_type.lower() or {node.op_type, kernel.op_type} == {"MatMul", "Gemm"}
 
 
 def _program(

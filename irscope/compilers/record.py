@@ -309,11 +309,6 @@ class Program(Drawn):
     def _words(self, node: Node) -> str:
         return f"{node.op.partition('::')[2]} %{self.graph.names[node.outputs[0]]}" if node.outputs else node.op
 
-    @property
-    def library_calls(self) -> tuple[Kernel, ...]:
-        """The kernels that are calls of a library."""
-        return tuple(kernel for kernel in self.kernels if kernel.is_library)
-
     def to_svg(self, path: Any = None) -> str:
         return self.fusion.to_svg(path)
 

@@ -166,8 +166,8 @@ class _Process:
         notes = [f"{each} has no meaning in irscope" for each in read.unknown] + said
         facts: dict[str, Any] = {"compiler": compiler, "name": title, "silence": "did not say in its log why not", "memory": code.memory}
         if compile is not None:
-            facts["guards"] = tuple(guard.words for guard in compile.guards)
-            facts |= {"recompiled_because": "; ".join(compile.recompiled_because), "seconds": compile.seconds}
+            again = "; ".join(compile.recompiled_because)
+            facts |= {"guards": compile.guards, "recompiled_because": again, "seconds": compile.seconds}
         return likely(read.graph, kernels, notes=notes, **facts)
 
     def read(self, text: str, what: str, reader: Callable[[str], T]) -> T | None:

@@ -574,7 +574,9 @@ class _Flat:
     def _added(self, node: Node, nodes: list[Node], known: dict[object, Node]) -> Node:
         """Returns the node in this block: one that is there, or the node itself with the operands that are there."""
         inputs = tuple(map(self._now, node.inputs))
-        key = (node.op, inputs, node.attrs, tuple(value.type for value in node.outputs)) if self._may_be_one(node) else None
+        is_pure = effect_of(node) in ("pure", "view") and category_of(node) != "random"
+        may_be_one = not node.blocks and node.op != "aten::clone" and (node.op == "prim::Constant" or is_pure)
+        key = (node.op, inputs, node.attrs, tuple(value.type for value in node.outputs)) if may_be_one else None
         other = known.get(key) if key is not None else None
         if other is not None:
             self._values.update(zip(node.outputs, other.outputs, strict=True))
@@ -593,8 +595,3 @@ class _Flat:
         for label in dict.fromkeys(value.name for value in node.outputs if node.op != "prim::Constant"):
             self.named.setdefault(label, []).append(made)
         return made
-
-    def _may_be_one(self, node: Node) -> bool:
-        if node.blocks or node.op == "aten::clone":
-            return False
-        return node.op == "prim::Constant" or (effect_of(node) in ("pure", "view") and category_of(node) != "random")

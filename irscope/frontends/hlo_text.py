@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Final, NamedTuple
 
 from irscope.errors import ParseError
@@ -285,26 +286,17 @@ class _Reader:
 
 def _refuse_circles(reader: _Reader, module: HloText) -> None:
     """Raises ParseError if a computation leads to itself, or if they are nested too deeply."""
-    depth: dict[str, int] = {}  # 0 while one is open
-    for start in module.computations:
-        stack = [(start, False)]
-        while stack:
-            name, is_done = stack.pop()
-            inside = module.computations[name]
-            if is_done:
-                depth[name] = 1 + max([depth[called] for each in inside for called in each.called], default=0)
-                if depth[name] > _DEEPEST:
-                    raise reader.refused(f"computation %{name} runs others, over {_DEEPEST} deep", inside[0].line)
-                continue
-            if name in depth:
-                continue
-            depth[name] = 0
-            stack.append((name, True))
-            for each in inside:
-                for called in each.called:
-                    if depth.get(called) == 0:
-                        raise reader.refused(f"%{each.name} runs the computation %{called} that it is a part of", each.line)
-                    stack.append((called, False))
+    calls = {name: {called for each in inside for called in each.called} for name, inside in module.computations.items()}
+    depth: dict[str, int] = {}
+    try:
+        for name in TopologicalSorter(calls).static_order():  # what a computation runs comes before it
+            depth[name] = 1 + max([depth[called] for called in calls[name]], default=0)
+            if depth[name] > _DEEPEST:
+                raise reader.refused(f"computation %{name} runs others, over {_DEEPEST} deep", module.computations[name][0].line)
+    except CycleError as error:
+        called, name, *_ = error.args[1]
+        each = next(each for each in module.computations[name] if called in each.called)
+        raise reader.refused(f"%{each.name} runs the computation %{called} that it is a part of", each.line) from None
 
 
 def _depth(line: str) -> int:

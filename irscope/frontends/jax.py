@@ -90,10 +90,8 @@ def _lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
             return source.lower(*args), False  # it has static arguments of its own
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()][:6]
-        raise CaptureError(
-            f"JAX cannot lower {title}: {type(error).__name__}", where="\n".join(lines),
-            hint="check that jax.jit(function)(*arguments) runs",
-        ) from None  # fmt: skip
+        what, hint = f"JAX cannot lower {title}: {type(error).__name__}", "check that jax.jit(function)(*arguments) runs"
+        raise CaptureError(what, where="\n".join(lines), hint=hint) from None
 
 
 def _imported(lowered: Any, name: str | None) -> Graph:

@@ -73,7 +73,7 @@ def load(
     if isinstance(source, Graph | Module):
         return source
     if is_path(source):
-        source = _existing(_at_home(Path(cast("str | Path", source))))
+        source = _existing(Path(cast("str | Path", source)))
     frontend = _frontend_of(source, args)
     options: dict[str, Any] = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
     if getattr(frontend, "has_weights_elsewhere", False):
@@ -144,15 +144,13 @@ def _frontends() -> Iterator[Frontend]:
         yield cast(Frontend, import_module(path))
 
 
-def _at_home(path: Path) -> Path:
+def _existing(path: Path) -> Path:
+    """Returns the path of a file, with the user's home in it. Raises LoadError if there is no such file."""
     try:
-        return path.expanduser()
+        path = path.expanduser()
     except RuntimeError:
         what = f"{str(path)!r} cannot be opened: there is no user {path.parts[0][1:]!r}, or none with a home"
         raise LoadError(what, hint=f"a file in a folder of that name is {f'./{path}'!r}") from None
-
-
-def _existing(path: Path) -> Path:
     try:
         is_file, is_dir, is_there = path.is_file(), path.is_dir(), path.exists()
     except OSError as error:

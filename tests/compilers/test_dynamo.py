@@ -70,13 +70,12 @@ def test_breaks_have_their_reason_line_and_hints_and_are_merged() -> None:
 def test_guards_are_in_words_about_the_users_values() -> None:
     _, compiles = _observed(_branches, (torch.ones(2, 4),), (torch.ones(2, 4), False))
     first, other = (each for each in compiles if each.function == "_branches")
-    words = [guard.words for guard in first.guards]
+    words = first.guards
     assert "x is a float32 tensor of (2, 4), strides (4, 1), on the CPU, without gradient" in words
     assert "flag == True" in words and "SCALE == 3" in words
     assert not [each for each in words if "_dynamo" in each or "torch." in each]
     assert [reason for reason in other.recompiled_because if reason.startswith("flag")] == ["flag == True"]
-    (guard,) = [guard for guard in first.guards if guard.words == "flag == True"]
-    assert "if flag:" in guard.line
+    assert words.count("flag == True") == 1
 
 
 def test_the_users_compiled_code_stays() -> None:
@@ -97,7 +96,7 @@ def test_sizes_that_were_seen_while_observing_are_forgotten() -> None:
         return x * 2
 
     first, again = (_observed(doubled, (torch.ones(rows, 4),))[1][0] for rows in (11, 12))
-    assert [each.guards[0].words.partition(" tensor of ")[2][:7] for each in (first, again)] == ["(11, 4)", "(12, 4)"]
+    assert [each.guards[0].partition(" tensor of ")[2][:7] for each in (first, again)] == ["(11, 4)", "(12, 4)"]
 
 
 def test_a_module_is_the_same_with_its_own_code() -> None:

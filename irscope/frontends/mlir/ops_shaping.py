@@ -277,15 +277,15 @@ def _parts(op: Operation, whole: Value, given: tuple[Value, ...]) -> list[Part] 
     ]
 
 
-def _cut(op: Operation, x: Value, parts: list[Part]) -> Iterator[Value]:
+def cut(e: Emitter, x: Value, parts: Sequence[Part]) -> Iterator[Value]:
     """Yields the tensor, and then its slice after each part."""
     yield x
     for axis, start, size, step in parts:
         if isinstance(start, int):
-            x = sliced(op.e, x, axis, start, start + (size - 1) * step + 1 if size else start, step)
+            x = sliced(e, x, axis, start, start + (size - 1) * step + 1 if size else start, step)
         else:
             span = (size - 1) * step + 1
-            x = sliced(op.e, op.e.op("narrow", x, axis, start, span), axis, 0, span, step)
+            x = sliced(e, e.op("narrow", x, axis, start, span), axis, 0, span, step)
         yield x
 
 
@@ -296,7 +296,7 @@ def _extract_slice(op: Operation) -> Value | None:
         return None
     if any(not size for _, _, size, _ in parts) and any(not isinstance(start, int) for _, start, _, _ in parts):
         return None
-    *_, last = _cut(op, x, parts)
+    *_, last = cut(op.e, x, parts)
     return reshaped(op.e, last, op.shape)
 
 
@@ -308,7 +308,12 @@ def _insert_slice(op: Operation) -> Value | None:
     e, part = op.e, reshaped(op.e, part, sizes)
     if 0 in sizes:
         return x
-    *wholes, _ = _cut(op, x, parts)
+    return inserted(e, x, part, parts)
+
+
+def inserted(e: Emitter, x: Value, part: Value, parts: Sequence[Part]) -> Value:
+    """Returns the tensor with another one in the place of a slice."""
+    *wholes, _ = cut(e, x, parts)
     for whole, (axis, start, size, step) in zip(reversed(wholes), reversed(parts), strict=True):
         span = (size - 1) * step + 1
         stop = start + span if isinstance(start, int) else e.op("add", start, span, type=INT)

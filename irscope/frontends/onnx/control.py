@@ -80,7 +80,7 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
             emit.ops("append", 1, held, item, types=(_LIST,))
         again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.values.value_of(found[0]), type=BOOL)
         block.returns([again, *results[: len(starts)]])
-    types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
+    types = [_joined(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = call.emit.node("prim::Loop", (limit, condition, *starts), types, blocks=(block,), names=list(call.node.output))
     elements = [item.type for item in results[len(starts) :]]
     runs = not isinstance(goes_in, Value) and bool(goes_in) and goes_on is not None and bool(goes_on)
@@ -102,17 +102,11 @@ def _carried(info: Any, start: Value) -> tuple[str, Type]:
     return info.name, start.type
 
 
-def _after(start: Type, result: Type) -> Type:
-    return _joined(start, result) if isinstance(start, TensorType) else start
-
-
 def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool, turns: int) -> Value:
     """Stacks the tensors of a list along a new axis, as many as turns, if that is known and not 0; of no tensors, returns an empty
     tensor if the shape is known."""
-    emit = call.emit
-    shape = element.shape if isinstance(element, TensorType) else None
-    dtype = element.dtype if isinstance(element, TensorType) else None
-    type = _stacked_type(element, axis)
+    emit, type = call.emit, _stacked_type(element, axis)
+    shape, dtype = (element.shape, element.dtype) if isinstance(element, TensorType) else (None, None)
     if turns > 0 or shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
         return _flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)
     some = emit.op("ne", emit.op("len", held, type=INT), 0, type=BOOL)
@@ -125,8 +119,7 @@ def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool,
 
 
 def _stacked_type(element: Type, axis: int) -> TensorType:
-    shape = element.shape if isinstance(element, TensorType) else None
-    dtype = element.dtype if isinstance(element, TensorType) else None
+    shape, dtype = (element.shape, element.dtype) if isinstance(element, TensorType) else (None, None)
     return TensorType(dtype, None if shape is None else (*shape[:axis], None, *shape[axis:]))
 
 
@@ -200,7 +193,7 @@ def _scan_steps(
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
         block.returns([emit.constant(True), *results[: len(starts)]])
-    types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
+    types = [_joined(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = call.emit.node("prim::Loop", (rounds, emit.value(True), *starts), types, blocks=(block,), names=outputs)
     return made, gathered, [item.type for item in results[len(starts) :]]
 

@@ -117,7 +117,10 @@ class Importer:
         self.initializers(graph, frame)
         self.import_nodes(graph.node, frame)
         outputs = [self.values.value_of(self.meaning_of(frame, info.name, "the outputs")) for info in graph.output]
-        return _without_unused(replace(self.emit.build.finish(outputs, bound=self.values.bound), functional="ONNX"))
+        made = self.emit.build.finish(outputs, bound=self.values.bound)
+        used = {v: held for v, held in made.bound.items() if v in made.users}  # not weights that only a builder read that refused
+        params = tuple(v for v in made.body.params if v in used or v not in made.bound)
+        return replace(made, body=replace(made.body, params=params), bound=used, functional="ONNX")
 
     def declared_types(self, graph: Any) -> Mapping[str, Type]:
         """Returns the types that the file declares for the names of a body."""
@@ -325,15 +328,6 @@ def _title(node: Any, index: int | None = None) -> str:
     name = f" {node.name!r}" if node.name else f" number {index}" if index is not None else ""
     made = f", which computes {', '.join(map(str, node.output[:8]))[:80]}" if node.output else ""
     return re.sub(r"[^ -~]", "?", f"node{name}: {domain}{node.op_type}{made}")
-
-
-def _without_unused(graph: Graph) -> Graph:
-    """Removes the weights that were used only by a builder that refused."""
-    unused = {v for v in graph.bound if v not in graph.users}
-    if not unused:
-        return graph
-    body = replace(graph.body, params=tuple(value for value in graph.body.params if value not in unused))
-    return replace(graph, body=body, bound={value: held for value, held in graph.bound.items() if value not in unused})
 
 
 # Inlines calls of functions: the model's own, and those by which ONNX defines its composite ops.

@@ -403,10 +403,12 @@ def _recurrent(call: Call, name: str) -> list[Value]:
     kind, direction = call.node.op_type, call.text("direction", "forward")
     both = direction == "bidirectional"
     _check(call, kind, both)
-    x, layout = call.x(0), call.integer("layout", 0)
+    x, layout, extent = call.x(0), call.integer("layout", 0), call.shape(2)[-1]
+    if not isinstance(extent, int):
+        raise Refused("the size of its state is not known")
     x = call.op("transpose", x, 0, 1) if layout else x
     x = call.op("flip", x, [0]) if direction == "reverse" else x
-    hidden = call.integer("hidden_size", _hidden(call))
+    hidden = call.integer("hidden_size", extent)
     count = 2 if both else 1
     batch = call.size(x, 1)
     states = [_state(call, index, layout, (count, batch, hidden)) for index in ((5, 6) if kind == "LSTM" else (5,))]
@@ -466,13 +468,6 @@ def _check(call: Call, kind: str, both: bool) -> None:
         known, length = call.held(4).known(), call.shape(0)[1 if call.integer("layout", 0) else 0]
         if known is None or not (known == length).all():
             raise Refused("its rows differ in length")
-
-
-def _hidden(call: Call) -> int:
-    extent = call.shape(2)[-1]
-    if not isinstance(extent, int):
-        raise Refused("the size of its state is not known")
-    return extent
 
 
 def _state(call: Call, index: int, layout: int, shape: tuple[object, ...]) -> Value:

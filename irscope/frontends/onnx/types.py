@@ -324,10 +324,8 @@ def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | Non
     if there < _LONGEST_POINTER:
         refuse_pointer(path, start_of(path))
     if length != size or offset < 0 or offset + length > there:
-        raise LoadError(
-            f"{what} should be {size} bytes at {offset} of {path.name!r}, which has {there}",
-            hint="copy the whole file that belongs to the model",
-        )
+        what = f"{what} should be {size} bytes at {offset} of {path.name!r}, which has {there}"
+        raise LoadError(what, hint="copy the whole file that belongs to the model")
     try:
         if size > machine_memory():
             raise MemoryError
@@ -362,10 +360,8 @@ def _inside(location: str, folder: Path, what: str) -> Path:
     home = folder.resolve()
     path = (home / location).resolve()
     if not path.is_relative_to(home):
-        raise LoadError(
-            f"{what} names a file outside the model's folder: {location!r}",
-            hint="a model may read only files in its own folder: put the file there and change the name in the model",
-        )
+        hint = "a model may read only files in its own folder: put the file there and change the name in the model"
+        raise LoadError(f"{what} names a file outside the model's folder: {location!r}", hint=hint)
     return path
 
 

@@ -85,16 +85,12 @@ def unit_cotangents(graph: Graph, given: Sequence[Any]) -> tuple[Any, ...]:
 def _check(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> None:
     torch = require_torch("to differentiate a model")
     if not callable(source):
-        raise ArgumentError(
-            f"backward=True takes a torch module or function, and not {type(source).__module__}.{type(source).__qualname__}",
-            hint="load the model itself; of a JAX function load jax.value_and_grad(function)",
-        )
+        what = f"backward=True takes a torch module or function, and not {type(source).__module__}.{type(source).__qualname__}"
+        raise ArgumentError(what, hint="load the model itself; of a JAX function load jax.value_and_grad(function)")
     check_arguments(source.forward if isinstance(source, torch.nn.Module) else source, args, title)
     if loss is not None and not callable(loss):
-        raise ArgumentError(
-            f"a loss is a function of the model's result, and not {type(loss).__name__}",
-            hint="irs.load(model, x, backward=True, loss=torch.nn.functional.mse_loss, targets=(y,))",
-        )
+        hint = "irs.load(model, x, backward=True, loss=torch.nn.functional.mse_loss, targets=(y,))"
+        raise ArgumentError(f"a loss is a function of the model's result, and not {type(loss).__name__}", hint=hint)
     if loss is None and len(targets):
         raise ArgumentError("targets are for a loss, and none is given", hint="pass loss=function(result, *targets)")
 
@@ -161,10 +157,8 @@ class _Capture:
 
     def run(self) -> Graph:
         if not self.wanted:
-            raise ArgumentError(
-                f"{self.title} has nothing to differentiate: no parameter of it and no argument requires a gradient",
-                hint="call requires_grad_() on the arguments, or on the model",
-            )
+            what = f"{self.title} has nothing to differentiate: no parameter of it and no argument requires a gradient"
+            raise ArgumentError(what, hint="call requires_grad_() on the arguments, or on the model")
         with self.torch.enable_grad():
             self.find_tangents()
             mode, fakes = self.fakes()

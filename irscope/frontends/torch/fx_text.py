@@ -8,9 +8,11 @@ Each line is a node: a call of an op by its full name, `torch.ops.aten.add.Tenso
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from irscope._base.loaded_code import cell_name
+from irscope._base.nested import leaves
 from irscope.errors import LoadError
 from irscope.frontends.emit import CODES, Emitter, Place, Refused
 from irscope.frontends.torch.export_importer import LAYOUTS, MEMORY_FORMATS, SYMBOLIC_OPS
@@ -91,7 +93,8 @@ def _forward_of(text: str) -> ast.FunctionDef:
     raise LoadError("the text holds no FX graph: it has no class with a function forward", where=text[:200], hint=_HINT)
 
 
-class _Named(NamedTuple):
+@dataclass(frozen=True)
+class _Named:
     """A constant that FX writes by a name of torch's: `torch.float32`, `device(type='cpu')`."""
 
     payload: Any
@@ -258,7 +261,7 @@ class _Reader:
     def kept(self, name: str, op: str, target: str, given: list[Any], type: Type | None) -> Any:
         """Returns the results of an op without a meaning here, which takes what the text gives it."""
         self.unknown.add(target)
-        inputs = [self.value(each) for each in _flat(given)]
+        inputs = [self.value(each) for each in leaves(given)]
         taken = self.items.get(name)
         if taken is None:
             return self.emit.node(op, inputs, (type if type is not None else TENSOR,))[0]
@@ -337,18 +340,6 @@ def _dotted(expression: ast.expr) -> str:
     if not isinstance(expression, ast.Name):
         raise Refused("it calls something that has no name")
     return ".".join([expression.id, *reversed(parts)])
-
-
-def _flat(given: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
-    todo = list(reversed(given))
-    while todo:
-        each = todo.pop()
-        if isinstance(each, list | tuple) and not isinstance(each, _Named):
-            todo.extend(reversed(each))
-        else:
-            found.append(each)
-    return found
 
 
 _DTYPES: Final = {

@@ -339,7 +339,9 @@ def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], 
     graphs = [whole]
     if whole.findAllNodes("prim::CallMethod", True):  # calls through an interface: any method of any submodule may run
         graphs += _every_method(module)
-    copy = _Copy(_written(graphs), _changed_containers(graphs), is_live, without_types)
+    written = {(node.inputsAt(0).type().str(), node.s("name")) for graph in graphs for node in graph.findAllNodes("prim::SetAttr", True)}
+    changing = [node for graph in graphs for op in _CHANGES_A_CONTAINER for node in graph.findAllNodes(op, True)]
+    copy = _Copy(written, {node.inputsAt(0).type().str() for node in changing}, is_live, without_types)
     return copy.run(copy.method(module, method), _Object("", module), name)
 
 
@@ -350,16 +352,6 @@ def _every_method(module: Any) -> list[Any]:
         found += [inlined_graph(here._get_method(name)) for name in here._method_names()]
         stack += [child for _, child in require_torch("to walk a scripted module")._C.ModuleDict(here).items()]
     return found
-
-
-def _written(graphs: Sequence[Any]) -> frozenset[tuple[str, str]]:
-    nodes = [node for graph in graphs for node in graph.findAllNodes("prim::SetAttr", True)]
-    return frozenset((node.inputsAt(0).type().str(), node.s("name")) for node in nodes)
-
-
-def _changed_containers(graphs: Sequence[Any]) -> frozenset[str]:
-    nodes = [node for graph in graphs for op in _CHANGES_A_CONTAINER for node in graph.findAllNodes(op, True)]
-    return frozenset(node.inputsAt(0).type().str() for node in nodes)
 
 
 class _Copy:

@@ -188,18 +188,14 @@ def _refuse_foreign(path: Path, members: Sequence[str]) -> None:
     if any(member.endswith(_PACKAGE) for member in members):
         held = next((member.split("/")[1:] for member in members if member.endswith(".pkl") and "/.data/" not in member), ["…", "…"])
         called = f"load_pickle({'.'.join(held[:-1])!r}, {held[-1]!r})"
-        raise LoadError(
-            f"{str(path)!r} is an archive of torch.package: Python code and pickles, not a program",
-            hint=f"if you trust it: irs.load(torch.package.PackageImporter({str(path)!r}).{called}, x)",
-        )
+        hint = f"if you trust it: irs.load(torch.package.PackageImporter({str(path)!r}).{called}, x)"
+        raise LoadError(f"{str(path)!r} is an archive of torch.package: Python code and pickles, not a program", hint=hint)
     is_pickle = False
     with suppress(OSError), path.open("rb") as file:
         is_pickle = file.read(len(_OLD_PICKLE)) == _OLD_PICKLE
     if is_pickle or (members and not any(f"/{member}".count("/code/") for member in members)):
-        raise LoadError(
-            f"{str(path)!r} holds tensors or a pickled object, not a program",
-            hint="torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)",
-        )
+        hint = "torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)"
+        raise LoadError(f"{str(path)!r} holds tensors or a pickled object, not a program", hint=hint)
 
 
 _SECONDS: Final = 4

@@ -105,13 +105,8 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
     # Attributes and methods as NumPy's
 
-    @property
-    def T(self) -> Any:  # noqa: N802
-        return SHAPES["transpose"](self)
-
-    @property
-    def mT(self) -> Any:  # noqa: N802
-        return SHAPES["matrix_transpose"](self)
+    T = property(SHAPES["transpose"])
+    mT = property(SHAPES["matrix_transpose"])  # noqa: N815
 
     @property
     def real(self) -> Any:
@@ -165,12 +160,6 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
     def fill(self, value: Any) -> None:
         assign(self, value)
 
-    def dot(self, other: Any) -> Any:
-        return REDUCTIONS["dot"](self, other)
-
-    def clip(self, min: Any = None, max: Any = None) -> Any:
-        return SHAPES["clip"](self, min, max)
-
     def sort(self, axis: int = -1) -> None:
         assign(self, REDUCTIONS["sort"](self, axis))
 
@@ -202,7 +191,7 @@ def _method(name: str) -> Any:
 
 
 for _name in (
-    "sum prod mean max min var std argmax argmin any all cumsum cumprod argsort swapaxes squeeze ravel repeat round copy take"
+    "sum prod mean max min var std argmax argmin any all cumsum cumprod argsort dot swapaxes squeeze ravel repeat round copy take clip"
 ).split():
     setattr(Array, _name, _method(_name))
 

@@ -24,7 +24,7 @@ from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra,
 from irscope.files import read_file
 from irscope.frontends import jax as jax_source
 from irscope.frontends.mlir import source as mlir_source
-from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, extents_of, language_of, shape_of
+from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, extents_of, language_of, operations_in, shape_of
 from irscope.frontends.mlir.ops_shaping import Part, cut, inserted, reshaped, spread
 from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorData, TensorType, Value
@@ -181,7 +181,7 @@ class _Reader:
 
     def find_symbols(self, root: Any, path: str) -> None:
         """Notes functions as `@executable::@function`, and globals."""
-        for operation in (item.operation for region in root.regions for block in region.blocks for item in block.operations):
+        for operation in operations_in(root):
             title = operation.attributes["sym_name"].value if "sym_name" in operation.attributes else ""
             if operation.name in ("flow.executable", "builtin.module"):
                 self.find_symbols(operation, f"{path}@{title}::" if operation.name == "flow.executable" else path)

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
@@ -112,18 +112,9 @@ def _generated(statement: ast.stmt, lines: Sequence[str]) -> Generated | None:
     if not texts:
         return None
     name, source = statement.targets[0].id, max(texts, key=len)
-    fragment = _fragment(_comments_above(lines, statement.lineno))
+    above = takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), reversed(lines[: statement.lineno - 1]))
+    fragment = _fragment([line.strip() for line in above][::-1])
     return Generated(name, _LANGUAGES.get(compile.attr, compile.attr), source.strip("\n") + "\n", fragment)
-
-
-def _comments_above(lines: Sequence[str], line: int) -> list[str]:
-    """Returns the comments directly above a line, which counts from 1."""
-    found: list[str] = []
-    for text in reversed(lines[: line - 1]):
-        if text.strip() and not text.lstrip().startswith("#"):
-            break
-        found.append(text.strip())
-    return found[::-1]
 
 
 _NODE: Final = re.compile(r"^#\s+%(\S+) : .*= (PlaceHolder\[target=|call_function\[|call_method\[|get_attr\[)")

@@ -12,7 +12,7 @@ import numpy as np
 
 from irscope._base.nested import Call
 from irscope.errors import CaptureError
-from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, called_function, dtype_of, producer
+from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, called_function, dtype_of, operations_in, producer
 from irscope.ir import BOOL, INT, TensorData, TensorType, Type, Value
 
 FOREVER: Final = (1 << 63) - 1
@@ -515,7 +515,7 @@ class _Branches:
                     for operand in operands[1:] if is_jump else operands:
                         if operand in defined and (number not in always or is_jump):
                             read[operand] = None
-                    stack.extend(o.operation for r in inner.regions for b in r.blocks for o in b.operations)
+                    stack.extend(operations_in(inner))
         return [value for value in defined if value in read]
 
     def unstructured(self, at: int, why: str) -> CaptureError:

@@ -6,7 +6,7 @@ and regions, so that it is visible, and the analyses assume that it may do anyth
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache, partial
 from typing import Any, Final
 
@@ -181,12 +181,13 @@ def called_function(operation: Any) -> Any:
         outer = outer.operation.parent
     if outer is None or name is None:
         return None
-    for region in outer.operation.regions:
-        for block in region.blocks:
-            for item in block.operations:
-                if item.operation.name == "func.func" and f"@{_name_of(item.operation)}" == str(name):
-                    return item.operation
-    return None
+    functions = (each for each in operations_in(outer.operation) if each.name == "func.func")
+    return next((each for each in functions if f"@{_name_of(each)}" == str(name)), None)
+
+
+def operations_in(operation: Any) -> Iterator[Any]:
+    """Yields the ops of all blocks of an op."""
+    return (item.operation for region in operation.regions for block in region.blocks for item in block.operations)
 
 
 # Reads one function, or any region: MLIR's blocks become the IR's, op by op in order.
@@ -465,10 +466,8 @@ def _module(reading: Reading, operation: Any) -> Call:
 
 
 def _fill(reading: Reading, operation: Any, content: ModuleBuilder, loose: list[Any]) -> Call:
-    for region in operation.regions:
-        for block in region.blocks:
-            for item in block.operations:
-                yield _item(reading, item.operation, content, loose)
+    for inner in operations_in(operation):
+        yield _item(reading, inner, content, loose)
 
 
 def _item(reading: Reading, op: Any, content: ModuleBuilder, loose: list[Any]) -> Call:
@@ -501,15 +500,9 @@ def _item(reading: Reading, op: Any, content: ModuleBuilder, loose: list[Any]) -
 
 def _holds_symbols(op: Any) -> bool:
     """Checks whether an op is a symbol table: an executable, or a module with a name."""
-    if op.name == "builtin.module":
+    if op.name == "builtin.module" or op.name.endswith(".executable"):
         return True
-    for region in op.regions:
-        for block in region.blocks:
-            for item in block.operations:
-                inner = item.operation
-                if inner.name == "builtin.module" or "sym_name" in inner.attributes:
-                    return True
-    return str(op.name).endswith(".executable")
+    return any(inner.name == "builtin.module" or "sym_name" in inner.attributes for inner in operations_in(op))
 
 
 def _symbol(reading: Reading, op: Any, name: str, body: Graph | None, *, attrs: bool = False) -> Symbol:

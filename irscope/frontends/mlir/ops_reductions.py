@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.emit import CODES
-from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, shape_of
+from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, operations_in, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, expressions, is_lexicographic, reducer, selects_largest, splat
 from irscope.frontends.mlir.ops_shaping import iota, numbers_in, permuted, reshaped, sliced, spread
 from irscope.ir import TensorType, Type, Value
@@ -411,8 +411,7 @@ def _called_text(op: Operation) -> str:
     top = op.handle
     while top.name != "builtin.module":
         top = top.parent.operation
-    functions = [each.operation for block in top.regions[0].blocks for each in block.operations]
-    found = [each for each in functions if "sym_name" in each.attributes and [each.attributes["sym_name"].value] == names]
+    found = [each for each in operations_in(top) if "sym_name" in each.attributes and [each.attributes["sym_name"].value] == names]
     texts = expressions(found[0].regions[0]) if found else None
     return texts[0] if texts is not None and len(texts) == 1 else ""
 

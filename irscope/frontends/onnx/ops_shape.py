@@ -344,15 +344,10 @@ def _split(call: Call) -> list[Value]:
         else:
             sizes = [call.op("floordiv", extent, count)] * count
     listed = call.emit.op("split_with_sizes", x, sizes, axis, type=ListType(TENSOR))
-    types = [_part_type(x, axis, size) for size in sizes]
+    shape = extents_of(x)
+    extents = [size if isinstance(size, int) else None for size in sizes]
+    types = [TensorType(call.dtype(), None if shape is None else (*shape[:axis], part, *shape[axis + 1 :])) for part in extents]
     return list(call.emit.ops("prim::ListUnpack", len(sizes), listed, types=types))
-
-
-def _part_type(x: Value, axis: int, size: Item) -> TensorType:
-    assert isinstance(x.type, TensorType)
-    shape = x.type.shape
-    extent = size if isinstance(size, int) else None
-    return TensorType(x.type.dtype, None if shape is None else (*shape[:axis], extent, *shape[axis + 1 :]))
 
 
 op("Pad")(lambda call: _padded(call, list(call.integers("pads")), list(range(call.rank())), call.attr("value", 0.0)))

@@ -50,7 +50,10 @@ def function(node: Node) -> Callable[..., Any]:
     chosen: dict[Any, tuple[str, Run]] = {}
 
     def call(*operands: Any) -> Any:
-        given, is_rounded = kept.as_declared(operands)
+        given = list(operands)  # those in float64 in their declared smaller type
+        for index in kept.present:
+            given[index] = _rounded(given[index], node.inputs[index].type)
+        is_rounded = any(new is not old for new, old in zip(given, operands, strict=True))
         feeds = {f"x{i}": np.asarray(item) if isinstance(item := given[i], np.generic) else item for i in kept.present}
         key = tuple(_kind(item) for item in feeds.values())
         if key not in chosen:
@@ -112,13 +115,6 @@ class _Kept:
     def are_known(self) -> bool:
         """Whether the graph knows element type and rank of every operand."""
         return all(_declared_kind(value.type) is not None for value in self.inputs)
-
-    def as_declared(self, operands: Sequence[Any]) -> tuple[list[Any], bool]:
-        """Returns the operands, those in float64 in their declared smaller type, and whether there was one."""
-        given = list(operands)
-        for index in self.present:
-            given[index] = _rounded(given[index], self.node.inputs[index].type)
-        return given, any(new is not old for new, old in zip(given, operands, strict=True))
 
     def choice(self, types: Sequence[Type]) -> tuple[str, Run]:
         """Returns the library that computes the node on operands of these types, and its implementation. Raises RunError."""
@@ -194,8 +190,6 @@ class _Kept:
 
 def _declared_kind(type: Type) -> Any:
     """Returns what `_kind` says of an operand of a type; None if the type leaves it open."""
-    if isinstance(type, ListType):
-        return None
     if not isinstance(type, TensorType) or type.dtype is None or type.shape is None:
         return None
     return (type.dtype, type.shape if 0 in type.shape else len(type.shape))

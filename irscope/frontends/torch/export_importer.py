@@ -301,8 +301,7 @@ class _Import:
         return ((), *(made if isinstance(made, tuple) else () if made is None else (made,)))
 
     def inline(self, module: Any, operands: Iterable[Any], env: dict[Any, Any]) -> tuple[Value, ...]:
-        inner = self.enter(env[module], [self.value(item, ANY, env) for item in operands])
-        return self.body(env[module], inner)
+        return self.applied(env[module], [self.value(item, ANY, env) for item in operands])
 
     def cond(self, node: Any, env: dict[Any, Any]) -> tuple[Value, ...]:
         predicate, *branches = node.args[:3]
@@ -312,17 +311,16 @@ class _Import:
             condition = self.build.op("aten::Bool", condition, type=BOOL)
         blocks = []
         for branch in branches:
-            module = env[branch]
             with self.emit.block() as block:
-                block.returns(self.body(module, self.enter(module, operands)))
+                block.returns(self.applied(env[branch], operands))
             blocks.append(block)
         types = [self.type(item) for item in node.meta["val"]]
         names = [f"{node.name}.{i}" for i in range(len(types))]
         return self.build.structured("prim::If", (condition,), types, blocks, names=names, location=self.location(node), scope=_scope(node))
 
-    def enter(self, module: Any, operands: Sequence[Value]) -> dict[Any, Any]:
+    def applied(self, module: Any, operands: Sequence[Value]) -> tuple[Value, ...]:
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-        return dict(zip(placeholders, operands, strict=True))
+        return self.body(module, dict(zip(placeholders, operands, strict=True)))
 
     def type(self, val: Any) -> Type:
         """Returns the type of FX's example of a value: a fake tensor, a symbolic number, a plain one."""

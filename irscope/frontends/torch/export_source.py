@@ -107,7 +107,8 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
         program = without_autocast(program, title, surroundings=True)
     except Exception as error:
         place, advice = _failed_at(error), _advice(error)
-        if _needs_a_number(error):
+        said = f"{type(error).__name__}: {error}"
+        if "GuardOnDataDependent" in said or "data-dependent" in said or "control flow" in said:  # on a number in a tensor
             try:
                 graph = _scripted(source, args, name)
             except Exception as refusal:
@@ -122,12 +123,6 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
         where = trimmed(str(error)).replace("FakeTensor", "Tensor") + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
         raise CaptureError(what, where=where, hint=advice) from None
     return replace(import_exported(program, name, lambda _: True), modes=modes)  # its locations are frames that just ran here
-
-
-def _needs_a_number(error: Exception) -> bool:
-    """Checks whether a program depends on a number in a tensor (branches on it, computes with it), which torch.export cannot follow."""
-    text = f"{type(error).__name__}: {error}"
-    return "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text
 
 
 def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:

@@ -158,29 +158,22 @@ def is_exported(members: Sequence[str]) -> bool:
 def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bool) -> Graph:
     _refuse_foreign(path, members_of(path))
     if trust:
-        return _read(torch, path, str(path), args, name)
+        return _read(torch, path, None, args, name)
     data = read_file(path)
-
-    def work() -> Graph:
-        why = _reason_to_distrust(torch, path, data)
-        if why:
-            raise not_trusted(path, why)
-        return _read(torch, path, data, args, name)
 
     def trial() -> None:
         with suppress(IrscopeError):  # raised again below
-            work()
+            _read(torch, path, data, args, name)
 
     megabytes = len(data.getbuffer()) >> 20
     try:
         with CAPTURE_LOCK:  # the copy would wait for a thread that it has not
             isolated(trial, seconds=_SECONDS * (1 + megabytes), memory=_MEMORY + 3 * (megabytes << 20))
     except IsolatedError as error:
-        raise LoadError(
-            f"{str(path)!r} is a damaged file, or needs too many resources: torch's reader {error}",
-            hint="save it again with torch.jit.save; if you trust it, trust=True lets torch read it without limits",
-        ) from None
-    return work()
+        what = f"{str(path)!r} is a damaged file, or needs too many resources: torch's reader {error}"
+        hint = "save it again with torch.jit.save; if you trust it, trust=True lets torch read it without limits"
+        raise LoadError(what, hint=hint) from None
+    return _read(torch, path, data, args, name)
 
 
 def _refuse_foreign(path: Path, members: Sequence[str]) -> None:
@@ -204,28 +197,21 @@ _MEMORY: Final = 1 << 30
 """Bytes of memory that reading a small file may take."""
 
 
-def _read(torch: Any, path: Path, data: Any, args: Sequence[Any], name: str) -> Graph:
+def _read(torch: Any, path: Path, data: io.BytesIO | None, args: Sequence[Any], name: str) -> Graph:
+    """Returns the program in a file; `data` is its content if it is not trusted, and then checked before torch reads it."""
     try:
-        return _imported(torch, torch.jit.load(data, map_location="cpu"), args, name, frozenset())
+        if data is not None:
+            why = reason_to_distrust(torch._C.PyTorchFileReader(data))
+            if why:
+                raise not_trusted(path, why)
+            data.seek(0)
+        return _imported(torch, torch.jit.load(str(path) if data is None else data, map_location="cpu"), args, name, frozenset())
     except IrscopeError:
         raise
     except Exception as error:  # torch reads some of it lazily
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> LoadError:
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
-    what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first[:300]}"
-    return LoadError(what, hint="save it again with torch.jit.save")
-
-
-def _reason_to_distrust(torch: Any, path: Path, data: Any) -> str:
-    try:
-        found = reason_to_distrust(torch._C.PyTorchFileReader(data))
-    except Exception as error:
-        raise _damaged(path, error) from None
-    data.seek(0)
-    return found
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
+        what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first[:300]}"
+        raise LoadError(what, hint="save it again with torch.jit.save") from None
 
 
 # Checks all records of a saved TorchScript program with torch's own reader: another reader might see different content.

@@ -213,11 +213,20 @@ class Graph(Drawn):
 
     def values(self) -> Iterator[Value]:
         """Every value in textual order of definition."""
-        yield from self.body.params
-        for node in self.nodes():
-            yield from node.outputs
-            for block in node.blocks:
-                yield from block.params
+        values = list(self.body.params)  # a list is faster than nested generators
+        stack = [iter(self.body.nodes)]
+        while stack:
+            for node in stack[-1]:
+                values += node.outputs
+                blocks = node.blocks
+                if blocks:
+                    for block in blocks:
+                        values += block.params
+                    stack += [iter(block.nodes) for block in blocks[::-1]]
+                    break
+            else:
+                stack.pop()
+        return iter(values)
 
     @cached_property
     def producer(self) -> Mapping[Value, Node]:

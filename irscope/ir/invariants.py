@@ -116,15 +116,11 @@ class _Verifier:
         other = self.ids.setdefault(id, thing)
         if other is not thing:
             self.fail("one-definition", f"{other!r} and {thing!r} have the same id {id}", {place: "this one"})
-        if not isinstance(thing, Value) and not self.first(thing):
-            kind = "node" if isinstance(thing, Node) else "block"
-            self.fail("one-definition", f"a {kind} occurs in the graph twice", {place: "this one"})
-
-    def first(self, thing: Node | Block) -> bool:
-        """Whether the walk visits this node or block for the first time."""
-        size = len(self.seen)
-        self.seen.add(thing)
-        return len(self.seen) > size
+        if not isinstance(thing, Value):
+            if thing in self.seen:
+                kind = "node" if isinstance(thing, Node) else "block"
+                self.fail("one-definition", f"a {kind} occurs in the graph twice", {place: "this one"})
+            self.seen.add(thing)
 
     def define(self, value: Value, definer: Node | Block, place: Node | Block) -> None:
         """Record a definition by a node or as a parameter of a block; an error shows `place`."""

@@ -123,7 +123,7 @@ def inlined(module: Module, name: str = "") -> Graph:
     if size > MAX_INLINED:
         raise ArgumentError(f"inlined, the program has {size} nodes, and the limit is {MAX_INLINED}", hint="load it as a Module")
     inliner = _Inliner(module.graphs)
-    body = run(inliner.main(graph))
+    body = run(inliner.block(graph.body, {}, "", fresh=False))
     languages = [graph.functional, *inliner.languages]
     return replace(graph, body=body, functional=max(languages) if all(languages) else "")
 
@@ -163,10 +163,8 @@ def _size(graph: Graph, graphs: Mapping[str, Graph], known: dict[str, int], open
 
 def renamed_body(body: Block, renamed: Mapping[Value, Value]) -> Block:
     """A body with some of its values replaced, such as inputs under other names."""
-    env = dict(renamed)
-    nodes = run(_Inliner({}).nodes(body, env, "", fresh=False))
-    params = tuple(env.get(value, value) for value in body.params)
-    return make_block(body.id, params, nodes, tuple(env.get(value, value) for value in body.returns))
+    made: Block = run(_Inliner({}).block(body, dict(renamed), "", fresh=False))
+    return made
 
 
 class _Inliner:
@@ -176,12 +174,6 @@ class _Inliner:
         self.graphs = graphs
         self.languages: list[str] = []
         """The languages of the inlined callees; if one of them has memory, the program is not functional."""
-
-    def main(self, graph: Graph) -> Call:
-        env: dict[Value, Value] = {}
-        nodes = yield self.nodes(graph.body, env, "", fresh=False)
-        returns = tuple(env.get(value, value) for value in graph.body.returns)
-        return make_block(graph.body.id, graph.body.params, nodes, returns)
 
     def nodes(self, block: Block, env: dict[Value, Value], scope: str, *, fresh: bool) -> Call:
         """The nodes of a block with calls inlined; `env` maps values of the source to those of the copy."""
@@ -198,10 +190,9 @@ class _Inliner:
         return tuple(made)
 
     def block(self, block: Block, env: dict[Value, Value], scope: str, *, fresh: bool) -> Call:
-        params = block.params
         if fresh:
-            params = tuple(make_value(new_id(), value.type, value.name) for value in params)
-            env.update(zip(block.params, params, strict=True))
+            env.update((value, make_value(new_id(), value.type, value.name)) for value in block.params)
+        params = tuple([env.get(value, value) for value in block.params])
         nodes = yield self.nodes(block, env, scope, fresh=fresh)
         returns = tuple(env.get(value, value) for value in block.returns)
         return make_block(new_id() if fresh else block.id, params, nodes, returns)
@@ -278,14 +269,9 @@ def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]
     Raises ArgumentError for arguments that are nested differently from those the program was loaded with, and
     for dictionaries if no keys are known.
     """
-    if not any(isinstance(argument, list | tuple | dict) for argument in arguments):
-        return _numbers_of_keys(arguments)  # the usual case, at each call: it does not inspect the graph's inputs
-    return _numbers_of_keys(_flattened(arguments, graph))
-
-
-def _numbers_of_keys(arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments with the unsigned integers of each typed key of JAX's (`jax.random.key`) in its place."""
-    return tuple(
+    if any(isinstance(argument, list | tuple | dict) for argument in arguments):  # rarely: else each call would inspect the graph's inputs
+        arguments = _flattened(arguments, graph)
+    return tuple(  # of a typed key of JAX's (`jax.random.key`), its unsigned integers
         [sys.modules["jax"].random.key_data(argument) if type(argument).__name__ == "PRNGKeyArray" else argument for argument in arguments]
     )
 

@@ -251,18 +251,12 @@ def erase_refinements(type: Type) -> Type:
     >>> str(erase_refinements(ListType(TensorType("float32", (2, 3)))))
     'Tensor[]'
     """
-    match type:
-        case TensorType():
-            return TENSOR
-        case ListType(element) | OptionalType(element) | FutureType(element) | AwaitType(element) | RRefType(element):
-            return type.__class__(erase_refinements(element))
-        case DictType(key, value):
-            return DictType(erase_refinements(key), erase_refinements(value))
-        case TupleType(elements, name):
-            return TupleType(tuple(map(erase_refinements, elements)), name)
-        case UnionType(members):
-            return UnionType(tuple(map(erase_refinements, members)))
-    return type
+    if isinstance(type, TensorType):
+        return TENSOR
+    inside = tuple(map(erase_refinements, parts(type)))
+    if isinstance(type, TupleType | UnionType):
+        return TupleType(inside, type.name) if isinstance(type, TupleType) else UnionType(inside)
+    return type.__class__(*inside) if inside else type
 
 
 def walk(type: Type) -> Iterator[Type]:
@@ -295,26 +289,12 @@ def is_subtype(have: Type, want: Type) -> bool:
         if isinstance(have, OptionalType):
             members = (have.element, NONE)
         return all(any(is_subtype(member, wanted) for wanted in want.members) for member in members)
-    match have, want:
-        case TensorType(), TensorType():
-            return True
-        case (ListType(x), ListType(y)) | (FutureType(x), FutureType(y)):
-            return is_subtype(x, y)
-        case (AwaitType(x), AwaitType(y)) | (RRefType(x), RRefType(y)):
-            return is_subtype(x, y)
-        case DictType(key, value), DictType(other_key, other_value):
-            return is_subtype(key, other_key) and is_subtype(value, other_value)
-        case TupleType(xs), TupleType(ys):
-            return len(xs) == len(ys) and all(is_subtype(x, y) for x, y in zip(xs, ys, strict=True))
-        case PrimitiveType(), PrimitiveType():
-            if want == NUMBER:
-                return have not in (STR, NONE, DEVICE)
-            return have == want or have not in _KNOWN or want not in _KNOWN
-        case PrimitiveType(), _:
-            return have not in _KNOWN and have != NUMBER
-        case _, PrimitiveType():
-            return want not in _KNOWN and want != NUMBER
-    return False
+    if isinstance(have, PrimitiveType) and isinstance(want, PrimitiveType):
+        return have not in (STR, NONE, DEVICE) if want == NUMBER else have == want or not {have, want} <= _KNOWN
+    if isinstance(have, PrimitiveType) or isinstance(want, PrimitiveType):
+        return _KNOWN.isdisjoint((have, want)) and NUMBER not in (have, want)
+    mine, wanted = parts(have), parts(want)  # of tensors, none
+    return type(have) is type(want) and len(mine) == len(wanted) and all(map(is_subtype, mine, wanted))
 
 
 def contradiction(a: TensorType, b: TensorType) -> str:

@@ -18,19 +18,16 @@ from irscope.ir import (
     STR,
     AliasAnnotation,
     Argument,
-    AwaitType,
     ClassType,
-    DictType,
-    FutureType,
     ListType,
     OpSchema,
     OptionalType,
     PrimitiveType,
-    RRefType,
     TensorType,
     TupleType,
     Type,
     UnionType,
+    parts,
 )
 from irscope.ops.schemas import bundled_text, bundled_texts, corrected, parse_schema
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS, RUNS_UNSEEN_CODE, in_space
@@ -361,7 +358,10 @@ def _fits(operand: Type, wanted: Type, variables: dict[str, Type], convert: bool
     if isinstance(wanted, UnionType):
         members = operand.members if isinstance(operand, UnionType) else (operand,)
         return all(any(_fits(m, w, variables, convert) for w in wanted.members) for m in members)
-    return _fits_compound(operand, wanted, variables, convert)
+    inside, own = parts(wanted), parts(operand)
+    if not inside or type(operand) is not type(wanted):
+        return operand == wanted
+    return len(own) == len(inside) and all(_fits(a, b, variables, convert) for a, b in zip(own, inside, strict=True))
 
 
 def _fits_primitive(operand: Type, wanted: PrimitiveType, variables: dict[str, Type], convert: bool) -> bool:
@@ -379,16 +379,3 @@ def _fits_primitive(operand: Type, wanted: PrimitiveType, variables: dict[str, T
     if not convert:
         return False
     return wanted in _WIDER.get(operand, ()) or (isinstance(operand, TensorType) and wanted in _NUMBERS)
-
-
-def _fits_compound(operand: Type, wanted: Type, variables: dict[str, Type], convert: bool) -> bool:
-    match operand, wanted:
-        case DictType(key, value), DictType(wanted_key, wanted_value):
-            return _fits(key, wanted_key, variables, convert) and _fits(value, wanted_value, variables, convert)
-        case (FutureType(a), FutureType(b)) | (AwaitType(a), AwaitType(b)) | (RRefType(a), RRefType(b)):
-            return _fits(a, b, variables, convert)
-        case TupleType(elements), TupleType(wanted_elements):
-            return len(elements) == len(wanted_elements) and all(
-                _fits(a, b, variables, convert) for a, b in zip(elements, wanted_elements, strict=True)
-            )
-    return operand == wanted

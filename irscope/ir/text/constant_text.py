@@ -81,15 +81,8 @@ _BIT_PATTERNS = {"bfloat16": np.uint16}
 """dtypes that NumPy lacks, and the integers that hold their bits."""
 
 
-def is_scalar_like(cursor: Cursor) -> bool:
-    """Whether `{0.5}` or `{(1,2)}` comes next, rather than a dict."""
-    return _BRACED.match(cursor.text, cursor.skip()) is not None
-
-
-def read_braced(cursor: Cursor, type: Type | None) -> TensorData | Opaque:
+def read_braced(cursor: Cursor, found: re.Match[str], type: Type | None) -> TensorData | Opaque:
     """Read `{0.5}`: the only element of a tensor, whose dtype and shape come from its value's type."""
-    found = cursor.match(_BRACED)
-    assert found is not None  # is_scalar_like said so
     if not isinstance(type, TensorType) or type.dtype is None or type.numel != 1 or type.shape is None:
         return Opaque("".join(found.group().split()))
     real, *pair = (found.group(1), *(group for group in found.groups()[1:] if group is not None))
@@ -98,17 +91,14 @@ def read_braced(cursor: Cursor, type: Type | None) -> TensorData | Opaque:
     return _tensor(cursor, elements, type.dtype, shape, type.device or "cpu") or Opaque(found.group())
 
 
-def read_tensor(cursor: Cursor) -> TensorData | Opaque:
+def read_tensor(cursor: Cursor, found: re.Match[str]) -> TensorData | Opaque:
     """Read ` 0.1  2 [ CPUFloatType{2} ]`; for an unknown layout or dtype, only the text is kept."""
-    start = cursor.skip()
-    found = cursor.match(TENSOR_START)
-    assert found is not None  # the caller matched it
     word, sizes, rest = found.groups()
     text, layout = " ".join(found.group().split()), _layout(word, sizes)
     if layout is None or rest.strip():
         return Opaque(text)
     device, dtype, shape = layout
-    body = cursor.text[start : found.end()].partition("[ ")[0]
+    body = found.group().partition("[ ")[0]
     scale = _SCALE.match(body)
     factor = float(scale.group(1)) if scale else 1
     words = _LABEL.sub(" ", body[scale.end() :] if scale else body).split()
@@ -120,22 +110,19 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     return _tensor(cursor, elements, dtype, shape, device) or Opaque(text)
 
 
-def read_packed(cursor: Cursor) -> TensorData:
+def read_packed(cursor: Cursor, found: re.Match[str]) -> TensorData:
     """Read `<Tensor CPULongType{20} eNpj…>`."""
-    start = cursor.skip()
-    found = cursor.match(PACKED)
-    assert found is not None  # the caller matched it
     word, sizes, letters = found.groups()
     layout = _layout(word, sizes)
     if layout is None:
-        cursor.wrong(f"{word!r} is not a device and an element type", start)
+        cursor.wrong(f"{word!r} is not a device and an element type", found.start())
     device, dtype, shape = layout
     try:
         array = unpacked(letters, shape, _own_type(dtype))
     except TypeError:
         array = None
     if array is None:
-        cursor.wrong(f"these letters are not the elements of a {dtype} tensor of shape {list(shape)}", start)
+        cursor.wrong(f"these letters are not the elements of a {dtype} tensor of shape {list(shape)}", found.start())
     return TensorData(dtype, shape, array, device)
 
 
@@ -275,23 +262,23 @@ def _read(cursor: Cursor, type: Type | None, key: str) -> Any:
 
 
 def _read_one(cursor: Cursor, type: Type | None, key: str) -> Any:
-    found = cursor.match(_NUMBER)
-    if found is not None:
+    if (found := cursor.match(_NUMBER)) is not None:
         return _read_number(cursor, found)
     if cursor.at('"'):
         return cursor.string()
-    if TENSOR_START.match(cursor.text, cursor.pos):
-        return read_tensor(cursor)
-    if PACKED.match(cursor.text, cursor.skip()):
-        return read_packed(cursor)
-    if cursor.at("{"):
-        return read_braced(cursor, type) if is_scalar_like(cursor) else _read_dict(cursor, type, key)
+    if (found := cursor.match(TENSOR_START)) is not None:
+        return read_tensor(cursor, found)
+    if (found := cursor.match(PACKED)) is not None:
+        return read_packed(cursor, found)
+    if (found := cursor.match(_BRACED)) is not None:
+        return read_braced(cursor, found, type)
+    if cursor.take("{"):
+        return _read_dict(cursor, type, key)
     if cursor.at("[<Tensors>]") or _OTHER_TENSOR.match(cursor.text, cursor.pos) or cursor.at("[<Graphs>]"):
         return _read_opaque(cursor)
-    if cursor.take("["):
-        return _read_row(cursor, "]", _element_types(type), key)
-    if cursor.take("("):
-        return _read_row(cursor, ")", _element_types(type), key)
+    for opening, closing in ("[]", "()"):
+        if cursor.take(opening):
+            return _read_row(cursor, closing, _element_types(type), key)
     if cursor.match(_ANNOTATE):
         inner = read_type(cursor)
         cursor.expect(",")
@@ -330,28 +317,20 @@ def _types_of(type: Type | None, count: int) -> tuple[Type | None, ...]:
 
 def _read_row(cursor: Cursor, end: str, types: tuple[Type, ...], key: str) -> tuple[Any, ...]:
     items: list[Any] = []
-    while not cursor.at(end):
+    for _ in cursor.row(end):
         items.append(_read(cursor, types[min(len(items), len(types) - 1)] if types else None, key))
-        if not cursor.take(","):
-            break
-    cursor.expect(end, ",")
     return tuple(items)
 
 
 def _read_dict(cursor: Cursor, type: Type | None, key: str) -> FrozenDict[Any, Any]:
-    cursor.expect("{")
     key_type, value_type = (type.key, type.value) if isinstance(type, DictType) else (None, None)
     entries: list[tuple[Any, Any]] = []
-    while not cursor.at("}"):
-        start = cursor.pos
+    for start in cursor.row("}"):
         entry = _read(cursor, key_type, key)
         if not isinstance(entry, str | int | float | complex | bool):
             cursor.wrong("the key of a dict is a string or a number", start)
         cursor.expect(":")
         entries.append((entry, _read(cursor, value_type, key)))
-        if not cursor.take(","):
-            break
-    cursor.expect("}", ",")
     return FrozenDict(entries)
 
 

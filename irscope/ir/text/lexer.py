@@ -1,6 +1,7 @@
 """A cursor that advances through a text by patterns, and raises ParseError with a caret for anything unexpected."""
 
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from irscope._base.words import marked
@@ -68,6 +69,14 @@ class Cursor:
         """Consumes `literal`, or raises ParseError that names it and the alternatives."""
         if not self.take(literal):
             self.fail(" or ".join(f"{word!r}" for word in (literal, *alternatives)))
+
+    def row(self, end: str) -> Iterator[int]:
+        """Yields the place of each part between commas, which the caller consumes, and consumes the `end` after them."""
+        while not self.at(end):
+            yield self.pos
+            if not self.take(","):
+                break
+        self.expect(end, ",")
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Consumes and returns the pattern's match here, if there is one."""

@@ -95,12 +95,12 @@ class _Reader:
         self.locations: dict[str, Location | None] = {}
         self.constants: dict[tuple[str, Type], Mapping[str, Any]] = {}
         self.has_groups = _WITH.search(text) is not None
-        self.references: list[Node] = []
-        """Nodes of the graph being read whose op ends in a number: `prim::FusionGroup_0`."""
+        self.references: dict[str, Node] = {}
+        """Nodes of the graph being read, by op, whose op ends in a number: `prim::FusionGroup_0`."""
 
     def program(self) -> Graph:
         """Read the main graph and the groups that follow it."""
-        main, waiting = self.graph(), [_by_op(self.references)]
+        main, waiting = self.graph(), [self.references]
         while waiting:
             found = self.cursor.match(_WITH)
             if found is None:
@@ -110,11 +110,11 @@ class _Reader:
             if not waiting:
                 self.cursor.wrong(f"no node above is {found.group(1)}", found.start(1))
             owner = waiting[-1].pop(found.group(1))
-            self.visible, self.references = {}, []
+            self.visible, self.references = {}, {}
             body = self.graph()
             _complete(owner, self.fitted(owner, body, found.start(1)))
             object.__setattr__(owner, "op", owner.op.rpartition("_")[0])
-            waiting.append(_by_op(self.references))
+            waiting.append(self.references)
         if self.cursor.skip() != len(self.cursor.text):
             self.cursor.fail("the end of the text")
         return Graph(main)
@@ -240,7 +240,7 @@ class _Reader:
         outputs = tuple(results)
         node = make_node(new_id(), op, inputs, outputs, FrozenDict(attrs) if attrs else EMPTY, (), location, scope)
         if self.has_groups and _NUMBERED.fullmatch(op):
-            self.references.append(node)
+            self.references[op] = node
         frames[-1].nodes.append(node)
 
     def results(self, inside: bool) -> list[Value]:
@@ -276,15 +276,10 @@ class _Reader:
 
     def params(self) -> tuple[Value, ...]:
         """Read declarations up to the closing bracket; they are visible from here on."""
-        cursor = self.cursor
         params: list[Value] = []
-        while not cursor.at(")"):
-            start = cursor.pos
+        for start in self.cursor.row(")"):
             params.append(self.declaration())
             self.declare(params[-1], start)
-            if not cursor.take(","):
-                break
-        cursor.expect(")", ",")
         return tuple(params)
 
     def operands(self) -> tuple[Value, ...]:
@@ -299,8 +294,7 @@ class _Reader:
                 return tuple(operands)  # type: ignore[arg-type]
         cursor.expect("(")
         read: list[Value] = []
-        while not cursor.at(")"):
-            start = cursor.pos
+        for start in cursor.row(")"):
             found = cursor.match(_NAME)
             if found is None:
                 literal = cursor.match(_LITERAL)
@@ -313,9 +307,6 @@ class _Reader:
                 hint = "a value is visible from its definition to the end of the block that defines it"
                 cursor.wrong(f"%{found.group(1)} is not defined here", start, hint=hint)
             read.append(value)
-            if not cursor.take(","):
-                break
-        cursor.expect(")", ",")
         return tuple(read)
 
     def attributes(self, results: list[Value]) -> dict[str, Any]:
@@ -325,16 +316,12 @@ class _Reader:
         if not cursor.take("["):
             return attrs
         type = results[0].type if len(results) == 1 else None
-        while not cursor.at("]"):
-            start = cursor.pos
+        for start in cursor.row("]"):
             key = cursor.string() if cursor.at('"') else cursor.demand(KEY, "the name of an attribute")
             if key in attrs:
                 cursor.wrong(f"the attribute {key!r} is given twice", start)
             cursor.expect("=")
             attrs[key] = read_constant(cursor, type, key=key)
-            if not cursor.take(","):
-                break
-        cursor.expect("]", ",")
         return attrs
 
     def remark(self) -> tuple[str, Location | None]:
@@ -355,10 +342,6 @@ class _Reader:
             place = Location(found.group(1), int(found.group(2)), int(found.group(3))) if found else None
             self.locations[comment] = place
         return self.locations[comment]
-
-
-def _by_op(nodes: list[Node]) -> dict[str, Node]:
-    return {node.op: node for node in nodes}
 
 
 def _complete(node: Node, *blocks: Block) -> None:

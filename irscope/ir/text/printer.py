@@ -190,7 +190,7 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     >>> list(assign_names(g).values())
     ['x', '7', 'in_']
     """
-    values = _values(graph)
+    values = list(graph.values())
     given = [value.name for value in values]
     different = set(given)
     if _are_legal(different):
@@ -204,7 +204,7 @@ def assign_names(graph: Graph) -> dict[Value, str]:
 
 def keeps_given_names(graph: Graph) -> bool:
     """Whether all names can be printed as given: legal and distinct."""
-    given = [value.name for value in _values(graph)]
+    given = [value.name for value in graph.values()]
     return len(set(given)) == len(given) and _are_legal(given)
 
 
@@ -212,24 +212,6 @@ def _are_legal(names: Collection[str]) -> bool:
     """Whether TorchScript reads all of these names, checked at once, which is faster than one by one."""
     lines = "\n".join(names)
     return len(names) == lines.count("\n") + 1 and _LEGAL.fullmatch(lines) is not None
-
-
-def _values(graph: Graph) -> list[Value]:
-    """All values in textual order, as `Graph.values`, without the cost of nested generators."""
-    values = list(graph.body.params)
-    stack = [iter(graph.body.nodes)]
-    while stack:
-        for node in stack[-1]:
-            values += node.outputs
-            blocks = node.blocks
-            if blocks:
-                for block in blocks:
-                    values += block.params
-                stack += [iter(block.nodes) for block in blocks[::-1]]
-                break
-        else:
-            stack.pop()
-    return values
 
 
 def _legal(name: str) -> str:

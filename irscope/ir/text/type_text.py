@@ -105,7 +105,9 @@ def _read_base(cursor: Cursor) -> tuple[Type, int]:
         near = get_close_matches(word, [*_DTYPE_OF, *_CONTAINERS, "Dict", "Union", "Tuple"], n=1)
         hint = f"did you mean {near[0]}?" if near else f"tensor types are {', '.join(list(_DTYPE_OF)[:6])}, …"
         cursor.wrong(f"{word!r} is not a type with parameters", hint=hint)
-    return _word_type(word), 1
+    if word == "number":  # an older spelling of Scalar
+        return NUMBER, 1
+    return ClassType(word) if "." in word or "<" in word else PrimitiveType(word), 1
 
 
 def _read_dialect_type(cursor: Cursor) -> Type:
@@ -128,25 +130,10 @@ def _read_dialect_type(cursor: Cursor) -> Type:
     return ClassType(cursor.text[start : cursor.pos])
 
 
-def _word_type(word: str) -> Type:
-    if word == "number":  # an older spelling of Scalar
-        return NUMBER
-    return ClassType(word) if "." in word or "<" in word else PrimitiveType(word)
-
-
 def _read_row(cursor: Cursor, end: str) -> tuple[tuple[Type, ...], int]:
     """Read types between commas up to and including the closing bracket, with the height of a type around them."""
-    elements, tallest = [], 0
-    if cursor.take(end):
-        return (), 1
-    while True:
-        element, height = _read(cursor)
-        elements.append(element)
-        tallest = max(tallest, height)
-        if not cursor.take(","):
-            break
-    cursor.expect(end, ",")
-    return tuple(elements), tallest + 1
+    read = [_read(cursor) for _ in cursor.row(end)]
+    return tuple(element for element, _ in read), 1 + max((height for _, height in read), default=0)
 
 
 def _read_container(cursor: Cursor, word: str) -> tuple[Type, int]:
@@ -170,16 +157,13 @@ def _read_container(cursor: Cursor, word: str) -> tuple[Type, int]:
 def _read_named_tuple(cursor: Cursor) -> tuple[Type, int]:
     """Read `NamedTuple(a : Tensor, b : int)`; the whole text is its name, because torch prints no other."""
     fields, elements, tallest = [], [], 0
-    while not cursor.at(")"):
+    for _ in cursor.row(")"):
         field = cursor.demand(_FIELD_NAME, "the name of a field")
         cursor.expect(":")
         element, height = _read(cursor)
         fields.append(f"{field} : {element}")
         elements.append(element)
         tallest = max(tallest, height)
-        if not cursor.take(","):
-            break
-    cursor.expect(")", ",")
     return TupleType(tuple(elements), f"NamedTuple({', '.join(fields)})"), tallest + 1
 
 
@@ -188,17 +172,13 @@ def _read_tensor(cursor: Cursor, word: str) -> Type:
     shape: list[Dim] = []
     fields: dict[str, str | tuple[int, ...]] = {}
     inside = cursor.take("(")
-    while inside and not cursor.at(")"):
+    for _ in cursor.row(")") if inside else ():
         field = cursor.match(_FIELD)
         if field is not None:
             fields[field.group(1)] = _read_refinement(cursor, field.group(1))
         else:
             dim = cursor.demand(_DIM, "an extent, '*', 'strides=', 'requires_grad=' or 'device='")
             shape.append(None if dim == "*" else int(dim) if dim.lstrip("-").isdigit() else dim)
-        if not cursor.take(","):
-            break
-    if inside:
-        cursor.expect(")", ",")
     strides, grad, device = fields.get("strides"), fields.get("requires_grad"), fields.get("device")
     if isinstance(strides, tuple) and len(strides) != len(shape):
         cursor.wrong(f"a tensor type of rank {len(shape)} has {len(strides)} strides")
@@ -220,14 +200,8 @@ def _read_refinement(cursor: Cursor, field: str) -> str | tuple[int, ...]:
         return cursor.demand(_DEVICE, "a device such as 'cuda:0'")
     if field == "requires_grad":
         return cursor.demand(_BIT, "0 or 1")
-    strides: list[int] = []
     cursor.expect("[")
-    while not cursor.at("]"):
-        strides.append(int(cursor.demand(_INT, "a stride")))
-        if not cursor.take(","):
-            break
-    cursor.expect("]", ",")
-    return tuple(strides)
+    return tuple([int(cursor.demand(_INT, "a stride")) for _ in cursor.row("]")])
 
 
 def annotation(type: Type) -> str:

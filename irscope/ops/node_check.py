@@ -22,14 +22,14 @@ version of torch knows, is unknown: legal, and assumed to do anything. A node th
 Answers are cached by op and types, so that a large graph costs one look-up per node.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
 from irscope.errors import ArgumentError, VerifyError
 from irscope.ir import (
-    Block,
     Graph,
     ListType,
     Module,
@@ -61,10 +61,12 @@ _MOST: Final = 2**63 - 1
 def _check_extents(graph: Graph) -> None:
     """Raises VerifyError (`extent`) for the first value whose type contains an impossible tensor."""
     seen: set[int] = set()
-    for value, place in _definitions(graph):
+    for value in graph.values():
         wrong = "" if id(value.type) in seen else wrong_extents(value.type)
         seen.add(id(value.type))
         if wrong:
+            block = graph.block_of[value]
+            place = graph.producer.get(value) or graph.owner.get(block) or block
             raise VerifyError(
                 f"{value!r} is of type {value.type}: {wrong}", where=excerpt(graph, {place: ""}), rule="extent",
                 hint="a tensor's extents are non-negative numbers, * or symbols",
@@ -79,26 +81,10 @@ def wrong_extents(type: Type) -> str:
             continue
         if any(isinstance(dim, int) and dim < 0 for dim in inside.shape or ()):
             return "an extent cannot be negative; write * for an unknown one"
-        if not _can_be_counted(inside):
+        count = prod([max(1, dim) for dim in inside.shape or () if isinstance(dim, int)])
+        if max([count, *map(abs, inside.strides or ())]) > _MOST:
             return "its number of elements or one of its strides does not fit in 64 bits"
     return ""
-
-
-def _can_be_counted(type: TensorType) -> bool:
-    numel = 1
-    for dim in type.shape or ():
-        numel *= max(1, dim) if isinstance(dim, int) else 1
-        if numel > _MOST:
-            return False
-    return all(abs(step) <= _MOST for step in type.strides or ())
-
-
-def _definitions(graph: Graph) -> Iterator[tuple[Value, Node | Block]]:
-    """Yield every value, with the node or block that an error shows."""
-    yield from ((value, graph.body) for value in graph.inputs)
-    for node in graph.nodes():
-        yield from ((value, node) for value in node.outputs)
-        yield from ((value, node) for block in node.blocks for value in block.params)
 
 
 # Compares the types that the results of a node declare with those that the op's type rule gives for its operands.
@@ -135,7 +121,10 @@ class ResultTypes:
         if node.op == "prim::ListConstruct":
             self._list(node)
             return None
-        if node.attrs is not EMPTY or node.op in UNPACKS or not any(map(_says_something, node.outputs)):
+        if node.attrs is not EMPTY or node.op in UNPACKS:
+            return None
+        kinds = [value.type for value in node.outputs if value.type.__class__ is TensorType]
+        if all(kind.undefined or (kind.dtype is None and kind.shape is None) for kind in kinds):
             return None
         known = self._known
         keys = [known[value][1] if value in known else id(value.type) for value in node.inputs]
@@ -182,11 +171,19 @@ class ResultTypes:
 
     @cached_property
     def _writes_shapes(self) -> bool:
-        return any(node.op in SHAPE_WRITERS or _is_unseen(node) or _has_written_keyword(node) for node in self._graph.nodes())
+        for node in self._graph.nodes():
+            schema = schema_of(node) if effect_of(node) == "in-place" else None
+            writes_keyword = schema is not None and any(a.keyword_only and a.alias and a.alias.is_write for a in schema.arguments)
+            if writes_keyword or node.op in SHAPE_WRITERS or _is_unseen(node):
+                return True
+        return False
 
     @cached_property
     def _writes_lists(self) -> bool:
-        return any(_may_write_a_list(node) for node in self._graph.nodes())
+        return any(
+            _is_unseen(node) or (effect_of(node) == "in-place" and any(isinstance(value.type, ListType) for value in node.inputs))
+            for node in self._graph.nodes()
+        )
 
 
 def named_operands(schema: OpSchema | None, operands: Sequence[Abstract]) -> Mapping[str, Abstract]:
@@ -210,11 +207,6 @@ def _given(node: Node, operands: Sequence[Abstract]) -> Sequence[Any]:
     return result if isinstance(result, list | tuple) else (result,)
 
 
-def _says_something(value: Value) -> bool:
-    kind = value.type
-    return kind.__class__ is TensorType and (kind.dtype is not None or kind.shape is not None) and not kind.undefined
-
-
 def _fact(value: Value) -> Abstract:
     return value.type if isinstance(value.type, TensorType) else Unknown(value.type)
 
@@ -222,17 +214,6 @@ def _fact(value: Value) -> Abstract:
 def _is_unseen(node: Node) -> bool:
     """Whether an op without blocks may do anything to its operands."""
     return effect_of(node) == "opaque" and not node.blocks and node.op not in KNOWN_SIDE_EFFECTS and bool(node.inputs)
-
-
-def _has_written_keyword(node: Node) -> bool:
-    schema = schema_of(node) if effect_of(node) == "in-place" else None
-    return schema is not None and any(a.keyword_only and a.alias and a.alias.is_write for a in schema.arguments)
-
-
-def _may_write_a_list(node: Node) -> bool:
-    if _is_unseen(node):
-        return True
-    return effect_of(node) == "in-place" and any(isinstance(value.type, ListType) for value in node.inputs)
 
 
 _MANY_VALUES: Final = 32

@@ -325,7 +325,11 @@ def gives_default_floats(node: Node) -> bool | None:
     >>> [gives_default_floats(irs.parse(text.format(kind)).node("y")) for kind in ("Long(2)", "Float(2)", "Tensor")]
     [True, False, None]
     """
-    if node.blocks or node.op.startswith("prim::") or category_of(node) in _ELSEWHERE or _says_type(node):
+    if node.blocks or node.op.startswith("prim::") or category_of(node) in _ELSEWHERE:
+        return False
+    schema = schema_of(node)
+    named = zip(schema.arguments if schema is not None else (), node.inputs, strict=False)
+    if any(argument.name == "dtype" and value.type == INT for argument, value in named):
         return False
     operands = [_is_float(value.type) for value in node.inputs if isinstance(value.type, TensorType)]
     results = [_is_float(value.type) for value in node.outputs if isinstance(value.type, TensorType)]
@@ -351,12 +355,3 @@ def remembering_default(graph: Graph, edits: Iterable[object]) -> Graph:
 
 def _is_float(type: TensorType) -> bool | None:
     return None if type.dtype is None else type.dtype.startswith(("float", "bfloat", "complex"))
-
-
-def _says_type(node: Node) -> bool:
-    """Whether an argument gives the element type explicitly."""
-    schema = schema_of(node)
-    if schema is None:
-        return False
-    named = zip(schema.arguments, node.inputs, strict=False)
-    return any(argument.name == "dtype" and value.type == INT for argument, value in named)

@@ -10,7 +10,7 @@ from irscope.ir import TensorType
 from irscope.ops.expr import conversion, lift
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, laid_out_like, numpy_dtype, type_suggests_channels_last
-from irscope.ops.op import Op, define
+from irscope.ops.op import define
 from irscope.ops.type_rules import Abstract, Unknown, broadcast, dtype_name, mismatch, refined, static_shape, to_real
 
 _memory: Final = partial(define, category="memory")
@@ -34,20 +34,16 @@ def _to(
     where = where if other is None else other.device
     stays = (device is None and other is None) or (where is not None and where == self.device)
     same = target == self.dtype and target is not None and copy is False
-    if same and stays and (keeps := _keeps_layout(self, memory_format)) is not False:
-        return self if keeps else self.with_(strides=None)
+    if same and stays:  # torch only checks which of the formats the tensor resembles most
+        last = type_suggests_channels_last(self)
+        if memory_format not in (None, 1) and (last is None or isinstance(memory_format, Unknown)):
+            return self.with_(strides=None)
+        if memory_format in (None, 1) or last == (memory_format in (2, 3)):
+            return self
     result = laid_out_like(self, target, memory_format)
     if memory_format not in (None, 1) and copy is not True and (same or None in (target, self.dtype)):
         result = result.with_(strides=None)  # a tensor that has the format already is returned as it is
     return result.with_(device=where)
-
-
-def _keeps_layout(self: TensorType, memory_format: Abstract) -> bool | None:
-    """Whether `to` keeps the layout; torch only checks which of the formats the tensor resembles most."""
-    if memory_format in (None, 1):
-        return True
-    last = type_suggests_channels_last(self)
-    return None if last is None or isinstance(memory_format, Unknown) else last == (memory_format in (2, 3))
 
 
 def _written(self: TensorType, **rest: Abstract) -> TensorType:
@@ -94,16 +90,11 @@ def cast(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _store(self: Array, value: Any) -> Array:
+    if isinstance(value, np.ndarray) and np.may_share_memory(self, value):
+        value = value.copy()
     with np.errstate(all="ignore"):
         self[...] = value
     return self
-
-
-def _copy_(self: Array, src: Any = None, other: Any = None, **rest: Any) -> Array:
-    source = src if other is None else other
-    if isinstance(source, np.ndarray) and np.may_share_memory(self, source):
-        source = source.copy()
-    return _store(self, source)
 
 
 _COPIES = (
@@ -128,7 +119,11 @@ _COPIES = (
         expression=conversion,
     ),
     _memory("aten::type_as", type_rule=_to, reference=_to_array, expression=conversion),
-    _memory("aten::copy_", "aten::copy_.Tensor", "aten::copy_.int", "aten::copy_.float", type_rule=_copied_into, reference=_copy_),
+    _memory(
+        *("aten::copy_", "aten::copy_.Tensor", "aten::copy_.int", "aten::copy_.float"),
+        type_rule=_copied_into,
+        reference=lambda self, src=None, other=None, **rest: _store(self, src if other is None else other),
+    ),
     _memory("aten::fill_.Scalar", "aten::fill_.Tensor", type_rule=_written, reference=_store),
     _memory("aten::zero_", type_rule=_written, reference=lambda self: _store(self, 0)),
 )
@@ -145,10 +140,6 @@ def _filled(self: Array, value: Any = 0, **rest: Any) -> Array:
     return result
 
 
-def _functional_store(*overloads: str, operands: str, expr: Any) -> tuple[Op, ...]:
-    return elementwise(*overloads, numpy=_filled, expr=expr, operands=operands, in_place=False, layout="like-first")
-
-
 def _in_place_of(self: TensorType, **rest: Abstract) -> TensorType:
     """Return the type of a copy of a tensor; its strides are unknown for one with gaps, where torch keeps them and NumPy does not."""
     copy = laid_out_like(self, self.dtype)
@@ -161,12 +152,13 @@ def _with_part(self: Array, src: Array, dim: int, part: int | slice) -> Array:
     return result
 
 
-(_COPY,) = _functional_store("aten::copy", operands="self =src", expr=lambda self, src, **rest: src)
+_functional: Final = partial(elementwise, numpy=_filled, in_place=False, layout="like-first")
+(_COPY,) = _functional("aten::copy", operands="self =src", expr=lambda self, src, **rest: src)
 
 _STORES: Final = (
     replace(_COPY, category="memory", type_rule=_in_place_of),
-    *_functional_store("aten::fill.Scalar", "aten::fill.Tensor", operands="self =value", expr=lambda self, value: value),
-    *_functional_store("aten::zero", operands="self", expr=lambda x: lift(0, x.dtype)),
+    *_functional("aten::fill.Scalar", "aten::fill.Tensor", operands="self =value", expr=lambda self, value: value),
+    *_functional("aten::zero", operands="self", expr=lambda x: lift(0, x.dtype)),
     _memory("aten::select_scatter", type_rule=_in_place_of, reference=lambda self, src, dim, index: _with_part(self, src, dim, index)),
     _memory(
         "aten::slice_scatter",

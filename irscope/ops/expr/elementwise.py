@@ -213,7 +213,9 @@ class Elementwise:
 def _types(rule: Elementwise, operands: tuple[Operand | None, ...], kind: Kind | None, widen: bool) -> _Types:
     """Return the promoted, the result's and the computing type; a kernel computes halves in float32 whatever the kind (`widen`)."""
     own = [o for mark, o in zip(rule.operands, operands, strict=True) if mark[0] not in "?=" and o is not None]
-    common = _converted_kind(result_dtype(own), kind)
+    promoted = result_dtype(own)
+    common = None if promoted is None or kind is None else to_float(promoted) if kind == "float" else promoted
+    common = "int64" if common == "bool" and kind == "number" else common
     compute = common if common is None or (kind == "exact" and not widen) else opmath(common)
     if rule.in_place:
         result = None if operands[0] is None else operands[0].dtype
@@ -222,14 +224,6 @@ def _types(rule: Elementwise, operands: tuple[Operand | None, ...], kind: Kind |
     else:
         result = to_real(common) if common is not None and kind == "magnitude" else common
     return common, result, "bool" if kind == "logical" else compute
-
-
-def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:
-    if dtype is None or kind is None:
-        return None
-    if kind == "float":
-        return to_float(dtype)
-    return "int64" if kind == "number" and dtype == "bool" else dtype
 
 
 def result_type(dtype: str | None, operands: Sequence[Any], common: str | None = None, layout: Layout = "iterator") -> TensorType:

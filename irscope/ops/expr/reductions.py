@@ -17,8 +17,9 @@ from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, c
 from irscope.ops.type_rules import dtype_name, is_integral, known_ints, opmath, wrap_dim
 
 
-def axes_along(operand: Expr, dim: Any) -> tuple[int, ...]:
+def axes_along(operand: Expr, dim: Any, keepdim: Any = False) -> tuple[int, ...]:
     """Return the axes that a `dim` argument names, ascending; all for None and for an empty list."""
+    require_known(keepdim, "keepdim")
     if operand.dtype not in KERNEL_TYPES:
         raise NoExpression(f"kernels do not compute with {operand.dtype}")
     if operand.rank is None:
@@ -47,8 +48,7 @@ def _floating(operand: Expr, what: str) -> str:
 
 def _accumulated(op: str) -> Callable[..., Expr]:
     def expression(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
-        require_known(keepdim, "keepdim")
-        axes = axes_along(self, dim)
+        axes = axes_along(self, dim, keepdim)
         target = _target(dtype, "int64" if is_integral(self.dtype) else self.dtype)
         if target == "bool":
             return reduce("reduce_any" if op == "reduce_sum" else "reduce_all", cast(self, "bool"), axes)
@@ -63,8 +63,7 @@ product = _accumulated("reduce_prod")
 
 def mean(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
     """Return the sum divided by the number of elements; 0/0 when there are none."""
-    require_known(keepdim, "keepdim")
-    axes, target = axes_along(self, dim), _target(dtype, self.dtype)
+    axes, target = axes_along(self, dim, keepdim), _target(dtype, self.dtype)
     if is_integral(target):
         raise NoExpression(f"mean has no result of type {target}: give it a floating-point dtype")
     return cast(_mean(cast(self, opmath(target)), axes), target)
@@ -89,8 +88,7 @@ def extreme(word: str) -> Callable[..., Expr]:
     """Return the expression of `amax` or `amin`."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
-        require_known(keepdim, "keepdim")
-        return _best(self, axes_along(self, dim), word)
+        return _best(self, axes_along(self, dim, keepdim), word)
 
     return expression
 
@@ -99,8 +97,7 @@ def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
     """Return the expression of `max` or `min`: a value over everything, values and their positions along one dimension."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr | tuple[Expr, Expr]:
-        require_known(keepdim, "keepdim")
-        axes = axes_along(self, dim)
+        axes = axes_along(self, dim, keepdim)
         return _best(self, axes, word) if dim is None else (_best(self, axes, word), _place(self, axes, word))
 
     return expression
@@ -108,8 +105,7 @@ def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
 
 def extremes(self: Expr, dim: Any = None, keepdim: Any = False) -> tuple[Expr, Expr]:
     """Return the expression of `aminmax`."""
-    require_known(keepdim, "keepdim")
-    axes = axes_along(self, dim)
+    axes = axes_along(self, dim, keepdim)
     return _best(self, axes, "min"), _best(self, axes, "max")
 
 
@@ -117,8 +113,7 @@ def position(word: str) -> Callable[..., Expr]:
     """Return the expression of `argmax` or `argmin`; over everything, positions count in row-major order."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False, **rest: Any) -> Expr:
-        require_known(keepdim, "keepdim")
-        return _place(self, axes_along(self, dim), word)
+        return _place(self, axes_along(self, dim, keepdim), word)
 
     return expression
 
@@ -127,10 +122,9 @@ def any_or_all(word: str) -> Callable[..., Expr]:
     """Return the expression of `any` or `all`, whose result is bool, but uint8 for uint8."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
-        require_known(keepdim, "keepdim")
         if dim is not None and known_ints(dim) == []:
             raise NoExpression(f"{word} over an empty list of dimensions reduces no dimension, which kernels do not do")
-        found = reduce(f"reduce_{word}", cast(self, "bool"), axes_along(self, dim))
+        found = reduce(f"reduce_{word}", cast(self, "bool"), axes_along(self, dim, keepdim))
         return cast(found, "uint8") if self.dtype == "uint8" else found
 
     return expression
@@ -145,9 +139,8 @@ def _variance(x: Expr, axes: tuple[int, ...], correction: Any) -> tuple[Expr, Ex
 
 
 def _spread(self: Expr, dim: Any, keepdim: Any, unbiased: Any, correction: Any) -> tuple[Expr, Expr]:
-    require_known(keepdim, "keepdim")
     lost = 1 if require_known(correction, "the correction") is None else correction
-    axes, compute = axes_along(self, dim), _floating(self, "variance")
+    axes, compute = axes_along(self, dim, keepdim), _floating(self, "variance")
     return _variance(cast(self, compute), axes, lost if require_known(unbiased, "unbiased") else 0)
 
 
@@ -169,8 +162,7 @@ def spread_and_mean(self: Expr, dim: Any = None, keepdim: Any = False, unbiased:
 
 def log_of_sum(self: Expr, dim: Any, keepdim: Any = False) -> Expr:
     """Return the expression of `logsumexp`, relative to the largest element, unless that is infinite."""
-    require_known(keepdim, "keepdim")
-    axes = axes_along(self, dim)
+    axes = axes_along(self, dim, keepdim)
     target = "float32" if is_integral(self.dtype) else self.dtype
     x = cast(self, opmath(target))
     peak = reduce("reduce_max", x, axes)
@@ -180,14 +172,13 @@ def log_of_sum(self: Expr, dim: Any, keepdim: Any = False) -> Expr:
 
 def norm(self: Expr, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
     """Return the expression of `norm` and `linalg_vector_norm`, of any known order."""
-    require_known(keepdim, "keepdim")
     given = require_known(p if ord is None else ord, "the order of the norm")
     power = 2.0 if given is None else float(given)
     target = _target(dtype, self.dtype)
     _floating(self, "norm")
     if is_integral(target):
         raise NoExpression(f"torch has no norm in {target}")
-    x, axes = cast(self, opmath(target)), axes_along(self, dim)
+    x, axes = cast(self, opmath(target)), axes_along(self, dim, keepdim)
     return cast(_norm(x, axes, power), target)
 
 

@@ -120,10 +120,12 @@ _LIST_OPS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Abstract]]]] 
 }
 
 
-def _variadic(name: str, effect: Effect, reference: Callable[..., Any], rule: Callable[..., Abstract]) -> Op:
-    """Return an op that takes any operands in order, without a schema."""
-    return Op(name, (), "container", effect, rule, reference)
-
+_VARIADIC: Final[tuple[tuple[str, Effect, Callable[..., Abstract], Callable[..., Any]], ...]] = (
+    ("ListConstruct", "pure", lambda *items: list(items), lambda *items: list(items)),
+    ("TupleConstruct", "pure", lambda *items: tuple(items), lambda *items: tuple(items)),
+    ("DictConstruct", "pure", _unknown, _dict),
+    ("ListUnpack", "view", tracked(tuple), tuple),
+)
 
 OPS = (
     *(
@@ -132,12 +134,12 @@ OPS = (
         )
         for name, (function, rule) in _LIST_OPS.items()
     ),
-    _variadic("prim::ListConstruct", "pure", lambda *items: list(items), lambda *items: list(items)),
-    _variadic("prim::TupleConstruct", "pure", lambda *items: tuple(items), lambda *items: tuple(items)),
-    _variadic("prim::DictConstruct", "pure", _dict, _unknown),
+    *(
+        Op(f"prim::{name}", (), "container", effect, rule, reference)  # of any operands in order, without a schema
+        for name, effect, rule, reference in _VARIADIC
+    ),
     *(
         define_positional(name, function, category="container", type_rule=tracked(function, *positions), keep=lambda schema: True)
         for name, function, *positions in (("prim::TupleIndex", operator.getitem, 1), ("prim::TupleUnpack", tuple))
     ),
-    _variadic("prim::ListUnpack", "view", tuple, tracked(tuple)),
 )

@@ -212,7 +212,8 @@ def shown(value: Any) -> str:
     ('2.', '0.10000000000000001', '[True, None]', '(1, a)', '(a,)', '{k: [1.0000000000000001e+300]}')
     """
     if isinstance(value, float):
-        return _float_text(value)
+        is_plain = math.isfinite(value) and abs(value) < 2**63 and value.is_integer()
+        return f"{int(value)}." if is_plain else f"{value:.17g}"
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     if isinstance(value, tuple):
@@ -220,12 +221,6 @@ def shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{shown(key)}: {shown(item)}' for key, item in value.items())}}}"
     return str(value)
-
-
-def _float_text(value: float) -> str:
-    if not math.isfinite(value) or abs(value) >= 2**63 or not value.is_integer():
-        return f"{value:.17g}"
-    return f"{int(value)}."
 
 
 def formatted(text: str, *operands: Any) -> str:
@@ -294,14 +289,6 @@ def find(text: str, part: str, start: int = 0, end: int = -1) -> int:
     return found if found < 0 else found + start
 
 
-def starts_with(text: str, part: str, start: int = 0, end: int = -1) -> bool:
-    return _between(text, start, end).startswith(part)
-
-
-def ends_with(text: str, part: str, start: int = 0, end: int = -1) -> bool:
-    return _between(text, start, end).endswith(part)
-
-
 def _between(text: str, start: int, end: int) -> str:
     """Return the part between two bounds; an end before the start means no end."""
     start, end = _ends(text, start, end)
@@ -354,11 +341,8 @@ def _none_or_not(a: Abstract, b: Abstract) -> bool | None:
         return other is None
     if isinstance(other.type, OptionalType | UnionType) or other.type in (ANY, NUMBER):
         return None
-    return True if other.type == NONE else None if _is_variable(other) else False
-
-
-def _is_variable(value: Unknown) -> bool:
-    return isinstance(value.type, PrimitiveType) and value.type.name in ("t", "t1", "t2", "AnyType")
+    is_variable = isinstance(other.type, PrimitiveType) and other.type.name in ("t", "t1", "t2", "AnyType")
+    return True if other.type == NONE else None if is_variable else False
 
 
 def _identity_rule(wanted: bool) -> Callable[..., Abstract]:
@@ -429,8 +413,8 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "aten::percentFormat": percent_formatted,
     "aten::upper": str.upper,
     "aten::lower": str.lower,
-    "aten::startswith": starts_with,
-    "aten::endswith": ends_with,
+    "aten::startswith": lambda text, part, start=0, end=-1: _between(text, start, end).startswith(part),
+    "aten::endswith": lambda text, part, start=0, end=-1: _between(text, start, end).endswith(part),
     "aten::join": lambda text, parts: text.join(parts),
     "aten::strip": lambda text, *chars: text.strip(*chars),
     "aten::replace": lambda text, *rest: text.replace(*rest),

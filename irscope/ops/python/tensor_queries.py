@@ -7,7 +7,7 @@ import numpy as np
 
 from irscope.ir import ANY, INT, Dim, ListType, TensorType
 from irscope.ops.numpy_layout import Array, array_type
-from irscope.ops.op import Effect, Op, define, define_positional
+from irscope.ops.op import Op, define, define_positional
 from irscope.ops.traits import NARROWS
 from irscope.ops.type_rules import DTYPE_CODES, Abstract, Unknown, is_channels_last, is_contiguous, mismatch, static_shape, wrap_dim
 
@@ -22,23 +22,17 @@ def _same(*given: Abstract, **named: Abstract) -> Abstract:
     return Unknown(ANY) if isinstance(value, Unknown) else value
 
 
-def _kind(name: str, effect: Effect) -> Op:
-    return Op(name, (), "control", effect)
-
-
-def _required(self: Any, assert_msg: str = "") -> None:
+def _asserted(self: Any, assert_msg: str = "") -> None:
     if not self.item():
         raise ValueError(assert_msg or "an assertion of the program does not hold")
 
 
 _CONTROL = (
     define(
-        "aten::_assert_async", "aten::_assert_async.msg", category="other", type_rule=lambda self, assert_msg="": (), reference=_required
+        "aten::_assert_async", "aten::_assert_async.msg", category="other", type_rule=lambda self, assert_msg="": (), reference=_asserted
     ),
-    _kind("prim::Constant", "pure"),
-    _kind("prim::Uninitialized", "pure"),
-    _kind("prim::isinstance", "pure"),
-    _kind("prim::GetAttr", "view"),
+    *(Op(f"prim::{name}", (), "control", "pure") for name in ("Constant", "Uninitialized", "isinstance")),
+    Op("prim::GetAttr", (), "control", "view"),
     *(define_positional(name, lambda x: x, category="control", type_rule=_same, keep=lambda schema: True) for name in sorted(NARROWS)),
 )
 
@@ -77,19 +71,7 @@ def _is_contiguous(self: TensorType, memory_format: Abstract = 0) -> Abstract:
     return is_channels_last(shape, self.strides) if memory_format in (2, 3) else is_contiguous(shape, self.strides)
 
 
-def _unknown(**arguments: Abstract) -> Abstract:
-    return Unknown(ANY)
-
-
-def _sizes_of(self: Array) -> list[int]:
-    return list(self.shape)
-
-
-def _strides_of(self: Array) -> list[int]:
-    return list(array_type(self).strides or ())
-
-
-def _ask(*overloads: str, rule: Callable[..., Abstract], reference: Callable[..., Any]) -> Op:
+def _ask(*overloads: str, reference: Callable[..., Any], rule: Callable[..., Abstract] = lambda **arguments: Unknown(ANY)) -> Op:
     return define(*overloads, category="scalar", type_rule=rule, reference=reference)
 
 
@@ -108,12 +90,7 @@ def _element(overload: str, function: Callable[[Any], Any]) -> Op:
         (array,) = arguments.values()
         return function(array.item())
 
-    return _ask(overload, rule=_unknown, reference=reference)
-
-
-def _part_of(numbers: Callable[[Array], list[int]]) -> Callable[..., Any]:
-    """Return a reference that gives all of the numbers, or that of one dimension."""
-    return lambda self, dim=None: numbers(self) if dim is None else numbers(self)[dim]
+    return _ask(overload, reference=reference)
 
 
 _FACTS: Final[Mapping[str, tuple[Callable[[TensorType], Abstract], Callable[[Array], Any]]]] = {
@@ -146,11 +123,8 @@ _VALUES: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 _QUERIES = (
     *(
-        _ask(f"aten::{name}", f"aten::{name}.int", rule=rule, reference=_part_of(numbers))
-        for name, rule, numbers in (
-            ("size", _size, _sizes_of), ("sym_size", _size, _sizes_of),
-            ("stride", _stride, _strides_of), ("sym_stride", _stride, _strides_of),
-        )
+        _ask(f"aten::{name}", f"aten::{name}.int", rule=rule, reference=lambda self, dim=None, rule=rule: rule(array_type(self), dim))
+        for name, rule in (("size", _size), ("sym_size", _size), ("stride", _stride), ("sym_stride", _stride))
     ),
     *(_fact_op(overload, *answers) for overload, answers in _FACTS.items()),
     *(_element(overload, function) for overload, function in _VALUES.items()),
@@ -158,9 +132,9 @@ _QUERIES = (
         "aten::is_contiguous", "aten::is_contiguous.memory_format", rule=_is_contiguous,
         reference=lambda self, memory_format=0: _is_contiguous(array_type(self), memory_format),
     ),
-    _ask("aten::equal", rule=_unknown, reference=lambda self, other: bool(np.array_equal(self, other))),
+    _ask("aten::equal", reference=lambda self, other: bool(np.array_equal(self, other))),
     _ask(
-        "aten::allclose", rule=_unknown,
+        "aten::allclose",
         reference=lambda self, other, rtol, atol, equal_nan: bool(np.allclose(self, other, rtol, atol, equal_nan)),
     ),
 )  # fmt: skip

@@ -146,19 +146,6 @@ class Unbounded(np.ndarray[Any, Any]):
     """An array with a shape and strides but no memory: only the offsets and strides of its views are used, and nothing is read."""
 
 
-def strided_view(self: Array, shape: Sequence[int], strides: Sequence[int], offset: int | None = None, *, op: str = "as_strided") -> Array:
-    """Return a view of an array's memory with other extents and strides, as `torch.as_strided` does, but with strides and offset
-    in bytes. `offset` counts from the start of the memory; None means the array's own. Raises ArgumentError if the view is out of bounds.
-
-    >>> strided_view(np.arange(6.0), (2, 2), (16, 8), 8).tolist()
-    [[1.0, 2.0], [3.0, 4.0]]
-    """
-    first = memory_of(self)[1]
-    if offset is not None and (offset < 0 or min(strides, default=0) < 0):
-        raise mismatch(f"{op} takes no negative offset or stride", rule="view-bounds")
-    return view_at(self, shape, strides, address_of(self) if offset is None else first + offset, op=op)
-
-
 def view_at(self: Array, shape: Sequence[int], strides: Sequence[int], start: int, *, op: str) -> Array:
     """Return a view of an array's memory that begins at an address. Raises ArgumentError if it is out of bounds.
 

@@ -19,7 +19,7 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
@@ -103,13 +103,6 @@ def parse_schema(text: str) -> OpSchema:
     Raises ParseError with the column at which the text stops being a schema.
     """
     return _Reader(text).schema()
-
-
-def parse_schemas(text: str) -> Iterator[OpSchema]:
-    """Yield the schemas of a text, one per line; empty lines and lines that start with `#` are skipped."""
-    for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
-            yield parse_schema(line)
 
 
 class _Reader:
@@ -359,11 +352,11 @@ def corrected(schema: OpSchema) -> OpSchema:
     truth = _corrections().get(schema.full_name)
     if truth is None:
         return schema
-    by_name = {argument.name: argument for argument in truth.arguments}
+    aliases = {argument.name: argument.alias for argument in truth.arguments}
     return replace(
         schema,
-        arguments=tuple(_annotated(argument, by_name.get(argument.name)) for argument in schema.arguments),
-        returns=tuple(map(_annotated, schema.returns, truth.returns)),
+        arguments=tuple(replace(argument, alias=aliases.get(argument.name, argument.alias)) for argument in schema.arguments),
+        returns=tuple(replace(result, alias=true.alias) for result, true in zip(schema.returns, truth.returns, strict=False)),
     )
 
 
@@ -378,14 +371,10 @@ def overlaid_names() -> tuple[str, ...]:
     return tuple(sorted({*_corrections(), *_RETURNS_FIRST}))
 
 
-def _annotated(argument: Argument, truth: Argument | None) -> Argument:
-    return argument if truth is None else replace(argument, alias=truth.alias)
-
-
 @lru_cache(maxsize=1)
 def _corrections() -> Mapping[str, OpSchema]:
-    one_a_line = _CORRECTIONS.replace("\n    ", " ")
-    return {schema.full_name: schema for schema in parse_schemas(one_a_line)}
+    lines = _CORRECTIONS.replace("\n    ", " ").split("\n")
+    return {schema.full_name: schema for schema in map(parse_schema, filter(lambda line: line and line[0] != "#", lines))}
 
 
 # The schemas of torch's own registry, for ops that irscope does not bundle; empty where torch is not installed.
@@ -402,18 +391,11 @@ def torch_schemas(name: str) -> tuple[OpSchema, ...]:
     >>> torch_schemas("nobody::knows")
     ()
     """
-    torch = _torch_for(name)
-    if torch is None:
-        return ()
-    return tuple(parse_schema(str(schema)) for schema in torch._C._jit_get_schemas_for_operator(name))
-
-
-def _torch_for(name: str) -> Any:
+    torch = sys.modules.get("torch")
     if name.count("::") != 1:
-        return None  # such as `^f`, a call of Python
-    loaded = sys.modules.get("torch")
-    if loaded is not None:
-        return loaded
-    if name.partition("::")[0] not in _NAMESPACES or importlib.util.find_spec("torch") is None:
-        return None
-    return importlib.import_module("torch")
+        return ()  # such as `^f`, a call of Python
+    if torch is None:
+        if name.partition("::")[0] not in _NAMESPACES or importlib.util.find_spec("torch") is None:
+            return ()
+        torch = importlib.import_module("torch")
+    return tuple(parse_schema(str(schema)) for schema in torch._C._jit_get_schemas_for_operator(name))

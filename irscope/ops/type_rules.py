@@ -400,9 +400,14 @@ def channels_last_strides(shape: Sizes) -> tuple[int, ...]:
     >>> channels_last_strides((2, 3, 4, 5))
     (60, 1, 15, 3)
     """
+    return _packed(shape, (1, *range(len(shape) - 1, 1, -1), 0))
+
+
+def _packed(shape: Sizes, order: Iterable[int]) -> tuple[int, ...]:
+    """Return the strides of a tensor without gaps whose axes lie in this order, the fastest first."""
     strides = [0] * len(shape)
     step = 1
-    for axis in (1, *range(len(shape) - 1, 1, -1), 0):
+    for axis in order:
         strides[axis] = step
         step *= shape[axis]
     return tuple(strides)
@@ -497,12 +502,7 @@ def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> t
     order = _iterator_order(shape, columns)
     if order == list(range(len(shape) - 1, -1, -1)):
         return contiguous_strides(shape)
-    strides = [0] * len(shape)
-    step = 1
-    for axis in order:
-        strides[axis] = step
-        step *= shape[axis]
-    return tuple(strides)
+    return _packed(shape, order)
 
 
 def is_channels_last(shape: Sizes, strides: Sizes) -> bool:

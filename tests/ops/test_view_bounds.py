@@ -11,7 +11,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, RunError
-from irscope.ops.numpy_layout import memory_of, strided_view
+from irscope.ops.numpy_layout import address_of, memory_of, view_at
 
 torch = pytest.importorskip("torch")
 
@@ -124,20 +124,25 @@ def test_writes_through_a_view_stay_within(device: str) -> None:
         assert (memory == 7).all()
 
 
+def seen(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int | None = None) -> np.ndarray:
+    start = address_of(array) if offset is None else memory_of(array)[1] + offset
+    return view_at(array, shape, strides, start, op="as_strided")
+
+
 def test_the_memory_of_views_of_views() -> None:
     whole = np.arange(24.0).reshape(4, 6)
-    part = strided_view(whole[1:, 2:], (2, 2), (48, 16))
-    for view in (whole, whole[2:], whole.T[1:], part, part[1:], strided_view(part, (3,), (8,), 40)):
+    part = seen(whole[1:, 2:], (2, 2), (48, 16))
+    for view in (whole, whole[2:], whole.T[1:], part, part[1:], seen(part, (3,), (8,), 40)):
         found, first, last = memory_of(view)
         assert (found.size, last - first) == (24, 192)
-    assert strided_view(part, (3,), (8,), 40).tolist() == [5.0, 6.0, 7.0]
-    strided_view(part, (3,), (8,), 40)[...] = -1
+    assert seen(part, (3,), (8,), 40).tolist() == [5.0, 6.0, 7.0]
+    seen(part, (3,), (8,), 40)[...] = -1
     assert whole.reshape(-1)[4:9].tolist() == [4.0, -1.0, -1.0, -1.0, 8.0]
     with pytest.raises(ArgumentError, match="184 to 200 of memory that has 192"):
-        strided_view(part, (2,), (8,), 184)
+        seen(part, (2,), (8,), 184)
     frozen = whole[:]
     frozen.flags.writeable = False
-    assert not strided_view(frozen, (2,), (8,), 8).flags.writeable
+    assert not seen(frozen, (2,), (8,), 8).flags.writeable
 
 
 def test_arrays_whose_elements_are_not_whole_steps_apart() -> None:

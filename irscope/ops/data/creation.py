@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ir import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
+from irscope.ir import INT, TensorType
 from irscope.ops.expr import Expr, NoExpression, lift, require_known
 from irscope.ops.numpy_layout import Array, laid_out_like, numpy_dtype
 from irscope.ops.op import Op, define
-from irscope.ops.type_rules import Abstract, Unknown, as_dims, channels_last_strides, dtype_name, fresh, static_shape
+from irscope.ops.type_rules import Abstract, Unknown, as_dims, channels_last_strides, dtype_name, fresh, operand_of, static_shape
 
 _memory: Final = partial(define, category="memory")
 
@@ -22,14 +22,9 @@ def default_dtype(value: Abstract) -> str | None:
     >>> default_dtype(True), default_dtype(2), default_dtype(2.0)
     ('bool', 'int64', 'float32')
     """
-    by_type: dict[Type, str] = {BOOL: "bool", INT: "int64", FLOAT: "float32", COMPLEX: "complex64"}
-    if isinstance(value, Unknown):
-        return by_type.get(value.type)
     if isinstance(value, list | tuple):
         return default_dtype(value[0]) if value else "float32"
-    if isinstance(value, TensorType):
-        return value.dtype
-    return by_type[{bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}[type(value)]]
+    return operand_of(value).dtype
 
 
 def _made(size: Abstract, dtype: Abstract, default: str | None, device: Abstract) -> TensorType:

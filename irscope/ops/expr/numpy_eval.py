@@ -157,11 +157,6 @@ def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
     return np.asarray(ON_ARRAYS[op](*args), _storage(dtype))
 
 
-def numpy_function(op: str) -> Callable[..., Any]:
-    """Return the function of arrays that computes an op of the first table."""
-    return ON_ARRAYS[op]
-
-
 def reduce_array(op: str, array: Array, axes: tuple[int, ...]) -> Array:
     """Compute a reduction in NumPy; floats are summed and multiplied in float64.
 

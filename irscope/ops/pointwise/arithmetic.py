@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ops.expr import (
+    ON_ARRAYS,
     Expr,
     Kind,
     NoExpression,
@@ -18,7 +19,6 @@ from irscope.ops.expr import (
     erfc,
     erfinv,
     lgamma,
-    numpy_function,
     remainder,
     require_float,
     require_known,
@@ -327,7 +327,7 @@ _PRIMITIVES: Final = "sqrt rsqrt reciprocal exp expm1 log log1p log2 sin cos tan
 """Functions that are a step of an expression, computed by the same function of NumPy's."""
 
 _FUNCTIONS: Final = (
-    *(op for name in _PRIMITIVES for op in _unary(name, numpy_function(name), _primitive(name))),
+    *(op for name in _PRIMITIVES for op in _unary(name, ON_ARRAYS[name], _primitive(name))),
     *_unary("exp2", np.exp2, lambda x: call("pow", const(2.0, x.dtype), x)),
     *_unary("log10", np.log10, lambda x: call("log", x) * _LN10_INVERSE),
     *(op for name, numpy in (("erfc", erfc), ("erfinv", erfinv), ("lgamma", lgamma), ("digamma", digamma)) for op in _unary(name, numpy)),

@@ -7,8 +7,6 @@ is larger by what is known about the names. So an answer that relies on equality
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from math import gcd
 from typing import Any, Final
 
 from irscope._base.words import byte_count
@@ -174,15 +172,6 @@ def formula(number: Extent) -> str:
     return repr(Extent(first)).replace("*", "·") + (" + …" if len(number.terms) > _MOST_TERMS else "")
 
 
-def content(number: Num) -> int:
-    """Return the largest number that divides it for all values of its names; 0 divides only 0.
-
-    >>> content(Extent.of("n") * 12 + 8)
-    4
-    """
-    return reduce(gcd, _terms(number).values())
-
-
 def quotient(number: Num, by: Num) -> Num | None:
     """Return the sum of products whose product with `by` is the number on every run; None if there is none.
 
@@ -232,17 +221,12 @@ def is_at_least(a: Num, b: Num, least: Any = None) -> bool:
     if a.__class__ is int and b.__class__ is int:
         return a >= b
     rest = _terms(a - b)
-    if least is not None:
-        rest = _terms(_shifted(rest, least))
+    if least is not None:  # each name is replaced by itself plus its least value
+        total: Num = 0
+        for names, factor in rest.items():
+            total = total + product([Extent.of(name) + least(name) for name in names]) * factor
+        rest = _terms(total)
     return all(factor >= 0 and not any(name[0] == "~" for name in names) for names, factor in rest.items())
-
-
-def _shifted(terms: dict[tuple[str, ...], int], least: Any) -> Num:
-    """Return the sum after replacing each name by itself plus its least value."""
-    total: Num = 0
-    for names, factor in terms.items():
-        total = total + product([Extent.of(name) + least(name) for name in names]) * factor
-    return total
 
 
 def divided(count: Num, by: Num) -> Num:

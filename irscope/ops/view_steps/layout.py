@@ -179,7 +179,7 @@ def _has_no_solution(distance: int, width_a: int, width_b: int, steps: Sequence[
             if least <= here <= most:
                 return False
             continue
-        if not _hits(here, least, most, common[index]):
+        if (most - here) // common[index] < -((here - least) // common[index]):  # no multiple of it leads between the bounds
             continue
         step = steps[index]
         first = max(bounds[index][0], -((here + high[index + 1] - least) // step))
@@ -189,11 +189,6 @@ def _has_no_solution(distance: int, width_a: int, width_b: int, steps: Sequence[
             return None
         stack.extend((index + 1, here + c * step) for c in range(first, last + 1))
     return True
-
-
-def _hits(here: int, least: int, most: int, common: int) -> bool:
-    """Whether adding some multiple of `common` to `here` gives a number within the bounds."""
-    return (most - here) // common >= -((here - least) // common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +229,6 @@ def symbolic_bytes(start: Num, width: Num, axes: Iterable[tuple[Num, Num]]) -> S
     return SymbolicBytes(start, width, tuple(n for _, n in reversed(joined)), tuple(s for s, _ in reversed(joined)))
 
 
-def _reach(width: Num, directions: Iterable[tuple[Num, Num]]) -> Num:
-    for count, step in directions:
-        width = width + (count - 1) * step
-    return width
-
-
 def are_apart(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes) -> bool:
     """Whether two sets of bytes of one buffer are provably disjoint for all values of their symbolic numbers.
 
@@ -261,7 +250,7 @@ def _fit_beside(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes, by: Num 
         rest = [(n, step) for n, step in zip(each.counts, each.steps, strict=True) if by is None or quotient(step, by) is None]
         if not all(is_at_least(step, 0) for _, step in rest):
             return False
-        reaches.append(_reach(each.width, rest))
+        reaches.append(each.width + sum((count - 1) * step for count, step in rest))
     apart = b.start - a.start
     return is_at_least(apart, reaches[0]) and (by is None or is_at_least(by, apart + reaches[1]))
 
@@ -308,8 +297,24 @@ class Layout:
 
     @property
     def flags(self) -> tuple[Flag, ...]:
-        """One flag for each axis, in memory order."""
-        return () if self.strides is None else flags_of(self.shape, self.strides, self.order)
+        """One flag for each axis, in memory order, which stays true when the numbers change.
+
+        >>> Layout((2, 3, 4), (15, 5, 1), 0, None).flags, Layout((4, 5, 6), (5, 1, 0), 0, None).flags
+        (('contiguous', 'gap', 'contiguous'), ('contiguous', 'contiguous', 'expanded'))
+        """
+        if self.strides is None:
+            return ()
+        flags: list[Flag] = []
+        past: Num = 1
+        for axis in reversed(self.order):
+            if self.shape[axis] == 1:
+                flags.append("broadcast")
+            elif self.strides[axis] == 0:
+                flags.append("expanded")
+            else:
+                flags.append("contiguous" if self.strides[axis] == past else "gap")
+                past = self.strides[axis] * self.shape[axis]
+        return tuple(reversed(flags))
 
     @property
     def contiguity(self) -> tuple[bool | None, ...]:
@@ -362,39 +367,11 @@ def _order(shape: Sequence[Num], strides: Sequence[Num]) -> tuple[int, ...]:
     moving = [axis for axis in range(len(shape)) if not is_still(shape[axis], strides[axis])]
     for end in range(1, len(moving)):  # insertion sort: it may not be known which of two symbolic steps is larger
         here = end
-        while here and _is_slower(shape, strides, moving[here], moving[here - 1]):
+        while here:
+            slower, faster = strides[moving[here]], strides[moving[here - 1]]
+            if slower == faster or not is_at_least(slower, faster, lambda name: 1):  # if an extent were 0, every order would be right
+                break
             moving[here - 1], moving[here] = moving[here], moving[here - 1]
             here -= 1
     rest = iter(moving)
     return tuple(axis if is_still(shape[axis], strides[axis]) else next(rest) for axis in range(len(shape)))
-
-
-def _is_slower(shape: Sequence[Num], strides: Sequence[Num], a: int, b: int) -> bool:
-    """Whether axis a, which comes after b, certainly has the larger step; equal steps keep their order."""
-    if strides[a] == strides[b]:
-        return False
-    return is_at_least(strides[a], strides[b], _one)
-
-
-def _one(name: str) -> int:
-    """The lower bound of a symbolic extent: if it were 0, every order of the axes would be right."""
-    return 1
-
-
-def flags_of(shape: Sequence[Num], strides: Sequence[Num], order: Sequence[int]) -> tuple[Flag, ...]:
-    """The flag of each axis, in memory order, which stays true when the numbers change.
-
-    >>> flags_of((2, 3, 4), (15, 5, 1), (0, 1, 2)), flags_of((4, 5, 6), (5, 1, 0), (0, 1, 2))
-    (('contiguous', 'gap', 'contiguous'), ('contiguous', 'contiguous', 'expanded'))
-    """
-    flags: list[Flag] = []
-    past: Num = 1
-    for axis in reversed(order):
-        if shape[axis] == 1:
-            flags.append("broadcast")
-        elif strides[axis] == 0:
-            flags.append("expanded")
-        else:
-            flags.append("contiguous" if strides[axis] == past else "gap")
-            past = strides[axis] * shape[axis]
-    return tuple(reversed(flags))

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -215,23 +215,16 @@ def _profiled(session: Any, feeds: Mapping[str, Any]) -> tuple[dict[str, float],
 # Regions
 
 
-@dataclass
 class _Side:
     """One of the two models: its nodes, who makes each value, and what is there before it runs."""
 
-    nodes: Sequence[Any]
-    maker: dict[str, int] = field(default_factory=dict)
-    given: set[str] = field(default_factory=set)
-    inputs: set[str] = field(default_factory=set)
-    alias: dict[str, str] = field(default_factory=dict)
-    """For values that another node of the model makes, too, that node's: ONNX Runtime computes these once."""
-
-    @classmethod
-    def of(cls, graph: Any) -> "_Side":
-        nodes = list(graph.node)
-        maker = {value: index for index, node in enumerate(nodes) for value in node.output if value}
-        given = {each.name for each in (*graph.input, *graph.initializer)} | {each.values.name for each in graph.sparse_initializer}
-        return cls(nodes, maker, given, {each.name for each in graph.input})
+    def __init__(self, graph: Any) -> None:
+        self.nodes = list(graph.node)
+        self.maker = {value: index for index, node in enumerate(self.nodes) for value in node.output if value}
+        self.inputs = {each.name for each in graph.input}
+        self.given = self.inputs | {each.name for each in graph.initializer} | {each.values.name for each in graph.sparse_initializer}
+        self.alias: dict[str, str] = {}
+        """For values that another node of the model makes, too, that node's: ONNX Runtime computes these once."""
 
     def behind(self, value: str, named: set[str]) -> list[int]:
         """Returns the nodes on the way back from a value to values that are named in both models, in program order."""
@@ -368,7 +361,7 @@ def _activation(kernel: Any) -> str:
 def _program(
     graph: Graph, model: Any, optimized: Any, made: Sequence[tuple[Node, ...]], times: Mapping[str, float], run: Callable[..., Any]
 ) -> Program:  # fmt: skip
-    before, after = _Side.of(model.graph), _Side.of(optimized.graph)
+    before, after = _Side(model.graph), _Side(optimized.graph)
     before.alias = _twins(before.nodes, after.maker)
     regions = _regions(before, after)
     links = _links(before, after, regions)

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -25,7 +26,7 @@ from irscope._base.nested import Call
 from irscope.errors import IrscopeError, LoadError, MissingExtra, ParseError
 from irscope.files import read_file, read_text
 from irscope.frontends.emit import Place, Refused
-from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
+from irscope.frontends.hlo_text import HloText, is_hlo_text, parse_hlo
 from irscope.frontends.mlir.control import read_branches
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Operation, Reading, Rule, import_program
 from irscope.frontends.mlir.ops_pointwise import FLOATS
@@ -380,7 +381,7 @@ def _reading(bindings: Bindings, operation: Any, module: HloText) -> Reading:
     }  # fmt: skip
     meanings = {**meanings, **known, **own}
     reading = Reading(bindings.ir, module.file, operation, {**control, **others}, meanings, read_branches)
-    reading.places = _Places(bindings.ir, module)
+    reading.places = _places(bindings.ir, module)
     return reading
 
 
@@ -520,32 +521,27 @@ class _Pending:
         return found
 
 
-class _Places:
-    """The place of each op, whose location is the path of its instruction: the instruction's name, and the user's line."""
+def _places(ir: Any, module: HloText) -> Callable[[Any], Place]:
+    """Returns the reader of places: the location of an op is the path of its instruction, which has a name, and the user's line."""
+    instructions = {f"{computation}/{each.name}": each for computation, each in module.instructions()}
+    is_unique = len({each.name for each in instructions.values()}) == len(instructions)
 
-    def __init__(self, ir: Any, module: HloText) -> None:
-        self._ir = ir
-        self._module = module
-        self._of = {f"{computation}/{each.name}": each for computation, each in module.instructions()}
-        names = [each.name for each in self._of.values()]
-        self._is_unique = len(set(names)) == len(names)
-        self._known: dict[str, Place] = {}
-
-    def __call__(self, location: Any) -> Place:
-        while isinstance(location, self._ir.FusedLoc):
-            location = next((part for part in location.locations if not isinstance(part, self._ir.UnknownLoc)), None)
-        path = str(location.name_str) if isinstance(location, self._ir.NameLoc) else ""
-        if path not in self._known:
-            found = self._of.get(path)
-            self._known[path] = Place() if found is None else self._place(path, found)
-        return self._known[path]
-
-    def _place(self, path: str, instruction: Instruction) -> Place:
-        said = self._module.provenance(instruction)
+    @cache
+    def of(path: str) -> Place:
+        instruction = instructions.get(path)
+        if instruction is None:
+            return Place()
+        said = module.provenance(instruction)
         frame = next((frame for frame in said.frames if frame.file), None)
         location = None if frame is None else Location(cell_name(frame.file), frame.line, frame.column)
-        title = instruction.name if self._is_unique else path.replace("/", ".")
-        return Place(location, title, split_name(said.op_name)[1])
+        return Place(location, instruction.name if is_unique else path.replace("/", "."), split_name(said.op_name)[1])
+
+    def place(location: Any) -> Place:
+        while isinstance(location, ir.FusedLoc):
+            location = next((part for part in location.locations if not isinstance(part, ir.UnknownLoc)), None)
+        return of(str(location.name_str) if isinstance(location, ir.NameLoc) else "")
+
+    return place
 
 
 class _Fusions:

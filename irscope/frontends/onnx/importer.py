@@ -57,9 +57,6 @@ class Frame:
     scope: str = ""
     depth: int = 0
 
-    def inner(self, names: dict[str, Held], declared: Mapping[str, Type]) -> "Frame":
-        return replace(self, names=names, outer=(self.names, *self.outer), declared=declared, depth=self.depth + 1)
-
     def find(self, name: str) -> Held | None:
         for names in (self.names, *self.outer):
             if name in names:
@@ -166,7 +163,8 @@ class Importer:
 
     def body(self, graph: Any, frame: Frame, names: dict[str, Held]) -> list[Held]:
         """Appends a body, in which these names are defined, to the open block; returns the meanings of its outputs."""
-        inner = frame.inner(names, self.declared_types(graph))
+        outer, declared = (frame.names, *frame.outer), self.declared_types(graph)
+        inner = replace(frame, names=names, outer=outer, declared=declared, depth=frame.depth + 1)
         self.initializers(graph, inner)
         self.import_nodes(graph.node, inner)
         return [self.meaning_of(inner, info.name, f"the outputs of {graph.name!r}") for info in graph.output]

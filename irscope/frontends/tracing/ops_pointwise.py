@@ -78,7 +78,6 @@ def _elementwise(record: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], dtype
         return filled(record, broadcast(*(o.shape for o in given if isinstance(o, Traced))), constant, bool)
 
     def plain(*parts: Any) -> Any:
-        broadcast(*(part.shape for part in parts if isinstance(part, Traced)))  # raises
         op, arranged = _arranged(record, _PLAIN.get(name) or _PREDICATES[name], list(parts), wanted)
         return record.op(f"aten::{op}", *arranged)
 

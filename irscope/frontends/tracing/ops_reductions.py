@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.tracing.importer import code_of, refused
-from irscope.frontends.tracing.ops_pointwise import as_traced, broadcast, cast, copied, recorder_of
+from irscope.frontends.tracing.ops_pointwise import as_traced, cast, copied, recorder_of
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -202,12 +202,7 @@ def matmul(a: Any, b: Any) -> Any:
     a, b = as_traced(record, a), as_traced(record, b)
     if not a.ndim or not b.ndim:
         raise refused("matmul does not take numbers", "multiply by a number with *", wrong_arguments=True)
-    left = a.shape if a.ndim > 1 else (1, *a.shape)
-    right = b.shape if b.ndim > 1 else (*b.shape, 1)
-    if left[-1] != right[-2]:
-        raise refused(f"matrices of shapes {a.shape} and {b.shape} do not fit together", wrong_arguments=True)
     result = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
-    broadcast(left[:-2], right[:-2])  # raises
     return record.op("aten::matmul", cast(a, result), cast(b, result))
 
 
@@ -246,14 +241,6 @@ def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     if not arrow:
         output = "".join(sorted(letter for letter in set(inputs) if letter != "," and inputs.count(letter) == 1))
-    terms = inputs.split(",")
-    if [len(term) for term in terms] != [array.ndim for array in arrays]:
-        raise refused(f"{subscripts!r} does not name the axes of these arrays", wrong_arguments=True)
-    extents: dict[str, int] = {}
-    for term, array in zip(terms, arrays, strict=True):
-        for letter, extent in zip(term, array.shape, strict=True):
-            if extents.setdefault(letter, extent) != extent:
-                raise refused(f"axis {letter!r} of {subscripts!r} has two extents", wrong_arguments=True)
     given = [cast(array, result) for array in arrays]
     return record.op("aten::einsum", f"{inputs}->{output}", given, None)
 

@@ -1,5 +1,6 @@
 """Traced functions: the graph gives the results of the function on NumPy arrays, element types included."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -243,12 +244,12 @@ def line_of(text: str) -> str:
 
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
-    (lambda x: x if x.sum() > 0 else -x, "depends on data"),
+    (lambda x: x if x.sum() > 0 else -x, "depends on array data"),
     (lambda x: [x[0] for _ in range(int(x[0, 0]))], "turned into an int"),
     (lambda x: float(x.sum()), "turned into a float"),
     (lambda x: x[x > 0], "whose shape depends on data"),
     (lambda x: np.nonzero(x), "np.nonzero cannot be traced"),
-    (lambda x: np.asarray(x) + 1, "NumPy array with elements"),
+    (lambda x: np.asarray(x) + 1, "cannot become a NumPy array"),
     (lambda x: x.item(), "an element is taken out"),
     (lambda x: x.tolist(), "an element is taken out"),
     (lambda x: np.where(x > 0), "whose shape depends on data"),
@@ -265,18 +266,18 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: x + np.ones(3, np.longdouble), "cannot be part of a graph"),
     (lambda x: object(), "returns an object of type object"),
     (lambda x: None, "returns an object of type NoneType"),
-    (lambda x: [[x[0], x[1]][i] for i in x], "used as a number"),
+    (lambda x: [[x[0], x[1]][i] for i in x], "used as a Python number"),
     (lambda x: x.foo(), "has no 'foo' that can be traced"),
 ]
 WRONG: list[tuple[Callable[..., Any], str]] = [
-    (lambda x: x + np.ones((4, 5)), "do not broadcast together"),
+    (lambda x: x + np.ones((4, 5)), "do not broadcast: 2 against 4"),
     (lambda x: x.sum(axis=2), "axis 2 is out of bounds"),
     (lambda x: x.reshape(5), "cannot be reshaped"),
     (lambda x: x[5], "out of bounds for axis 0"),
     (lambda x: x[0, 0, 0], "3 indices"),
     (lambda x: x["a"], "index of type str"),
-    (lambda x: x @ x, "do not fit together"),
-    (lambda x: np.concatenate([x, x[0]]), "cannot be joined"),
+    (lambda x: x @ x, "inner dimensions differ: 3 against 2"),
+    (lambda x: np.concatenate([x, x[0]]), "tensors of one rank"),
     (lambda x: x.squeeze(0), "cannot be squeezed"),
     (lambda x: np.broadcast_to(x[0], (2, 3))[1].fill(3), "that was broadcast is written"),
     (lambda x: x + "a", "type str is used as an array"),
@@ -287,8 +288,9 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
 
 @pytest.mark.parametrize(("function", "what"), REFUSED, ids=[what for _, what in REFUSED])
 def test_functions_that_need_the_elements_are_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
-    with pytest.raises(CaptureError, match=what) as caught:
+    with pytest.raises(CaptureError) as caught:
         trace(function, (2, 3))
+    assert re.search(what, caught.value.what)  # its text has the test's own line, too
     if "returns an object" not in what:
         assert f"{__file__}:{function.__code__.co_firstlineno}" in caught.value.where
         assert what.split()[-1][:4] or caught.value.hint
@@ -296,8 +298,9 @@ def test_functions_that_need_the_elements_are_refused_with_the_line(function: Ca
 
 @pytest.mark.parametrize(("function", "what"), WRONG, ids=[what for _, what in WRONG])
 def test_calls_that_numpy_refuses_are_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
-    with pytest.raises(ArgumentError, match=what) as caught:
+    with pytest.raises(ArgumentError) as caught:
         trace(function, (2, 3))
+    assert re.search(what, caught.value.what)
     assert f"{__file__}:{function.__code__.co_firstlineno}" in caught.value.where
 
 

@@ -91,12 +91,16 @@ def _record_in_copy(source: Source, settings: Settings) -> Record:
 
 def _answer(source: Source, settings: Settings, worker: int) -> Record:
     """Returns a model's record, or that of its failure, and the packages that it imported."""
+    from resource import RUSAGE_SELF, getrusage  # systems without it have no copies either
+
     known = set(sys.modules)
     gc.freeze()
     gc.enable()  # a large model leaves garbage, and a copy starts with the collector off
     Thread(target=_end_with, args=(worker,), daemon=True).start()
     try:
-        record = analyse(source, settings) | {"peak_bytes": _peak_bytes()}
+        record = analyse(source, settings)
+        peak = getrusage(RUSAGE_SELF).ru_maxrss  # of this copy, including what it started with
+        record["peak_bytes"] = peak if sys.platform == "darwin" else 1024 * peak
     except MissingExtra as error:
         record = failure("MissingExtra", f"{error}")
     except IrscopeError as error:
@@ -117,16 +121,6 @@ def _end_with(worker: int) -> None:
     while os.getppid() == worker:
         time.sleep(1)
     os._exit(1)
-
-
-def _peak_bytes() -> int:
-    """Returns the peak memory of this copy, including what it started with."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM"):
-                return 1024 * int(line.split()[1])
-    return 0
 
 
 def analyse(source: Source, settings: Settings) -> Record:
@@ -169,21 +163,16 @@ def _example_of(value: Value) -> Any:
 def program_of(source: Source, settings: Settings) -> Graph | Module:
     """Returns a source's program: one graph, or a module of executables or of several public functions."""
     made: Any = Path(source.path) if source.path else pickle.loads(source.pickled)
-    arguments: tuple[Any, ...] = ()
-    if callable(made) and not _is_model(made):
+    arguments: list[Any] = []
+    is_of_torch = any(kind.__module__.partition(".")[0] == "torch" for kind in type(made).__mro__[:-1])
+    if callable(made) and not is_of_torch:  # a TorchScript function or a torch module is itself a program
         made = made()
     if isinstance(made, tuple) and made:
-        made, *rest = made
-        arguments = tuple(rest)
+        made, *arguments = made
     program: Graph | Module = load(made, *arguments, name=source.name, trust=settings.trust)
     if isinstance(program, Module) and not program.modules and len(public_graphs(program)) < 2:
         program = inlined(program)
     return program
-
-
-def _is_model(made: Any) -> bool:
-    """Checks whether a callable is itself a program: a TorchScript function, or a torch module."""
-    return any(kind.__module__.partition(".")[0] == "torch" for kind in type(made).__mro__[:-1])
 
 
 def _facts(graph: Graph, fusion: Fusion) -> Record:
@@ -263,11 +252,8 @@ def _remarks(fusion: Fusion) -> list[Record]:
     for record in fusion.history.records:
         for remark in record.remarks:
             op = remark.subject.op if isinstance(remark.subject, Node) else ""
-            row = found.setdefault(
-                (remark.kind, remark.rule, op),
-                {"kind": remark.kind, "rule": remark.rule, "op": op, "count": 0, "example": shortened(remark.because, 300)},
-            )
-            row["count"] += 1
+            first = {"kind": remark.kind, "rule": remark.rule, "op": op, "count": 0, "example": shortened(remark.because, 300)}
+            found.setdefault((remark.kind, remark.rule, op), first)["count"] += 1
     return list(found.values())
 
 
@@ -275,16 +261,13 @@ def _ops(fusion: Fusion) -> list[Record]:
     """Returns how many nodes of each op are in groups and how many are not, and why the first of the latter is not."""
     inside, outside = Counter[str](), Counter[str]()
     first: dict[str, Node] = {}
-    for node in fusion.graph.nodes():
+    graph = fusion.graph
+    for node in graph.nodes():
+        owner = graph.owner.get(graph.block_of[node])
         if node.op in GROUPS and node.blocks:
             inside.update(each.op for block in node.blocks for each in block.nodes if each.op != "prim::Constant")
-        elif node.op != "prim::Constant" and not _is_inside(fusion.graph, node):
+        elif node.op != "prim::Constant" and (owner is None or owner.op not in GROUPS):
             outside[node.op] += 1
             first.setdefault(node.op, node)
     because = {op: shortened(fusion.why_alone(node).because, 300) for op, node in first.items()}
     return [{"op": op, "in_groups": inside[op], "alone": outside[op], "because": because.get(op, "")} for op in sorted({*inside, *outside})]
-
-
-def _is_inside(graph: Graph, node: Node) -> bool:
-    owner = graph.owner.get(graph.block_of[node])
-    return owner is not None and owner.op in GROUPS

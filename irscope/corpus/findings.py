@@ -80,16 +80,14 @@ class Survey:
     def groups(self) -> pd.DataFrame:
         """One row for each fusion group: its model, its number and result there, and its class."""
         frame = self._table("groups")
-        number = dict(zip(self.classes["fingerprint"], self.classes.index, strict=True))
-        frame["class"] = frame.pop("fingerprint").map(number)
+        frame["class"] = frame.pop("fingerprint").map(self._number_of)
         return frame
 
     @cached_property
     def near(self) -> pd.DataFrame:
         """One row for each family of classes that are equal except for one hole: its place, its values, the classes, and the saving
         of one body for all of them."""
-        frame = self._table("near")
-        number = dict(zip(self.classes["fingerprint"], self.classes.index, strict=True))
+        frame, number = self._table("near"), self._number_of
         frame["members of"] = [[number[mark] for mark in marks.split()] for marks in frame.pop("fingerprints")]
         frame = frame.rename(columns={"compile_s": "saved_s"})
         return frame.sort_values(["saved_s", "members", "hole"], ascending=[False, False, True], ignore_index=True)
@@ -164,6 +162,11 @@ class Survey:
         if not text:
             raise UnknownName(f"class {cls} is kept without its text", hint="survey.explore(class) opens it in its model")
         return parse(text)
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        """The number of the class with each fingerprint."""
+        return dict(zip(self.classes["fingerprint"], self.classes.index, strict=True))
 
     def _members(self, cls: int) -> pd.DataFrame:
         if not 0 <= cls < len(self.classes):
@@ -265,32 +268,21 @@ def _tables(survey: Survey) -> list[tuple[str, list[str], list[list[str]]]]:
     near, ops = survey.near.head(_ROWS), survey.ops
     missed = survey.remarks[survey.remarks["kind"] == "missed"].head(_ROWS)
     never = ops[ops["in_groups"] == 0].sort_values("alone", ascending=False).head(_ROWS)
+    families = [
+        [row["hole"], shortened(row["values"], 80), f"{row['classes']:,}", f"{row['members']:,}", f"{row['saved_s']:.2g} s"]
+        for row in _rows(near)
+    ]
+    unfused = [[row["rule"], row["op"], f"{row['count']:,}", f"{row['models']:,}", row["example"]] for row in _rows(missed)]
+    alone = [[row["op"], f"{row['alone']:,}", f"{row['models']:,}", row["because"]] for row in _rows(never)]
+    steps = [
+        [row["relation"], f"{row['classes']:,}", f"{row['largest']:,}", f"{row['compile_s']:.3g} s", row["gives up"]]
+        for row in _rows(survey.ladder().reset_index())
+    ]
+    left_out = [[row["model"], shortened(row["what"], 400)] for row in _rows(survey.failures)]
     return [
-        (
-            "Families that are one hole apart",
-            ["hole", "values", "classes", "members", "saved"],
-            [
-                [row["hole"], shortened(row["values"], 80), f"{row['classes']:,}", f"{row['members']:,}", f"{row['saved_s']:.2g} s"]
-                for row in _rows(near)
-            ],
-        ),
-        (
-            "What was not fused, by rule",
-            ["rule", "op", "times", "models", "the first"],
-            [[row["rule"], row["op"], f"{row['count']:,}", f"{row['models']:,}", row["example"]] for row in _rows(missed)],
-        ),
-        (
-            "Ops that are in no group",
-            ["op", "times", "models", "why the first is not"],
-            [[row["op"], f"{row['alone']:,}", f"{row['models']:,}", row["because"]] for row in _rows(never)],
-        ),
-        (
-            "Classes by each relation",
-            ["relation", "classes", "largest", "to compile", "what one body gives up"],
-            [
-                [row["relation"], f"{row['classes']:,}", f"{row['largest']:,}", f"{row['compile_s']:.3g} s", row["gives up"]]
-                for row in _rows(survey.ladder().reset_index())
-            ],
-        ),
-        ("Models that were left out", ["model", "why"], [[row["model"], shortened(row["what"], 400)] for row in _rows(survey.failures)]),
+        ("Families that are one hole apart", ["hole", "values", "classes", "members", "saved"], families),
+        ("What was not fused, by rule", ["rule", "op", "times", "models", "the first"], unfused),
+        ("Ops that are in no group", ["op", "times", "models", "why the first is not"], alone),
+        ("Classes by each relation", ["relation", "classes", "largest", "to compile", "what one body gives up"], steps),
+        ("Models that were left out", ["model", "why"], left_out),
     ]

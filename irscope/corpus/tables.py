@@ -41,36 +41,25 @@ from irscope.transforms.dedup import RELATIONS, Ladder, Piece, fingerprint, form
 from irscope.transforms.dedup.rewrite import ClassHoles, class_holes
 
 Row = dict[str, Any]
+_COLUMNS: Final = {
+    "models": "model source key: string; nodes in_groups groups classes writes views view_copies bytes_before bytes_after: int64; "
+    "compile_s seconds: float64; peak_bytes: int64",
+    "groups": "model: string; group: int64; result fingerprint: string; bytes_before bytes_after: int64",
+    "launches": "model kernel: string; groups: int64",
+    "remarks": "model kind rule op: string; count: int64; example: string",
+    "ops": "model op: string; in_groups alone: int64; because: string",
+    "failures": "model source key kind what: string",
+    "bodies": "model fingerprint coarse: string; members bytes_before bytes_after nodes: int64; ops kind: string; compile_s: float64; "
+    "kernels text: string",
+    "classes": "fingerprint: string; members models nodes: int64; ops kind: string; bytes_before bytes_after: int64; compile_s: "
+    "float64; kernels first text: string",
+    "near": "hole kind values: string; classes members: int64; compile_s: float64; fingerprints: string",
+    "ladder": "relation: string; classes largest: int64; compile_s: float64",
+}
 COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "models": {
-        "model": "string", "source": "string", "key": "string", "nodes": "int64", "in_groups": "int64", "groups": "int64",
-        "classes": "int64", "writes": "int64", "views": "int64", "view_copies": "int64", "bytes_before": "int64",
-        "bytes_after": "int64", "compile_s": "float64", "seconds": "float64", "peak_bytes": "int64",
-    },
-    "groups": {
-        "model": "string", "group": "int64", "result": "string", "fingerprint": "string", "bytes_before": "int64",
-        "bytes_after": "int64",
-    },
-    "launches": {"model": "string", "kernel": "string", "groups": "int64"},
-    "remarks": {"model": "string", "kind": "string", "rule": "string", "op": "string", "count": "int64", "example": "string"},
-    "ops": {"model": "string", "op": "string", "in_groups": "int64", "alone": "int64", "because": "string"},
-    "failures": {"model": "string", "source": "string", "key": "string", "kind": "string", "what": "string"},
-    "bodies": {
-        "model": "string", "fingerprint": "string", "coarse": "string", "members": "int64", "bytes_before": "int64",
-        "bytes_after": "int64", "nodes": "int64", "ops": "string", "kind": "string", "compile_s": "float64", "kernels": "string",
-        "text": "string",
-    },
-    "classes": {
-        "fingerprint": "string", "members": "int64", "models": "int64", "nodes": "int64", "ops": "string", "kind": "string",
-        "bytes_before": "int64", "bytes_after": "int64", "compile_s": "float64", "kernels": "string", "first": "string",
-        "text": "string",
-    },
-    "near": {
-        "hole": "string", "kind": "string", "values": "string", "classes": "int64", "members": "int64", "compile_s": "float64",
-        "fingerprints": "string",
-    },
-    "ladder": {"relation": "string", "classes": "int64", "largest": "int64", "compile_s": "float64"},
-}  # fmt: skip
+    table: {name: type for part in text.split("; ") for names, _, type in [part.partition(": ")] for name in names.split()}
+    for table, text in _COLUMNS.items()
+}
 """The columns of each table, with their Arrow types. A list in a cell is text separated by blanks, or by ` | `."""
 
 MANIFEST: Final = "survey.json"

@@ -104,16 +104,14 @@ def view_questions(graph: Graph, rng: random.Random, subject: Value | None = Non
         options = [_of_value(graph, value, _copies(va, value)) for value in _some(open_ones, rng, partial(_copies, va))]
         yield Question("views", graph, "Which of these are copies, with memory of their own?", tuple(options))
     for value in [subject] if subject is not None else _shuffled(open_ones, rng):
-        verdict = va.explain(value)
+        verdict, is_view = va.explain(value), va.kind(value) == "view"
         op = graph.producer[value].op if value in graph.producer else "it"
-        is_view = va.kind(value) == "view"
         options = [
             Option("view", "no byte moves: it shares existing memory", Verdict(is_view, verdict.because, verdict.witness), value),
             Option("copy", "it has memory of its own", Verdict(not is_view, verdict.because, verdict.witness), value),
         ]
-        yield Question(
-            "views", graph, f"Will the {op} that returns %{graph.names[value]} copy?", tuple(options), several=False, subject=value
-        )
+        prompt = f"Will the {op} that returns %{graph.names[value]} copy?"
+        yield Question("views", graph, prompt, tuple(options), several=False, subject=value)
 
 
 def _copies(va: ViewAliases, value: Value) -> Verdict:
@@ -133,25 +131,15 @@ def same_questions(found: Dedup, rng: random.Random) -> Iterator[Question]:
             continue
         rng.shuffle(strangers)
         strangers.sort(key=lambda node: _returns(node) != _returns(pair[0]))  # shapes alone should not tell
-        chosen = sorted([*pair, *strangers[:3]], key=lambda node: graph.position[node])
         options = []
-        for node in chosen:
+        for node in sorted([*pair, *strangers[:3]], key=lambda node: graph.position[node]):
+            ops = [inner.op.removeprefix("aten::") for block in node.blocks for inner in block.nodes if inner.op != "prim::Constant"]
+            shown = " · ".join(ops[:_MOST_OPS]) + (f" · {len(ops) - _MOST_OPS} more" if len(ops) > _MOST_OPS else "")
             verdict = found.difference(pair[0], pair[1] if node is pair[0] else node)
-            options.append(Option(f"%{graph.names[node.outputs[0]]}", _ops_of(node), verdict, node))
-        yield Question(
-            "same",
-            graph,
-            f"Which two of these fusion groups are equal but for {_IGNORES[found.relation]}?",
-            tuple(options),
-            exactly=2,
-            note=f"They are compared by the relation {found.relation!r}. Groups that it keeps apart may still share a kernel.",
-        )
-
-
-def _ops_of(group: Node) -> str:
-    ops = [node.op.removeprefix("aten::") for block in group.blocks for node in block.nodes if node.op != "prim::Constant"]
-    shown = " · ".join(ops[:_MOST_OPS]) + (f" · {len(ops) - _MOST_OPS} more" if len(ops) > _MOST_OPS else "")
-    return f"{shown}, returns {_returns(group)}"
+            options.append(Option(f"%{graph.names[node.outputs[0]]}", f"{shown}, returns {_returns(node)}", verdict, node))
+        prompt = f"Which two of these fusion groups are equal but for {_IGNORES[found.relation]}?"
+        note = f"They are compared by the relation {found.relation!r}. Groups that it keeps apart may still share a kernel."
+        yield Question("same", graph, prompt, tuple(options), exactly=2, note=note)
 
 
 def _returns(group: Node) -> str:
@@ -230,9 +218,7 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
 
 
 def _rows(measured: "Comparison") -> tuple[Any, Any]:
-    rows = {row.label: row for row in measured.rows}
-    alone = next(row for label, row in rows.items() if "op by op" in label)
-    fused = next(row for label, row in rows.items() if "fused" in label)
+    alone, fused = (next(row for row in measured.rows if word in row.label) for word in ("op by op", "fused"))
     return alone, fused
 
 

@@ -5,6 +5,9 @@ import re
 import string
 from collections.abc import Callable, Sequence
 
+from irscope.ir import TensorType
+from irscope.ops.type_rules import contiguous_strides
+
 Shape = tuple[int, ...]
 Named = tuple[str, Shape]
 """A tensor by its name, and its shape."""
@@ -18,7 +21,7 @@ class Draft:
 
     def __init__(self, rng: random.Random, *inputs: Named) -> None:
         self.rng = rng
-        self.params = [f"%{name} : {_typed(shape)}" for name, shape in inputs]
+        self.params = [f"%{name} : {TensorType('float32', shape, contiguous_strides(shape))}" for name, shape in inputs]
         self.tensors: list[Named] = [(f"%{name}", shape) for name, shape in inputs]
         self.lines: list[str] = []
         self._constants: dict[tuple[str, str], str] = {}
@@ -73,18 +76,28 @@ class Draft:
         name, shape = self.pick(rank=1)
         kind = self.rng.randrange(4 if len(shape) > 1 else 2)
         if kind == 0 and len(shape) < 4:
-            return self.tensor(f"aten::unsqueeze({name}, {self.number(0)})", (1, *shape))
+            return self.unsqueezed((name, shape), 0)
         if kind == 1 or kind == 0:
-            half = max(1, shape[0] // 2)
-            zero, one = self.number(0), self.number(1)
-            return self.tensor(f"aten::slice({name}, {zero}, {zero}, {self.number(half)}, {one})", (half, *shape[1:]))
+            return self.first_half((name, shape), 0)
         if kind == 2:
             return self.transposed((name, shape))
         return self.tensor(f"aten::select({name}, {self.number(0)}, {self.number(0)})", shape[1:])
 
-    def transposed(self, of: Named) -> Named:
+    def unsqueezed(self, of: Named, axis: int) -> Named:
         name, shape = of
-        return self.tensor(f"aten::transpose({name}, {self.number(0)}, {self.number(1)})", (shape[1], shape[0], *shape[2:]))
+        return self.tensor(f"aten::unsqueeze({name}, {self.number(axis)})", (*shape[:axis], 1, *shape[axis:]))
+
+    def first_half(self, of: Named, axis: int) -> Named:
+        name, shape = of
+        half = max(1, shape[axis] // 2)
+        start, step, end = self.number(0), self.number(1), self.number(half)
+        call = f"aten::slice({name}, {self.number(axis)}, {start}, {end}, {step})"
+        return self.tensor(call, (*shape[:axis], half, *shape[axis + 1 :]))
+
+    def transposed(self, of: Named, first: int = 0, second: int = 1) -> Named:
+        name, swapped = of[0], list(of[1])
+        swapped[first], swapped[second] = swapped[second], swapped[first]
+        return self.tensor(f"aten::transpose({name}, {self.number(first)}, {self.number(second)})", tuple(swapped))
 
     def write(self, of: Named | None = None) -> Named:
         """Adds an in-place op, which returns its operand."""
@@ -97,6 +110,11 @@ class Draft:
         name, shape = of
         other, _ = self.pick(shape)
         return self.tensor(f"aten::mm({name}, {other})", shape)
+
+    def row_sums(self, of: Named) -> Named:
+        """Adds the sums of rows, as a column that broadcasts."""
+        axes, keep, none = self.sizes([1]), self.constant("bool", 1), self.constant("NoneType", None)
+        return self.tensor(f"aten::sum({of[0]}, {axes}, {keep}, {none})", (of[1][0], 1))
 
     def branch(self) -> Named:
         """Adds an `if` of which one branch yields a new tensor, the other an existing one."""
@@ -148,14 +166,6 @@ class Draft:
         return f"graph({', '.join(params)}):\n{constants}{body}\n  return ({names})\n"
 
 
-def _typed(shape: Shape) -> str:
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return f"Float({', '.join(map(str, shape))}, strides=[{', '.join(map(str, reversed(strides)))}])"
-
-
 def _constant(type: str, value: str) -> str:
     return "NoneType = prim::Constant()" if type == "NoneType" else f"{type} = prim::Constant[value={value}]()"
 
@@ -202,7 +212,7 @@ def for_fusion(rng: random.Random, difficulty: int) -> str:
     if difficulty > 1:
         breakers.append(lambda: draft.write(rng.choice(draft.tensors[2:4])))
     if difficulty > 2:
-        breakers += [lambda: draft.transposed(draft.pick(square)), lambda: _row_sums(draft, draft.pick(square))]
+        breakers += [lambda: draft.transposed(draft.pick(square)), lambda: draft.row_sums(draft.pick(square))]
     order = [rng.choice(breakers) for _ in range(1 + difficulty // 2)]
     pointwise: list[Callable[[], Named]] = [lambda: draft.unary(draft.pick(square)), lambda: draft.binary(draft.pick(square))]
     order += rng.choices(pointwise, k=2 + difficulty)
@@ -214,47 +224,27 @@ def for_fusion(rng: random.Random, difficulty: int) -> str:
     return draft.text(*draft.unused())
 
 
-def _row_sums(draft: Draft, of: Named) -> Named:
-    """Sums of rows, as a column that broadcasts."""
-    axes, keep, none = draft.sizes([1]), draft.constant("bool", 1), draft.constant("NoneType", None)
-    return draft.tensor(f"aten::sum({of[0]}, {axes}, {keep}, {none})", (of[1][0], 1))
-
-
 def for_views(rng: random.Random, difficulty: int) -> str:
     """Rounds of views and then a `reshape` or `contiguous`: as many as the difficulty, each with up to as many views."""
     draft = Draft(rng, ("x", (4, 6, 8)))
     here = draft.tensors[0]
     for _ in range(difficulty):
         for _ in range(rng.randint(1, max(1, difficulty))):
-            here = _some_view(draft, here, rng)
-        here = _regrouped(draft, here, rng)
+            rank = len(here[1])
+            if rank > 1 and rng.random() < 0.5:
+                here = draft.transposed(here, *sorted(rng.sample(range(rank), 2)))
+                continue
+            axis = rng.randrange(rank)
+            cuts = here[1][axis] > 1 and rng.random() < 0.6
+            here = draft.first_half(here, axis) if cuts else draft.unsqueezed(here, axis)
+        name, shape = here
+        if len(shape) > 1 and rng.random() < 0.8:
+            axis = rng.randrange(len(shape) - 1)
+            joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+            here = draft.tensor(f"aten::reshape({name}, {draft.sizes(joined)})", joined)
+        else:
+            here = draft.tensor(f"aten::contiguous({name}, {draft.number(0)})", shape)
     return draft.text()
-
-
-def _some_view(draft: Draft, of: Named, rng: random.Random) -> Named:
-    name, shape = of
-    rank = len(shape)
-    if rank > 1 and rng.random() < 0.5:
-        first, second = sorted(rng.sample(range(rank), 2))
-        swapped = list(shape)
-        swapped[first], swapped[second] = swapped[second], swapped[first]
-        return draft.tensor(f"aten::transpose({name}, {draft.number(first)}, {draft.number(second)})", tuple(swapped))
-    axis = rng.randrange(rank)
-    if shape[axis] > 1 and rng.random() < 0.6:
-        half, one = shape[axis] // 2, draft.number(1)
-        call = f"aten::slice({name}, {draft.number(axis)}, {draft.number(0)}, {draft.number(half)}, {one})"
-        return draft.tensor(call, (*shape[:axis], half, *shape[axis + 1 :]))
-    return draft.tensor(f"aten::unsqueeze({name}, {draft.number(axis)})", (*shape[:axis], 1, *shape[axis:]))
-
-
-def _regrouped(draft: Draft, of: Named, rng: random.Random) -> Named:
-    """Merges two neighbouring axes, or calls `contiguous`."""
-    name, shape = of
-    if len(shape) > 1 and rng.random() < 0.8:
-        axis = rng.randrange(len(shape) - 1)
-        joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-        return draft.tensor(f"aten::reshape({name}, {draft.sizes(joined)})", joined)
-    return draft.tensor(f"aten::contiguous({name}, {draft.number(0)})", shape)
 
 
 def for_same(rng: random.Random, difficulty: int) -> str:

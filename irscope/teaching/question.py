@@ -158,20 +158,19 @@ class Question:
 
     def _program(self) -> list[str]:
         lines = print_graph(self.graph, locations=False).split("\n")
-        shown = range(len(lines)) if len(lines) <= _MOST_LINES else self._near(len(lines))
+        shown: Iterable[int] = range(len(lines))
+        if len(lines) > _MOST_LINES:
+            place, producer = node_lines(self.graph), self.graph.producer
+            named = [self.subject, *(option.record for option in self.options)]
+            nodes = [producer.get(record) if isinstance(record, Value) else record for record in named]
+            near = {line for node in nodes if node is not None for line in range(place[node.id] - 2, place[node.id] + 3)}
+            shown = sorted(near.intersection(shown))
         text, before = [], -1
         for number in shown:
             text += ["   …"] if number > before + 1 else []
             text.append(f"{number + 1:4}  {lines[number]}")
             before = number
         return text if before == len(lines) - 1 else [*text, "   …"]
-
-    def _near(self, count: int) -> list[int]:
-        place, producer = node_lines(self.graph), self.graph.producer
-        named = [self.subject, *(option.record for option in self.options)]
-        nodes = [producer.get(record) if isinstance(record, Value) else record for record in named]
-        at = [place[node.id] for node in nodes if node is not None]
-        return sorted({line for k in at for line in range(max(0, k - 2), min(count, k + 3))})
 
     def __str__(self) -> str:
         return self.text()

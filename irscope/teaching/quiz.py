@@ -11,7 +11,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -121,8 +121,7 @@ class Quiz:
         return judged
 
     def text(self, *, answers: bool = False) -> str:
-        """Format all questions as a sheet for terminals, screen readers and paper; with `answers`, with the key for
-        marking it."""
+        """Format all questions as a sheet for terminals, screen readers and paper; with `answers`, with the key for marking it."""
         parts = [f"{self.title}, seed {self.seed}"]
         for number, question in enumerate(self.questions):
             parts.append(f"\n{number + 1} of {len(self.questions)} ({question.kind})\n\n{question.text()}")
@@ -172,9 +171,8 @@ class Quiz:
         for given in record.get("answers", ()):
             number = int(given["question"])
             if not 0 <= number < len(self) or self.questions[number].prompt != given["prompt"]:
-                raise ArgumentError(
-                    f"the answers are to other questions: {given['prompt']!r}", hint=f"make the quiz with the seed {record.get('seed')}"
-                )
+                hint = f"make the quiz with the seed {record.get('seed')}"
+                raise ArgumentError(f"the answers are to other questions: {given['prompt']!r}", hint=hint)
             self.answer(*given["picks"], question=number)
         return self
 
@@ -211,7 +209,7 @@ def _as_graph(program: Any) -> Any:
 
 
 def _as_fusion(program: Any) -> Fusion:
-    return program if isinstance(program, Fusion) else fuse(graph_of(program, "a quiz"))
+    return program if isinstance(program, Fusion) else fuse(_as_graph(program))
 
 
 def _as_classes(found: Any) -> Dedup:
@@ -365,15 +363,11 @@ def sheets(people: int, *, count: int = 5, difficulty: int = 1, seed: int | None
     return [mixed(count=count, difficulty=difficulty, seed=first + k, kinds=chosen) for k in range(_count(people))]
 
 
-def _quiz(kind: str, program: Any, subject: Any, count: int | None, difficulty: int, seed: int | None) -> Quiz:
-    if program is not None:
-        return _about(kind, program, subject, count, seed)
-    if subject is not None:
-        raise ArgumentError("a subject is given without a program", hint=f"irs.quiz.{kind}(program, subject=...)")
-    return _random(kind, [kind], 5 if count is None else count, difficulty, seed)
-
-
-def _about(name: str, program: Any, subject: Any, count: int | None, seed: int | None) -> Quiz:
+def _quiz(name: str, program: Any, subject: Any, count: int | None, difficulty: int, seed: int | None) -> Quiz:
+    if program is None and subject is not None:
+        raise ArgumentError("a subject is given without a program", hint=f"irs.quiz.{name}(program, subject=...)")
+    if program is None:
+        return _random(name, [name], 5 if count is None else count, difficulty, seed)
     kind, drawn = KINDS[name], _seed(seed)
     made = kind.prepare(program)
     graph = made.original if isinstance(made, Fusion) else graph_of(made.source, "a quiz") if isinstance(made, Dedup) else made
@@ -389,21 +383,17 @@ def _about(name: str, program: Any, subject: Any, count: int | None, seed: int |
 
 def _random(title: str, kinds: list[str], count: int, difficulty: int, seed: int | None) -> Quiz:
     """A quiz about random programs; the kinds take turns."""
-    drawn = _seed(seed)
-    rng = random.Random(drawn)
-    asked = [_random_question(kinds[k % len(kinds)], rng, difficulty) for k in range(_count(count))]
-    return Quiz(asked, title=title, seed=drawn)
-
-
-def _random_question(name: str, rng: random.Random, difficulty: int) -> Question:
+    drawn, several = _seed(seed), _count(count)
     if difficulty not in (1, 2, 3):
         raise ArgumentError(f"there is no difficulty {difficulty!r}", hint="it is 1, 2 or 3")
-    kind = KINDS[name]
-    for _ in range(_MOST_TRIES):
-        program = kind.prepare(parse(kind.write(rng, difficulty)))
-        if (found := next(kind.ask(program, rng), None)) is not None:
-            return found
-    raise AssertionError(f"no random program has a question about {name}")
+    rng, asked = random.Random(drawn), list[Question]()
+    for name in islice(cycle(kinds), several):
+        kind = KINDS[name]
+        programs_of_it = (kind.prepare(parse(kind.write(rng, difficulty))) for _ in range(_MOST_TRIES))
+        found = next((question for program in programs_of_it for question in islice(kind.ask(program, rng), 1)), None)
+        assert found is not None, f"no random program has a question about {name}"
+        asked.append(found)
+    return Quiz(asked, title=title, seed=drawn)
 
 
 def _seed(seed: int | None) -> int:
@@ -444,22 +434,16 @@ def saved_records(path: str | Path) -> list[dict[str, Any]]:
     """Returns the records of the quizzes in a saved notebook, each in its last state; `Quiz.restore` takes one."""
     notebook = read_json(path, hint="give the path of a saved .ipynb file", kind="a notebook")
     try:
-        return list(_records(notebook["cells"]))
+        kept = [output.get("data", {}).get(MIME) for cell in notebook["cells"] for output in cell.get("outputs", ())]
+        records = [record for record in kept if isinstance(record, dict)]
+        if not all(isinstance(record[key], kind) for record in records for key, kind in _FIELDS.items()):
+            raise TypeError("a field of a record has another type")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise LoadError(f"{str(path)!r} is not a notebook with answers of irscope", hint="give the path of a saved .ipynb file") from None
+    return records
 
 
 _FIELDS: Final = {"title": str, "seed": int | None, "questions": int, "answers": list, "points": int | float}
-
-
-def _records(cells: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for cell in cells:
-        for output in cell.get("outputs", ()):
-            record = output.get("data", {}).get(MIME)
-            if isinstance(record, dict):
-                if not all(isinstance(record[key], kind) for key, kind in _FIELDS.items()):
-                    raise TypeError("a field of a record has another type")
-                yield record
 
 
 # A quiz as a notebook shows it: the explorer's views of each question's program, and the card with the question.
@@ -487,19 +471,12 @@ class Shown:
         done = [quiz.judgements.get(k) for k in range(len(quiz.questions))]
         options = [CardOption(name=option.name, text=option.text, record=_id(question.graph, option.record)) for option in question.options]
         return CardView(
-            title=f"{quiz.title}, seed {quiz.seed}",
-            kind=question.kind,
-            number=number,
-            done=["" if each is None else "right" if each else "wrong" for each in done],
-            summary=quiz.summary(),
-            prompt=question.prompt,
-            note=question.note,
-            how=question.how,
-            several=question.several,
-            subject=_id(question.graph, question.subject),
-            options=options,
+            title=f"{quiz.title}, seed {quiz.seed}", kind=question.kind, number=number,
+            done=["" if each is None else "right" if each else "wrong" for each in done], summary=quiz.summary(),
+            prompt=question.prompt, note=question.note, how=question.how, several=question.several,
+            subject=_id(question.graph, question.subject), options=options,
             judged=None if judged is None else _judged(question, judged),
-        )
+        )  # fmt: skip
 
     def answer(self, number: int, picks: Sequence[str]) -> None:
         """Records an answer, which notifies the quiz's listeners."""
@@ -516,15 +493,11 @@ class Shown:
 
 
 def _judged(question: Question, judged: Judgement) -> CardJudgement:
-    remarks = [
-        CardRemark(
-            name=remark.option.name,
-            mark=remark.mark,
-            because=remark.option.verdict.because,
-            witness=[id for record in remark.option.verdict.witness if (id := _id(question.graph, record))],
-        )
-        for remark in judged.remarks
-    ]
+    remarks = []
+    for remark in judged.remarks:
+        name, verdict = remark.option.name, remark.option.verdict
+        witness = [id for record in verdict.witness if (id := _id(question.graph, record))]
+        remarks.append(CardRemark(name=name, mark=remark.mark, because=verdict.because, witness=witness))
     return CardJudgement(right=bool(judged), points=judged.points, picks=list(judged.picks), remarks=remarks)
 
 

@@ -90,9 +90,8 @@ class Story:
         number = self._place(number)
         unknown = changes.keys() - {"text", "colour", "pane", "state"}
         if unknown:
-            raise ArgumentError(
-                f"a step has no {sorted(unknown)[0]}", hint="text, colour, pane and state can be changed; add another step for the rest"
-            )
+            hint = "text, colour, pane and state can be changed; add another step for the rest"
+            raise ArgumentError(f"a step has no {sorted(unknown)[0]}", hint=hint)
         _check_colour(changes.get("colour", "kind"))
         self._changed([*self.steps[:number], replace(self.steps[number], **changes), *self.steps[number + 1 :]], number)
 
@@ -131,24 +130,19 @@ class Story:
 
     def view(self) -> StoryView:
         """Return the story for a page; names that the program no longer has are left out."""
-        ids = self.names.id
         last = self.exploration.fusion.history.count
-        return StoryView(
-            title=self.title,
-            steps=[
-                StoryStep(
-                    text=step.text,
-                    selection=[id for name in step.selection if (id := ids(name)) is not None],
-                    step=None if step.state is None else min(step.state, last),
-                    open=None if step.open is None else [id for name in step.open if (id := ids(name)) is not None],
-                    colour=step.colour,
-                    pane=step.pane,
-                )
-                for step in self.steps
-            ],
-            problems=self.check(),
-            at=self.at,
-        )
+
+        def known(names: Iterable[str]) -> list[int]:
+            return [id for name in names if (id := self.names.id(name)) is not None]
+
+        steps = [
+            StoryStep(
+                text=step.text, selection=known(step.selection), step=None if step.state is None else min(step.state, last),
+                open=None if step.open is None else known(step.open), colour=step.colour, pane=step.pane,
+            )
+            for step in self.steps
+        ]  # fmt: skip
+        return StoryView(title=self.title, steps=steps, problems=self.check(), at=self.at)
 
     # Saving
 
@@ -185,10 +179,8 @@ class Story:
 
     def __str__(self) -> str:
         """Format the steps with their selections, for a terminal."""
-        lines = [
-            f"{k}. {step.text}{f'   [{chr(44).join(step.selection)}]' if step.selection else ''}" for k, step in enumerate(self.steps, 1)
-        ]
-        return "\n".join([self.title, *lines, *self.check()])
+        lines = [f"{step.text}{f'   [{chr(44).join(step.selection)}]' if step.selection else ''}" for step in self.steps]
+        return "\n".join([self.title, *(f"{k}. {line}" for k, line in enumerate(lines, 1)), *self.check()])
 
     def _ipython_display_(self) -> None:
         """Show the explorer with the story's bar at its first step, or a picture and the text if widgets are not installed."""

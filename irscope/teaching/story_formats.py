@@ -49,16 +49,9 @@ class Names:
             name = f"{_NODE}%{self._graph.names[node.outputs[0]]}" if node.outputs else f"{node.op}#{seen[node.op]}"
             found[node.id] = name
             seen[node.op] += 1
-        return found | self._boxes
-
-    @cached_property
-    def _boxes(self) -> dict[int, str]:
-        """Names of boxes without a record: their labels from the outside in."""
         tree = BoxTree(self._graph)
         paths: dict[int, str] = {}
-        found: dict[int, str] = {}
-        seen: Counter[str] = Counter()
-        for number, (id, subject) in enumerate(zip(tree.ids, tree.subjects, strict=True)):
+        for number, (id, subject) in enumerate(zip(tree.ids, tree.subjects, strict=True)):  # boxes: their labels from the outside in
             if isinstance(subject, Value | Node):
                 continue
             around = paths.get(int(tree.parent[number]), "")
@@ -164,26 +157,18 @@ def picture_and_text(exploration: Exploration, text: str) -> str:
 def notebook(exploration: Exploration, title: str, steps: Sequence[Step]) -> dict[str, Any]:
     """Returns a notebook with, for each step, a cell of text and one that shows the view. The program is included as
     text if it is not too long, but without its parameters, which text cannot hold."""
-    text = print_graph(exploration.fusion.original)
-    given = (
-        f"g = irs.parse(r'''{text}''')"
-        if len(text) <= _MOST_LETTERS and "'''" not in text
-        else "g = irs.load(...)  # the program of this story"
-    )
+    text, given = print_graph(exploration.fusion.original), "g = irs.load(...)  # the program of this story"
+    if len(text) <= _MOST_LETTERS and "'''" not in text:
+        given = f"g = irs.parse(r'''{text}''')"
     cells = [_cell(f"# {title}"), _cell(f"import irscope as irs\n\n{given}\ne = irs.explore(g, measure=False)\ne", code=True)]
     for step in steps:
         state = "" if step.state is None else f"\ne.step = {step.state}"
-        cells += [_cell(step.text), _cell(f"e.selection = {_selection(step)}{state}\ne.selected", code=True)]
+        words = [f"g.node({name.removeprefix(_NODE)!r})" if name.startswith(_NODE) else repr(name.lstrip("%")) for name in step.selection]
+        cells += [_cell(step.text), _cell(f"e.selection = [{', '.join(words)}]{state}\ne.selected", code=True)]
     for number, cell in enumerate(cells):
         cell["id"] = f"step-{number}"
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-
-
-def _selection(step: Step) -> str:
-    """Formats the selection of a step as a Python list."""
-    words = [f"g.node({name.removeprefix('node ')!r})" if name.startswith("node ") else repr(name.lstrip("%")) for name in step.selection]
-    return f"[{', '.join(words)}]"
 
 
 def _cell(source: str, *, code: bool = False) -> dict[str, Any]:

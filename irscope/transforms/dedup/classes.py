@@ -133,11 +133,6 @@ class KernelPieces:
         return Module({str(name): piece.graph for name, piece in self.pieces.items()}, name="kernels")
 
     @property
-    def note(self) -> str:
-        """One sentence that says what the pieces are."""
-        return f"{each(len(self.kernels), 'compiled kernel')} is a piece"
-
-    @property
     def seconds(self) -> dict[Node | str, float]:
         """The compile time of each kernel."""
         return {name: kernel.compile_seconds for name, kernel in self.kernels.items()}
@@ -170,9 +165,8 @@ def kernel_pieces(kernels: Sequence[Any]) -> KernelPieces:
     counts: Counter[str] = Counter()
     named = {}
     for kernel in kernels:
-        again = counts[kernel.name]
+        named[f"{kernel.name}#{counts[kernel.name]}" if kernel.name in counts else kernel.name] = kernel
         counts[kernel.name] += 1
-        named[f"{kernel.name}#{again}" if again else kernel.name] = kernel
     return KernelPieces(named)
 
 

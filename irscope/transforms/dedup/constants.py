@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from irscope._base.results import Verdict, no, yes
-from irscope._base.words import each
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import Graph, Module, Node, Rewriter, TensorData, Value
@@ -179,11 +178,6 @@ class Sharing:
     """The start of a view in the other, in bytes."""
 
     @property
-    def step(self) -> ConstantStep:
-        """The first relation by which both are in one class."""
-        return "equal" if self.how == "equal" else "tied"
-
-    @property
     def bytes_saved(self) -> int:
         """The bytes that need not be stored; 0 for memory that is shared already."""
         return self.constant.nbytes if self.how == "equal" else 0
@@ -201,11 +195,6 @@ class Constants:
     all: tuple[Stored, ...]
     shared: tuple[Sharing, ...]
     """The sharings in program order of the constant; the other is the earlier of two, or the larger."""
-
-    @property
-    def note(self) -> str:
-        """One sentence that says what the pieces are."""
-        return f"{each(len(self.all), 'constant')} of the program is a piece"
 
     @cached_property
     def named(self) -> dict[str, Stored]:
@@ -230,7 +219,7 @@ class Constants:
     def chain(self, one: Stored, step: ConstantStep) -> list[Sharing]:
         """The sharings from a constant to the one that it finally follows from."""
         path: list[Sharing] = []
-        while (found := self.sharing_of.get(one)) is not None and (step == "equal" or found.step == "tied"):
+        while (found := self.sharing_of.get(one)) is not None and (step == "equal" or found.how != "equal"):
             path.append(found)
             one = found.other
         return path

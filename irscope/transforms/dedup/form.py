@@ -33,6 +33,7 @@ from irscope.transforms.dedup.piece import (
     Body,
     Piece,
     Relation,
+    all_nodes,
     apart_from_symbols,
     attrs_of,
     kept_in,
@@ -54,15 +55,9 @@ def fingerprint(piece: Piece, relation: Relation) -> bytes:
 
 def has_stable_fingerprint(piece: Piece) -> bool:
     """Whether the fingerprint is the same in every process: the piece has no constant known only by object identity."""
-    todo = [body.block for body in piece.bodies]
-    if not all(map(is_spelled, (payload for body in piece.bodies for payload in body.attrs.values()))):
-        return False
-    while todo:
-        for node in todo.pop().nodes:
-            if node.attrs and not all(map(is_spelled, node.attrs.values())):
-                return False
-            todo.extend(inner_blocks(node))
-    return True
+    bodies = piece.bodies
+    attrs = [*(body.attrs for body in bodies), *(node.attrs for body in bodies for node in all_nodes(body.block))]
+    return all(is_spelled(payload) for each in attrs for payload in each.values())
 
 
 def canonical_form(piece: Piece, relation: Relation) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from irscope._base.results import Drawn, Verdict, yes
 from irscope._base.running import without_collector
-from irscope._base.words import plural
+from irscope._base.words import each, plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, new_table
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
@@ -428,7 +428,8 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
         raise ArgumentError('unit="kernels" takes a compiled program', hint="irs.dedup(irs.compile(program)) sorts the generated kernels")
     if generated is not None and unit in ("auto", "kernels"):
         kernels = kernel_pieces(generated)
-        return _sort_pieces(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
+        note = f"{each(len(kernels.kernels), 'compiled kernel')} is a piece"
+        return _sort_pieces(kernels.module, relation, kernels.pieces, note, kernels=kernels)
     if unit in ("regions", "scopes"):
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one called from outside
         with without_collector():
@@ -457,4 +458,5 @@ def _sort_constants(program: Graph | Module, step: ConstantStep) -> Dedup:
         EquivalenceClass(i, members, found.kept(members[0], step), partial(found.fingerprint, members[0]), saved)
         for i, (members, saved) in enumerate(classes)
     ]
-    return Dedup(program, step, tuple(made), found.note, Ladder({}), constants=found)
+    note = f"{each(len(found.all), 'constant')} of the program is a piece"
+    return Dedup(program, step, tuple(made), note, Ladder({}), constants=found)

@@ -26,7 +26,7 @@ from irscope.transforms.cleanup import constant_node
 from irscope.transforms.dedup.classes import Ladder, Members, pieces_of
 from irscope.transforms.dedup.encoding import split_leaf
 from irscope.transforms.dedup.matching import Match, match
-from irscope.transforms.dedup.piece import RANK, RELATIONS, HoleKind, Piece, Relation, Site
+from irscope.transforms.dedup.piece import RANK, RELATIONS, Piece, Relation, Site
 from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow, class_holes
 from irscope.transforms.dedup.terms import Leaf, flow_of
 
@@ -67,59 +67,45 @@ class BodyCopy:
         return ""
 
     def of(self, found: Match) -> Block:
-        return _Copy(self, found).block()
+        """The leader's block with the types and places in the source of the member that was found to match it."""
+        leader, needed = self.holes.leader.block, {self.flow.terms[number].node for number in self.flow.needed}
+        slots = {(pair.kind, pair.site): pair.right for pair in found.slots}
+        env: dict[Value, Value] = {}
+        nodes: list[Node] = []
+        constants: dict[tuple[Any, ...], Value] = {}
 
+        def copied(value: Value) -> Value:
+            theirs = found.values.get(value, value)
+            env[value] = make_value(new_id(), theirs.type, theirs.name)
+            return env[value]
 
-class _Copy:
-    def __init__(self, body: BodyCopy, found: Match) -> None:
-        self.body = body
-        self.match = found
-        self.slots: dict[tuple[HoleKind, Site], Any] = {(pair.kind, pair.site): pair.right for pair in found.slots}
-        self.env: dict[Value, Value] = {}
-        self.nodes: list[Node] = []
-        self.constants: dict[tuple[Any, ...], Value] = {}
-        self.extra: list[Value] = []
+        def operand(node: Node, place: int, value: Value) -> Value:
+            leaf = self.terms[node].operands[place]
+            if not isinstance(leaf, Leaf):
+                return env[value]
+            number = self.number.get(Site(node, "operand", place, 0))
+            if number is not None:
+                return extra[number]
+            payload = leaf.payload
+            _, taken = split_leaf(payload, leaf.role, found.step)
+            if taken:  # the member's own
+                parts = [slots.get((slot.kind, Site(node, "operand", place, slot.index)), slot.value) for slot in taken]
+                payload = tuple(parts) if isinstance(payload, tuple | list) else parts[0]
+            key = (leaf.type, payload if isinstance(payload, TensorData) else repr(payload))
+            if key not in constants:
+                constants[key] = make_value(new_id(), leaf.type, "")
+                nodes.append(constant_node(constants[key], payload))
+            return constants[key]
 
-    def block(self) -> Block:
-        leader = self.body.holes.leader.block
-        params = [self.value(value) for value in leader.params]
-        self.extra = [make_value(new_id(), type, "") for type in self.body.parameter_types()]
-        needed = {self.body.flow.terms[number].node for number in self.body.flow.needed}
-        for node in leader.nodes:
-            if node in needed:
-                self.node(node)
-        returns = tuple([self.env[value] for value in leader.returns])
-        return make_block(new_id(), (*params, *self.extra), tuple(self.nodes), returns)
-
-    def value(self, value: Value) -> Value:
-        """Create a value of the copy, with its type in the member."""
-        theirs = self.match.values.get(value, value)
-        made = self.env[value] = make_value(new_id(), theirs.type, theirs.name)
-        return made
-
-    def node(self, node: Node) -> None:
-        other = self.match.nodes.get(node, node)
-        inputs = tuple([self.operand(node, place, value) for place, value in enumerate(node.inputs)])
-        outputs = tuple([self.value(value) for value in node.outputs])
-        self.nodes.append(make_node(new_id(), node.op, inputs, outputs, other.attrs, (), other.location, other.scope))
-
-    def operand(self, node: Node, place: int, value: Value) -> Value:
-        leaf = self.body.terms[node].operands[place]
-        if not isinstance(leaf, Leaf):
-            return self.env[value]
-        number = self.body.number.get(Site(node, "operand", place, 0))
-        if number is not None:
-            return self.extra[number]
-        payload = leaf.payload
-        _, slots = split_leaf(payload, leaf.role, self.match.step)
-        if slots:  # the member's own
-            parts = [self.slots.get((slot.kind, Site(node, "operand", place, slot.index)), slot.value) for slot in slots]
-            payload = tuple(parts) if isinstance(payload, tuple | list) else parts[0]
-        key = (leaf.type, payload if isinstance(payload, TensorData) else repr(payload))
-        if key not in self.constants:
-            constant = self.constants[key] = make_value(new_id(), leaf.type, "")
-            self.nodes.append(constant_node(constant, payload))
-        return self.constants[key]
+        params = list(map(copied, leader.params))
+        extra = [make_value(new_id(), type, "") for type in self.parameter_types()]
+        for node in (node for node in leader.nodes if node in needed):
+            other = found.nodes.get(node, node)
+            inputs = tuple([operand(node, place, value) for place, value in enumerate(node.inputs)])
+            outputs = tuple(map(copied, node.outputs))
+            nodes.append(make_node(new_id(), node.op, inputs, outputs, other.attrs, (), other.location, other.scope))
+        returns = tuple([env[value] for value in leader.returns])
+        return make_block(new_id(), (*params, *extra), tuple(nodes), returns)
 
 
 Choice = Mapping[Members, Relation]

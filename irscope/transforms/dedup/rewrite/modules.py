@@ -15,7 +15,7 @@ type or an attribute decides what an op computes, they cannot be passed as opera
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any, Final
 
@@ -76,6 +76,10 @@ class Parameterized:
     """The nodes that pack some of them into lists, by the node that reads the lists."""
     types: Mapping[Value, Type]
     """The types that hold in every member, for values whose types differ."""
+
+    def passed_by(self, member: int) -> tuple[tuple[Any, Type], ...]:
+        """The numbers that callers of a member pass, with their types."""
+        return tuple([(row.values[member], value.type) for row, value in zip(self.rows, self.params, strict=True)])
 
 
 def why_not_parameterized(holes: ClassHoles, functions: Sequence[Graph]) -> str:
@@ -154,15 +158,14 @@ class Call:
     """The number of operands before the arguments."""
     taken: int
     """The number of operands that are arguments."""
-    values: tuple[Any, ...]
-    """The additional numbers to pass."""
-    types: tuple[Type, ...]
+    passed: tuple[tuple[Any, Type], ...]
+    """The additional numbers to pass, with their types."""
     attrs: Mapping[str, Any]
 
     def operands(self, inputs: Sequence[Value]) -> tuple[list[Node], tuple[Value, ...]]:
         """Returns the nodes of the constants to pass, and all operands."""
         own = inputs[self.first : self.first + self.taken]
-        constants = [constant_node(make_value(new_id(), type, ""), value) for value, type in zip(self.values, self.types, strict=True)]
+        constants = [constant_node(make_value(new_id(), type, ""), value) for value, type in self.passed]
         passed = (*(own[at] for at in self.order), *(constant.output for constant in constants))
         return constants, (*inputs[: self.first], *passed, *inputs[self.first + self.taken :])
 
@@ -182,8 +185,7 @@ def call_of(node: Node, function: Graph, leader: Graph, found: Match, made: Para
         if made.rows:
             sizes = [first, taken + len(made.rows), *segments[2:]]
             attrs["operandSegmentSizes"] = f"array<i32: {', '.join(map(str, sizes))}>"
-    values = tuple([row.values[member] for row in made.rows])
-    return Call(tuple(order[:taken]), first, taken, values, tuple([value.type for value in made.params]), FrozenDict(attrs))
+    return Call(tuple(order[:taken]), first, taken, made.passed_by(member), FrozenDict(attrs))
 
 
 def arguments_of(function: Graph, leader: Graph, found: Match) -> list[int]:
@@ -251,23 +253,20 @@ class _Merged:
     """The new names of the leader's roots."""
 
 
-@dataclass
 class _Work:
     """The state of merging a module; all changes are made at the end, once for each function."""
 
-    module: Module
-    ladder: Ladder
-    remarks: list[str] = field(default_factory=list)
-    merged: dict[str, _Merged] = field(default_factory=dict)
-    """The merged class of each member, by name."""
-    calls: dict[Node, Call] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.visibility = {symbol.name: symbol.visibility for symbol in self.module.symbols}
-        self.taken = {*self.module.graphs, *self.module.modules, *self.visibility}
+    def __init__(self, module: Module, ladder: Ladder) -> None:
+        self.module, self.ladder = module, ladder
+        self.remarks: list[str] = []
+        self.merged: dict[str, _Merged] = {}
+        """The merged class of each member, by name."""
+        self.calls: dict[Node, Call] = {}
+        self.visibility = {symbol.name: symbol.visibility for symbol in module.symbols}
+        self.taken = {*module.graphs, *module.modules, *self.visibility}
         self.named: dict[str, list[tuple[Node, str]]] = {}
         """The nodes that name each piece, with the last part of the path, which names something inside it."""
-        for graph in self.module.graphs.values():
+        for graph in module.graphs.values():
             for node in graph.nodes():
                 for path in _paths(node.attrs):
                     self.named.setdefault(path[0], []).append((node, path[-1]))
@@ -301,7 +300,9 @@ class _Work:
         because = why_not_parameterized(holes, list(functions.values()))
         if because:
             return because
-        made = {root: parameterize(function, holes, self.place(holes, root)) for root, function in functions.items()}
+        segments = [_segments(node) for piece in holes.members for node, _ in self.named.get(str(piece.member), ())]
+        at = min((each[1] for each in segments if each is not None), default=None)  # behind those that callers pass by value
+        made = {root: parameterize(function, holes, at) for root, function in functions.items()}
         calls = self.new_calls(holes, functions, made)
         return calls if isinstance(calls, str) else (holes, made, calls)
 
@@ -309,11 +310,6 @@ class _Work:
         if not piece.roots:
             return piece.graph
         return self.module.modules[str(piece.member)].graphs.get(_function_name(piece, root))
-
-    def place(self, holes: ClassHoles, root: str) -> int | None:
-        """The parameter before which numbers are inserted, behind those that callers pass by value; None for the end."""
-        calls = (_segments(node) for piece in holes.members for node, _ in self.named.get(str(piece.member), ()))
-        return min((segments[1] for segments in calls if segments is not None), default=None)
 
     def new_calls(self, holes: ClassHoles, functions: Mapping[str, Graph], made: Mapping[str, Parameterized]) -> dict[Node, Call] | str:
         """The calls that replace the calls of the members, or why one of them cannot call the leader."""
@@ -332,7 +328,7 @@ class _Work:
                 call = call_of(node, theirs, functions[ours], matched, made[ours], place)
                 if isinstance(call, str):
                     return call
-                if node in own and call.values:
+                if node in own and call.passed:
                     return "it calls a function of its own class, and would have to pass its own parameters on"
                 found[node] = call
         return found
@@ -507,8 +503,7 @@ def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
     place = next(i for i, piece in enumerate(one.holes.members) if piece.member == name)
     params = function.inputs  # the same Values, as other tables refer to them
     order = tuple(arguments_of(function, leader.graph, one.holes.matches[place]))
-    values = tuple([row.values[place] for row in made.rows])
-    call = Call(order, 0, len(params), values, tuple([value.type for value in made.params]), FrozenDict(callee=reference_to(one.target)))
+    call = Call(order, 0, len(params), made.passed_by(place), FrozenDict(callee=reference_to(one.target)))
     constants, inputs = call.operands(params)
     outputs = tuple([make_value(new_id(), value.type, value.name) for value in function.outputs])
     node = make_node(new_id(), "func::call", inputs, outputs, call.attrs, (), None, "")

@@ -46,24 +46,19 @@ def scope_pieces(graph: Graph) -> RegionPieces:
 
 
 def _by_path(index: BlockIndex) -> dict[str, list[int]]:
-    """The nodes of each path; outer paths first, then in program order."""
-    found: dict[str, list[int]] = {}
-    for place, scope in enumerate(_scopes(index)):
-        parts = scope.split(".") if scope else []
-        for depth in range(1, len(parts) + 1):
-            found.setdefault(".".join(parts[:depth]), []).append(place)
-    return dict(sorted(found.items(), key=lambda entry: entry[0].count(".")))
-
-
-def _scopes(index: BlockIndex) -> list[str]:
-    """The path of each node; a node without one, such as a list of operands, gets the common path of its producers and users."""
+    """The nodes of each path; outer paths first, then in program order. A node without one, such as a list of operands, gets the common
+    path of its producers and users."""
     scopes = [node.scope for node in index.nodes]
+    found: dict[str, list[int]] = {}
     for place, scope in enumerate(scopes):
         if not scope:
             producers = [producer for producer, _ in index.producers[place] if producer != OUTSIDE]
             near = [scopes[other] for other in (*producers, *(reader for _, _, reader in index.users[place])) if scopes[other]]
             scopes[place] = common_scope(near) if near else ""
-    return scopes
+        parts = scopes[place].split(".") if scopes[place] else []
+        for depth in range(1, len(parts) + 1):
+            found.setdefault(".".join(parts[:depth]), []).append(place)
+    return dict(sorted(found.items(), key=lambda entry: entry[0].count(".")))
 
 
 def _find_repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> list[list[list[int]]]:

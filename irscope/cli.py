@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if others and options.run is not _lab:
         parser.error(f"unknown arguments: {' '.join(others)}")
     options.given = list(sys.argv[1:] if arguments is None else arguments)
-    _take_any_character()
+    for stream in (sys.stdout, sys.stderr):  # characters that the terminal's encoding lacks are escaped, as `\\xb7`
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = int(options.run(options) or 0)
         if sys.stdout is not None:  # it is None if the shell has closed it
@@ -43,25 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:  # files raise errors of their own: this one is of the output
         print(f"irscope: the output cannot be written: {error.strerror or error}", file=sys.stderr)
-        _forget_output()
+        with suppress(OSError, ValueError, AttributeError):  # Python would try again at its end, and print a traceback
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     except KeyboardInterrupt:
         print("irscope: interrupted", file=sys.stderr)
         return 130
-
-
-def _take_any_character() -> None:
-    """Write characters that the terminal's encoding lacks as escapes, such as `\\xb7`, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _forget_output() -> None:
-    """Discard the output that could not be written, which Python would try again at its end and report with a
-    traceback."""
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 _TOUR = "00_tour.ipynb"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 from weakref import ref
 
@@ -57,6 +58,16 @@ def once(graph: Graph, question: Hashable, answer: Callable[[], T]) -> T:
     if question in known:
         return cast(T, known[question])
     return cast(T, known.setdefault(question, answer()))
+
+
+def per_graph(function: Callable[[Graph], T]) -> Callable[[Graph], T]:
+    """Decorates a function of a graph that is computed when it is first asked."""
+
+    @wraps(function)
+    def kept(graph: Graph) -> T:
+        return once(graph, function, lambda: function(graph))
+
+    return kept
 
 
 def alias_db_of(graph: Graph) -> AliasDb:

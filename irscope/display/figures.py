@@ -115,18 +115,14 @@ def png_of(thing: Any, scale: float) -> bytes:
         from resvg_py import svg_to_bytes
     except ImportError:
         raise MissingExtra("resvg-py", extra="lab", purpose="to draw a PNG") from None
-    fonts = _fonts()
+    try:  # the fonts bundled with matplotlib: a headless machine may have none
+        import matplotlib
+
+        fonts = [f"{matplotlib.get_data_path()}/fonts/ttf"]
+    except ImportError:
+        fonts = []
     sans, mono = ("DejaVu Sans", "DejaVu Sans Mono") if fonts else (None, None)
     return bytes(svg_to_bytes(svg_string=svg_of(thing), zoom=scale, font_dirs=fonts, sans_serif_family=sans, monospace_family=mono))
-
-
-def _fonts() -> list[str]:
-    """The folder of the fonts bundled with matplotlib: a headless machine may have none."""
-    try:
-        import matplotlib
-    except ImportError:
-        return []
-    return [f"{matplotlib.get_data_path()}/fonts/ttf"]
 
 
 def graphviz_of(thing: Any) -> Any:

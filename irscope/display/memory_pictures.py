@@ -6,7 +6,7 @@ from typing import Final
 from irscope._base.words import byte_count, in_markup
 from irscope.display.svg import PEN
 from irscope.display.svg import text as _text
-from irscope.report.view_models import BufferView, MemoryBar, MemoryView, PointsToArrow, PointsToBox, PointsToLine, PointsToView
+from irscope.report.view_models import BufferView, MemoryBar, MemoryView, PointsToArrow, PointsToBox, PointsToView
 from irscope.report.words import PALETTE, WRITES
 
 # Who may be where: names in the lanes of their memories, in the order of time.
@@ -43,7 +43,10 @@ def points_to_svg(view: PointsToView) -> str:
         f'<rect class="v" x="{band["x"] - 3:.1f}" y="{band["top"]:.1f}" width="6" height="{band["bottom"] - band["top"]:.1f}" rx="3"/>'
         for band in view["bands"]
     ]
-    parts += [part for line in view["lines"] for part in _margin_line(line, view["margin"])]
+    for line in view["lines"]:
+        y = line["y"] + 4
+        parts += [_step(16 + 18 * k, y, step) for k, step in enumerate(line["steps"])]
+        parts += [_text(50, y, str(line["number"]), "l", "end"), _text(60, y, line["text"], "l")]
     parts += [_points_arrow(arrow) for arrow in view["arrows"]]
     parts += [_points_box(box) for box in view["boxes"]]
     parts += [_text(arrow["x"], arrow["y"], arrow["label"], "o") for arrow in view["arrows"] if arrow["label"]]
@@ -52,12 +55,6 @@ def points_to_svg(view: PointsToView) -> str:
     told = [(line, "") for line in view["told"]] + [(line, "q") for line in view["legend"]]
     parts += [_text(_EDGE + 6, top + 14 + k * _TOLD, line, kind, style="white-space:pre") for k, (line, kind) in enumerate(told)]
     return "".join([*parts, "</svg>"])
-
-
-def _margin_line(line: PointsToLine, margin: float) -> Sequence[str]:
-    y = line["y"] + 4
-    steps = [_step(16 + 18 * k, y, step) for k, step in enumerate(line["steps"])]
-    return *steps, _text(50, y, str(line["number"]), "l", "end"), _text(60, y, line["text"], "l")
 
 
 def _step(x: float, y: float, number: int) -> str:

@@ -57,7 +57,8 @@ def heat_svg(lines: Sequence[HeatLine]) -> str:
     """The first forty source lines, coloured by time."""
     shown = lines[:40]
     hottest = max((line["share"] for line in shown), default=1.0)
-    parts = [_legend(hottest)]
+    parts = [rect(118 + 26 * place, 6, 26, 10, "", "", color) for place, color in enumerate(_HEAT)]
+    parts += [text(106, 15, "0 %", "q", "end"), text(118 + 26 * len(_HEAT) + 6, 15, f"{hottest:.0%} of the time", "q")]
     y, file, before = 26.0, "", 0
     for line in shown:
         if line["file"] != file:
@@ -77,11 +78,6 @@ def heat_svg(lines: Sequence[HeatLine]) -> str:
         parts.append(text(158, y + 13, cut(line["text"].expandtabs(), WIDTH - 170, 6.7), "m", "", f"white-space:pre;{ink}"))
         y += _ROW
     return picture(y + 6, parts, "source lines on the colour of their time")
-
-
-def _legend(most: float) -> str:
-    steps = "".join(rect(118 + 26 * place, 6, 26, 10, "", "", color) for place, color in enumerate(_HEAT))
-    return steps + text(106, 15, "0 %", "q", "end") + text(118 + 26 * len(_HEAT) + 6, 15, f"{most:.0%} of the time", "q")
 
 
 def icicle_svg(way: TimedWay) -> str:
@@ -208,18 +204,13 @@ def profile_body(view: ProfileView) -> str:
     for place, (label, svg) in enumerate(_pictures(view)):
         image = embedded_svg(svg, label)
         if place == 0:
-            parts += [image, _helps(view)]
+            items = "".join(f"<li>{in_markup(each['text'])}</li>" for each in view["helps"][:6])
+            helps = f'<h2 style="font-size:1em">What would help</h2><ol start="0">{items}</ol>'
+            parts += [image, helps if view["helps"] else "<p>Nothing that is known would help.</p>"]
         else:
             parts.append(f"<details{' open' if place == 1 else ''}><summary>{in_markup(label)}</summary>{image}</details>")
     parts.append(f'<p style="max-width:60em;opacity:.75;font-size:.9em">{in_markup(view["caption"])}</p>')
     return "".join(parts)
-
-
-def _helps(view: ProfileView) -> str:
-    if not view["helps"]:
-        return "<p>Nothing that is known would help.</p>"
-    items = "".join(f"<li>{in_markup(each['text'])}</li>" for each in view["helps"][:6])
-    return f'<h2 style="font-size:1em">What would help</h2><ol start="0">{items}</ol>'
 
 
 def _pictures(view: ProfileView) -> Iterator[tuple[str, str]]:

@@ -206,7 +206,8 @@ def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: 
     baseline = rect.y + (17 if is_open or box["detail"] else rect.height / 2 + 4.5)
     parts.append(f'<text class="h" x="{x:.1f}" y="{baseline:.1f}"{anchor}>{in_markup(layout.labels[box["id"]])}</text>')
     if box["detail"] and not is_open:
-        parts.append(f'<text class="d" x="{x:.1f}" y="{rect.y + 33:.1f}"{anchor}>{in_markup(_shortened(box["detail"]))}</text>')
+        detail = box["detail"] if len(box["detail"]) <= MOST_DETAIL else f"{box['detail'][: MOST_DETAIL - 1]}…"
+        parts.append(f'<text class="d" x="{x:.1f}" y="{rect.y + 33:.1f}"{anchor}>{in_markup(detail)}</text>')
     wide = 10 + 7 * len(f"×{copies}") if copies else 0
     if copies:
         parts.append(f'<rect class="r" x="{right - wide - 4:.1f}" y="{rect.y + 4:.1f}" width="{wide}" height="15" rx="7.5"/>')
@@ -248,7 +249,3 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
         x, y = to_x, to_y
     look, told = ("e", "/>") if any(route.values) else ("e f", "><title>it reads memory that the other writes</title></path>")
     return f'<path class="{look}" {ends} d="{path}{head}"{told}'
-
-
-def _shortened(detail: str) -> str:
-    return detail if len(detail) <= MOST_DETAIL else detail[: MOST_DETAIL - 1] + "…"

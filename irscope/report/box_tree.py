@@ -13,7 +13,7 @@ import numpy as np
 
 from irscope._base.words import plural, shortened
 from irscope.analysis.dependence import dependences
-from irscope.analysis.per_graph import once
+from irscope.analysis.per_graph import per_graph
 from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report import repeats
@@ -39,6 +39,7 @@ def line_count(graph: Graph, nodes: Iterable[Node]) -> int:
     return heading_lines(graph) + sum([1 + 2 * len(node.blocks) for node in nodes]) + 1
 
 
+@per_graph
 def node_lines(graph: Graph) -> Mapping[int, int]:
     """The line of each node by id, counted from 0, in program order. A block has one line before its nodes and one after.
 
@@ -47,10 +48,6 @@ def node_lines(graph: Graph) -> Mapping[int, int]:
     >>> list(node_lines(g).values())
     [1]
     """
-    return once(graph, node_lines, lambda: _node_lines(graph))
-
-
-def _node_lines(graph: Graph) -> Mapping[int, int]:
     found: dict[int, int] = {}
     line = heading_lines(graph)
     stack: list[tuple[Iterator[Node], Iterator[Block]]] = [(iter(graph.body.nodes), iter(()))]
@@ -262,6 +259,7 @@ def writes_memory(graph: Graph, node: Node) -> bool:
 _MOST_WITH_EFFECTS = 5_000  # the first picture waits for the alias analysis
 
 
+@per_graph
 def effects_of(graph: Graph) -> list[tuple[Node, Node]]:
     """The nodes that write memory, each with the later ones of its block that read it before another write: the dependences through
     memory that decide whether a fusion is legal, without those that a value shows, too.
@@ -275,10 +273,6 @@ def effects_of(graph: Graph) -> list[tuple[Node, Node]]:
     >>> [writer.op for writer, reader in effects_of(g)]
     ['aten::relu_']
     """
-    return once(graph, effects_of, lambda: _effects_of(graph))
-
-
-def _effects_of(graph: Graph) -> list[tuple[Node, Node]]:
     sample = {node.op: node for node in graph.nodes() if not node.blocks}
     if len(graph.position) > _MOST_WITH_EFFECTS or all(effect_of(node) not in ("in-place", "opaque") for node in sample.values()):
         return []
@@ -582,7 +576,10 @@ class Levels:
         """Boxes that use a value from outside their parent."""
         self.feeds = np.zeros(len(tree), bool)
         """Boxes that produce a value used outside their parent."""
-        depth = _depths(tree.parent)
+        depths = [0] * len(tree)
+        for box, around in enumerate(tree.parent.tolist()):  # parents come first
+            depths[box] = depths[around] + 1 if around >= 0 else 0
+        depth = np.array(depths, np.int64)
         parent = np.append(tree.parent, -1)  # makes the top, -1, its own parent
         holds = np.zeros(len(a), bool)
         while (deeper := depth[a] > depth[b]).any():
@@ -612,12 +609,3 @@ class Levels:
             before = ends
             if told < _MOST_VALUES:
                 yield Edge(source=ids[ends[0]], target=ids[ends[1]], value=int(self._values[k]))
-
-
-def _depths(parent: np.ndarray) -> np.ndarray:
-    """The nesting depth of each box; parents come first."""
-    depth = [0] * len(parent)
-    for box, around in enumerate(parent.tolist()):
-        if around >= 0:
-            depth[box] = depth[around] + 1
-    return np.array(depth, np.int64)

@@ -102,17 +102,17 @@ class Match:
                 self.nodes[node] = same.pop()
 
     def _reading_key(self, graph: Graph, node: Node) -> Hashable:
-        return (node.op, *(self._value_key(graph, value) for value in node.inputs))
-
-    def _value_key(self, graph: Graph, value: Value) -> Hashable:
-        """A key that corresponding values share."""
-        value = origin(graph, value)
-        maker = graph.producer.get(value)
-        if maker is None:
-            return self._place(graph, value)
-        if maker.op == "prim::Constant":
-            return _content(maker.attrs), str(value.type)
-        return self._image(graph, maker), maker.outputs.index(value)
+        """A key that nodes share whose operands correspond."""
+        key: list[Hashable] = [node.op]
+        for value in (origin(graph, value) for value in node.inputs):
+            maker = graph.producer.get(value)
+            if maker is None:
+                key.append(self._place(graph, value))
+            elif maker.op == "prim::Constant":
+                key.append((_content(maker.attrs), str(value.type)))
+            else:
+                key.append((self._image(graph, maker), maker.outputs.index(value)))
+        return tuple(key)
 
     def _pair_makers(self, left: list[Node], key: Callable[[Node], Hashable]) -> None:
         """Pair nodes with equal keys whose results matched nodes read or blocks return at one place, from the end of the text."""

@@ -287,19 +287,15 @@ def _literal(constant: Node) -> str:
 
 
 def _line(graph: Graph, node: Node | None) -> str:
+    """The line of a node, with constants in the place of their names."""
     if node is None:
         return ""
-    return "  " * (depth_of(graph, node) + 1) + _with_constants(graph, node)
-
-
-def _with_constants(graph: Graph, node: Node) -> str:
-    """The line of a node, with constants in the place of their names."""
     names = {value: graph.names[value] for value in (*node.inputs, *node.outputs)}
     for value in node.inputs:
         maker = graph.producer.get(value)
         if maker is not None and maker.op == "prim::Constant":
             names[value] = f"\0{_literal(maker)}"
-    return print_node(node, names).replace("%\0", "")
+    return "  " * (depth_of(graph, node) + 1) + print_node(node, names).replace("%\0", "")
 
 
 def _frame(graph: Graph, how: str) -> str:

@@ -2,15 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
-from irscope.analysis.per_graph import once
+from irscope.analysis.per_graph import per_graph
 from irscope.ir import ANY, GROUPS, ClassType, Graph, Node, TensorData, TensorType, Type, Value, walk
 from irscope.ops.registry import category_of, effect_of
 from irscope.ops.traits import PACKS_SEQUENCE
@@ -54,7 +55,7 @@ class ModuleCalls:
         self._one_each = one_each
         self._parent = parent  # The parent of each box, by number; grows as boxes are created, with increasing numbers.
         self._latest: dict[tuple[int, str], int] = {}
-        self._paths: dict[str, list[str]] = {}
+        self._paths_of = cache(paths_of)
         self._spans: dict[int, set[str]] = {}  # The scopes of groups whose nodes are from several modules.
         self._paths_spanned: dict[int, set[str]] = {}
         self._path_of: dict[int, str] = {}
@@ -90,30 +91,20 @@ class ModuleCalls:
             box = self._parent[box]
         return box
 
-    def _paths_of(self, scope: str) -> list[str]:
-        paths = self._paths.get(scope)
-        if paths is None:
-            paths = self._paths[scope] = paths_of(scope)
-        return paths
-
     def spans(self, box: int, scopes: set[str]) -> None:
         """Record the modules that the nodes of a group are from."""
         if len(scopes) > 1:
             self._spans[box] = scopes
 
-    def _spanned(self, box: int) -> Set[str]:
-        """The modules that the nodes of a group are from, with their enclosing modules."""
-        found = self._paths_spanned.get(box)
-        if found is None:
-            found = self._paths_spanned[box] = {path for scope in self._spans[box] for path in self._paths_of(scope)}
-        return found
-
     def _is_in(self, box: int, call: int) -> bool:
-        if box in self._spans and self._path_of[call] in self._spanned(box):
-            return True
-        parent = self._parent
+        """Whether a box is in a call, or, as that of a group, has nodes from its module."""
+        if box in self._spans:
+            if box not in self._paths_spanned:
+                self._paths_spanned[box] = {path for scope in self._spans[box] for path in self._paths_of(scope)}
+            if self._path_of[call] in self._paths_spanned[box]:
+                return True
         while box > call:
-            box = parent[box]
+            box = self._parent[box]
         return box == call
 
 
@@ -130,9 +121,20 @@ def quiet_nodes(graph: Graph) -> set[Node]:
     """
     quiet: set[Node] = set()
     numbers = folded_numbers(graph)
-    data = _Data()
+    known: dict[int, tuple[Type, bool]] = {}
+
+    def hold_data(values: Iterable[Value]) -> bool:
+        """Whether some may be or contain tensors or objects."""
+        for value in values:
+            if id(value.type) not in known:
+                parts = walk(value.type)
+                known[id(value.type)] = value.type, any(isinstance(part, TensorType | ClassType) or part == ANY for part in parts)
+            if known[id(value.type)][1]:
+                return True
+        return False
+
     for node in reversed(list(graph.nodes())):  # the contents of a block come before the node that holds it
-        is_number_work = not data.in_any(node.outputs) and not data.in_any(node.inputs)
+        is_number_work = not hold_data(node.outputs) and not hold_data(node.inputs)
         if node.blocks:
             is_number_work = is_number_work and all(inner in quiet for block in node.blocks for inner in block.nodes)
         readers = graph.users.get(node.outputs[0], ()) if node.op in PACKS_SEQUENCE else ()
@@ -154,16 +156,13 @@ def quiet_nodes(graph: Graph) -> set[Node]:
 _STRETCHES: Final = frozenset({"aten::expand", "aten::broadcast_to"})
 
 
+@per_graph
 def folded_numbers(graph: Graph) -> Mapping[Value, str]:
     """The number that is in each element of a tensor, as text, for constants of one element and what stretches them.
 
     A stretched one is in it only if pointwise ops alone read it, groups among them: their labels can name the number, and no write
     reaches it.
     """
-    return once(graph, folded_numbers, lambda: _folded_numbers(graph))
-
-
-def _folded_numbers(graph: Graph) -> Mapping[Value, str]:
     found: dict[Value, str] = {}
     producer = graph.producer
     for node in graph.nodes():
@@ -187,23 +186,6 @@ def _are_read_pointwise(graph: Graph, node: Node) -> bool:
         isinstance(reader, Node) and (reader.op.endswith("Group") or (category_of(reader) == "pointwise" and effect_of(reader) == "pure"))
         for reader in readers
     )  # fmt: skip
-
-
-class _Data:
-    """Checks whether values may be or contain tensors or objects; cached by type."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Type, bool]] = {}
-
-    def in_any(self, values: Iterable[Value]) -> bool:
-        for value in values:
-            known = self._known.get(id(value.type))
-            if known is None:
-                holds_data = any(isinstance(part, TensorType | ClassType) or part == ANY for part in walk(value.type))
-                known = self._known[id(value.type)] = value.type, holds_data
-            if known[1]:
-                return True
-        return False
 
 
 # Finds repeated modules of a program: the layers of a transformer, the blocks of a residual network.
@@ -336,12 +318,9 @@ class ModuleText:
         return self._numbers.setdefault(text, len(self._numbers))
 
 
+@per_graph
 def maker_sides(graph: Graph) -> Mapping[Value, Value]:
     """For each value at the border of a group, the same value on the side of its producer."""
-    return once(graph, maker_sides, lambda: _maker_sides(graph))
-
-
-def _maker_sides(graph: Graph) -> Mapping[Value, Value]:
     found: dict[Value, Value] = {}
     for node in graph.nodes():
         if node.op in GROUPS and node.blocks:
@@ -421,6 +400,7 @@ _LONGEST_BODY: Final = 2_000
 _FEWEST_OPS: Final = 3  # The fewest ops in one occurrence, including those in fusion groups.
 
 
+@per_graph
 def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     """The path of each node in a repeated region, ordered such that nodes of the occurrences correspond; empty for a program that
     has scopes.
@@ -432,10 +412,6 @@ def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     >>> list(unmarked_repeats(g).values())[::3]
     ['region0.0', 'region0.1', 'region0.2']
     """
-    return once(graph, unmarked_repeats, lambda: _unmarked_repeats(graph))
-
-
-def _unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     found: dict[Node, str] = {}
     if len(graph.body.nodes) > _MOST_NODES:
         return _written_again(graph) if len(graph.position) <= _MOST_IN_A_ROW else found
@@ -444,7 +420,8 @@ def _unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
             return found
     repeats = [
         repeat for repeat in find_regions(graph, min_nodes=2)
-        if repeat.block is graph.body and len(repeat) >= FEWEST and _ops(repeat) >= _FEWEST_OPS and _follows_what_it_reads(graph, repeat)
+        if repeat.block is graph.body and len(repeat) >= FEWEST
+        and sum(node.op != CONSTANT for node in with_inner(repeat.places[0])) >= _FEWEST_OPS and _follows_what_it_reads(graph, repeat)
     ]  # fmt: skip
     for number, repeat in enumerate(repeats):
         for at, place in enumerate(repeat.places):
@@ -478,10 +455,6 @@ def _written_again(graph: Graph) -> dict[Node, str]:
     return {nodes[first + k]: f"region0.{k // body}" for k in range(count * body)}
 
 
-def _ops(repeat: Repeat) -> int:
-    return sum(node.op != "prim::Constant" for node in with_inner(repeat.places[0]))
-
-
 def _follows_what_it_reads(graph: Graph, repeat: Repeat) -> bool:
     """Whether every occurrence uses only outside values that were produced before its first node."""
     position = graph.position
@@ -512,12 +485,9 @@ _COTANGENT: Final = re.compile(r"(tangents|grad_output)(_\d+)*")
 LANES: Final = ("forward", "backward")
 
 
+@per_graph
 def lanes_of(graph: Graph) -> Mapping[Node, str]:
     """The pass of each node of a joint graph, by age; empty for any other program."""
-    return once(graph, lanes_of, lambda: _lanes_of(graph))
-
-
-def _lanes_of(graph: Graph) -> Mapping[Node, str]:
     given = {value for value in graph.inputs if _COTANGENT.fullmatch(value.name or "")}
     if not given and not graph.gradients:
         return {}

@@ -55,10 +55,6 @@ class ProgramIndex:
     def _levels(self) -> Levels:
         return Levels(self.tree)
 
-    @property
-    def _lines(self) -> list[str]:
-        return self._queries.index.lines
-
     @cached_property
     def _node_lines(self) -> list[int]:
         return list(self._queries.index.line_of.values())
@@ -71,7 +67,7 @@ class ProgramIndex:
     def lines(self, first: int, count: int) -> TextView:
         """A range of lines, with the records behind the names in them."""
         first = max(0, first)
-        return self._page(first, self._lines[first : first + min(count, _MOST_LINES)])
+        return self._page(first, self._queries.index.lines[first : first + min(count, _MOST_LINES)])
 
     def _page(self, first: int, printed: Sequence[str]) -> TextView:
         index = self._queries.index
@@ -139,10 +135,6 @@ class ProgramIndex:
         tree = self.tree
         boxes = [number for number, kind in enumerate(tree.kinds) if kind == "repeat"]
         return {tree.ids[number]: self._repeat(number) for number in boxes[:_MOST_REPEATS]}
-
-    def levels(self, around: Sequence[int]) -> list[Level]:
-        """The same for several boxes."""
-        return [self.level(box) for box in around[:_MOST_LEVELS]]
 
     def _boxes(self, around: int) -> Iterator[Box]:
         levels = self._levels
@@ -267,7 +259,7 @@ class ProgramIndex:
             "lines": lambda ask: {"text": self.lines(int(ask["first"]), int(ask["count"]))},
             "repeat": lambda ask: {"repeat": self.repeat(int(ask["box"]))},
             "repeat_beside": lambda ask: {"beside": self.beside(int(ask["box"]), int(ask["left"]), int(ask["right"]))},
-            "levels": lambda ask: {"levels": self.levels([int(id) for id in ask["boxes"]])},
+            "levels": lambda ask: {"levels": [self.level(int(id)) for id in ask["boxes"][:_MOST_LEVELS]]},
             "find": lambda ask: {"found": self.find(str(ask["query"]), all=bool(ask.get("all")))},
             "examples": lambda _: {"examples": self._queries.examples()},
             "places": lambda ask: {"places": self.places([int(id) for id in ask["ids"]])},

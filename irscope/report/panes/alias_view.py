@@ -288,19 +288,15 @@ class MemoryPictures:
 
     # Rows and lanes
 
-    @cached_property
-    def _lines(self) -> Mapping[int, int]:
-        return node_lines(self._graph)
-
     def _when(self, value: Value) -> tuple[int, int]:
         node = self._graph.producer.get(value)
         if node is not None:
-            return self._lines[node.id], node.outputs.index(value)
+            return node_lines(self._graph)[node.id], node.outputs.index(value)
         if value in self._graph.inputs:
             return self._graph.inputs.index(value), 0
         block = self._graph.block_of[value]
         owner = self._graph.owner.get(block)
-        return (self._lines[owner.id] + 1 if owner is not None else 0), block.params.index(value)
+        return (node_lines(self._graph)[owner.id] + 1 if owner is not None else 0), block.params.index(value)
 
     def _row(self, value: Value) -> _Row:
         node = self._graph.producer.get(value)
@@ -356,7 +352,7 @@ class MemoryPictures:
             if row is None:
                 if len(rows) >= _MOST_ROWS:
                     continue
-                row = by_node[write.node] = _Row((self._lines[write.node.id], 0), self._text(write.node), -1, node=write.node)
+                row = by_node[write.node] = _Row((node_lines(self._graph)[write.node.id], 0), self._text(write.node), -1, node=write.node)
                 rows.append(row)
             row.writes = True
             written = [target for target in self._sealed.targets.get(place, ()) if target in shown] or [place]
@@ -383,9 +379,13 @@ class MemoryPictures:
         kinds |= {"writes"} if any(row.writes for row in rows) else set()
         told = [words.replace(" ", "\N{NO-BREAK SPACE}") for kind, words in _LEGEND.items() if kind in kinds]
         wide = max(_LEAST_WIDE, right + _EDGE)
+        lines = [
+            vm.PointsToLine(number=row.when[0] + 1, text=row.text, y=at, steps=row.steps, node=row.node.id if row.node is not None else 0)
+            for row, at in zip(rows, y, strict=True)
+        ]
         return vm.PointsToView(
             title=f"the memory of {self._graph.name}", margin=margin - 8,
-            boxes=boxes, arrows=arrows, lines=[_line(row, y[k]) for k, row in enumerate(rows)], steps=[],
+            boxes=boxes, arrows=arrows, lines=lines, steps=[],
             bands=[
                 vm.PointsToBand(x=lane.x + _BAND, top=y[lane.first], bottom=y[lane.last] + (_BOX if lane.last > lane.first else 0))
                 for lane in lanes.values()
@@ -427,10 +427,6 @@ def _short(op: str) -> str:
 
 def _width(row: _Row) -> float:
     return len(row.label) * _LETTER + (34 if row.writes else 18)
-
-
-def _line(row: _Row, y: float) -> vm.PointsToLine:
-    return vm.PointsToLine(number=row.when[0] + 1, text=row.text, y=y, steps=row.steps, node=row.node.id if row.node is not None else 0)
 
 
 def _lanes(rows: Sequence[_Row], cones: Mapping[int, int]) -> dict[int, _Lane]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE
-from irscope.compilers.record import Break, Decisions, Kernel, Program
+from irscope.compilers.record import Decisions, Kernel, Program
 from irscope.ir import Node
 from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.report.view_models import BreakView, Column, DecidedView, KernelDetail, TableView
@@ -28,19 +28,18 @@ def decided_view(decisions: Decisions, shown: int) -> DecidedView:
     """The decisions of which the program of that number is shown."""
     program = decisions.programs[shown]
     again = [f"compiled again: {program.recompiled_because}"] if program.recompiled_because else []
+    breaks = []
+    for each in decisions.breaks:
+        file, line, function = each.frames[-1] if each.frames else ("", 0, "")
+        explanation = " ".join((each.explanation, *each.hints)).strip()
+        breaks.append(BreakView(reason=each.reason, explanation=explanation, file=file, line=line, function=function))
     return DecidedView(
         compiler=f"{decisions.compiler} {decisions.version}".strip(),
         programs=[f"{each.name}: {each.counts}" for each in decisions.programs], shown=shown,
-        breaks=[_break_view(each) for each in decisions.breaks], notes=[*decisions.notes, *program.notes, *again],
+        breaks=breaks, notes=[*decisions.notes, *program.notes, *again],
         guards=list(program.guards), kernels=kernel_table(program), vanished=_vanished_table(program),
         unrun={node.id: each.because for each in program.changes if each.kind == "vanished" for node in each.at if not node.blocks},
     )  # fmt: skip
-
-
-def _break_view(cut: Break) -> BreakView:
-    file, line, function = cut.frames[-1] if cut.frames else ("", 0, "")
-    explanation = " ".join((cut.explanation, *cut.hints)).strip()
-    return BreakView(reason=cut.reason, explanation=explanation, file=file, line=line, function=function)
 
 
 def kernel_table(program: Program) -> TableView:

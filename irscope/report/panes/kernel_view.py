@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -44,16 +45,11 @@ class KernelViews:
     def plan(self, group: Node) -> LaunchPlan | None:
         """The launches of a group; None if it has no kernel."""
         if group not in self._plans:
-            self._plans[group] = self._planned(group)
+            self._plans[group] = None
+            if group in self._groups and group.attrs.get("kind") != "view":
+                with suppress(CodegenError):  # sizes are unknown before the run, or no kernel can be generated
+                    self._plans[group] = spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
         return self._plans[group]
-
-    def _planned(self, group: Node) -> LaunchPlan | None:
-        if group not in self._groups or group.attrs.get("kind") == "view":
-            return None
-        try:
-            return spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
-        except CodegenError:
-            return None  # sizes are unknown before the run, or no kernel can be generated
 
     def specs(self, group: Node) -> tuple[KernelSpec, ...]:
         """The kernels of a group as the device runs them; empty if it has none."""

@@ -272,9 +272,6 @@ class Heat:
         """The heat of some boxes and nodes, without those that cost nothing."""
         return {id: self._by_id[id].as_list(self._whole) for id in ids if id in self._by_id}
 
-    def all(self) -> dict[int, list[float]]:
-        return self.of(self._by_id)
-
     def of_sources(self) -> dict[str, dict[int, list[float]]]:
         """The heat of each source line, by file name."""
         found: dict[str, dict[int, _Taken]] = {}
@@ -286,16 +283,12 @@ class Heat:
                 found.setdefault(where.file, {}).setdefault(where.line, _Taken()).add(part)
         return {file: {line: taken.as_list(self._whole) for line, taken in lines.items()} for file, lines in found.items()}
 
-    def most(self) -> list[float]:
-        """The largest time, bytes, and bytes alive of one node, and 1."""
-        heats = self.of(row.node.id for row in self._profile.rows(self._way)).values()
-        return [*(max((values[k] for values in heats), default=0.0) for k in range(3)), 1.0]
-
     def put(self, view: vm.ProfileView, files: Container[str], *, whole: bool) -> vm.ProfileView:
         """Add the heat to a profile's view; the heat of all boxes only for a page that holds the whole program."""
-        view["most"] = self.most()
+        heats = self.of(row.node.id for row in self._profile.rows(self._way)).values()
+        view["most"] = [*(max((values[k] for values in heats), default=0.0) for k in range(3)), 1.0]
         view["source_heat"] = {file: lines for file, lines in self.of_sources().items() if file in files}
-        view["heat"] = self.all() if whole else {}
+        view["heat"] = self.of(self._by_id) if whole else {}
         return view
 
 

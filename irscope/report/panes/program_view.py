@@ -1,19 +1,15 @@
 """A program as text and as boxes, and results that are no programs as boxes."""
 
-import re
 from collections.abc import Mapping
 
 from irscope._base.words import shortened
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
-from irscope.report.box_tree import BoxTree
+from irscope.report.box_tree import BoxTree, node_lines
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView, TextView
 from irscope.transforms.dedup import Dedup
 
 # IR text line by line, with the node that each line prints.
-
-_FRAME = re.compile(r"\s*(?:block\d+\(|-> \(|return \()")
-"""Lines that open and close blocks; every other line after the heading is one node."""
 
 
 def text_view(graph: Graph) -> TextView:
@@ -25,10 +21,9 @@ def text_view(graph: Graph) -> TextView:
     ([False, True, False], ['x', 'y'])
     """
     lines = [_line(line) for line in print_graph(graph, locations=False).split("\n")]
-    heading = max(1, len(graph.inputs))
-    nodes = graph.nodes()
-    owners = [0] * heading + [0 if _FRAME.match(line) else next(nodes).id for line in lines[heading:]]
-    assert next(nodes, None) is None, "every node prints one line"
+    owners = [0] * len(lines)
+    for node, line in node_lines(graph).items():
+        owners[line] = node
     return TextView(
         lines=lines, nodes=owners, names={name: value.id for value, name in graph.names.items()},
         locations={node.id: shortened(str(node.location)) for node in graph.nodes() if node.location is not None},

@@ -27,7 +27,7 @@ from irscope.transforms.dedup import (
     meeting,
     same_bits,
 )
-from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of, proof
+from irscope.transforms.dedup.rewrite import ClassHoles, HoleRow, Recommendation, class_holes, cost_of, proof
 
 # Equivalence classes of fusion groups, the largest first.
 
@@ -44,9 +44,10 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[vm.ClassView]:
         body = cls.representative.blocks[0].nodes
         lines = [print_node(node, names) for node in body if node.op != "prim::Constant"]
         more = [f"… and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+        results = ", ".join(short_type(value.type) for value in cls.representative.outputs[:3])  # classes may have the same ops
         views.append(
             vm.ClassView(
-                index=cls.index, label=f"{table['ops'].loc[cls.index]} → {_results(cls.representative)}",
+                index=cls.index, label=f"{table['ops'].loc[cls.index]} → {results}",
                 members=[member.id for member in cls.members if isinstance(member, Node)],
                 representative=cls.representative.id, text=[*map(shortened, lines[:_MOST_LINES]), *more],
             )
@@ -62,11 +63,6 @@ def with_coarser_steps(views: Sequence[vm.ClassView], dedup: Dedup) -> list[vm.C
         leader = dedup.classes[view["index"]].representative
         view["coarser"] = [number[leader] for number in numbers]
     return [vm.CoarserStep(step=step, gives_up=GIVES_UP[step]) for step in steps]
-
-
-def _results(group: Node) -> str:
-    """The result types of a group, which distinguish classes with the same ops."""
-    return ", ".join(short_type(value.type) for value in group.outputs[:3])
 
 
 def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
@@ -148,10 +144,11 @@ class SameViews:
         ops = Counter(node.op.partition("::")[2] or node.op for node in leader.nodes)
         listed = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
         label = " · ".join(listed) + (" …" if len(ops) > 6 else "")
-        shown = members[:_MOST_MEMBERS]
+        shown, values = members[:_MOST_MEMBERS], leader.block.returns
+        kinds = ", ".join(short_type(value.type) for value in values[:4]) + (", …" if len(values) > 4 else "")
         with_cost = len(members) > 1 and place < _MOST_COSTS
         return vm.SameCard(
-            label=shortened(label, 200) or leader.label, detail=_results_of_piece(leader), count=len(members),
+            label=shortened(label, 200) or leader.label, detail=shortened(f"→ {kinds}" if kinds else leader.label, 200), count=len(members),
             ops=len(leader.nodes),
             members=[shortened(name, 200) for name in self._called(shown)], selects=[self._ids(member) for member in shown],
             cost=self._cost(step, members) if with_cost else None,
@@ -193,7 +190,11 @@ class SameViews:
 
     def _cost(self, step: Relation, members: _Members) -> vm.CostView:
         found = self._holes(step, members)
-        return _cost(cost_of(found, {}, [found.members[column] for column in self._columns(found, members)]))
+        cost = cost_of(found, {}, [found.members[column] for column in self._columns(found, members)])
+        return vm.CostView(
+            bodies=cost.bodies, ops=cost.ops, bytes=cost.bytes, seconds=cost.compile_seconds, parameters=cost.parameters,
+            lost=list(cost.lost), slowdown=cost.slowdown,
+        )  # fmt: skip
 
     def _members(self, step: Relation, place: int) -> _Members:
         classes = self._classes(step)
@@ -281,15 +282,3 @@ class SameViews:
         if id not in self._by_id:
             raise UnknownNumber(f"the record {id} is not a piece that was compared", hint=self._of.note)
         return self._by_id[id]
-
-
-def _results_of_piece(piece: Piece) -> str:
-    kinds = ", ".join(short_type(value.type) for value in piece.block.returns[:4]) + (", …" if len(piece.block.returns) > 4 else "")
-    return shortened(f"→ {kinds}" if kinds else piece.label, 200)
-
-
-def _cost(cost: Cost) -> vm.CostView:
-    return vm.CostView(
-        bodies=cost.bodies, ops=cost.ops, bytes=cost.bytes, seconds=cost.compile_seconds, parameters=cost.parameters,
-        lost=list(cost.lost), slowdown=cost.slowdown,
-    )  # fmt: skip

@@ -118,13 +118,15 @@ def _parser() -> argparse.ArgumentParser:
 def _add_opt(commands: Any) -> None:
     from irscope.transforms.pipeline import PASSES
 
-    width = max(map(len, PASSES))
+    width, passes = max(map(len, PASSES)), ""
+    for known in PASSES.values():
+        options = f"\n  {'':{width}}  {{{','.join(known.options)}}}" if known.options else ""
+        passes += f"  {known.name:{width}}  {known.doc}{options}\n"
     opt = commands.add_parser(
         "opt", help="run passes over a program and print the result",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Run passes over a program and print the result as IR text; everything else is printed as # comments.",
-        epilog="passes:\n" + "\n".join(_pass_line(known, width) for known in PASSES.values())
-        + "\n\nexample:\n  irscope opt program.ir -p 'functionalize,cse,fuse{min_size=3},dce' --remarks missed",
+        epilog="passes:\n" + passes + "\nexample:\n  irscope opt program.ir -p 'functionalize,cse,fuse{min_size=3},dce' --remarks missed",
     )  # fmt: skip
     _add_source(opt)
     opt.add_argument("-p", "--passes", required=True, metavar="PIPELINE", help="comma-separated names, options in braces")
@@ -165,11 +167,6 @@ def _add_survey(commands: Any) -> None:
     survey.add_argument("--compiler", choices=("inductor",), help="group the programs as this compiler does")
     survey.add_argument("--trust", action="store_true", help="let files run code of their authors when they are loaded")
     survey.set_defaults(run=_survey)
-
-
-def _pass_line(known: Any, width: int) -> str:
-    options = f"{{{','.join(known.options)}}}" if known.options else ""
-    return f"  {known.name:{width}}  {known.doc}" + (f"\n  {'':{width}}  {options}" if options else "")
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:

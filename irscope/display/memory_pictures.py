@@ -97,22 +97,18 @@ _STYLE: Final = (
 )
 
 
-def _open(width: float, height: float, title: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
-        f"<title>{in_markup(title)}</title><style>{_STYLE}</style>"
-        '<defs><pattern id="met" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<rect width="2" height="5" fill="{WRITES}"/></pattern></defs><rect width="{width:.0f}" height="{height:.0f}" rx="6" class="w"/>'
-    )
-
-
 def buffer_svg(view: BufferView) -> str:
     """Draw one buffer: a line per value, indented by its depth in the view chain, and hatched where it overlaps an unrelated
     value."""
     width, top = _LABEL + _MAP + 2 * _EDGE, 40
     height = top + len(view["rows"]) * _ROW + (28 if view["left_out"] else 12)
-    parts = [_open(width, height, f"the buffer of {view['root']}")]
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
+        f"<title>the buffer of {in_markup(view['root'])}</title><style>{_STYLE}</style>"
+        '<defs><pattern id="met" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<rect width="2" height="5" fill="{WRITES}"/></pattern></defs><rect {size} rx="6" class="w"/>'
+    ]
     window = view["window"]
     parts_of_it = f"{view['bytes'] // window:,} such parts"
     times = f", of which the first {window:,} are drawn: the same lies in each of {parts_of_it}" if window < view["bytes"] else ""
@@ -124,9 +120,10 @@ def buffer_svg(view: BufferView) -> str:
     ]
     for index, row in enumerate(view["rows"]):
         y = top + index * _ROW
-        indent = _EDGE + min(row["depth"], 8) * 10
+        indent, most, name = _EDGE + min(row["depth"], 8) * 10, 22 - min(row["depth"], 8), row["name"]
+        name = name if len(name) <= most else f"{name[: most - 1]}…"
         parts.append(f'<g data-id="{row["id"]}"><title>{in_markup(row["name"])}: {in_markup(row["told"])}</title>')
-        parts.append(f'<text x="{indent}" y="{y + 11}">{in_markup(_short(row["name"], row["depth"]))}</text>')
+        parts.append(f'<text x="{indent}" y="{y + 11}">{in_markup(name)}</text>')
         parts.append(f'<text class="d" x="{indent}" y="{y + 22}">{in_markup(row["op"].removeprefix("aten::"))}</text>')
         parts.append(f'<rect class="t" x="{left}" y="{y + 3}" width="{_MAP}" height="{_ROW - 8}"/>')
         colour = PALETTE["input"] if not row["depth"] else PALETTE["view"]
@@ -141,11 +138,6 @@ def buffer_svg(view: BufferView) -> str:
 
 def _bar(left: float, y: float, run: Sequence[float], paint: str) -> str:
     return f'<rect x="{left + run[0] * _MAP:.1f}" y="{y + 3}" width="{(run[1] - run[0]) * _MAP:.1f}" height="{_ROW - 8}" {paint}/>'
-
-
-def _short(name: str, depth: int) -> str:
-    most = 22 - min(depth, 8)
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 # A memory plan as SVG, addresses over time, for light and dark pages; needs no script, font or network.

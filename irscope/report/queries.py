@@ -283,15 +283,16 @@ class Queries:
             if not found and term.meant:  # an operator or a unit
                 raise ArgumentError(f"{term.text!r} does not occur in this program, and is not understood as a query", hint=term.meant)
             return found
-        nodes = self.index.nodes
+        graph, nodes = self.graph, self.index.nodes
         ask: dict[str, Callable[[str], Iterable[Node | Value]]] = {
-            "": self._word, "remark": self._remark, "is": self._is, "reads": self._reads,
-            "makes": lambda name: filter(None, [self.graph.producer.get(self.graph.value(name))]),
+            "": self._word, "remark": self._remark, "is": self._is,
+            "reads": lambda name: (use.user for use in graph.users.get(graph.value(name), ()) if isinstance(use.user, Node)),
+            "makes": lambda name: filter(None, [graph.producer.get(graph.value(name))]),
             "source": lambda text: (node for node in nodes if node.location is not None and text.lower() in f"{node.location}:".lower()),
             "type": lambda text: self._of_type(text.lower().replace(" ", "")),
             "kind": lambda text: (node for node in nodes if not node.blocks and category_of(node) == text),
-            "writes": lambda name: self._db.writers(self.graph.value(name)),
-            "alias": lambda name: self._db.alias_set(self.graph.value(name)),
+            "writes": lambda name: self._db.writers(graph.value(name)),
+            "alias": lambda name: self._db.alias_set(graph.value(name)),
         }  # fmt: skip
         return ask[term.field](term.text)
 
@@ -370,10 +371,6 @@ class Queries:
             near = [f"is:{kind}" for kind in get_close_matches(text, kinds, 1)] or [f"there are {', '.join(kinds)}"]
             raise ArgumentError(f"there is no is:{text}", hint=near[0])
         return kinds[text]()
-
-    def _reads(self, name: str) -> Iterable[Node]:
-        users = self.graph.users.get(self.graph.value(name), ())
-        return (use.user for use in users if isinstance(use.user, Node))
 
     def _amount(self, term: Term) -> Iterable[Node]:
         compare, wanted = _COMPARE[term.relation], _number(term.text)

@@ -183,16 +183,11 @@ class _Names:
 
 def _step(state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names, rename: Renaming) -> StepView:
     group = found.merges.get(state)
-    if group is None:
-        return _whole_pass(state, step, found, names)
-    return StepView(
-        did=f"merged {names.listed(step.nodes)} into group {number[group]}", because=rename(step.because), rule=step.rule,
-        nodes=[node.id for node in step.nodes], saved=step.bytes_saved, group=group.id,
-    )  # fmt: skip
-
-
-def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView:
-    """The view of a step that merged nothing: how much it did, and to which nodes."""
+    if group is not None:
+        return StepView(
+            did=f"merged {names.listed(step.nodes)} into group {number[group]}", because=rename(step.because), rule=step.rule,
+            nodes=[node.id for node in step.nodes], saved=step.bytes_saved, group=group.id,
+        )  # fmt: skip
     went = [node for node in step.nodes if found.until.get(node.id) == state]
     came = [found.loose.get(id, node) for id, node in names.last.items() if found.since.get(id) == state]
     parts = [f"{what} {names.listed(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]

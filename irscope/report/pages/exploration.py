@@ -173,12 +173,12 @@ class Exploration:
         if not isinstance(name, str):
             raise UnknownName(f"{name!r} names nothing in a program", hint="give a Value, a Node, a printed name or an id")
         try:
-            return _named(self.graph, name)
+            return id_of_name(self.graph, name)
         except UnknownName:
             initial = self.fusion.history.initial
             if name.lstrip("%") not in {*initial.names.values()} and "::" not in name:
                 raise
-            return _named(initial, name)
+            return id_of_name(initial, name)
 
     def records_of(self, ids: Iterable[int]) -> list[Value | Node]:
         """The values and nodes of some ids, without boxes that stand for none."""
@@ -208,5 +208,6 @@ class Exploration:
         return []
 
 
-def _named(graph: Graph, name: str) -> int:
+def id_of_name(graph: Graph, name: str) -> int:
+    """The id of the value, or of the node, of a printed name. Raises UnknownName."""
     return graph.node(name).id if "::" in name else graph.value(name).id

@@ -21,7 +21,7 @@ from irscope.report import panes
 from irscope.report import view_models as vm
 from irscope.report.pages.branches import Branches
 from irscope.report.pages.details import HistoryInspection, Inspection, stored_details
-from irscope.report.pages.exploration import MOST_BESIDE, Exploration
+from irscope.report.pages.exploration import MOST_BESIDE, Exploration, id_of_name
 from irscope.report.pages.headline import headline, history_headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
 from irscope.report.pages.side_by_side import side_by_side
@@ -308,8 +308,7 @@ def history_page(history: History) -> Page:
             return record
         if isinstance(record, Value | Node):
             return record.id
-        graph = history.final
-        return graph.node(record).id if "::" in record else graph.value(record).id
+        return id_of_name(history.final, record)
 
     return Page(history_view(history), HistoryInspection(history), resolve)
 

@@ -75,21 +75,17 @@ class Correspondence:
             cuts = [(k * len(one) // times, k * len(other) // times) for k in range(times + 1)]
             places += [_Place(one[a:b], other[c:d]) for (a, c), (b, d) in pairwise(cuts)]
         for place in places:
-            for op in place.alike():
-                for node, other_node in place.take(op):
-                    self._pair(node, (other_node,), "line and op")
+            for node, other_node in place.take_alike():
+                self._pair(node, (other_node,), "line and op")
         for is_last in (False, True):  # where one op is left on a side, all others are that; then ops that read the same; then the rest
             for place in places:
                 if is_last or 1 in (len(place.left), len(place.right)):
-                    self._pair_rest(place)
+                    rest = tuple(place.right) or place.all_right
+                    for node in place.left:
+                        self._pair(node, rest, "line")
+                    place.left, place.right = [], []
             for place in places if not is_last else ():
                 self._by_reading(place)
-
-    def _pair_rest(self, place: "_Place") -> None:
-        rest = tuple(place.right) or place.all_right
-        for node in place.left:
-            self._pair(node, rest, "line")
-        place.left, place.right = [], []
 
     def _by_reading(self, place: "_Place") -> None:
         """Pairs what is left in a place by op and by what it reads from outside of it, where that is one node on each side."""
@@ -151,15 +147,12 @@ class _Place:
         self.left, self.right = list(left), list(right)
         self.all_right = tuple(right)
 
-    def alike(self) -> list[str]:
-        """The ops of which both sides have as many."""
-        counts = [Counter(node.op for node in nodes) for nodes in (self.left, self.right)]
-        return [op for op in counts[0] if counts[0][op] == counts[1][op]]
-
-    def take(self, op: str) -> Iterator[tuple[Node, Node]]:
-        pairs = list(zip(*([node for node in nodes if node.op == op] for nodes in (self.left, self.right)), strict=True))
-        self.left, self.right = ([node for node in nodes if node.op != op] for nodes in (self.left, self.right))
-        yield from pairs
+    def take_alike(self) -> Iterator[tuple[Node, Node]]:
+        """Takes out the ops of which both sides have as many."""
+        here, there = (Counter(node.op for node in nodes) for nodes in (self.left, self.right))
+        for op in (op for op in here if here[op] == there[op]):
+            yield from zip(*([node for node in nodes if node.op == op] for nodes in (self.left, self.right)), strict=True)
+        self.left, self.right = ([node for node in nodes if here[node.op] != there[node.op]] for nodes in (self.left, self.right))
 
 
 def _is_op(node: Node) -> bool:

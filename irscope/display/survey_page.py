@@ -23,8 +23,7 @@ class SurveyedClass(TypedDict):
     after: int
     saved_s: float
     text: str
-    where: list[str]
-    """A line for each listed member, and one with the number of the others."""
+    where: list[str]  # A line for each listed member, and one with the number of the others.
 
 
 class SurveyView(TypedDict):
@@ -33,16 +32,11 @@ class SurveyView(TypedDict):
     title: str
     summary: str
     classes: list[SurveyedClass]
-    rest: int
-    """The number of classes not listed."""
-    models: list[str]
-    """The rows of the matrix."""
-    columns: list[int]
-    """Its columns: numbers of classes."""
-    cells: list[list[int]]
-    """The number of members of each class in each model."""
-    tables: list[tuple[str, list[str], list[list[str]]]]
-    """Heading, column names and formatted rows."""
+    rest: int  # The number of classes not listed.
+    models: list[str]  # The rows of the matrix.
+    columns: list[int]  # Its columns: numbers of classes.
+    cells: list[list[int]]  # The number of members of each class in each model.
+    tables: list[tuple[str, list[str], list[list[str]]]]  # Heading, column names and formatted rows.
 
 
 _ROW: Final = 18

@@ -29,8 +29,7 @@ _STYLE: Final = (
     "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.b,.k{fill:#6ea3d8}.a{fill:#6fd19c}"
     ".s{fill:#ff8a80}.g{stroke:#3f4650}.l,.w{stroke:#e5e7eb}.f{fill:#2f7d78;stroke:#72b7b2}.x{stroke:#1e1e1e}.e{fill:#4b5563}}"
 )
-WIDTH: Final = 860
-"""The default width of a picture, in pixels."""
+WIDTH: Final = 860  # The default width of a picture, in pixels.
 
 
 def picture(height: float, parts: Sequence[str], label: str, width: float = WIDTH) -> str:
@@ -61,8 +60,7 @@ def cut(words: str, width: float, letter: float = 6.1) -> str:
     return words if len(words) <= most else words[: max(most - 1, 0)] + "…" if most > 2 else ""
 
 
-MOST_BOXES = 1500
-"""The most boxes of a readable picture; outer boxes are closed until it fits."""
+MOST_BOXES = 1500  # The most boxes of a readable picture; outer boxes are closed until it fits.
 _FEW_EFFECTS = 40
 _MARGIN = 20.0
 _GRAPH_STYLE = (
@@ -75,8 +73,7 @@ _DARK = (
     "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d{fill:#a3adba}.e{stroke:#7c8798}"
     ".w{fill:#1e1e1e}.r{fill:#a3adba}.c{fill:#1e1e1e}}"
 )
-PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z"
-"""The mark of a box that writes memory in place."""
+PEN = "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z"  # The mark of a box that writes memory in place.
 
 
 def graph_svg(

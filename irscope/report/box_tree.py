@@ -72,8 +72,7 @@ def node_lines(graph: Graph) -> Mapping[int, int]:
     return found
 
 
-MOST_SIDE_BY_SIDE = 120
-"""The most boxes of one level; more are grouped into stretches."""
+MOST_SIDE_BY_SIDE = 120  # The most boxes of one level; more are grouped into stretches.
 _PARTS = 24  # The approximate number of stretches that a long level is cut into.
 _MANY_ENDS = 12  # More inputs, or results, than this share one box.
 _MOST_LOOSE = 8  # Longer runs of ops between modules share one box.
@@ -90,8 +89,7 @@ class _Holder:
     label: str
     detail: str = ""
     copies: int = 0
-    path: str = ""
-    """The path of its module, even if that contains only repeats."""
+    path: str = ""  # The path of its module, even if that contains only repeats.
 
 
 class BoxTree:
@@ -106,11 +104,9 @@ class BoxTree:
         self.subjects: list[Node | Value | _Holder] = [draft.subjects[k] for k in order]
         self.kinds: list[BoxKind] = [draft.kinds[k] for k in order]
         self.ids = [draft.ids[k] for k in order]
-        self.parent = np.array(parent, np.int64)
-        """The parent of each box; -1 at the top."""
+        self.parent = np.array(parent, np.int64)  # The parent of each box; -1 at the top.
         self.end = _ends(parent)
-        self.number = {id: k for k, id in enumerate(self.ids)}
-        """Box numbers by id."""
+        self.number = {id: k for k, id in enumerate(self.ids)}  # Box numbers by id.
         place = np.full(len(draft.parent), -1, np.int64)
         place[order] = np.arange(len(order))
         self._lanes = [(box, each.label) for box, each in enumerate(self.subjects) if isinstance(each, _Holder) and each.kind == "lane"]
@@ -307,17 +303,13 @@ class _Draft:
     kinds: list[BoxKind] = field(default_factory=list)
     subjects: list[Node | Value | _Holder] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
-    home: dict[Value, int] = field(default_factory=dict)
-    """The box that produces each value."""
+    home: dict[Value, int] = field(default_factory=dict)  # The box that produces each value.
     quiet: set[Node] = field(default_factory=set)
     sources: list[int] = field(default_factory=list)
     targets: list[int] = field(default_factory=list)
-    read: list[int] = field(default_factory=list)
-    """For each edge: the producing box, the using box, and the id of the value."""
-    scopes: Mapping[Node, str] = field(default_factory=dict)
-    """Substitutes for the scopes of the nodes."""
-    is_joint: bool = False
-    """Whether the outermost of them are the passes of a joint graph."""
+    read: list[int] = field(default_factory=list)  # For each edge: the producing box, the using box, and the id of the value.
+    scopes: Mapping[Node, str] = field(default_factory=dict)  # Substitutes for the scopes of the nodes.
+    is_joint: bool = False  # Whether the outermost of them are the passes of a joint graph.
     holders: int = 0
     has_modules: bool = False
 
@@ -572,10 +564,8 @@ class Levels:
     def __init__(self, tree: BoxTree) -> None:
         self._tree = tree
         a, b, values = tree.sources, tree.targets, tree.values
-        self.reads = np.zeros(len(tree), bool)
-        """Boxes that use a value from outside their parent."""
-        self.feeds = np.zeros(len(tree), bool)
-        """Boxes that produce a value used outside their parent."""
+        self.reads = np.zeros(len(tree), bool)  # Boxes that use a value from outside their parent.
+        self.feeds = np.zeros(len(tree), bool)  # Boxes that produce a value used outside their parent.
         depths = [0] * len(tree)
         for box, around in enumerate(tree.parent.tolist()):  # parents come first
             depths[box] = depths[around] + 1 if around >= 0 else 0

@@ -32,10 +32,8 @@ from irscope.report.view_models import Box, GraphView
 GAP_X: Final = 18.0
 GAP_Y: Final = 24.0
 MAX_SPAN: Final = 6
-MANY: Final = 8
-"""A value with this many users is available everywhere: its users need not be near it."""
-FEW: Final = 40
-"""A picture of fewer boxes stays in one column, and all its edges are routed."""
+MANY: Final = 8  # A value with this many users is available everywhere: its users need not be near it.
+FEW: Final = 40  # A picture of fewer boxes stays in one column, and all its edges are routed.
 _MOST_IN_ROW = 12
 _SWEEPS = 4
 _ALIGNMENTS = 6
@@ -305,8 +303,7 @@ class _Ways:
     """The free space of a drawing: the gaps between rows, and the way from each column to the next."""
 
     column: list[int]
-    left: list[float]
-    """The left edge of each column."""
+    left: list[float]  # The left edge of each column.
     top: list[float]
     bottom: list[float]
     height: float
@@ -353,11 +350,9 @@ def _mean(position: list[float], neighbours: list[int], otherwise: float) -> flo
 # surroundings apart and changes nothing inside them.
 
 PAD: Final = 12.0
-HEAD: Final = 26.0
-"""The height of the title of an open box."""
+HEAD: Final = 26.0  # The height of the title of an open box.
 _MOST_LABEL = 32
-MOST_DETAIL: Final = 38
-"""Longer lines are cut."""
+MOST_DETAIL: Final = 38  # Longer lines are cut.
 _LABEL_CHAR, _DETAIL_CHAR = 7.9, 6.3
 _OP_HEIGHT, _TALL_HEIGHT = 26.0, 40.0
 _MIN_WIDTH = 56.0
@@ -388,17 +383,12 @@ class Route:
 class Layout:
     """The positions of all visible boxes and edges."""
 
-    rects: Mapping[int, Rect]
-    """Rectangles by box id; hidden boxes are missing."""
+    rects: Mapping[int, Rect]  # Rectangles by box id; hidden boxes are missing.
     routes: tuple[Route, ...]
-    reads: Collection[int]
-    """Boxes that read something from outside the box around them."""
-    feeds: Collection[int]
-    """Boxes that produce something used outside the box around them."""
-    copies: Mapping[int, int]
-    """The number of equal parts that a box stands for or is one of, where that is more than one."""
-    labels: Mapping[int, str]
-    """What is written on each box: its label, without the middle if it is long."""
+    reads: Collection[int]  # Boxes that read something from outside the box around them.
+    feeds: Collection[int]  # Boxes that produce something used outside the box around them.
+    copies: Mapping[int, int]  # The number of equal parts that a box stands for or is one of, where that is more than one.
+    labels: Mapping[int, str]  # What is written on each box: its label, without the middle if it is long.
     width: float
     height: float
 

@@ -13,23 +13,18 @@ from typing import Literal
 
 from irscope.errors import ArgumentError
 
-FIELDS = ("op", "type", "name", "line", "source", "scope", "class", "group", "rule", "remark", "kind", "is")
-"""The fields of `field:text`."""
-AMOUNTS = ("bytes", "rank", "elements", "inputs", "outputs")
-"""Amounts that can be compared with a number."""
-RELATIONS = ("writes", "reads", "alias", "makes")
-"""Relations to a named value: `writes %p.1`."""
+FIELDS = ("op", "type", "name", "line", "source", "scope", "class", "group", "rule", "remark", "kind", "is")  # The fields of `field:text`.
+AMOUNTS = ("bytes", "rank", "elements", "inputs", "outputs")  # Amounts that can be compared with a number.
+RELATIONS = ("writes", "reads", "alias", "makes")  # Relations to a named value: `writes %p.1`.
 
 
 @dataclass(frozen=True)
 class Term:
     """One term: a field with a text, an amount compared with a number, a relation to a value, or a word."""
 
-    field: str
-    """Empty for a plain word."""
+    field: str  # Empty for a plain word.
     text: str
-    relation: Literal["", ":", "<", "<=", ">", ">=", "="] = ""
-    """`:` for a quoted word, too."""
+    relation: Literal["", ":", "<", "<=", ">", ">=", "="] = ""  # `:` for a quoted word, too.
     meant: str = dataclasses.field(default="", repr=False)
     """The query that a plain word which is found nowhere was probably meant to be; empty if it looks like a word."""
 

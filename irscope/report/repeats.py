@@ -23,8 +23,7 @@ from irscope.transforms.dedup.rewrite import Repeat, find_regions
 # call if all its operands were produced inside it or before it began. A fusion group is placed where its last node is, and counts
 # as part of every module that one of its nodes is from, so fusion across modules does not split them.
 
-DEEPEST = 100
-"""The deepest nesting of modules that gets boxes."""
+DEEPEST = 100  # The deepest nesting of modules that gets boxes.
 
 
 def scope_of(node: Node) -> str:
@@ -196,8 +195,7 @@ def _are_read_pointwise(graph: Graph, node: Node) -> bool:
 # transparent: a layer whose first op was fused with the previous layer is still a layer. Constants and types are encoded
 # separately, as they may differ between members; the differing positions are counted and reported.
 
-FEWEST = 3
-"""The fewest members of a run that gets a box."""
+FEWEST = 3  # The fewest members of a run that gets a box.
 _NUMBER = re.compile(r"\d+")
 
 
@@ -209,10 +207,8 @@ Encoding = tuple[tuple[object, ...], tuple[object, ...]]
 class Run:
     """Equal sibling modules."""
 
-    members: tuple[int, ...]
-    """Positions among the siblings."""
-    holes: int
-    """The number of positions where constants or types differ between them."""
+    members: tuple[int, ...]  # Positions among the siblings.
+    holes: int  # The number of positions where constants or types differ between them.
     fused_alike: bool
     """Whether each has its nodes in the same fusion groups as the others; otherwise the boxes that are drawn in them differ."""
 
@@ -527,8 +523,7 @@ class _Ops:
 def _reached(ops: _Ops, given: set[Value]) -> set[Node]:
     """The nodes that need one of these values, and what is made for them alone since the first."""
     known, late = set(given), set[Node]()
-    others = {ops.made(value) for value in ops.graph.outputs}
-    """What something else than these nodes reads."""
+    others = {ops.made(value) for value in ops.graph.outputs}  # What something else than these nodes reads.
     for node in ops.nodes:
         if not known.isdisjoint(ops.reads(node)):
             late.add(node)

@@ -26,8 +26,7 @@ class Stretch:
     """The steps of one pass and its record."""
 
     record: PassRecord
-    first: int
-    """The number of steps before it."""
+    first: int  # The number of steps before it.
     steps: tuple[Step, ...]
 
     @property
@@ -40,18 +39,13 @@ class Stretch:
 class Lives:
     """When nodes are created and removed, and which groups they were merged into."""
 
-    since: dict[int, int] = field(default_factory=dict)
-    """The first state of each node created by a step."""
-    until: dict[int, int] = field(default_factory=dict)
-    """The first state without each node removed by a step."""
+    since: dict[int, int] = field(default_factory=dict)  # The first state of each node created by a step.
+    until: dict[int, int] = field(default_factory=dict)  # The first state without each node removed by a step.
     groups: dict[Node, list[Node]] = field(default_factory=dict)
     """The fusion groups of the last graph that steps created, with the nodes merged into them; copies are left out."""
-    merges: dict[int, Node] = field(default_factory=dict)
-    """The group that each merging step merged into, by state."""
-    copies: set[int] = field(default_factory=set)
-    """Nodes created together with their group: copies of constants."""
-    loose: dict[int, Node] = field(default_factory=dict)
-    """Nodes merged into groups, by id, as they were before."""
+    merges: dict[int, Node] = field(default_factory=dict)  # The group that each merging step merged into, by state.
+    copies: set[int] = field(default_factory=set)  # Nodes created together with their group: copies of constants.
+    loose: dict[int, Node] = field(default_factory=dict)  # Nodes merged into groups, by id, as they were before.
 
 
 def lifetimes(history: History) -> list[Stretch]:
@@ -127,14 +121,10 @@ class Gone(NamedTuple):
     """A record that is not in the last graph."""
 
     record: Value | Node
-    graph: Graph
-    """The last graph between passes that contains it."""
-    state: int
-    """The state of that graph."""
-    by: str
-    """The pass that removed it."""
-    became: Value | None
-    """The value that replaced it, or its first result."""
+    graph: Graph  # The last graph between passes that contains it.
+    state: int  # The state of that graph.
+    by: str  # The pass that removed it.
+    became: Value | None  # The value that replaced it, or its first result.
 
 
 def gone_records(history: History) -> Mapping[int, Gone]:

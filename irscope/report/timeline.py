@@ -53,8 +53,7 @@ def gone_lines(history: History, passes: Sequence[Stretch], found: Lives, text: 
         line_of.update((node.id, line_of[group.id]) for node in group.blocks[0].nodes)
     last = {node.id for node in history.final.nodes()}
     lines: dict[int, GoneLine] = {}
-    over: dict[int, int] = {}
-    """The removed node directly above each line (keyed by number) or removed node (keyed by -1 - id)."""
+    over: dict[int, int] = {}  # The removed node directly above each line (keyed by number) or removed node (keyed by -1 - id).
     for at, stretch in reversed(list(enumerate(passes))):
         graph = stretch.record.before
         line = place = len(text["lines"]) - 1

@@ -28,8 +28,7 @@ class HistoryInspection:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.graph = history.final
-        """The program shown."""
+        self.graph = history.final  # The program shown.
         self._lines: dict[Node, str] = {}
 
     @cached_property
@@ -129,8 +128,7 @@ class Inspection(HistoryInspection):
         super().__init__(exploration.fusion.history)
         self.graph = exploration.graph
         self._of = exploration
-        self.kernels_of: Collection[Node] | None = None
-        """The groups whose kernels are shown; all, if None."""
+        self.kernels_of: Collection[Node] | None = None  # The groups whose kernels are shown; all, if None.
 
     @cached_property
     def records(self) -> Mapping[int, Value | Node]:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
     from irscope.runtime.profile import Profile
 
-MOST_BESIDE: Final = 10_000
-"""The largest program of another compiler, in nodes, that irscope fuses too before it is shown."""
+MOST_BESIDE: Final = 10_000  # The largest program of another compiler, in nodes, that irscope fuses too before it is shown.
 _KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")  # Cached results that do not depend on measurements.
 
 
@@ -41,20 +40,13 @@ class Exploration:
     comparison: Comparison | None = None
     sources: Path | None = None
     """A folder whose files may be shown where nodes name them; None: only sources of code loaded in this process."""
-    profile: Profile | None = None
-    """The profile of its nodes, if measured."""
-    measure: Callable[[], Comparison] | None = None
-    """Runs the program and its fusion side by side; called when times are first shown."""
-    same: Dedup | None = None
-    """The classes to show, if not those of `dedup(fusion)`."""
-    arguments: tuple[Any, ...] = ()
-    """Example arguments, if any were given."""
-    decisions: Decisions | None = None
-    """What another compiler decided, if the groups are its."""
-    chosen: int = 0
-    """The number of the program among those that it compiled."""
-    beside: tuple[Decisions, ...] = ()
-    """What other compilers decided about the same program, to be shown beside it."""
+    profile: Profile | None = None  # The profile of its nodes, if measured.
+    measure: Callable[[], Comparison] | None = None  # Runs the program and its fusion side by side; called when times are first shown.
+    same: Dedup | None = None  # The classes to show, if not those of `dedup(fusion)`.
+    arguments: tuple[Any, ...] = ()  # Example arguments, if any were given.
+    decisions: Decisions | None = None  # What another compiler decided, if the groups are its.
+    chosen: int = 0  # The number of the program among those that it compiled.
+    beside: tuple[Decisions, ...] = ()  # What other compilers decided about the same program, to be shown beside it.
 
     def with_profile(self, profile: Profile) -> Exploration:
         """The same program with a profile; cached analyses are kept. Raises ArgumentError for the profile of another

@@ -33,17 +33,14 @@ from irscope.runtime.profile import Profile
 from irscope.transforms.base import History
 from irscope.transforms.fusion import fuse
 
-Fields = Mapping[str, Any]
-"""Fields of an `ExplorerView`, or of a message."""
-Answer = Callable[[Fields], Fields]
-"""Answers a message of a page with the fields of the reply."""
+Fields = Mapping[str, Any]  # Fields of an `ExplorerView`, or of a message.
+Answer = Callable[[Fields], Fields]  # Answers a message of a page with the fields of the reply.
 
 
 class Page:
     """What an explorer shows, and its answers to the messages of the page, by kind."""
 
-    exploration: Exploration | None = None
-    """The program of this process that is shown, if there is one."""
+    exploration: Exploration | None = None  # The program of this process that is shown, if there is one.
 
     def __init__(self, view: vm.ExplorerView, inspection: HistoryInspection, resolve: Callable[[Any], int]) -> None:
         """`resolve` returns the id of a record by what a user calls it."""
@@ -60,22 +57,14 @@ class Page:
 class Cost(IntEnum):
     """What a part of a page costs. A page begins with the parts up to some cost."""
 
-    LITTLE = 0
-    """Of any program at once."""
-    EACH_GROUP = 1
-    """A look at each group: later, where there are many."""
-    WHOLE_PROGRAM = 2
-    """A walk over the program: later, where it is large."""
-    MOMENT = 3
-    """A live page asks for it after its first picture."""
-    PANE = 4
-    """A live page asks for it when its pane is opened."""
-    STORED = 5
-    """For pages without Python; a live page asks about one record at a time."""
-    EVERY_ANSWER = 6
-    """The same, but about every value and node: in large programs only for those who ask for it."""
-    MEASURED = 7
-    """Takes the processor for itself for seconds: only when somebody asks."""
+    LITTLE = 0  # Of any program at once.
+    EACH_GROUP = 1  # A look at each group: later, where there are many.
+    WHOLE_PROGRAM = 2  # A walk over the program: later, where it is large.
+    MOMENT = 3  # A live page asks for it after its first picture.
+    PANE = 4  # A live page asks for it when its pane is opened.
+    STORED = 5  # For pages without Python; a live page asks about one record at a time.
+    EVERY_ANSWER = 6  # The same, but about every value and node: in large programs only for those who ask for it.
+    MEASURED = 7  # Takes the processor for itself for seconds: only when somebody asks.
 
 
 class ProgramPage(Page):

@@ -20,8 +20,7 @@ from irscope.report.panes.program_view import opened_at_first
 from irscope.report.queries import Queries
 from irscope.report.view_models import BesideView, Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
 
-PAGE = 240
-"""Lines sent with the first view."""
+PAGE = 240  # Lines sent with the first view.
 _MOST_LINES = 2000
 _MOST_PLACES = 4000
 _MOST_LEVELS = 200

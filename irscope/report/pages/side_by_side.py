@@ -194,8 +194,7 @@ def _rounds(nodes: Sequence[Node]) -> int:
 class Pair(NamedTuple):
     producer: Node
     consumer: Node
-    kind: PairKind
-    """In one kernel on both sides or on neither; only here; only there; or not matched on both sides."""
+    kind: PairKind  # In one kernel on both sides or on neither; only here; only there; or not matched on both sides.
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,27 +93,22 @@ _MOST_NEAR: Final = 24
 _MOST_NAMES: Final = 12  # The most names of one memory.
 _LONGEST_TEXT: Final = 44
 
-Lead = tuple[int, Literal["may", "holds", "writes"]]
-"""A memory beside the lane of a row, and what the line to it means."""
+Lead = tuple[int, Literal["may", "holds", "writes"]]  # A memory beside the lane of a row, and what the line to it means.
 
 
 @dataclass(eq=False)
 class _Row:
-    when: tuple[int, int]
-    """The line of the text, from 0, and the position among the names of that line."""
+    when: tuple[int, int]  # The line of the text, from 0, and the position among the names of that line.
     text: str
-    place: int
-    """The class of its name; -1 for a write that makes none."""
+    place: int  # The class of its name; -1 for a write that makes none.
     label: str = ""
     value: Value | None = None
     node: Node | None = None
     op: str = ""
-    source: Value | None = None
-    """The name that it was made from, in the same lane."""
+    source: Value | None = None  # The name that it was made from, in the same lane.
     writes: bool = False
     leads: list[Lead] = field(default_factory=list)
-    on_path: set[int] = field(default_factory=set)
-    """The memories that the path leads to."""
+    on_path: set[int] = field(default_factory=set)  # The memories that the path leads to.
     steps: list[int] = field(default_factory=list)
 
 

@@ -21,8 +21,7 @@ from irscope.transforms.dedup import Match, Piece, SlotPair, format_payload, ope
 _MOST_LINES: Final = 160
 _LONGEST: Final = 200
 
-Spot = tuple[Node | Value, str, int]
-"""A place in a piece: a node's operand or attribute, or a value's type."""
+Spot = tuple[Node | Value, str, int]  # A place in a piece: a node's operand or attribute, or a value's type.
 Pair = tuple[Node | None, Node | None]
 
 

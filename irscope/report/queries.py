@@ -24,7 +24,7 @@ from irscope.ops.registry import category_of
 from irscope.ops.type_rules import static_shape
 from irscope.report.box_tree import node_lines, writes_memory
 from irscope.report.query_language import Both, Either, Not, Query, Term, parse_query
-from irscope.report.words import names_in, short_type
+from irscope.report.words import names_in, records_of, short_type
 
 if TYPE_CHECKING:
     from irscope.transforms.base import History
@@ -48,7 +48,8 @@ class NodeIndex:
         self._graph = graph
 
     def prepare(self) -> None:
-        self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of, self.record_of  # noqa: B018
+        self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of  # noqa: B018
+        records_of(self._graph)
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -72,13 +73,6 @@ class NodeIndex:
     def value_of(self) -> Mapping[str, Value]:
         """Values by their printed names."""
         return {name: value for value, name in self._graph.names.items()}
-
-    @cached_property
-    def record_of(self) -> Mapping[int, Node | Value]:
-        """Every value and node by id; selections refer to these ids."""
-        found: dict[int, Node | Value] = {value.id: value for value in self._graph.values()}
-        found.update((node.id, node) for node in self.nodes)
-        return found
 
     @cached_property
     def of_op(self) -> Mapping[str, list[Node]]:
@@ -348,7 +342,7 @@ class Queries:
 
     def _remarked(self, holds: Callable[[Any], bool]) -> Iterable[Node | Value]:
         remarks = self._history.remarks if self._history is not None else ()
-        here = self.index.record_of
+        here = records_of(self.graph)
         return (here[remark.subject.id] for remark in remarks if holds(remark) and remark.subject.id in here)
 
     def _remark(self, text: str) -> Iterable[Node | Value]:

@@ -1,6 +1,6 @@
 """The states of a history: how long each node lives, what passes removed, and what may share memory in each state."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Node, Value
 from irscope.report.panes import AliasViews, MemoryPictures
 from irscope.report.view_models import AliasDetail, PointsToView
-from irscope.report.words import Renaming, names_in, value_of
+from irscope.report.words import Renaming, names_in, records_of, value_of
 from irscope.transforms.base import History, PassRecord, Step
 
 # The states of a history in which each node exists, in terms of the nodes of its last graph.
@@ -129,23 +129,19 @@ class Gone(NamedTuple):
 
 def gone_records(history: History) -> Mapping[int, Gone]:
     """The removed records of a history, by id. Walks each graph once."""
-    last = {record.id for record in _records(history.final)}
+    last = records_of(history.final)
     found: dict[int, Gone] = {}
     for at, stretch in reversed(list(enumerate(lifetimes(history)))):
         graph = stretch.record.before
         if graph is stretch.record.after:
             continue
-        for record in _records(graph):
+        records: list[Value | Node] = [*graph.values(), *graph.nodes()]
+        for record in records:
             if record.id not in last and record.id not in found:
                 value = value_of(record)
                 became = history.forward(value, at) if value is not None else None
                 found[record.id] = Gone(record, graph, stretch.first, stretch.record.name, became)
     return found
-
-
-def _records(graph: Graph) -> Iterable[Value | Node]:
-    yield from graph.values()
-    yield from graph.nodes()
 
 
 # What may share memory in any state of a history, in terms of its last graph.
@@ -209,14 +205,9 @@ class AliasSteps:
     def _seen(self, ids: list[int], outside: Mapping[int, int]) -> frozenset[int]:
         known = self._seen_of.get(id(ids))
         if known is None:
-            known = ids, frozenset(outside.get(other, other) for other in ids if other in self._last)
+            known = ids, frozenset(outside.get(other, other) for other in ids if other in records_of(self._history.final))
             self._seen_of[id(ids)] = known
         return known[1]
-
-    @cached_property
-    def _last(self) -> frozenset[int]:
-        graph = self._history.final
-        return frozenset([*(value.id for value in graph.values()), *(node.id for node in graph.nodes())])
 
     def _made(self, state: int) -> _State:
         graph = self._history.graph_after(state)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from irscope._base.words import time_words
+from irscope.analysis.per_graph import per_graph
 from irscope.ir import DictType, Graph, ListType, Node, OptionalType, TensorType, TupleType, Type, Value
 from irscope.transforms.base import History
 
@@ -33,6 +34,13 @@ def short_type(type: Type) -> str:
         case TupleType(elements) if elements:
             return f"({', '.join(map(short_type, elements))})"
     return str(type)
+
+
+@per_graph
+def records_of(graph: Graph) -> Mapping[int, Value | Node]:
+    """Every value and node of a graph by id; selections refer to these ids."""
+    found: dict[int, Value | Node] = {value.id: value for value in graph.values()}
+    return found | {node.id: node for node in graph.nodes()}
 
 
 def value_of(record: Value | Node) -> Value | None:

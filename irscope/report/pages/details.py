@@ -17,7 +17,7 @@ from irscope.report import view_models as vm
 from irscope.report.pages.exploration import Exploration
 from irscope.report.states import AliasSteps, Gone, lifetimes
 from irscope.report.timeline import program_name
-from irscope.report.words import Renaming, short_type, value_of
+from irscope.report.words import Renaming, records_of, short_type, value_of
 from irscope.transforms.base import History
 
 _MOST_SAMPLES: Final = 50
@@ -31,11 +31,10 @@ class HistoryInspection:
         self.graph = history.final  # The program shown.
         self._lines: dict[Node, str] = {}
 
-    @cached_property
+    @property
     def records(self) -> Mapping[int, Value | Node]:
         """Every value and node of the last graph by id."""
-        found: dict[int, Value | Node] = {value.id: value for value in self.graph.values()}
-        return found | {node.id: node for node in self.graph.nodes()}
+        return records_of(self.graph)
 
     @cached_property
     def db(self) -> AliasDb:
@@ -131,11 +130,6 @@ class Inspection(HistoryInspection):
         self.kernels_of: Collection[Node] | None = None  # The groups whose kernels are shown; all, if None.
 
     @cached_property
-    def records(self) -> Mapping[int, Value | Node]:
-        """Every value and node of the program shown by id."""
-        return self._of.records
-
-    @cached_property
     def db(self) -> AliasDb:
         """What may share memory in the program shown."""
         return self._of.db
@@ -229,7 +223,7 @@ class Inspection(HistoryInspection):
         group = self._group(node)
         if group is None or group not in self._of.class_of:
             return ""
-        return panes.class_sentence(self._of.dedup, self._of.dedup.classes[self._of.class_of[group]])
+        return panes.class_sentence(self._of.dedup, self._of.class_of[group])
 
     def pair(self, a: int, b: int, state: int | None = None) -> vm.PairDetail:
         """Compare two records: may they share memory (in the given state), why are they not in one group, are they the same."""

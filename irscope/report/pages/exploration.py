@@ -16,7 +16,7 @@ from irscope.report.pages.side_by_side import Correspondence
 from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
 from irscope.report.states import Gone, gone_records
-from irscope.report.words import names_in, value_of
+from irscope.report.words import names_in, records_of, value_of
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion, GivenFusion
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from irscope.runtime.profile import Profile
 
 MOST_BESIDE: Final = 10_000  # The largest program of another compiler, in nodes, that irscope fuses too before it is shown.
-_KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")  # Cached results that do not depend on measurements.
+_KEPT = ("dedup", "db", "layouts", "names", "class_of", "queries")  # Cached results that do not depend on measurements.
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ class Exploration:
         """The memory layout of each tensor in the program with its groups."""
         return LayoutViews(self.graph)
 
-    @cached_property
+    @property
     def records(self) -> Mapping[int, Value | Node]:
         """Every value and node by id; selections refer to these ids."""
-        return self.queries.index.record_of
+        return records_of(self.graph)
 
     @cached_property
     def names(self) -> Mapping[Value, str]:

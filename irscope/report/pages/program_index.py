@@ -19,6 +19,7 @@ from irscope.report.panes import repeat_beside, repeat_view
 from irscope.report.panes.program_view import opened_at_first
 from irscope.report.queries import Queries
 from irscope.report.view_models import BesideView, Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
+from irscope.report.words import records_of
 
 PAGE = 240  # Lines sent with the first view.
 _MOST_LINES = 2000
@@ -160,13 +161,13 @@ class ProgramIndex:
 
     def _place(self, id: int) -> Place | None:
         graph, tree = self._graph, self.tree
-        record = self._queries.index.record_of.get(id)
+        record = records_of(graph).get(id)
         node, value = record if isinstance(record, Node) else None, record if isinstance(record, Value) else None
         if record is None:
             number = tree.number.get(id)
             if number is None:
                 before = self._as_written
-                gone = before._queries.index.record_of.get(id) if before is not None else None
+                gone = records_of(before._graph).get(id) if before is not None else None
                 return None if before is None or gone is None else Place(id=id, line=-1, path=[], title=before._titled(gone), values=[])
             lines = tree.lines_of(number)
             return Place(id=id, line=lines[0] if lines else -1, path=self._path(number), title=tree.box(number)["label"], values=[])

@@ -14,19 +14,7 @@ from irscope.report import view_models as vm
 from irscope.report.panes.beside_view import beside_view
 from irscope.report.repeats import scope_of, told_apart
 from irscope.report.words import short_type
-from irscope.transforms.dedup import (
-    GIVES_UP,
-    RANK,
-    RELATIONS,
-    Dedup,
-    EquivalenceClass,
-    Piece,
-    Relation,
-    SlotPair,
-    format_payload,
-    meeting,
-    same_bits,
-)
+from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, Piece, Relation, SlotPair, format_payload, meeting, same_bits
 from irscope.transforms.dedup.rewrite import ClassHoles, HoleRow, Recommendation, class_holes, cost_of, proof
 
 # Equivalence classes of fusion groups, the largest first.
@@ -65,8 +53,9 @@ def with_coarser_steps(views: Sequence[vm.ClassView], dedup: Dedup) -> list[vm.C
     return [vm.CoarserStep(step=step, gives_up=GIVES_UP[step]) for step in steps]
 
 
-def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
-    """The class of a group, and the step of the ladder at which it merges with others."""
+def class_sentence(dedup: Dedup, number: int) -> str:
+    """The class of a group, by its number, and the step of the ladder at which it merges with others."""
+    cls = dedup.classes[number]
     if len(cls) == 1:
         sentence = f"class {cls.index}: no other group is the same by relation {dedup.relation!r}"
     else:

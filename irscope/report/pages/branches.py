@@ -6,7 +6,6 @@ history of what was tried.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from irscope._base.words import plural
@@ -200,8 +199,15 @@ class Branches(Sequence[Branch]):
     @staticmethod
     def _explore(origin: Branch, fusion: Fusion) -> Exploration:
         before = origin.exploration
-        measure = None if before.measure is None else partial(_compared, fusion, before.arguments)
-        return Exploration(fusion, sources=before.sources, arguments=before.arguments, measure=measure)
+
+        def measure() -> "Comparison":
+            """The times of a branch, as its Timing table shows them."""
+            from irscope.runtime.measure import compare
+
+            return compare(fusion, *_laid_out_as(fusion.original, before.arguments))
+
+        timed = None if before.measure is None else measure
+        return Exploration(fusion, sources=before.sources, arguments=before.arguments, measure=timed)
 
     def code(self, branch: int) -> str:
         """The Python that creates a branch; `g` is the program that `irs.load` returned."""
@@ -281,13 +287,6 @@ class Branches(Sequence[Branch]):
             refused=[*branch.refused, *filter(None, [branch.problem])],
             matched="" if branch.match is None else branch.match.words, matching="" if branch.match is None else str(branch.match),
         )  # fmt: skip
-
-
-def _compared(fusion: Fusion, args: Sequence[Any]) -> "Comparison":
-    """The times of a branch, as its Timing table shows them."""
-    from irscope.runtime.measure import compare
-
-    return compare(fusion, *_laid_out_as(fusion.original, args))
 
 
 def branch_diff(first: Branch, second: Branch) -> BranchDiff:

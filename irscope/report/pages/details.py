@@ -164,8 +164,10 @@ class Inspection(HistoryInspection):
         detail, node = super().detail(id, state), _node(self.graph, self._record(id))
         if node is not None:
             detail["fusion"] = panes.fusion_sentence(self._of.fusion, node, self._rename)
-            detail["same"] = self._same(node)
-            if (group := self._group(node)) is not None and (self.kernels_of is None or group in self.kernels_of):
+            group = self._group(node)
+            if group is not None and group in self._of.class_of:
+                detail["same"] = panes.class_sentence(self._of.dedup, self._of.class_of[group])
+            if group is not None and (self.kernels_of is None or group in self.kernels_of):
                 detail["kernel"] = self.kernels.detail(group)
             detail["time"] = panes.time_sentence(self._of.profile, node.id, self._of.way)
             if self._of.fusion.made(node):
@@ -218,12 +220,6 @@ class Inspection(HistoryInspection):
             return node
         around = self.graph.owner.get(self.graph.block_of[node])
         return around if around is not None and self._of.is_piece(around) else None
-
-    def _same(self, node: Node | None) -> str:
-        group = self._group(node)
-        if group is None or group not in self._of.class_of:
-            return ""
-        return panes.class_sentence(self._of.dedup, self._of.class_of[group])
 
     def pair(self, a: int, b: int, state: int | None = None) -> vm.PairDetail:
         """Compare two records: may they share memory (in the given state), why are they not in one group, are they the same."""

@@ -70,11 +70,8 @@ def _alike(left: Piece, right: Piece) -> list[Pair]:
 def _spot_in(found: Match, pair: SlotPair) -> Spot | None:
     """The place in the right piece that corresponds to a hole of the left one."""
     subject, part, place, _ = pair.site
-    if isinstance(subject, Value):
-        value = found.values.get(subject)
-        return None if value is None else (value, part, place)
-    node = found.nodes.get(subject) if isinstance(subject, Node) else None
-    return None if node is None else (node, part, place)
+    there = found.values.get(subject) if isinstance(subject, Value) else found.nodes.get(subject) if isinstance(subject, Node) else None
+    return None if there is None else (there, part, place)
 
 
 class _Printer:
@@ -207,9 +204,8 @@ def _payload(constant: Node) -> str:
 
 def _is_chain(values: Sequence[Value], own: Sequence[dict[Value, Any]]) -> bool:
     """Whether each module but the first uses the same result of the previous one."""
-    return len({own[place - 1].get(values[place]) for place in range(1, len(values))} | {None}) == 2 and all(
-        values[place] in own[place - 1] for place in range(1, len(values))
-    )
+    before = [own[place - 1].get(values[place]) for place in range(1, len(values))]
+    return None not in before and len(set(before)) == 1
 
 
 def _sentence(count: int, kinds: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """What another compiler decided, beside the program: its kernels as a table, their texts, its programs and graph breaks."""
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
@@ -88,24 +89,21 @@ def _again(kernel: Kernel) -> str:
 
 def compiler_kernels(program: Program) -> Mapping[Node, KernelDetail]:
     """The text of each kernel that has one, as that compiler generated it, by its group."""
-    with_text = [kernel for kernel in program.kernels if kernel.source is not None and kernel.group is not None]
-    users: dict[str, int] = {}
-    for kernel in with_text:
-        users[kernel.function or kernel.name] = users.get(kernel.function or kernel.name, 0) + 1
-    return {kernel.group: _detail(program, kernel, users) for kernel in with_text if kernel.group is not None}
-
-
-def _detail(program: Program, kernel: Kernel, users: Mapping[str, int]) -> KernelDetail:
-    assert kernel.source is not None and kernel.group is not None, "callers look"
-    nodes: Iterable[Node] = kernel.group.blocks[0].nodes if kernel.group.blocks else ()
-    members = list(nodes)
-    told = [f"{program.compiler}'s own text"]
-    if kernel.function and kernel.function != kernel.name:
-        told.append(f"in the function {kernel.function}")
-    if again := _again(kernel):
-        told.append(f"computes again {again}")
-    return KernelDetail(
-        name=kernel.name, language=kernel.source.language, source=kernel.source.text,
-        line_nodes=[0 if line == NO_NODE or line >= len(members) else members[line].id for line in kernel.source.line_nodes],
-        shared_by=users[kernel.function or kernel.name], launched="; ".join(told),
-    )  # fmt: skip
+    with_text = [
+        (kernel, kernel.group, kernel.source) for kernel in program.kernels if kernel.source is not None and kernel.group is not None
+    ]
+    users = Counter(kernel.function or kernel.name for kernel, _, _ in with_text)
+    found: dict[Node, KernelDetail] = {}
+    for kernel, group, source in with_text:
+        members = list(group.blocks[0].nodes) if group.blocks else []
+        told = [f"{program.compiler}'s own text"]
+        if kernel.function and kernel.function != kernel.name:
+            told.append(f"in the function {kernel.function}")
+        if again := _again(kernel):
+            told.append(f"computes again {again}")
+        found[group] = KernelDetail(
+            name=kernel.name, language=source.language, source=source.text,
+            line_nodes=[0 if line == NO_NODE or line >= len(members) else members[line].id for line in source.line_nodes],
+            shared_by=users[kernel.function or kernel.name], launched="; ".join(told),
+        )  # fmt: skip
+    return found

@@ -13,54 +13,6 @@ from irscope.ir import GENERATOR, Block, Graph, Node, TensorType, Value
 from irscope.ops.op import draws_random_numbers, has_side_effects
 from irscope.ops.traits import STOPS
 
-# The reorderable nodes of a graph: no effect, no write, no random draw, and no read of memory that is written.
-#
-# Only data ties such a node to others, so most of a program needs no further analysis. The check is cheap and conservative: if
-# it does not establish this at once, the answer is no.
-
-
-class ReorderableNodes:
-    """The reorderable nodes of one graph.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::relu_(%a)\\n  return (%b)")
-    >>> reorderable = ReorderableNodes(AliasDb(g))
-    >>> reorderable.is_reorderable(g.node("a")), reorderable.is_reorderable(g.node("b"))
-    (True, False)
-    """
-
-    def __init__(self, db: AliasDb) -> None:
-        sealed = db.sealed
-        self._element_of, self._class_of, self._is_written = sealed.element_of, sealed.class_of, sealed.is_written
-        self._holds = db.reach.inside
-        self._active = {write.node for write in sealed.writes}
-        self._calls = sealed.calls
-        self._ops: dict[str, bool] = {}
-
-    def is_reorderable(self, node: Node) -> bool:
-        """Whether a node is reorderable; false also if the cheap check does not establish it."""
-        reorderable = self._ops.get(node.op)
-        if reorderable is None:
-            reorderable = self._ops[node.op] = _is_reorderable_op(node.op)
-        if not reorderable or node.blocks or node in self._active or node.id in self._calls:
-            return False
-        element_of = self._element_of
-        for value in node.inputs:
-            element = element_of.get(value)
-            if element is not None:
-                place = self._class_of[element]
-                if self._is_written[place] or place in self._holds:
-                    return False
-            if value.type.__class__ is not TensorType and value.type == GENERATOR:
-                return False
-        return True
-
-
-def _is_reorderable_op(op: str) -> bool:
-    restless = has_side_effects(op) or op in STOPS or draws_random_numbers(op) or changes_random_state(op)
-    return not restless and op not in WAITS and op != "prim::GetAttr"
-
-
 # A node here means the node and everything in its blocks. A node *directly depends* on an earlier one if it uses a result of
 # that one, or if both access one memory and one of them writes it, or if both have effects on the world (print,
 # raise, calls), or both draw random numbers. Any order of the nodes that keeps all direct dependences is the
@@ -76,7 +28,7 @@ def _is_reorderable_op(op: str) -> bool:
 # have a byte in common (`AliasDb.may_overlap`), and the rest. An access through one of these tensors is to that part alone. Any other
 # access is to the rest and to the parts with which it may share a byte. So two accesses that may share a byte have a part in common.
 #
-# Most nodes are *reorderable* (`irscope.analysis.dependence`) and tied by data alone, which is read off their operands; the records
+# Most nodes are *reorderable* and tied by data alone, which is read off their operands; the records
 # that explain these dependences are created on demand.
 
 _FEW: Final = 16
@@ -172,14 +124,39 @@ def dependences_by(db: AliasDb, block: Block) -> Dependences:
     return Dependences(db.graph, block, db, ties, before, not visit.found)
 
 
+def _are_reorderable(db: AliasDb, nodes: Iterable[Node]) -> list[bool]:
+    """For each node, whether it is reorderable: no effect, no write, no random draw, and no read of memory that is written.
+
+    Only data ties such a node to others, so most of a program needs no further analysis. The check is cheap and conservative: if
+    it does not establish this at once, the answer is no.
+    """
+    sealed, holds, known = db.sealed, db.reach.inside, dict[str, bool]()
+    element_of, class_of, is_written, calls = sealed.element_of, sealed.class_of, sealed.is_written, sealed.calls
+    active = {write.node for write in sealed.writes}
+
+    def is_reorderable(node: Node) -> bool:
+        op = node.op
+        if op not in known:
+            restless = has_side_effects(op) or op in STOPS or draws_random_numbers(op) or changes_random_state(op)
+            known[op] = not restless and op not in WAITS and op != "prim::GetAttr"
+        if not known[op] or node.blocks or node in active or node.id in calls:
+            return False
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None and (is_written[class_of[element]] or class_of[element] in holds):
+                return False
+            if value.type.__class__ is not TensorType and value.type == GENERATOR:
+                return False
+        return True
+
+    return [is_reorderable(node) for node in nodes]
+
+
 class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):
     """The dependences of each node; those of reorderable nodes are created on demand."""
 
     def __init__(self, block: Block, db: AliasDb, index: Mapping[Node, int], found: dict[Node, tuple[Dependence, ...]]) -> None:
-        self._block = block
-        self._db = db
-        self._index = index
-        self._found = found
+        self._block, self._db, self._index, self._found = block, db, index, found
 
     def __getitem__(self, node: Node) -> tuple[Dependence, ...]:
         found = self._found.get(node)
@@ -194,17 +171,13 @@ class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):
             maker = self._db.graph.producer.get(value)
             if maker is not None and self._index.get(maker, here) < here:
                 makers.setdefault(maker, value)
-        return tuple(_by_data(maker, node, value, self._db) for maker, value in makers.items())
+        return tuple(Dependence(maker, "data", OrderConflict("data", maker, node, value), self._db) for maker, value in makers.items())
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._block.nodes)
 
     def __len__(self) -> int:
         return len(self._block.nodes)
-
-
-def _by_data(maker: Node, node: Node, value: Value, db: AliasDb) -> Dependence:
-    return Dependence(maker, "data", OrderConflict("data", maker, node, value), db)
 
 
 @dataclass(slots=True)
@@ -243,8 +216,7 @@ class _Visit:
 
     def run(self) -> list[list[int]]:
         """For each node, the positions of the earlier ones that it is tied to."""
-        is_reorderable = ReorderableNodes(self._db).is_reorderable
-        free = [is_reorderable(node) for node in self._block.nodes]
+        free = _are_reorderable(self._db, self._block.nodes)
         tied = [node for node, is_free in zip(self._block.nodes, free, strict=True) if not is_free]
         self._keys = self._memories_of(tied)
         self._find_parts(tied)

@@ -25,6 +25,7 @@ from irscope.ir import (
     Type,
     Value,
     parts,
+    walk,
 )
 from irscope.ir.module import symbol_name
 from irscope.ops.op import counts_with_results, has_side_effects
@@ -183,12 +184,7 @@ def is_type_variable(type: Type) -> bool:
 
 
 class Signatures:
-    """The signature of each node of one program; asks the registry once per op name and overload.
-
-    >>> from irscope.ir.core import Node
-    >>> Signatures().of(Node(0, "nobody::knows")).is_opaque
-    True
-    """
+    """The signature of each node of one program; asks the registry once per op name and overload."""
 
     def __init__(self) -> None:
         self._candidates: dict[tuple[str, int, type | None], tuple[MemorySignature, ...]] = {}
@@ -263,12 +259,12 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
     writes = tuple(write for index, argument in enumerate(schema.arguments) for write in _writes(index, argument))
     stores = tuple(i for i, argument in enumerate(schema.arguments) if _is_stored(argument, schema))
     container = _is_container(schema)
-    side_effect = has_side_effects(schema.name)
-    if not (any(results) or any(held) or writes or stores or container or side_effect) and _read_kind(schema, container) == "deep":
+    side_effect, reads = has_side_effects(schema.name), _read_kind(schema, container)
+    pure = not (any(results) or any(held) or writes or stores or container)
+    if pure and not side_effect and reads == "deep":
         return PURE
     resizes = bool(writes) and (schema.name in OBJECT_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes))
-    pure = not (any(results) or any(held) or writes or stores or container)
-    return MemorySignature(results, held, writes, stores, _read_kind(schema, container), pure, container, False, resizes, side_effect)
+    return MemorySignature(results, held, writes, stores, reads, pure, container, False, resizes, side_effect)
 
 
 def _letters(schema: OpSchema) -> dict[str, list[Source]]:
@@ -317,7 +313,7 @@ def _is_stored(argument: Argument, schema: OpSchema) -> bool:
 
 def _is_container(schema: OpSchema) -> bool:
     """Whether the op moves elements into or out of containers."""
-    if any(_mentions_variable(a.type) for a in (*schema.arguments, *schema.returns)):
+    if any(is_type_variable(part) for declared in (*schema.arguments, *schema.returns) for part in walk(declared.type)):
         return True
     if any(r.alias is not None and "*" in (r.alias.before | r.alias.after) for r in schema.returns):
         return True
@@ -328,16 +324,6 @@ def _is_container(schema: OpSchema) -> bool:
 
 def _is_annotated(alias: AliasAnnotation | None) -> bool:
     return alias is not None and bool(alias.before or _is_annotated(alias.element))
-
-
-def _mentions_variable(type: Type) -> bool:
-    stack = [type]
-    while stack:
-        here = stack.pop()
-        if is_type_variable(here):
-            return True
-        stack.extend(parts(here))
-    return False
 
 
 def _holds_memory(type: Type) -> bool:

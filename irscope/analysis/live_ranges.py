@@ -231,13 +231,15 @@ class _Walk:
                 used[place], first[place], last[place] = max(used[place], use), min(first[place], made), max(last[place], made)
             if value in roots:
                 used_as[roots[value]] = max(used_as.get(roots[value], _NEVER), use)
-        from_above = self._from_above(used)
+        from_above = self._spread(used, latest=True, with_own=False)
         first_below, last_below = dict[int, int](), dict[int, int]()
         if self.loops:  # needed for loops only
-            first_below, last_below = self._spread(first, latest=False), self._spread(last, latest=True)
+            first_below = self._spread(first, latest=False, with_own=True)
+            last_below = self._spread(last, latest=True, with_own=True)
         given_back = [place for value in self.graph.outputs if (place := place_of.get(value)) is not None]
         kept = self._reached([*given_back, *sealed.outside])
         kept_anyway = self._reached(list(sealed.outside)) | self._below(given_back)
+        results = frozenset(self.graph.outputs)
         root_results = {roots[value] for value in self.graph.outputs if value in roots}
         found, unknown, buffer_at = list[Buffer](), list[Value](), dict[int, Buffer]()
         of_root: dict[Value, Buffer] = {}
@@ -249,7 +251,7 @@ class _Walk:
             birth, maker = self.made_at[value], self.graph.producer[value]
             is_alone = value in used_as and not self.is_told(maker)
             if place is None:
-                death, is_result = self.used_at.get(value, birth), value in self._results
+                death, is_result = self.used_at.get(value, birth), value in results
             else:
                 use = used_as[value] if is_alone else used.get(place, birth)
                 death = max(birth, use, from_above.get(place, birth))
@@ -270,14 +272,11 @@ class _Walk:
         of_value = {value: of_root[root] for value, root in roots.items() if root in of_root}
         return Lifetimes(self.graph, tuple(found), tuple(unknown), self.moments, place_of.get, buffer_at, of_value)
 
-    @cached_property
-    def _results(self) -> frozenset[Value]:
-        return frozenset(self.graph.outputs)
-
     def _owners(self) -> list[tuple[Value, int | None]]:
         """The first value in each memory that nodes create, and the class of that memory; None if it has no other name."""
         targets, owned, found = self.sealed.targets, set[int](), list[tuple[Value, int | None]]()
-        for value in self._given():  # memory from outside is not owned by the program
+        constants = (value for node in self.moments if node.op == "prim::Constant" for value in node.outputs)
+        for value in (*self.graph.inputs, *constants):  # memory from outside is not owned by the program
             place = self.place_of.get(value)
             if place is not None:
                 owned.add(place)
@@ -297,12 +296,6 @@ class _Walk:
             found.append((value, place))
         return found
 
-    def _given(self) -> Iterator[Value]:
-        yield from self.graph.inputs
-        for node in self.moments:
-            if node.op == "prim::Constant":
-                yield from node.outputs
-
     def _size(self, value: Value) -> int | None:
         assert isinstance(value.type, TensorType)
         size = value.type.nbytes
@@ -311,47 +304,31 @@ class _Walk:
             size = known.nbytes if isinstance(known, TensorType) else None
         return size
 
-    def _spread(self, starts: dict[int, int], *, latest: bool) -> dict[int, int]:
-        """For each class, the latest, or earliest, of its moment and the moments of all classes that reach it."""
-        found: dict[int, int] = {}
+    def _spread(self, starts: dict[int, int], *, latest: bool, with_own: bool) -> dict[int, int]:
+        """For each class, the latest, or earliest, of the moments of all other classes that reach it, and of its own."""
+        targets, inside, found = self.sealed.targets, self.inside, dict[int, int]()
         for place in sorted(starts, key=starts.__getitem__, reverse=latest):
-            if place not in found:
-                moment = starts[place]
-                found[place] = moment
-                if self._leads_on(place):
-                    self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
-        return found
-
-    def _from_above(self, starts: dict[int, int]) -> dict[int, int]:
-        """For each class, the latest of the moments of all other classes that reach it."""
-        found: dict[int, int] = {}
-        for place in sorted(starts, key=starts.__getitem__, reverse=True):
+            if place in found:  # and so is all that it reaches
+                continue
             moment = starts[place]
-            if self._leads_on(place):
-                self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
+            if with_own:
+                found[place] = moment
+            todo = [place] if place in targets or place in inside else []
+            while todo:
+                here = todo.pop()
+                for there in (*targets.get(here, ()), *inside.get(here, ())):
+                    if there not in found:
+                        found[there] = moment
+                        todo.append(there)
         return found
-
-    def _leads_on(self, place: int) -> bool:
-        return place in self.sealed.targets or place in self.inside
 
     def _below(self, places: Sequence[int]) -> set[int]:
         """The classes that these reach by at least one step."""
-        found = set[int]()
-        self._flood(places, found.add, found)
-        return found
+        steps = [there for place in places for graph in (self.sealed.targets, self.inside) for there in graph.get(place, ())]
+        return self._reached(steps)
 
     def _reached(self, places: Sequence[int]) -> set[int]:
         return closure(places, self.sealed.targets, self.inside)
-
-    def _flood(self, places: Sequence[int], note: Callable[[int], object], known: set[int] | dict[int, int]) -> None:
-        """Visit all unvisited classes along edges and into contents."""
-        todo = list(places)
-        while todo:
-            here = todo.pop()
-            for there in (*self.sealed.targets.get(here, ()), *self.inside.get(here, ())):
-                if there not in known:
-                    note(there)
-                    todo.append(there)
 
     # Loops
 

@@ -17,7 +17,7 @@ allocated at its first use, and freed after its last.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Final
@@ -175,9 +175,7 @@ def stacked(buffers: Sequence[Buffer]) -> Offsets:
     bound = int(live_sums([(aligned(b.bytes), b.birth, b.death) for b in buffers], end).max())
     best: Offsets | None = None
     least = 0
-    ways = [_in_time, *([_backwards_in_time, _by_size, _by_area] if len(buffers) <= _MOST_BY_SIZE else [])]
-    for way in ways:
-        found = way(buffers)
+    for found in _stackings(buffers):
         size = max(offset + aligned(buffer.bytes) for buffer, offset in found.items())
         if best is None or size < least:
             best, least = found, size
@@ -187,12 +185,13 @@ def stacked(buffers: Sequence[Buffer]) -> Offsets:
     return best
 
 
-def _by_size(buffers: Sequence[Buffer]) -> Offsets:
-    return _greedy(sorted(buffers, key=_by_falling_size))
-
-
-def _by_area(buffers: Sequence[Buffer]) -> Offsets:
-    return _greedy(sorted(buffers, key=_by_falling_area))
+def _stackings(buffers: Sequence[Buffer]) -> Iterator[Offsets]:
+    """What each heuristic finds, the quickest first."""
+    yield _swept([(buffer.birth, buffer.death, buffer) for buffer in buffers])
+    if len(buffers) <= _MOST_BY_SIZE:
+        yield _swept([(-buffer.death, -buffer.birth, buffer) for buffer in buffers])
+        yield _greedy(sorted(buffers, key=_by_falling_size))
+        yield _greedy(sorted(buffers, key=_by_falling_area))
 
 
 def _greedy(buffers: Sequence[Buffer]) -> Offsets:
@@ -251,14 +250,6 @@ class _Space:
         self._count += 1
         self.height = max(self.height, offset + size)
         return offset
-
-
-def _in_time(buffers: Sequence[Buffer]) -> Offsets:
-    return _swept([(buffer.birth, buffer.death, buffer) for buffer in buffers])
-
-
-def _backwards_in_time(buffers: Sequence[Buffer]) -> Offsets:
-    return _swept([(-buffer.death, -buffer.birth, buffer) for buffer in buffers])
 
 
 def _swept(lives: Iterable[tuple[int, int, Buffer]]) -> Offsets:

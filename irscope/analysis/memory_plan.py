@@ -29,7 +29,9 @@ def in_place_of(lives: Lifetimes) -> int:
     """The most bytes live at one moment if elementwise results took over an operand's memory."""
     ends = {buffer: buffer.death for buffer in lives.buffers}
     for buffer in lives.buffers:
-        if buffer.is_result or buffer.is_carried or not _is_elementwise(buffer.maker):
+        nodes = buffer.maker.blocks[0].nodes if has_kernel(buffer.maker) else (buffer.maker,)
+        is_elementwise = all(category_of(inner) in ("pointwise", "scalar", "control") for inner in nodes)
+        if buffer.is_result or buffer.is_carried or not is_elementwise:
             continue
         for operand in dict.fromkeys(buffer.maker.inputs):
             taken = lives.buffer_of(operand)
@@ -37,11 +39,6 @@ def in_place_of(lives: Lifetimes) -> int:
                 ends[taken] -= 1
                 break
     return int(live_sums([(b.bytes, b.birth, ends[b]) for b in lives.buffers], len(lives.moments) + 1).max(initial=0))
-
-
-def _is_elementwise(node: Node) -> bool:
-    nodes = node.blocks[0].nodes if has_kernel(node) else (node,)
-    return all(category_of(inner) in ("pointwise", "scalar", "control") for inner in nodes)
 
 
 def _alike(operand: Value, result: Value, taken: Buffer, made: Buffer) -> bool:
@@ -174,11 +171,8 @@ class MemoryPlan(Drawn):
 
     def place(self, value: Value | str) -> Place | None:
         """The place of a value; None if it has none, or may be one of several memories. Raises UnknownName."""
-        buffer = self._buffer(value)
+        buffer = self.lifetimes.buffer_of(self.graph.value(value))
         return None if buffer is None else self._place_of.get(buffer)
-
-    def _buffer(self, value: Value | str) -> Buffer | None:
-        return self.lifetimes.buffer_of(self.graph.value(value))
 
     def _block_words(self, block: Block) -> str:
         if block.result is not None:

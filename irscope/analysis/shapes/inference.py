@@ -164,7 +164,7 @@ class AbstractRun(AbstractNodes):
         limit, condition = self._get(node.inputs[0]), self._get(node.inputs[1])
         carried = [self._get_raw(value) for value in node.inputs[2:]]
         trip = 0
-        while self._continues(block, trip, limit, condition):
+        while condition is True and isinstance(limit, int) and trip < limit and self._may_unroll(block, trip, limit):
             self._begin_round(block, trip, carried)
             raises = yield self._block(block)
             if raises:
@@ -181,10 +181,7 @@ class AbstractRun(AbstractNodes):
         self._enter(node)
         return False
 
-    def _continues(self, block: Block, trip: int, limit: Fact, condition: Fact) -> bool:
-        """Whether the next round certainly runs, and the budget allows unrolling it."""
-        if condition is not True or not isinstance(limit, int) or trip >= limit:
-            return False
+    def _may_unroll(self, block: Block, trip: int, limit: int) -> bool:
         return trip < _UNROLL and (trip > 0 or min(limit, _UNROLL) * (len(block.nodes) + 1) <= self._budget) and self._budget > 0
 
     def _begin_round(self, block: Block, trip: Fact, carried: Sequence[Fact]) -> None:

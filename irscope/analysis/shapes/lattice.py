@@ -260,12 +260,9 @@ class KnownLists:
             self._constants[node] = self.make(items, declared)
         return self._constants[node]
 
-    def trusted(self, fact: Fact, declared: Type) -> Fact:
-        """A container in which lists that are not current are unknown; a current list stays the same object."""
-        return self._trusted(fact, declared, {})
-
-    def _trusted(self, fact: Fact, declared: Type, known: dict[int, Fact]) -> Fact:
-        """`trusted` that visits each object once, however often it is held; unchanged objects stay the same objects."""
+    def trusted(self, fact: Fact, declared: Type, known: dict[int, Fact] | None = None) -> Fact:
+        """A container in which lists that are not current are unknown; each object is visited once, and if unchanged the same object."""
+        known = {} if known is None else known
         if id(fact) not in known:
             known[id(fact)] = fact  # during its visit: a list may hold itself
             known[id(fact)] = self._without_lost(fact, declared, known)
@@ -277,10 +274,10 @@ class KnownLists:
                 return Unknown(declared)
             for index, item in enumerate(() if fact.is_flat else fact):
                 if isinstance(item, list | tuple):
-                    fact[index] = self._trusted(item, _element(fact.type), known)
+                    fact[index] = self.trusted(item, _element(fact.type), known)
         elif isinstance(fact, tuple) and any(isinstance(item, list | tuple) for item in fact):
             parts = [
-                self._trusted(item, item.type if isinstance(item, KnownList) else declared, known)
+                self.trusted(item, item.type if isinstance(item, KnownList) else declared, known)
                 if isinstance(item, list | tuple) else item
                 for item in fact
             ]  # fmt: skip

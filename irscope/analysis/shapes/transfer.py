@@ -39,7 +39,7 @@ from irscope.ops.type_rules import SLIPS, Unknown, mismatch
 Written = frozenset[Type] | None
 """None: lists of any type."""
 
-_NOTHING: Final[frozenset[Type]] = frozenset()
+NO_LISTS: Final[frozenset[Type]] = frozenset()
 _WRITES: Final = frozenset({"in-place", "opaque"})
 
 
@@ -48,10 +48,11 @@ def list_writes(graph: Graph) -> tuple[Mapping[Node, Written], Written]:
     found: dict[Node, Written] = {}
     inside: dict[Block, Written] = {}
     for block in reversed(list(graph.blocks())):
-        total: Written = _NOTHING
+        total: Written = NO_LISTS
         for node in block.nodes:
             if node.blocks:
-                written = _of_blocks(node, inside)
+                is_understood = node.op in CONTROL_FLOW or stands_for_its_block(node)
+                written = _merged([inside[inner] for inner in node.blocks]) if is_understood else None
             elif effect_of(node) in _WRITES:
                 written = _own(node)
             else:
@@ -69,25 +70,15 @@ def stands_for_its_block(node: Node) -> bool:
     return len(blocks) == 1 and (len(blocks[0].params), len(blocks[0].returns)) == (len(node.inputs), len(node.outputs))
 
 
-def _of_blocks(node: Node, inside: Mapping[Block, Written]) -> Written:
-    if node.op in CONTROL_FLOW or stands_for_its_block(node):
-        return _merged([inside[inner] for inner in node.blocks])
-    return None
-
-
 def _merged(parts: list[Written]) -> Written:
-    result: set[Type] = set()
-    for part in parts:
-        if part is None:
-            return None
-        result |= part
-    return frozenset(result) if result else _NOTHING
+    known = [part for part in parts if part is not None]
+    return NO_LISTS.union(*known) if len(known) == len(parts) else None
 
 
 def _own(node: Node) -> Written:
     """The list types that a node without blocks, which has effects, may write."""
     if effect_of(node) == "opaque":
-        return _NOTHING if node.op in KNOWN_SIDE_EFFECTS else None
+        return NO_LISTS if node.op in KNOWN_SIDE_EFFECTS else None
     schema = schema_of(node)
     if schema is None:
         return None
@@ -115,12 +106,10 @@ def _is_vague(type: Type) -> bool:
 # tensor for two arguments: unless inputs are promised to be distinct, all free inputs are names of one object. (A bound
 # parameter is not one of them: `Graph.storages` says so, and calls that write check this.)
 
-_SHAPE_WRITES: Final = frozenset({"in-place", "opaque"})
-
 
 def reshaped_objects(graph: Graph) -> frozenset[Value]:
     """The values whose shape and strides may differ from those their producer gave them."""
-    seeds = [value for node in graph.nodes() if effect_of(node) in _SHAPE_WRITES for value in _changed(node)]
+    seeds = [value for node in graph.nodes() if effect_of(node) in _WRITES for value in _changed(node)]
     if not seeds:
         return frozenset()
     roots, find = _classes(graph, seeds)
@@ -167,17 +156,14 @@ def _classes(graph: Graph, seeds: Iterable[Value]) -> tuple[set[Value], Callable
             value = above
         return value
 
-    for node in graph.nodes():
-        for a, b in _same_object(node):
-            a, b = find(a), find(b)
-            if a is not b:
-                parent[a] = b
+    pairs = [pair for node in graph.nodes() for pair in _same_object(node)]
     if not (graph.distinct_inputs or graph.functional):
         given = [value for value in graph.free_inputs if not isinstance(value.type, PrimitiveType) or value.type == ANY]
-        for value in given[1:]:
-            a, b = find(value), find(given[0])
-            if a is not b:
-                parent[a] = b
+        pairs += [(value, given[0]) for value in given[1:]]
+    for a, b in pairs:
+        a, b = find(a), find(b)
+        if a is not b:
+            parent[a] = b
     return {find(value) for value in seeds}, find
 
 
@@ -197,22 +183,15 @@ def _changed(node: Node) -> tuple[Value, ...]:
 
 def _same_object(node: Node) -> list[tuple[Value, Value]]:
     """Pairs of names that may be one object. Pure ops create new ones; all others are assumed to return any argument."""
-    pairs: list[tuple[Value, Value]] = []
     if node.op == "prim::Loop":
         (block,) = node.blocks
-        carried = list(zip(node.outputs, block.params[1:], strict=True))
-        pairs += carried + list(zip(node.inputs[2:], block.params[1:], strict=True))
-        pairs += zip(block.returns[1:], node.outputs, strict=True)
-        return pairs
+        params, returned = block.params[1:], zip(block.returns[1:], node.outputs, strict=True)
+        return [*zip(node.outputs, params, strict=True), *zip(node.inputs[2:], params, strict=True), *returned]
     if node.blocks:
-        for block in node.blocks:
-            pairs += zip(block.returns, node.outputs, strict=False)
-            pairs += zip(node.inputs, block.params, strict=False)
-        return pairs
-    if effect_of(node) == "pure" and node.op not in PACKS:
-        return pairs
-    if node.op in ANOTHER_OBJECT:
-        return pairs
+        results = [pair for block in node.blocks for pair in zip(block.returns, node.outputs, strict=False)]
+        return results + [pair for block in node.blocks for pair in zip(node.inputs, block.params, strict=False)]
+    if node.op in ANOTHER_OBJECT or (effect_of(node) == "pure" and node.op not in PACKS):
+        return []
     values = (*node.inputs, *node.outputs)
     return [(values[0], other) for other in values[1:]]
 
@@ -224,8 +203,6 @@ def _same_object(node: Node) -> list[tuple[Value, Value]]:
 # interned, nor are lists, unless nothing in the program writes lists of their type.
 
 Run = TypeVar("Run", bound="AbstractNodes")
-
-NO_LISTS: Final[frozenset[Type]] = frozenset()
 
 
 class Token:
@@ -394,7 +371,10 @@ class AbstractNodes:
         form = self._forms.get(key)
         if form is None:
             self._visit(node)
-            self._note_form(node, output, key)
+            token = token_of.get(output)
+            is_exact = token is not None and self.facts.get(output) is token.fact  # the result is one immutable fact
+            if token is not None and is_exact and node not in self._failed and node not in self._writes and not self.reshaped:
+                self.form_of[node] = self._forms[key] = NodeSignature(token)
         elif output in self.facts:
             self._set(output, form.token.fact)
             self.form_of.pop(node, None)
@@ -402,14 +382,6 @@ class AbstractNodes:
             self._now[output] = self.facts[output] = form.token.fact
             token_of[output] = form.token
             self.form_of[node] = form
-
-    def _note_form(self, node: Node, output: Value, key: tuple[object, ...]) -> None:
-        """Cache the result of a node for its form, if the result is exactly one immutable fact."""
-        token = self._token_of.get(output)
-        if token is None or self.facts.get(output) is not token.fact or node in self._failed or node in self._writes:
-            return
-        if not self.reshaped:
-            self.form_of[node] = self._forms[key] = NodeSignature(token)
 
     def _visit(self, node: Node) -> None:
         if node.op == "prim::Uninitialized":
@@ -434,17 +406,13 @@ class AbstractNodes:
         except SLIPS:  # the type rule does not cover this call
             result = Unknown(ANY)
         if writes is None or writes:
-            applied = not isinstance(result, Unknown) and not self._outgrown(operands)
-            self.lists.written(operands[0] if operands else None, writes, applied=applied)
+            written = operands[0] if operands else None
+            applied = not isinstance(result, Unknown)
+            if applied and isinstance(written, KnownList) and too_large(written):  # it holds itself, or too much: no longer tracked
+                written.clear()
+                applied = False
+            self.lists.written(written, writes, applied=applied)
         self._store(node, op, operands, named, result)
-
-    def _outgrown(self, operands: Sequence[Fact]) -> bool:
-        """Whether the written list is no longer tracked because it holds itself, or too much."""
-        written = operands[0] if operands else None
-        if not isinstance(written, KnownList) or not too_large(written):
-            return False
-        written.clear()
-        return True
 
     def _constant(self, node: Node) -> None:
         output = node.outputs[0]

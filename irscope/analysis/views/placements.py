@@ -304,12 +304,9 @@ class Placements:
             self._items[new] = self._items[old]
         if is_tensor(new.type):
             self._put(new, self.of[old]._replace(source=old) if old in self.of else _OPEN)
-            if old in self._facts.plain:
-                self._facts.plain.add(new)
-            if old in self._facts.conjugated:
-                self._facts.conjugated.add(new)
-            if old in self._facts.negated:
-                self._facts.negated.add(new)
+            for marked in (self._facts.plain, self._facts.conjugated, self._facts.negated):
+                if old in marked:
+                    marked.add(new)
 
     def _trusted_items(self, container: Value) -> Items | None:
         return self._items.get(container) if self._facts.is_trusted(container) else None
@@ -386,16 +383,12 @@ class Placements:
             negates = node.op == "aten::_neg_view" or (node.op == "aten::imag" and source not in self._facts.plain)
             if (negates or source in self._facts.negated) and results[0].is_view:
                 self._facts.negated.add(node.outputs[0])
-            self._follow_conjugation(node, source, is_view=results[0].is_view)
-
-    def _follow_conjugation(self, node: Node, source: Value, *, is_view: bool) -> None:
-        """Track conjugate marks: a view of a marked tensor is marked, its conjugate is not."""
-        (value,) = node.outputs
-        turns = node.op in _CONJUGATES
-        if source in (self._facts.conjugated if turns else self._facts.plain):
-            self._facts.plain.add(value)
-        elif is_view and source in (self._facts.plain if turns else self._facts.conjugated) and node.op != "prims::conj":
-            self._facts.conjugated.add(value)
+            plain, marked = self._facts.plain, self._facts.conjugated  # a view of a marked tensor is marked, its conjugate is not
+            before, after = (marked, plain) if node.op in _CONJUGATES else (plain, marked)
+            if source in before:
+                plain.add(node.output)
+            elif results[0].is_view and source in after and node.op != "prims::conj":
+                marked.add(node.output)
 
     def _without_layout(self, node: Node) -> None:
         """Place the result of a view op with unknown steps: a view of all or of a part, if it is not a copy."""

@@ -9,13 +9,13 @@ so are inputs, which belong to the caller.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, permutations
-from math import factorial
+from math import prod
 from typing import Final, NamedTuple
 
 from irscope.analysis.views.assumed import as_demand
 from irscope.analysis.views.facts import Failure, Placement
 from irscope.analysis.views.placements import Placements
-from irscope.ir import Graph, Node, Value
+from irscope.ir import Value
 from irscope.ops.view_steps import Dense, Failed, Layout, Num, Regroup, gap_between, groups_of, memory_order
 
 # Explains why a step copies, and the least change of the operand's strides that would make the copy a view.
@@ -119,7 +119,11 @@ class Recommendation:
 def recommendations(placements: Placements, demanded: Mapping[Value, object]) -> list[Recommendation]:
     """The best order for each buffer that has a better one, the most bytes first."""
     graph, of = placements.graph, placements.of
-    after = _derived(placements)
+    after: dict[Value, list[Value]] = {}
+    """The results of view ops, copying or not, on each value."""
+    for value, placement in of.items():
+        if placement.source is not None and not placement.in_place:
+            after.setdefault(placement.source, []).append(value)
     roots: dict[Value, None] = {}
     for placement in of.values():
         if placement.kind == "copy" and placement.failure is not None and placement.is_decided and placement.source is not None:
@@ -136,15 +140,6 @@ def _is_plain(placement: Placement) -> bool:
     return placement.layout is not None and placement.layout.is_known and placement.layout.item_size is not None
 
 
-def _derived(placements: Placements) -> Mapping[Value, list[Value]]:
-    """The results of view ops, copying or not, on each value."""
-    found: dict[Value, list[Value]] = {}
-    for value, placement in placements.of.items():
-        if placement.source is not None and not placement.in_place:
-            found.setdefault(placement.source, []).append(value)
-    return found
-
-
 def _best(
     placements: Placements, root: Value, after: Mapping[Value, list[Value]], demanded: Mapping[Value, object]
 ) -> Recommendation | None:
@@ -154,8 +149,10 @@ def _best(
     if len(now) > _MOST_VALUES or any(value in demanded for value in now):
         return None
     best: Recommendation | None = None
-    for order in _orders(layout):
-        then = dict(_copied(placements, root, as_demand(order, len(layout.shape)).layout(layout), after))
+    rank = len(layout.shape)
+    orders = permutations(range(rank)) if rank <= _MOST_AXES else iter([tuple(range(rank)), (0, *range(2, rank), 1)])
+    for order in orders:
+        then = dict(_copied(placements, root, as_demand(order, rank).layout(layout), after))
         saves = sum(now.values()) - sum(then.values())
         if saves > (best.saves if best else 0):
             views = tuple(value for value in now if now[value] and not then.get(value, 0))
@@ -164,38 +161,21 @@ def _best(
     return best
 
 
-def _orders(layout: Layout) -> Iterator[tuple[int, ...]]:
-    rank = len(layout.shape)
-    if rank <= _MOST_AXES:
-        assert factorial(rank) <= 120
-        yield from permutations(range(rank))
-    else:
-        yield tuple(range(rank))
-        yield (0, *range(2, rank), 1)
-
-
 def _copied(placements: Placements, root: Value, layout: Layout, after: Mapping[Value, list[Value]]) -> Iterator[tuple[Value, int]]:
     """The bytes that each view op derived from the root copies for this layout of the root: 0 for a view."""
-    pending = [(root, layout)]
+    producer, pending = placements.graph.producer, [(root, layout)]
     while pending:
         here, lies = pending.pop()
         for value in after.get(here, ()):
-            node, index = _view_op(placements.graph, value)
+            node = producer.get(value)
+            is_item = node is not None and node.op == "prim::ListUnpack"  # of the list that the view op makes
+            index = node.outputs.index(value) if node is not None and is_item else 0
+            node = producer.get(node.inputs[0]) if node is not None and is_item else node
             if node is None:
                 continue
             seen, is_view = placements.view_ops.outcome(node, lies, index)
             if seen is None or seen.item_size is None:
                 continue
-            count = 1
-            for size in seen.shape:
-                count *= size if isinstance(size, int) else 0
+            count = prod(size if isinstance(size, int) else 0 for size in seen.shape)
             yield value, 0 if is_view else count * seen.item_size
             pending.append((value, seen))
-
-
-def _view_op(graph: Graph, value: Value) -> tuple[Node | None, int]:
-    """The view op that produces a value, possibly through the unpacking of a list, and the index of its result."""
-    node = graph.producer.get(value)
-    if node is None or node.op != "prim::ListUnpack":
-        return node, 0
-    return graph.producer.get(node.inputs[0]), node.outputs.index(value)

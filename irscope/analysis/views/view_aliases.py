@@ -330,8 +330,8 @@ class ViewAliases:
             value = a if one.origin == "open" else b
             return yes(f"the place of {self._name(value)} is known only at run time", a, b)
         if one.origin == "given" == other.origin and not (self.graph.distinct_inputs or self.graph.functional):
-            roots = self._roots_words(one, other)
-            return yes(f"{roots} existed before the run, and may share memory", a, b)
+            assert one.root is not None and other.root is not None
+            return yes(f"{self._name(one.root)} and {self._name(other.root)} existed before the run, and may share memory", a, b)
         return no(f"they lie in two buffers: {self._whose(a, one)}, {self._whose(b, other)}", a, b)
 
     def _in_one_buffer(self, a: Value, b: Value, one: Placement, other: Placement) -> Verdict:
@@ -355,11 +355,6 @@ class ViewAliases:
         if disjoint is None:
             words += ", and whether these have a byte in common takes too long to find out"
         return yes(words, a, b, first, second)
-
-    def _roots_words(self, one: Placement, other: Placement) -> str:
-        assert one.root is not None
-        assert other.root is not None
-        return f"{self._name(one.root)} and {self._name(other.root)}"
 
     def _whose(self, value: Value, placement: Placement) -> str:
         assert placement.root is not None

@@ -48,11 +48,9 @@ class ViewOps:
         assert layout is not None
         takes_another = any(is_tensor(value.type) for value in node.inputs[1:])
         form, device = None if takes_another else self._facts.shapes.form(node), self._facts.device_of(node.inputs[0])
-        key: tuple[Any, ...]
-        if form is not None:
-            key = (id(form), id(layout), device)
-            if key in self._results:
-                return self._results[key]
+        key: tuple[Any, ...] = (id(form), id(layout), device)
+        if form is not None and key in self._results:
+            return self._results[key]
         named = self._facts.arguments_of(node)
         if named is None:
             return None
@@ -119,7 +117,9 @@ class ViewOps:
             return None
         length: Any = 0
         for layout in layouts:
-            past = _past(first, axis, length)
+            past: Num | None = None
+            if first.strides and first.offset is not None and first.item_size is not None:
+                past = first.offset + first.strides[axis] * length * first.item_size
             rest = layout.shape[:axis] + layout.shape[axis + 1 :]
             if layout.strides != first.strides or layout.offset != past or rest != first.shape[:axis] + first.shape[axis + 1 :]:
                 return None
@@ -160,13 +160,6 @@ def placed(result: Result, operand: Placement, source: Value) -> Placement:
     if layout is not None and not result.is_decided:
         layout = make_layout(layout.shape, layout.strides, 0, layout.dtype)
     return Placement("copy", None, origin, layout, source, False, result.is_decided, result.failure)
-
-
-def _past(layout: Layout, axis: int, length: int) -> Num | None:
-    """The offset of the element that is `length` indices along an axis."""
-    if not layout.strides or layout.offset is None or layout.item_size is None:
-        return None
-    return layout.offset + layout.strides[axis] * length * layout.item_size
 
 
 def _frozen(item: tuple[str, Any]) -> Any:

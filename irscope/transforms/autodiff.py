@@ -1,5 +1,6 @@
 """Groups the parts of a program that are differentiated as one into `prim::DifferentiableGraph` nodes, and explains why."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -111,16 +112,12 @@ class BlockSlices:
         """
         if not self.merges and self.threshold > 1:
             return ()
-        groups = self._settled_groups()
+        roots = {self.settled.find(index) for index in range(len(self.fit)) if self.fit[index]}
+        groups = sorted(group for root in roots if len(group := sorted(self.settled.members(root))) >= self.threshold)
         whole = {group[0] for group in groups if 1 < len(group) == len(self.partition.members(group[0]))}
         first = {index: group[0] for group in groups for index in group}
         rest = [tuple(group) for group in groups if group[0] not in whole]
         return (*(merge for merge in self.merges if first.get(merge[1]) in whole), *rest)
-
-    def _settled_groups(self) -> list[list[int]]:
-        roots = {self.settled.find(index) for index in range(len(self.fit)) if self.fit[index]}
-        found = [sorted(self.settled.members(root)) for root in roots]
-        return sorted(group for group in found if len(group) >= self.threshold)
 
     def after(self, count: int) -> Partition:
         """The groups after only the first `count` merges: nodes not merged yet are single, so no cycle can close."""
@@ -227,10 +224,7 @@ class BlockSlices:
 
 
 def slice_block(ties: Dependences, rules: GradientRules, threshold: int) -> BlockSlices:
-    """Decide the differentiable subgraphs of the block that the dependences describe.
-
-    Segments with fewer fit nodes than the threshold are skipped.
-    """
+    """Decide the differentiable subgraphs of a block; segments with fewer fit nodes than the threshold are skipped."""
     slices = BlockSlices(ties, rules, threshold)
     readers = [i for i in reversed(range(len(slices.fit))) if slices.fit[i] and not slices.is_thin(i)]
     for sweep in range(_SWEEPS):
@@ -339,20 +333,9 @@ def _merge_edits(plan: BlockSlices, share: int, done: Sliced) -> list[Edit]:
 # Remarks about slicing into differentiable subgraphs: what was grouped, and one remark per obstacle to remove.
 
 
-def slice_remarks(plans: Sequence[BlockSlices], sliced: Sliced) -> tuple[Remark, ...]:
-    """Returns the passed remarks, then the missed ones, each in program order of blocks."""
-    passed = [remark for plan in plans for remark in _passed(plan, sliced)]
-    missed = [remark for plan in plans for remark in (*_left(plan), *_blocked(plan))]
-    return (*passed, *missed, *_without_gradient(plans))
-
-
 def _passed(plan: BlockSlices, sliced: Sliced) -> Iterator[Remark]:
-    size: dict[Node, int] = {}
-    for node in plan.block.nodes:
-        group = sliced.group_of.get(node)
-        if group is not None:
-            size[group] = size.get(group, 0) + 1
-    for group, count in size.items():
+    groups = map(sliced.group_of.get, plan.block.nodes)
+    for group, count in Counter(group for group in groups if group is not None).items():
         what = f"{plural(count, 'node')} became one differentiable subgraph"
         yield Remark("passed", "differentiable", group, what, group.outputs)
 
@@ -386,12 +369,8 @@ def _blocked(plan: BlockSlices) -> Iterator[Remark]:
 
 def _without_gradient(plans: Sequence[BlockSlices]) -> Iterator[Remark]:
     """Yields one remark for all nodes that would be in a subgraph if one of their inputs required a gradient."""
-    found = []
-    for plan in plans:
-        for node in plan.block.nodes:
-            refusal = plan.rules.refusal(node)
-            if refusal is not None and refusal.rule == "no-gradient":
-                found.append(node)
+    refusals = [(node, plan.rules.refusal(node)) for plan in plans for node in plan.block.nodes]
+    found = [node for node, refusal in refusals if refusal is not None and refusal.rule == "no-gradient"]
     if found:
         what = f"nothing that it reads can require a gradient (this holds for {plural(len(found), 'node')} with formulas)"
         yield Remark("missed", "no-gradient", found[0], what, tuple(found[:8]))
@@ -457,13 +436,11 @@ class AutodiffSubgraphs(Unpicklable):
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two nodes (or the producers of two values) are in one subgraph, and why, or what keeps them apart."""
-        found = []
-        for subject in (a, b):
-            node = self._find(subject)
-            if node is None:
-                return no(f"{subject!r} is an input or a block parameter: it has no producer", subject)
-            found.append(node)
-        return self._why_not(*found)
+        first, last = self._find(a), self._find(b)
+        if first is None or last is None:
+            subject = a if first is None else b
+            return no(f"{subject!r} is an input or a block parameter: it has no producer", subject)
+        return self._why_not(first, last)
 
     def _why_not(self, a: Node, b: Node) -> Verdict:
         if a is b:
@@ -570,10 +547,14 @@ def autodiff_subgraphs(graph: Graph, threshold: int = 2, *, requires_grad: Itera
 def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> AutodiffSubgraphs:
     started = perf_counter()
     rules = GradientRules(graph, requires_grad)
-    plans = {block: slice_block(dependences(graph, block), rules, threshold) for block in _own_blocks(graph)}
+    owners = {block: graph.owner.get(block) for block in graph.blocks()}
+    own = [block for block, owner in owners.items() if owner is None or owner.op in CONTROL_FLOW]  # a group's body belongs to the group
+    plans = {block: slice_block(dependences(graph, block), rules, threshold) for block in own}
     slicer = Slicer(list(plans.values()), rules)
     sliced = slicer.carry_out()
-    remarks = slice_remarks(slicer.plans, sliced)
+    passed = [remark for plan in slicer.plans for remark in _passed(plan, sliced)]
+    missed = [remark for plan in slicer.plans for remark in (*_left(plan), *_blocked(plan))]
+    remarks = (*passed, *missed, *_without_gradient(slicer.plans))
     record = PassRecord(
         "autodiff-subgraphs", graph, sliced.graph, sliced.edits, remarks, perf_counter() - started,
         lambda count: slicer.carry_out(count).graph,
@@ -581,14 +562,6 @@ def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> 
     made = set(sliced.group_of.values())
     groups = tuple(node for node in sliced.graph.nodes() if node in made)
     return AutodiffSubgraphs(sliced.graph, graph, threshold, groups, History(graph, (record,)), rules, plans, sliced)
-
-
-def _own_blocks(graph: Graph) -> Iterator[Block]:
-    """Yields the top block and those of ifs and loops; the body of a group belongs to the group."""
-    for block in graph.blocks():
-        owner = graph.owner.get(block)
-        if owner is None or owner.op in CONTROL_FLOW:
-            yield block
 
 
 def _inputs(graph: Graph, names: Iterable[Value | str]) -> Iterator[Value]:

@@ -1,7 +1,7 @@
 """Decides which nodes can be part of a differentiable subgraph; every refusal names the property that is missing."""
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from irscope.analysis.alias import AliasDb
@@ -75,7 +75,7 @@ def may_require_grad(graph: Graph, db: AliasDb, inputs: Iterable[Value] | None =
     ['b', 'w']
     """
     flow = _Flow(graph, db)
-    flow.mark(v for v in graph.inputs if _enters(graph, v)) if inputs is None else flow.mark(inputs)
+    flow.mark(value for value in graph.inputs if _enters(graph, value)) if inputs is None else flow.mark(inputs)
     for node in graph.nodes():
         if _brings_in(graph, node):
             flow.reach(node)
@@ -124,7 +124,6 @@ class _Flow:
         self.db = db
         self.found: set[Value] = set()
         self._todo: list[Value] = []
-        self._regions: dict[int, list[Value]] | None = None
         self._everything = False
 
     def mark(self, values: Iterable[Value]) -> None:
@@ -173,15 +172,14 @@ class _Flow:
                 self._everything = True
                 self.mark(self.graph.values())
             elif write.place != EVERYTHING:
-                self.mark(self._by_region().pop(self.db.region(write.place), ()))
+                self.mark(self._by_region.pop(self.db.region(write.place), ()))
 
+    @cached_property
     def _by_region(self) -> dict[int, list[Value]]:
-        if self._regions is None:
-            self._regions = {}
-            sealed = self.db.sealed
-            for value, element in sealed.element_of.items():
-                self._regions.setdefault(self.db.region(sealed.class_of[element]), []).append(value)
-        return self._regions
+        found, sealed = dict[int, list[Value]](), self.db.sealed
+        for value, element in sealed.element_of.items():
+            found.setdefault(self.db.region(sealed.class_of[element]), []).append(value)
+        return found
 
 
 def _can(value: Value) -> bool:
@@ -233,15 +231,10 @@ class GradientRules:
             return Refusal("view", what, (node,))
         if node.op == "aten::dropout" and constant_of(self.graph, node.inputs[-1]) is False:
             return Refusal("no-formula", "a dropout that does not train is left to the library", (node,))
-        if not _has_formula(node):
+        schema = schema_of(node)
+        name = f"{node.op}.{schema.overload}" if schema is not None and schema.overload else node.op
+        if name not in DIFFERENTIABLE:
             return Refusal("no-formula", f"there is no gradient formula for {node.op}", (node,))
         if self.grads.isdisjoint(node.inputs) and node.op != "prim::AutogradZero":
             return Refusal("no-gradient", f"nothing that {node.op} reads can require a gradient", (node, *node.inputs))
         return None
-
-
-def _has_formula(node: Node) -> bool:
-    schema = schema_of(node)
-    if schema is None or not schema.overload:
-        return node.op in DIFFERENTIABLE
-    return f"{node.op}.{schema.overload}" in DIFFERENTIABLE

@@ -309,7 +309,7 @@ class Families:
             return
         elif effect == "view" and block not in self._foreign and self._is_member_view(node):
             self.member_of[node.output] = viewed(self.member_of[node.inputs[0]], node)
-        elif effect == "view" and self._is_same_tensor(node):
+        elif effect == "view" and node.inputs[0] in self.member_of and self._returns_itself(node):
             self.member_of[node.output] = self.member_of[node.inputs[0]]
         else:
             if effect == "view" and node.inputs and node.inputs[0] not in self.member_of:
@@ -369,11 +369,8 @@ class Families:
             self._steady[value] = is_steady(self.graph, value)
         return self._steady[value]
 
-    def _is_same_tensor(self, node: Node) -> bool:
-        """Whether the node returns its operand, a member, itself: a dropout that drops nothing, or `contiguous` of a
-        contiguous tensor."""
-        if node.inputs[0] not in self.member_of:
-            return False
+    def _returns_itself(self, node: Node) -> bool:
+        """Whether the node returns its operand: a dropout that drops nothing, or `contiguous` of a contiguous tensor."""
         drops_nothing = node.op == "aten::dropout" and constant_of(self.graph, node.inputs[2]) is False
         return drops_nothing or self._contiguous(node) is True
 
@@ -425,26 +422,21 @@ class Families:
             return Refusal("never-runs", "it is part of a block that never runs")
         for value in node.inputs[1:]:
             other = self.member_of.get(value)
-            if other is None or other.family is not member.family or (twin.is_pointwise and self._are_one(member, other)):
+            if other is None or other.family is not member.family or (twin.is_pointwise and member is other):
                 continue
-            if not self._are_apart(member, other):
+            if not self._is_unharmed(member, other, twin.is_pointwise):
                 because = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
                 return Refusal("reads-what-it-writes", because, (value,))
         return self._propagation_refusal(node, member) or twin
 
-    def _are_one(self, a: Member, b: Member) -> bool:
-        """Whether two members certainly have the same elements at the same places, as in `p[i] *= 2`, which stores its result."""
-        if a is b:
-            return True
-        same_parent = a.parent is not None and a.parent is b.parent
-        return same_parent and a.view is not None and b.view is not None and are_alike(self.graph, a.view, b.view)
-
-    def _are_apart(self, a: Member, b: Member) -> bool:
-        """Whether two members certainly share no element, by their ranges in a common parent or by their bytes."""
-        same_parent = a.parent is not None and a.parent is b.parent
-        if same_parent and a.view is not None and b.view is not None and are_apart(self.graph, a.view, b.view):
-            return True
-        return alias_db_of(self.graph).lie_apart(a.value, b.value)
+    def _is_unharmed(self, written: Member, read: Member, is_pointwise: bool) -> bool:
+        """Whether the read elements are certainly other ones, by their ranges in a common parent or by their bytes, or, where an op
+        computes point by point, the same ones at the same places, as in `p[i] *= 2`, which stores its result."""
+        a, b = written.view, read.view
+        if a is None or b is None or written.parent is None or written.parent is not read.parent:
+            return alias_db_of(self.graph).lie_apart(written.value, read.value)
+        is_same = is_pointwise and are_alike(self.graph, a, b)
+        return is_same or are_apart(self.graph, a, b) or alias_db_of(self.graph).lie_apart(written.value, read.value)
 
     def _propagation_refusal(self, node: Node, member: Member) -> Refusal | None:
         """Returns why a write through a view cannot be propagated to the base; None if it can."""
@@ -456,16 +448,13 @@ class Families:
                 reason = "no op puts such a part back" if op != "aten::detach" else "no gradient may see the write"
                 because = f"{name} is {op} of {whole}, and {reason}"
                 return Refusal("no-scatter", because, (member.view,))
-            if op in PUTS_BACK and not self._scatters(member.family):
+            scatters = self._scatter if isinstance(self._scatter, bool) else member.family.base in self._scatter
+            if op in PUTS_BACK and not scatters:
                 base = f"%{self.graph.names[member.family.base]}"
                 because = f"{name} is a part of {base}, and a functional variant would copy all of {base}"
                 return Refusal("writes-a-part", because, (member.family.base,))
             member = member.parent
         return None
-
-    def _scatters(self, family: Family) -> bool:
-        """Whether a write of a part becomes a copy of the whole."""
-        return self._scatter if isinstance(self._scatter, bool) else family.base in self._scatter
 
     def owners(self, family: Family, block: Block) -> list[tuple[Block, Node]]:
         """The nodes around a block, from the inside out, up to the base's block, each with its block on the way."""

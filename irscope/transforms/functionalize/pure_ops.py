@@ -46,14 +46,6 @@ from irscope.transforms.grouping import Refusal
 # Classifies an op's operands: which it writes, may keep or return, or only reads; and which of them never change.
 
 
-def _writes_first_only(schema: OpSchema) -> bool:
-    first, *others = schema.arguments
-    if first.alias is None or not first.alias.is_write or any(argument.alias for argument in others):
-        return False
-    given = [result.alias for result in schema.returns if result.alias is not None]
-    return len(schema.returns) <= 1 and all(alias.before == first.alias.before for alias in given)
-
-
 def written_operands(node: Node, schema: OpSchema | None) -> list[Value]:
     if schema is None:
         return []
@@ -66,6 +58,7 @@ class Operands:
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[int, ...] | None] = {}
+        """The positions of the operands that an op may keep; None for all."""
         self._writes_first: dict[int, bool] = {}
         self._schemas: list[OpSchema] = []
         """The schemas inspected, kept alive so that no other schema gets the id of one of them."""
@@ -80,7 +73,11 @@ class Operands:
             return inputs
         if id(schema) not in self._kept:
             self._schemas.append(schema)
-            self._kept[id(schema)] = _kept_places(op, schema)
+            self._kept[id(schema)] = None
+            if op in SHAPE_READERS:
+                self._kept[id(schema)] = ()
+            elif not (schema.is_vararg or is_fully_opaque(op)):
+                self._kept[id(schema)] = tuple(i for i, a in enumerate(schema.arguments) if a.alias is not None or not _is_tensor(a.type))
         places = self._kept[id(schema)]
         if places is None:
             return inputs
@@ -92,17 +89,11 @@ class Operands:
         """Whether an op writes only its first operand, and returns no operand's memory but that."""
         if id(schema) not in self._writes_first:
             self._schemas.append(schema)
-            self._writes_first[id(schema)] = _writes_first_only(schema)
+            (first, *others), returned = schema.arguments, [result.alias for result in schema.returns if result.alias is not None]
+            writes_first = first.alias is not None and first.alias.is_write and not any(argument.alias for argument in others)
+            is_returned = all(first.alias is not None and alias.before == first.alias.before for alias in returned)
+            self._writes_first[id(schema)] = writes_first and len(schema.returns) <= 1 and is_returned
         return self._writes_first[id(schema)]
-
-
-def _kept_places(op: str, schema: OpSchema) -> tuple[int, ...] | None:
-    """The indices of the operands that an op may keep; None for all."""
-    if op in SHAPE_READERS:
-        return ()
-    if schema.is_vararg or is_fully_opaque(op):
-        return None
-    return tuple(i for i, a in enumerate(schema.arguments) if a.alias is not None or not _is_tensor(a.type))
 
 
 def _is_tensor(type: Type) -> bool:
@@ -166,6 +157,7 @@ class Twins:
         self.shapes = shapes
         self._graph = graph
         self._follows_first: dict[str, bool] = {}
+        """Whether a result of an op follows the strides of the first operand before those of the others."""
         self._found: dict[NodeSignature, Twin | Refusal] = {}
 
     def of(self, node: Node, schema: OpSchema) -> Twin | Refusal:
@@ -183,10 +175,14 @@ class Twins:
             return Refusal("changes-shape", f"{node.op} changes the tensor's shape, and with it all its other names")
         if draws_random_numbers(node.op):
             return Refusal("random", f"{node.op} draws random numbers")
+        no_twin = Refusal("no-twin", f"{node.op} has no functional variant")
         pure = make_node(node.id, node.op[:-1], node.inputs, node.outputs, node.attrs, (), None, "")
         declared, op = schema_of(pure), op_of(pure)
-        if not node.op.endswith("_") or declared is None or op is None or not _is_twin(schema, declared, pure):
-            return Refusal("no-twin", f"{node.op} has no functional variant")
+        if not node.op.endswith("_") or declared is None or op is None or effect_of(pure) != "pure":
+            return no_twin
+        is_fresh = len(declared.returns) == 1 and isinstance(declared.returns[0].type, TensorType)
+        if not is_fresh or [argument.name for argument in schema.arguments] != [argument.name for argument in declared.arguments]:
+            return no_twin
         return self._compared(pure, op, declared)
 
     def _compared(self, node: Node, op: Op, schema: OpSchema) -> Twin | Refusal:
@@ -202,7 +198,9 @@ class Twins:
         exact = alike and (shape == () or (target.strides is not None and target.strides == result.strides))
         dense = exact or node.op in _LIKE_FIRST
         if not dense and alike and shape is not None and min(shape) > 1:
-            dense = op.category == "pointwise" and self._is_laid_out_like_first(op, schema)
+            if schema.full_name not in self._follows_first:
+                self._follows_first[schema.full_name] = _follows_first(op, schema)
+            dense = op.category == "pointwise" and self._follows_first[schema.full_name]
         keeps_dtype = target.dtype is not None and target.dtype == result.dtype
         return Twin(node.op, keeps_dtype, exact, dense, result.dtype, op.category == "pointwise")
 
@@ -221,20 +219,6 @@ class Twins:
             return types.get(argument) or self.shapes.type(argument)
         payload = constant_of(self._graph, argument)
         return Unknown(argument.type) if payload is NOT_CONSTANT else payload
-
-    def _is_laid_out_like_first(self, op: Op, schema: OpSchema) -> bool:
-        """Whether a result follows the strides of the first operand before those of the others."""
-        known = self._follows_first.get(schema.full_name)
-        if known is None:
-            known = self._follows_first[schema.full_name] = _follows_first(op, schema)
-        return known
-
-
-def _is_twin(in_place: OpSchema, pure: OpSchema, node: Node) -> bool:
-    """Whether the pure overload takes the same arguments and returns one fresh tensor."""
-    names = [argument.name for argument in in_place.arguments] == [argument.name for argument in pure.arguments]
-    fresh = len(pure.returns) == 1 and isinstance(pure.returns[0].type, TensorType)
-    return names and fresh and effect_of(node) == "pure"
 
 
 def _follows_first(op: Op, schema: OpSchema) -> bool:

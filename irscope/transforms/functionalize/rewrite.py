@@ -8,6 +8,7 @@ more result for it, a loop one more carried value. Names and versions of a block
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import is_
 
 from irscope._base.frozen import FrozenDict
 from irscope.ir import BOOL, Block, Created, Edit, Erased, Graph, Node, TensorType, Value, make_block, make_node, make_value, new_id, steps
@@ -248,7 +249,9 @@ class _Walk:
                 del self._names[member]
             else:
                 self._names[member] = name
-        done = _same_or_new(frame, returns)
+        done, nodes = frame.block, tuple(frame.nodes)
+        if (frame.params, returns) != (done.params, done.returns) or len(nodes) != len(done.nodes) or not all(map(is_, nodes, done.nodes)):
+            done = make_block(done.id, frame.params, nodes, returns)
         if self._open:
             self._open[-1].blocks.append(done)
         else:
@@ -349,10 +352,9 @@ class _Walk:
         reason = f"puts back what {node.op} wrote through a view"
         while member.parent is not None and member.view is not None:
             parent, view = member.parent, member.view
-            if view.op in PUTS_BACK:
-                value, apart = self._scattered(view, value, parent, reason), len(found)
-            elif parent.is_part:
+            if view.op in PUTS_BACK or parent.is_part:
                 value = self._undone(view, value, parent, reason)
+                apart = len(found) if view.op in PUTS_BACK else apart
             elif INVERSES[view.op] not in LIKE_ANOTHER:
                 value = self._add(INVERSES[view.op], (value, *view.inputs[1:]), self._like(parent.value), view, reason)
             else:
@@ -364,32 +366,27 @@ class _Walk:
         for index, (name, named) in enumerate(found[:-1]):
             self._set_name(name, named, is_view=index >= apart)
 
-    def _scattered(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
-        """Emit a copy of the whole with the part replaced."""
-        op, inputs = PUTS_BACK[view.op], (self._elements(parent.value), value, *view.inputs[1:])
-        if not parent.is_part:
-            return self._add(op, inputs, self._like(parent.value), view, reason)
-        return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)
-
     def _undone(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
-        """Emit the elements of a part, from those of a view of all of it."""
-        op, inputs = INVERSES[view.op], (value, *view.inputs[1:])
-        if op in LIKE_ANOTHER:
-            op, inputs = "aten::reshape_as", (value, self._elements(parent.value))  # what was computed may lie otherwise than a view can
-        return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)
+        """Emit a copy of the whole with a part replaced; for a part, its elements, from those of a view of all of it."""
+        if view.op in PUTS_BACK:
+            op, inputs = PUTS_BACK[view.op], (self._elements(parent.value), value, *view.inputs[1:])
+        elif INVERSES[view.op] in LIKE_ANOTHER:  # what was computed may lie otherwise than a view can
+            op, inputs = "aten::reshape_as", (value, self._elements(parent.value))
+        else:
+            op, inputs = INVERSES[view.op], (value, *view.inputs[1:])
+        made = self._elements_of(parent.value, self._type_of(view, op, inputs)) if parent.is_part else self._like(parent.value)
+        return self._add(op, inputs, made, view, reason)
 
     def _viewed_back(self, view: Node, value: Value, parent: Member, reason: str) -> tuple[Value, bool]:
         """Emit a tensor with the layout of the whole, from a `view` of all of it; return it, and whether they share memory."""
         whole, result = self._view_name(parent.value), self._like(parent.value)
         if restores(self._fact(parent.value), self._fact(view.output)):
             return self._add("aten::view_as", (value, whole), result, view, reason), True
-        raw = self._add("aten::view_as", (value, whole), _without_strides(self._like(parent.value)), view, reason)
+        like = self._like(parent.value)
+        assert isinstance(like.type, TensorType)
+        raw = like if like.type.strides is None else make_value(like.id, like.type.with_(strides=None), like.name)
+        self._add("aten::view_as", (value, whole), raw, view, reason)
         return self._store(whole, raw, result, view, "the strides are those of the whole"), False
-
-
-def _without_strides(value: Value) -> Value:
-    assert isinstance(value.type, TensorType)
-    return value if value.type.strides is None else make_value(value.id, value.type.with_(strides=None), value.name)
 
 
 def _raw(value: Value, dtype: str | None) -> Value:
@@ -399,15 +396,6 @@ def _raw(value: Value, dtype: str | None) -> Value:
 
 
 def _with(node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blocks: tuple[Block, ...]) -> Node:
-    same = inputs == node.inputs and len(outputs) == len(node.outputs)
-    if same and all(new is old for new, old in zip(blocks, node.blocks, strict=True)):
+    if inputs == node.inputs and len(outputs) == len(node.outputs) and all(map(is_, blocks, node.blocks)):
         return node
     return make_node(node.id, node.op, inputs, outputs, node.attrs, blocks, node.location, node.scope)
-
-
-def _same_or_new(frame: _Frame, returns: tuple[Value, ...]) -> Block:
-    block = frame.block
-    same = len(frame.nodes) == len(block.nodes) and returns == block.returns and frame.params == block.params
-    if same and all(new is old for new, old in zip(frame.nodes, block.nodes, strict=True)):
-        return block
-    return make_block(block.id, frame.params, tuple(frame.nodes), returns)

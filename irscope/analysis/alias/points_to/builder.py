@@ -15,12 +15,7 @@ from irscope.ir import Node, Value
 
 
 class OutsideMemory:
-    """The elements that belong to the caller, unseen code and objects.
-
-    >>> memory = OutsideMemory(Elements())
-    >>> memory.of("input", MIXED) == memory.of("input", MIXED) != memory.of("escaped", MIXED)
-    True
-    """
+    """The elements that belong to the caller, unseen code and objects."""
 
     def __init__(self, elements: Elements) -> None:
         self.elements = elements
@@ -58,8 +53,13 @@ class OutsideMemory:
         if kind == "unknown":
             self.elements.flow(element, self.of("input", structure))
             self.elements.flow(element, self.of("escaped", structure))
-        if kind == "input" and self.storages:
-            self._is_any(element, structure)
+        if kind == "input" and self.storages:  # memory of unknown origin may be an argument's, or be in a known storage
+            if _is_open(structure):
+                self.elements.flow(element, self.of("argument", structure))
+            for storage in self.storages.values() if structure is TENSOR else ():
+                self.elements.flow(element, storage)
+            if structure is MIXED:
+                self.elements.flow(element, self.of("input", TENSOR))
         return element
 
     def given(self, value: Value, structure: Structure, number: int | None) -> int:
@@ -70,16 +70,6 @@ class OutsideMemory:
             return self.storages[number]
         is_argument = bool(self.storages) and _is_open(structure)
         return self.of("argument" if is_argument else "input", structure)
-
-    def _is_any(self, element: int, structure: Structure) -> None:
-        """Let memory of unknown origin be an argument's, or be in a known storage."""
-        if _is_open(structure):
-            self.elements.flow(element, self.of("argument", structure))
-        if structure is TENSOR:
-            for storage in self.storages.values():
-                self.elements.flow(element, storage)
-        elif structure is MIXED:
-            self.elements.flow(element, self.of("input", TENSOR))
 
     def escape(self, element: int, structure: Structure, node: Node) -> None:
         """Record that an element, with everything inside it, escapes to unseen code."""
@@ -243,26 +233,18 @@ def _is_open(structure: Structure) -> bool:
 
 
 class PointsToBuilder:
-    """Collects the elements, edges and writes of a program during the walk; it only grows, and has no queries.
+    """Collects the elements, edges and writes of a program during the walk; it only grows, and has no queries."""
 
-    >>> from irscope.ir.types import TENSOR
-    >>> a, b = Value(1, TENSOR, "a"), Value(2, TENSOR, "b")
-    >>> builder = PointsToBuilder()
-    >>> builder.elements.bind(b, builder.elements.element(a))
-    >>> sealed = builder.seal()
-    >>> sealed.element_of[a] == sealed.element_of[b]
-    True
-    """
-
-    def __init__(self, elements: Elements | None = None, outside: OutsideMemory | None = None) -> None:
-        self.elements = elements or Elements()
+    def __init__(self, elements: Elements, outside: OutsideMemory | None = None) -> None:
+        self.elements = elements
         self.outside = outside or OutsideMemory(self.elements)
         self.writes: list[Write] = []
         self.rebound: list[tuple[int, int, Node]] = []
         """Tensors that got another storage, with the source of that storage and the node."""
         self.calls: dict[int, Called] = {}
         self._constants: dict[Value, int] = {}
-        self._known: set[Hashable] = set()
+        self.applied: set[tuple[Hashable, int]] = set()
+        """The summaries of callees, each with a root that is shared by all its calls, whose edges were added."""
 
     # Writes
 
@@ -298,10 +280,6 @@ class PointsToBuilder:
             found[element] = lambda builder, value=value: builder.constant_of_callee(value)  # type: ignore[misc]
         return found
 
-    def shared_element(self, how: "Shared") -> int:
-        """This builder's element for one shared by another builder."""
-        return how(self)
-
     def constant_of_callee(self, value: Value) -> int:
         """The element of a callee's constant tensor: one memory for all callers."""
         if value not in self._constants:
@@ -309,12 +287,6 @@ class PointsToBuilder:
             assert structure is not None
             self._constants[value] = self.elements.fresh(structure, value)
         return self._constants[value]
-
-    def is_first(self, key: Hashable) -> bool:
-        if key in self._known:
-            return False
-        self._known.add(key)
-        return True
 
     # Sealing
 

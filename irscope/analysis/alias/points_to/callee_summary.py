@@ -117,7 +117,14 @@ class _Cut:
             self.roots = dict.fromkeys(range(count))
             found = {root: tuple(self._edges.get(root, ())) for root in self.roots}
         marks = {shape: self._spread(w.element for w in builder.writes if w.to_shape >= shape) for shape in (0, 1)}
-        stands = self._representatives(found, marks)
+        reached: dict[int, list[int]] = {}
+        for root, targets in found.items():
+            for target in targets:
+                if target not in self.roots:
+                    reached.setdefault(target, []).append(root)
+        first: dict[tuple[object, ...], int] = {}
+        stands = {memory: first.setdefault((*by, memory in marks[0], memory in marks[1]), memory) for memory, by in reached.items()}
+        """Maps each memory created by the callee to the representative of all memories indistinguishable from it."""
         self.edges: dict[int, Sequence[int]] = {
             root: tuple(dict.fromkeys(stands.get(target, target) for target in targets if target != root))
             for root, targets in found.items()
@@ -160,29 +167,16 @@ class _Cut:
             todo.extend(fresh)
         return ends
 
-    def _representatives(self, found: Mapping[int, Sequence[int]], marks: Mapping[int, Mapping[int, None]]) -> dict[int, int]:
-        """Maps each memory created by the callee to the representative of all memories indistinguishable from it."""
-        reached: dict[int, list[int]] = {}
-        for root, targets in found.items():
-            for target in targets:
-                if target not in self.roots:
-                    reached.setdefault(target, []).append(root)
-        first: dict[tuple[object, ...], int] = {}
-        return {memory: first.setdefault((*by, memory in marks[0], memory in marks[1]), memory) for memory, by in reached.items()}
-
-
-# Applies a callee's summary to its caller's points-to graph, with the operands in place of the parameters.
-#
-# The argument is in `irscope.analysis.alias.points_to.callee_summary`.
-
 
 def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequence[Value]) -> None:
     """Add the effects of a call: a node that passes these operands to the callee."""
     elements = builder.elements
     of = _Roots(builder, summary, node, operands).of
     for source, targets in summary.edges.items():
-        if source in summary.shared and not builder.is_first((summary, source)):
+        if (summary, source) in builder.applied:
             targets = [target for target in targets if target not in summary.shared]
+        elif source in summary.shared:
+            builder.applied.add((summary, source))
         here = of[source]
         for target in targets:
             there = of[target]
@@ -211,7 +205,7 @@ class _Roots:
         self._builder, self._elements, self._summary, self._node = builder, builder.elements, summary, node
         self.of: dict[int, int | None] = {}
         for root, how in summary.shared.items():
-            self._same(root, builder.shared_element(how))
+            self._same(root, how(builder))
         for param, operand in zip(summary.params, operands, strict=True):
             if param is not None:
                 self._same(param[0], self._passed(operand, param[1]))

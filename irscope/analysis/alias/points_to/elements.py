@@ -74,13 +74,7 @@ def class_name(type: ClassType) -> str:
 
 
 class Structures:
-    """The structures of the types of one program.
-
-    >>> from irscope.ir.types import INT, ListType, TENSOR, TupleType
-    >>> structures = Structures()
-    >>> structures.of(INT) is None, structures.of(ListType(TENSOR)).bucket, structures.of(TupleType((INT, TENSOR))).bucket
-    (True, 'List[Tensor]', '(-, Tensor)')
-    """
+    """The structures of the types of one program."""
 
     def __init__(self) -> None:
         self._by_type: dict[int, tuple[Type, Structure | None]] = {}
@@ -112,7 +106,10 @@ class Structures:
             case DictType(key, value):
                 return self._dict(key, value)
             case TupleType(elements, name):
-                return MIXED if name and not elements else self._tuple(tuple(map(self.of, elements)))
+                fields = tuple(map(self.of, elements))
+                if not any(fields):
+                    return MIXED if name and not elements else None
+                return self._unique(Structure("tuple", f"({', '.join(field.bucket if field else '-' for field in fields)})", fields))
             case UnionType(members):
                 return self._union(members)
             case ClassType(name):
@@ -136,11 +133,6 @@ class Structures:
         words = ", ".join(part.bucket if part else str(type) for type in (key, value) for part in [self.of(type)])
         return self._unique(Structure("box", f"Dict[{words}]", content=content))
 
-    def _tuple(self, fields: tuple[Structure | None, ...]) -> Structure | None:
-        if not any(fields):
-            return None
-        return self._unique(Structure("tuple", f"({', '.join(field.bucket if field else '-' for field in fields)})", fields))
-
     def _union(self, members: tuple[Type, ...]) -> Structure | None:
         found = tuple(dict.fromkeys(part for part in map(self.of, members) if part is not None))
         if len(found) < 2:
@@ -158,16 +150,7 @@ class Structures:
 
 
 class Elements:
-    """The elements of a program during the walk, with cells, fields and edges; only grows.
-
-    >>> from irscope.ir.types import TENSOR, ListType
-    >>> x, xs = Value(1, TENSOR, "x"), Value(2, ListType(TENSOR), "xs")
-    >>> elements = Elements()
-    >>> elements.list_of_tensors(xs, [x])
-    >>> held = elements.cells[elements.element_of[xs]]
-    >>> elements.edges[held] == [elements.element_of[x]]
-    True
-    """
+    """The elements of a program during the walk, with cells, fields and edges; only grows."""
 
     def __init__(self, structures: Structures | None = None) -> None:
         self.element_of: dict[Value, int] = {}

@@ -81,18 +81,14 @@ class Accesses:
         if found is None and not node.blocks:
             found = self._known[node] = self._own(node)
         if found is None:
-            for holder in reversed(self._unknown_holders(node)):
+            holders = [node]  # it and all unvisited nodes with blocks inside it, each before those inside it
+            for holder in holders:  # grows
+                inside = (inner for block in holder.blocks for inner in block.nodes)
+                holders.extend(inner for inner in inside if inner.blocks and inner not in self._known)
+            for holder in reversed(holders):
                 found = self._known[holder] = self._with_blocks(holder)
         assert found is not None
         return found
-
-    def _unknown_holders(self, node: Node) -> list[Node]:
-        """The node and all unvisited nodes with blocks inside it, each before those inside it."""
-        holders = [node]
-        for holder in holders:  # grows
-            inside = (inner for block in holder.blocks for inner in block.nodes)
-            holders.extend(inner for inner in inside if inner.blocks and inner not in self._known)
-        return holders
 
     def _with_blocks(self, node: Node) -> ModRef:
         """The accesses and effects of a node whose inner nodes with blocks are known."""
@@ -153,9 +149,8 @@ class Accesses:
         return ModRef(_distinct(reads), _distinct(writes), node if side_effect else None, node if random else None, node.inputs)
 
     def _is_opaque(self, node: Node) -> bool:
-        return self._points_to.opaque is not None and any(
-            place == self._points_to.class_of[self._points_to.opaque] for place, _ in self._writes.get(node, ())
-        )
+        opaque = self._points_to.opaque
+        return opaque is not None and any(place == self._points_to.class_of[opaque] for place, _ in self._writes.get(node, ()))
 
     def _through(self, node: Node, place: int) -> Sequence[Value | None]:
         """The operands through which the node may access a class that it writes: those that its schema writes, if it says so."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from irscope.analysis.alias.points_to.builder import PointsToBuilder
 from irscope.analysis.alias.points_to.callee_summary import Summaries, apply
@@ -92,7 +92,8 @@ class Copies:
         """The nodes that copy."""
 
     def __call__(self, node: Node) -> bool:
-        found = is_copy_by_types(node) or self._is_told(node)
+        flag = copy_flag(node)
+        found = is_copy_by_types(node) or (flag is not None and constant_of(self._graph, flag) is True)
         if not found and self.infers and not types_suffice(node):
             placement = self._views.placement(node.outputs[0]) if isinstance(node.outputs[0].type, TensorType) else None
             found = placement is not None and placement.kind == "copy" and placement.is_decided
@@ -100,10 +101,6 @@ class Copies:
         if found:
             self.made.append(node)
         return found
-
-    def _is_told(self, node: Node) -> bool:
-        flag: Any = copy_flag(node)
-        return flag is not None and constant_of(self._graph, flag) is True
 
     @cached_property
     def _views(self) -> ViewAliases:
@@ -128,15 +125,7 @@ def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:
 
 
 class SchemaRules:
-    """Adds the elements, edges and writes that schemas imply for single nodes to a builder.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::t(%x)\\n  return (%a)")
-    >>> rules = SchemaRules(g, PointsToBuilder(), Signatures())
-    >>> rules.by_signature(g.node("a"))
-    >>> rules.elements.element_of[g.value("a")] == rules.elements.element_of[g.value("x")]
-    True
-    """
+    """Adds the elements, edges and writes that schemas imply for single nodes to a builder."""
 
     def __init__(self, graph: Graph, builder: PointsToBuilder, signatures: Signatures) -> None:
         self.graph = graph
@@ -463,15 +452,13 @@ class NodeRules(SchemaRules):
         """A call of a known program has the effects of that program; any other call is unseen code."""
         if node.op == "prim::CallFunction":
             self.elements.consulted.update(dict.fromkeys(node.inputs[:1]))
-        if not (self.calls_back(node) or self._descend(node)):
-            self.by_signature(node)
-
-    def _descend(self, node: Node) -> bool:
-        """Add the callee's effects, if it is known."""
+        if self.calls_back(node):
+            return
         summary = self.callees.get(callee_of(self.graph, node) or "") if self.callees else None
         if summary is not None:
             apply(self.builder, summary, node, operands_of(node))
-        return summary is not None
+        else:
+            self.by_signature(node)
 
     def hand_out(self, node: Node) -> None:
         """A call that unseen code runs later or in another process: its operands escape, and its results are of unknown origin."""

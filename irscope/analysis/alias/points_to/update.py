@@ -44,13 +44,7 @@ from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
 
 class NetEdits:
-    """The net effect of edits in order: a node that is created and erased again does not count.
-
-    >>> from irscope.ir.rewriter import Created, Erased
-    >>> node = Node(1, "aten::neg")
-    >>> list(NetEdits([Created(node, "tried"), Erased(node, "no use")]).added)
-    []
-    """
+    """The net effect of edits in order: a node that is created and erased again does not count."""
 
     def __init__(self, edits: Iterable[Edit]) -> None:
         self.removed: dict[Node, None] = {}

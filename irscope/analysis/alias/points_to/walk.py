@@ -1,6 +1,6 @@
 """Walks a program, and before it all its callees, once, and adds each node to a points-to graph."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from irscope.analysis.alias.points_to.builder import PointsToBuilder
@@ -48,7 +48,10 @@ def build(graph: Graph, structures: Structures, *, distinct_inputs: bool = False
     """
     copies = Copies(graph)
     built = _built(graph, structures, distinct_inputs, callees, copies)
-    return built if _stay_as_typed(built, copies.made) else _built(graph, structures, distinct_inputs, callees, None)
+    places = (built.element_of.get(node.inputs[0]) for node in copies.made)
+    if not any(place is not None and built.is_reshaped[built.class_of[place]] for place in places):
+        return built
+    return _built(graph, structures, distinct_inputs, callees, None)  # a write may change the shape or the type of what is copied
 
 
 def _built(graph: Graph, structures: Structures, distinct_inputs: bool, callees: Summaries, copies: Copies | None) -> PointsTo:
@@ -67,12 +70,6 @@ def _built(graph: Graph, structures: Structures, distinct_inputs: bool, callees:
         rules.copies = copies
     Walk(rules).visit(graph)
     return builder.seal(has_inferred=copies is not None and copies.has_inferred)
-
-
-def _stay_as_typed(points_to: PointsTo, nodes: Iterable[Node]) -> bool:
-    """Whether no write may change the shape or the type of the operands of these nodes."""
-    places = (points_to.element_of.get(node.inputs[0]) for node in nodes)
-    return not any(place is not None and points_to.is_reshaped[points_to.class_of[place]] for place in places)
 
 
 class Walk:
@@ -156,7 +153,11 @@ class Walk:
             return {}
         tensors = count and node.outputs and all(value.type.__class__ is TensorType for value in node.outputs)
         simple = _simple(candidates[0]) if len(candidates) == 1 and tensors and op not in REBINDS_STORAGE else None
-        return simple if simple is not None and _takes_tensor(op, count, first, simple[0]) else NodeRules.by_signature
+        if simple is None:
+            return NodeRules.by_signature
+        taking = [schema for schema in overloads(op) if fits(schema, count, first) and simple[0] < len(schema.arguments)]
+        takes_tensor = bool(taking) and all(isinstance(schema.arguments[simple[0]].type, TensorType) for schema in taking)
+        return simple if takes_tensor else NodeRules.by_signature
 
     # Nodes with blocks
 
@@ -272,12 +273,6 @@ def _simple(signature: MemorySignature) -> tuple[int, bool, bool] | None:
     if len(sources) != 1 or sources[0][1] != OBJECT or signature.writes not in ((), sources):
         return None
     return sources[0][0], bool(signature.writes), signature.writes_shape
-
-
-def _takes_tensor(op: str, count: int, first: type | None, index: int) -> bool:
-    """Whether every matching overload takes a tensor at a position."""
-    schemas = [schema for schema in overloads(op) if fits(schema, count, first) and index < len(schema.arguments)]
-    return bool(schemas) and all(isinstance(schema.arguments[index].type, TensorType) for schema in schemas)
 
 
 # Summarises the callees of a program, each walked once, callees before callers.
@@ -401,14 +396,11 @@ class _Circle:
         for operand, param in zip(operands_of(node), self._called[name], strict=True):
             self._flow(param, self.elements.element(operand), node)
         for value in node.outputs:
-            self._own(value)
+            structure = self.elements.structures.of(value.type)
+            if structure is not None:
+                self.elements.element_of[value] = self.elements.fresh(structure, value)
         self._calls.append((node, name))
         return True
-
-    def _own(self, value: Value) -> None:
-        structure = self.elements.structures.of(value.type)
-        if structure is not None:
-            self.elements.element_of[value] = self.elements.fresh(structure, value)
 
     def _flow(self, source: int | None, target: int | None, node: Node) -> None:
         if source is not None and target is not None:

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.analysis.shapes import infer, refine
+from irscope.analysis.shapes import infer, refined
 from irscope.codegen.kernel import LaunchPlan
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import DeviceUnavailable, IrscopeError
@@ -252,7 +252,7 @@ def programs(names: Sequence[str], size: int = 1 << 20) -> Iterator[tuple[Case, 
             graph = parse(case.group_text)
             types = [TensorType(dtype, shape, contiguous_strides(shape)) for shape in case.shapes(size)]
             known = dict(zip(graph.inputs, types, strict=True))
-            yield case, dtype, refine(graph, infer(graph, known, strict=True))
+            yield case, dtype, refined(graph, infer(graph, known, strict=True))[0]
 
 
 def plans_of(graph: Graph) -> Iterator[LaunchPlan]:

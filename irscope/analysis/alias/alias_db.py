@@ -18,17 +18,14 @@ from irscope.analysis.alias.points_to import (
     Kind,
     Knowledge,
     Label,
-    MemoryClass,
     ModRef,
     OrderConflict,
     PointsTo,
     Reachability,
     Record,
-    Structures,
     build,
     callees_of,
     follow,
-    memory_classes,
     points_to_dot,
     summaries,
 )
@@ -275,10 +272,9 @@ class AliasDb(Questions, Drawn):
         self.distinct_inputs = distinct_inputs or graph.distinct_inputs or bool(graph.functional)
         self.was_rebuilt: Verdict = no("it was built from the graph, not updated from another db")
         """Whether this db, which follows another, was rebuilt because of the edits, and why."""
-        self._structures = Structures()
-        self.sealed: PointsTo = build(
-            graph, self._structures, distinct_inputs=self.distinct_inputs, callees=summaries(graph, self.callees, self._structures)
-        )
+        self._knowledge = Knowledge()
+        known = summaries(graph, self.callees, self._knowledge.structures)
+        self.sealed: PointsTo = build(graph, self._knowledge.structures, distinct_inputs=self.distinct_inputs, callees=known)
         self.reach = Reachability(self.sealed)
 
     def follow(self, record: Record) -> AliasDb:
@@ -321,13 +317,8 @@ class AliasDb(Questions, Drawn):
         found = AliasDb.__new__(AliasDb)
         found.graph, found.distinct_inputs, found.callees = record.after, self.distinct_inputs, self.callees
         found.was_rebuilt = _FOLLOWED
-        found.sealed, found.reach, found._structures = points_to, reach, self._structures
-        found.__dict__["_knowledge"] = self._knowledge
+        found.sealed, found.reach, found._knowledge = points_to, reach, self._knowledge
         return found
-
-    @cached_property
-    def _knowledge(self) -> Knowledge:
-        return Knowledge()
 
     # Order
 
@@ -395,7 +386,10 @@ class AliasDb(Questions, Drawn):
           c1 [label="%a\\n%b"]
         }
         """
-        return points_to_dot(self.memory_classes(values))
+        starts = None
+        if values is not None:
+            starts = {place for place in map(self._place, self._values(values)) if place is not None}
+        return points_to_dot(self.sealed, self.reach, self._explainer.paths.describe, starts)
 
     def to_graphviz(self, values: Values | None = None) -> Any:
         """The same as a `graphviz.Source`, which shows itself in a notebook, with or without the program `dot`.
@@ -407,13 +401,6 @@ class AliasDb(Questions, Drawn):
     def memory_of(self, *values: Value | str) -> MemoryOf:
         """The memory of one value as a picture, or for two values the numbered path on which they may share memory."""
         return MemoryOf(self, tuple(map(self._value, values)))
-
-    def memory_classes(self, values: Values | None = None) -> list[MemoryClass]:
-        """The points-to graph as classes of memory, for drawing: for some values and what they may be and hold, or for all."""
-        starts = None
-        if values is not None:
-            starts = {place for place in map(self._place, self._values(values)) if place is not None}
-        return memory_classes(self.sealed, self.reach, self._explainer.paths.describe, starts)
 
     def __repr__(self) -> str:
         sealed = self.sealed

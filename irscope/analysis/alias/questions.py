@@ -11,7 +11,7 @@ from operator import itemgetter
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.explainer import Explainer, lazy
 from irscope.analysis.alias.paths import Step
-from irscope.analysis.alias.points_to import EVERYTHING, Accesses, Label, ModRef, PointsTo, Reachability, Structures
+from irscope.analysis.alias.points_to import EVERYTHING, Accesses, Knowledge, Label, ModRef, PointsTo, Reachability
 from irscope.analysis.views import ViewAliases
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, TensorType, Value
@@ -23,7 +23,7 @@ class Questions:
     """The queries of an `AliasDb` about sharing and writes, answered by the points-to graph; users construct an `AliasDb`."""
 
     graph: Graph
-    _structures: Structures
+    _knowledge: Knowledge
     sealed: PointsTo
     """The points-to graph itself, for drawing it."""
     reach: Reachability
@@ -57,7 +57,7 @@ class Questions:
 
     def is_memory(self, value: Value) -> bool:
         """Whether values of its type can be shared at all, unlike numbers or strings."""
-        return self._structures.of(value.type) is not None
+        return self._knowledge.structures.of(value.type) is not None
 
     @cached_property
     def _explainer(self) -> Explainer:
@@ -71,17 +71,15 @@ class Questions:
 
     def may_alias(self, a: Values, b: Values) -> Verdict:
         """Whether some value of `a` and some value of `b` may be the same memory: one storage, one container object."""
-        if a.__class__ is Value is b.__class__:
-            return self._may_alias(self._value(a), self._value(b))
         return self._first_yes(a, b, self._may_alias)
 
     def may_contain_alias(self, a: Values, b: Values) -> Verdict:
         """Whether `a` and `b` may share memory, directly or through anything they hold, at any depth."""
-        if a.__class__ is Value is b.__class__:
-            return self._may_contain_alias(self._value(a), self._value(b))
         return self._first_yes(a, b, self._may_contain_alias)
 
     def _first_yes(self, a: Values, b: Values, question: Callable[[Value, Value], Verdict]) -> Verdict:
+        if a.__class__ is Value is b.__class__:
+            return question(self._value(a), self._value(b))
         answer = no("there is nothing to compare")
         for left in self._values(a):
             for right in self._values(b):
@@ -131,8 +129,6 @@ class Questions:
         >>> print(db.may_overlap("a", "b"))
         no, because in the buffer of %x, %a covers bytes 0–23 and %b bytes 24–47
         """
-        if a.__class__ is Value is b.__class__:
-            return self._may_overlap(self._value(a), self._value(b))
         return self._first_yes(a, b, self._may_overlap)
 
     def _may_overlap(self, a: Value, b: Value) -> Verdict:
@@ -218,13 +214,16 @@ class Questions:
     def may_alias_wildcard(self, value: Value | str) -> Verdict:
         """Whether a value may be memory from outside: an input, or memory known to code that is not in the graph."""
         found = self._value(value)
-        place = self._place(found)
-        for outside in sorted(self.sealed.outside) if place is not None else ():
-            assert place is not None
-            if self.reach.meet(place, outside):
-                label = self._explainer.paths.label_of(outside)
-                return yes(f"%{self.graph.names[found]} may be {self._explainer.paths.describe(label)}", found)
+        outside = self._outside(found, self.reach.meet)
+        if outside is not None:
+            return yes(f"%{self.graph.names[found]} may be {outside}", found)
         return no(f"%{self.graph.names[found]} is memory that this graph makes", found)
+
+    def _outside(self, value: Value, meets: Callable[[int, int], bool]) -> str | None:
+        """The first memory from outside that a value meets, in words."""
+        place, paths = self._place(value), self._explainer.paths
+        met = (outside for outside in sorted(self.sealed.outside) if place is not None and meets(place, outside))
+        return next((paths.describe(paths.label_of(outside)) for outside in met), None)
 
     def escapes(self, value: Value | str) -> Verdict:
         """Whether code outside the graph can reach a value: through inputs, outputs, or calls."""
@@ -233,11 +232,9 @@ class Questions:
             shared = self._may_contain_alias(found, output) if self.is_memory(output) and self.is_memory(found) else None
             if shared:
                 return yes(f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness)
-        place = self._place(found)
-        for outside in sorted(self.sealed.outside) if place is not None else ():
-            assert place is not None
-            if self.reach.meet_inside(place, outside):
-                return yes(f"it can be reached from {self._explainer.paths.describe(self._explainer.paths.label_of(outside))}", found)
+        outside = self._outside(found, self.reach.meet_inside)
+        if outside is not None:
+            return yes(f"it can be reached from {outside}", found)
         return no(f"no input, output or call can reach %{self.graph.names[found]}", found)
 
     # Writes

@@ -305,34 +305,22 @@ def _ran(run: AbstractRun, input_types: Mapping[Value, Type]) -> Shapes:
     return Shapes(run.graph, frozenset(run.unreached - run.reached), run.facts, run)
 
 
-def refine(graph: Graph, shapes: Shapes) -> Graph:
-    """The graph with the inferred types written into its tensors; ids, names, locations and bound values stay.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Float(2, 3)):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> print(refine(g, infer(g)))
-    graph(%x : Float(2, 3)):
-      %y : Float(2, 3) = aten::relu(%x)
-      return (%y)
-    """
-    return _retyped(graph, shapes.type)[0]
-
-
 def retyped(graph: Graph, types: Mapping[Value, Type]) -> Graph:
-    """The graph with these types written in; ids, names, locations and bound values stay.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Float(2, 3)):\\n  return (%x)")
-    >>> print(retyped(g, {g.value("x"): TensorType("float32", (2, None))}))
-    graph(%x : Float(2, *)):
-      return (%x)
-    """
+    """The graph with these types written in; ids, names, locations and bound values stay."""
     return _retyped(graph, lambda value: types.get(value, value.type))[0]
 
 
 def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
-    """The refined graph with its facts; None if these do not follow from its types, as for an input that may be None
-    and was not."""
+    """The graph with the inferred types written into its tensors, as `retyped`, and with its facts; None if these do not follow from its
+    types, as for an input that may be None and was not.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Float(2, 3)):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> print(refined(g, infer(g))[0])
+    graph(%x : Float(2, 3)):
+      %y : Float(2, 3) = aten::relu(%x)
+      return (%y)
+    """
     after, values, nodes, blocks = _retyped(graph, shapes.type)
     if after is graph:
         return graph, shapes

@@ -9,7 +9,7 @@ import numpy as np
 import irscope as irs
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences, dependences_by
-from irscope.analysis.shapes.inference import infer, refine
+from irscope.analysis.shapes.inference import infer, refined
 from irscope.ir import Edit, Erased, Merged, TensorType, Value
 from irscope.ir.core import Block, Graph, Node, new_id
 from irscope.ir.types import TENSOR
@@ -159,7 +159,7 @@ LIMITS = {"argument-limit", "size-limit"}
 
 def typed(graph: Graph) -> Graph:
     """The graph with all that is known of its types written down, so that its parts know it too."""
-    return refine(graph, infer(graph))
+    return refined(graph, infer(graph))[0]
 
 
 def neighbours(fusion: Fusion) -> Iterator[tuple[Node, Node, Refusal]]:

@@ -1,7 +1,7 @@
 from .delta import CannotFollow as CannotFollow
-from .elements import MIXED as MIXED, Structures as Structures
-from .graph import Label as Label, MemoryClass as MemoryClass, Place as Place, PointsTo as PointsTo, Reachability as Reachability
-from .graph import Write as Write, closure as closure, memory_classes as memory_classes, points_to_dot as points_to_dot
+from .elements import MIXED as MIXED
+from .graph import Label as Label, Place as Place, PointsTo as PointsTo, Reachability as Reachability
+from .graph import Write as Write, closure as closure, points_to_dot as points_to_dot
 from .mod_ref import EVERYTHING as EVERYTHING, WAITS as WAITS, Access as Access, Accesses as Accesses, Kind as Kind, ModRef as ModRef
 from .mod_ref import OrderConflict as OrderConflict
 from .update import Knowledge as Knowledge, Record as Record, follow as follow

@@ -408,46 +408,20 @@ _FULL = 8
 """Boxes with more values than this name only the first ones."""
 
 
-class MemoryClass(NamedTuple):
-    """One box of the picture."""
-
-    place: int
-    names: list[str]
-    """The values of the class, or else its places in words."""
-    is_written: bool
-    is_outside: bool
-    targets: tuple[int, ...]
-    """The classes that it may be."""
-    holds: tuple[int, ...]
-
-
-def memory_classes(
-    points_to: PointsTo, reach: Reachability, words: Callable[[Label], str], starts: Iterable[int] | None = None
-) -> list[MemoryClass]:
+def points_to_dot(points_to: PointsTo, reach: Reachability, words: Callable[[Label], str], starts: Iterable[int] | None = None) -> str:
     """The classes reachable from and held by some classes, or all of them. `words` names values and places."""
-    members, class_of = _members(points_to), points_to.class_of
+    members, class_of, boxes, arrows = _members(points_to), points_to.class_of, list[str](), list[str]()
     if starts is None:
         starts = {class_of[element] for element in points_to.element_of.values()}
-    return [
-        MemoryClass(
-            place, list(dict.fromkeys(map(words, members.get(place, ())))) or ["="],  # another name of its arrow's target
-            bool(points_to.is_written[place]), place in points_to.outside,
-            tuple(points_to.targets.get(place, ())), tuple(reach.inside.get(place, ())),
-        )
-        for place in sorted(closure(starts, points_to.targets, reach.inside))
-    ]  # fmt: skip
-
-
-def points_to_dot(classes: Iterable[MemoryClass]) -> str:
-    boxes, arrows = [], []
-    for place, names, is_written, is_outside, targets, holds in classes:
+    for place in sorted(closure(starts, points_to.targets, reach.inside)):
+        names = list(dict.fromkeys(map(words, members.get(place, ())))) or ["="]  # another name of its arrow's target
         more = [f"and {len(names) - _FULL} more"] if len(names) > _FULL else []
         look = ["label=" + in_dot("\n".join([*names[:_FULL], *more]))]
-        look += ["penwidth=2"] if is_written else []
-        look += ["peripheries=2"] if is_outside else []
+        look += ["penwidth=2"] if points_to.is_written[place] else []
+        look += ["peripheries=2"] if place in points_to.outside else []
         boxes.append(f"  c{place} [{' '.join(look)}]")
-        arrows += [f"  c{place} -> c{target}" for target in targets]
-        arrows += [f"  c{place} -> c{held} [style=dashed]" for held in holds]
+        arrows += [f"  c{place} -> c{target}" for target in points_to.targets.get(place, ())]
+        arrows += [f"  c{place} -> c{held} [style=dashed]" for held in reach.inside.get(place, ())]
     head = ["digraph {", '  node [shape=box style=rounded fontname="Helvetica" fontsize=10]']
     return "\n".join([*head, *boxes, *arrows, "}"])
 

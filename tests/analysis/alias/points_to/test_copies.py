@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from irscope.analysis.shapes import infer, refine  # noqa: E402
+from irscope.analysis.shapes import infer, refined  # noqa: E402
 from irscope.ir import Graph, TensorType, Value  # noqa: E402
 from irscope.ops.traits import MAY_COPY  # noqa: E402
 from tests.analysis.alias.eager import run  # noqa: E402
@@ -24,7 +24,7 @@ def check_chains(seed: int, count: int) -> tuple[int, int]:
     p = chains(seed, count)
     copies = told = 0
     bare = irs.parse(p.text)
-    for graph in (bare, refine(bare, infer(bare))):
+    for graph in (bare, refined(bare, infer(bare))[0]):
         db = irs.AliasDb(graph, distinct_inputs=True)
         by_storage: dict[int, list[str]] = {}
         for name, tensor in p.tensors.items():
@@ -140,7 +140,7 @@ def test_following_edits_decides_as_a_build() -> None:
     compared = 0
     for seed in range(12):
         bare = irs.parse(chains(seed, 4).text)
-        for graph in (bare, refine(bare, infer(bare))):
+        for graph in (bare, refined(bare, infer(bare))[0]):
             f = irs.fuse(graph)
             db = irs.AliasDb(graph)
             for record in f.history.records:

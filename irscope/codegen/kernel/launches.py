@@ -95,7 +95,10 @@ def _order(spec: KernelSpec) -> tuple[list[int], list[tuple[int, ...]]]:
     steps = spec.instructions
     coarse, fine = _colors(spec, whole=False), _colors(spec, whole=True)
     digests = (coarse, _above(spec, coarse), fine, _above(spec, fine))  # constants and layouts only break ties
-    rank = [(step.op == "const", -size, *own) for step, size, *own in zip(steps, _sizes(steps), *digests, strict=True)]
+    sizes: list[int] = []  # of the longest chain of instructions that ends at each
+    for step in steps:
+        sizes.append(1 + max((sizes[arg] for arg in step.args), default=0))
+    rank = [(step.op == "const", -size, *own) for step, size, *own in zip(steps, sizes, *digests, strict=True)]
     args = [tuple(sorted(step.args, key=rank.__getitem__)) if step.op in COMMUTATIVE else step.args for step in steps]
     order: list[int] = []
     done = [False] * len(steps)
@@ -115,14 +118,6 @@ def _order(spec: KernelSpec) -> tuple[list[int], list[tuple[int, ...]]]:
         tuple(sorted(own, key=lambda arg: (rank[arg], number[arg]))) if step.op in COMMUTATIVE and done[at] else own
         for at, (step, own) in enumerate(zip(steps, args, strict=True))
     ]
-
-
-def _sizes(steps: Sequence[Instruction]) -> list[int]:
-    """Return the depth of the longest chain of instructions that ends at each."""
-    sizes: list[int] = []
-    for step in steps:
-        sizes.append(1 + max((sizes[arg] for arg in step.args), default=0))
-    return sizes
 
 
 def _colors(spec: KernelSpec, *, whole: bool) -> list[bytes]:
@@ -295,6 +290,10 @@ class _Splitter:
         self.kept = [loop for loop in range(self.spec.rank) if loop not in self.spec.reduced]
         self.sizes = tuple(launch.sizes[loop] for loop in self.kept)
         self.results = prod(self.sizes)
+        own = dict(zip(self.kept, contiguous_strides(self.sizes), strict=True))
+        self.row_major = tuple(own.get(loop, 0) for loop in range(self.spec.rank))
+        """The strides of a temporary along the loops: results in row-major order, stride 0 along the reduced loops."""
+        self.offsets = launch.offsets or (0,) * len(launch.strides)
         self.temporaries: list[tuple[str, int]] = []
         self.known: dict[int, _Source] = {}
         """Reductions whose results are in memory."""
@@ -307,8 +306,14 @@ class _Splitter:
         for number, reductions in enumerate(gathering):
             is_last = number == len(gathering) - 1
             stages += self._gather(reductions, once if is_last else (), keep=not is_last or bool(everywhere))
-        if everywhere:
-            stages.append(Stage(self._write(everywhere), False))
+        if everywhere:  # the results of every point, from reductions that are in memory
+            roots = [self.spec.outputs[slot].instruction for slot in everywhere]
+            copy = _Copy(self, roots)
+            made = copy.launch(
+                [copy.at[root] for root in roots], [self.launch.strides[slot] for slot in everywhere],
+                [self.launch.writes[slot] for slot in everywhere], range(self.spec.rank), (), [self.offsets[slot] for slot in everywhere],
+            )  # fmt: skip
+            stages.append(Stage(made, False))
         return SplitReduction(tuple(stages), tuple(self.temporaries), self.results)
 
     # -- gathering ----------------------------------------------------------------------------------------------------
@@ -345,19 +350,12 @@ class _Splitter:
                 first = Instruction(_IN_TWO[code.op], args[:1], self._dtype(code.args[0]), None, code.node)
                 roots.append(copy.add(first))
             roots.append(copy.add(Instruction(code.op, args, code.dtype, None, code.node)))
-        strides = self._row_major(self.spec.rank)
-        loops = list(range(self.spec.rank))
-        return copy.launch(roots, [strides] * len(roots), [self.outputs + place for place in places], loops, self.spec.reduced)
-
-    def _row_major(self, rank: int) -> tuple[int, ...]:
-        """Return the strides of a temporary along the loops: results in row-major order, stride 0 along the reduced loops."""
-        own = dict(zip(self.kept, contiguous_strides(self.sizes), strict=True))
-        return tuple(own.get(loop, 0) for loop in range(rank))
+        loops = range(self.spec.rank)
+        return copy.launch(roots, [self.row_major] * len(roots), [self.outputs + place for place in places], loops, self.spec.reduced)
 
     def _whole(self, found: Sequence[tuple[int, str, int]], once: Sequence[int], keep: bool) -> Launch:
         """Combine the parts, which are a loop of their own inside the kept ones."""
-        copy = _Copy(self, ())
-        kept = self._row_major(self.spec.rank)
+        copy, kept = _Copy(self, ()), self.row_major
         for index, op, place in found:
             dtype, _ = self.temporaries[place]
             node = self.spec.instructions[max(index, 0)].node
@@ -379,25 +377,11 @@ class _Splitter:
             [copy.at[index] for index in (*written, *results)],
             [*[kept] * len(written), *(self.launch.strides[slot] for slot in once)],
             [*(self.outputs + target for target in targets), *(self.launch.writes[slot] for slot in once)],
-            loops, (len(loops) - 1,), [*[0] * len(written), *self._offsets(once)],
+            loops, (len(loops) - 1,), [*[0] * len(written), *(self.offsets[slot] for slot in once)],
         )  # fmt: skip
         for index, target in zip(written, targets, strict=True):
             self.known[index] = _Source(Operand(self._dtype(index), "tensor"), self.inputs + target, kept)
         return made
-
-    # -- writing ------------------------------------------------------------------------------------------------------
-
-    def _offsets(self, slots: Sequence[int]) -> list[int]:
-        return [self.launch.offsets[slot] if self.launch.offsets else 0 for slot in slots]
-
-    def _write(self, slots: Sequence[int]) -> Launch:
-        """Return the launch that writes the results of every point, from reductions that are in memory."""
-        roots = [self.spec.outputs[slot].instruction for slot in slots]
-        copy = _Copy(self, roots)
-        return copy.launch(
-            [copy.at[root] for root in roots], [self.launch.strides[slot] for slot in slots],
-            [self.launch.writes[slot] for slot in slots], list(range(self.spec.rank)), (), self._offsets(slots),
-        )  # fmt: skip
 
 
 class _Copy:
@@ -427,9 +411,8 @@ class _Copy:
             return self.read(splitter.known[index], code.node)
         if code.op == "input":
             launch, slot = splitter.launch, len(splitter.spec.outputs) + code.operand
-            offset = launch.offsets[slot] if launch.offsets else 0
             operand, read = splitter.spec.inputs[code.operand], launch.reads[code.operand]
-            return self.read(_Source(operand, read, launch.strides[slot], offset), code.node)
+            return self.read(_Source(operand, read, launch.strides[slot], splitter.offsets[slot]), code.node)
         if code.op == "count":
             steps = prod(splitter.launch.sizes[loop] for loop in splitter.spec.reduced)
             number = _Source(Operand("int64", "index"), -1, (0,) * splitter.spec.rank, steps)

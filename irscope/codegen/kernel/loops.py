@@ -363,15 +363,13 @@ def _full(pattern: tuple[int, ...]) -> bool:
 
 def operations_per_point(spec: KernelSpec) -> int:
     """Return the number of operations per point, without those done once per row; an exponential counts as one."""
-    moves: list[bool] = []
+    moves, count = list[bool](), 0
     for code in spec.instructions:
         if code.op == "input":
             pattern = spec.inputs[code.operand].pattern
             moves.append(any(kind != BROADCAST for kind in pattern[-1:]) or not spec.reduced)
         else:
-            moves.append(not code.op.startswith("reduce_") and any(moves[arg] for arg in code.args))
-    counted = [
-        code.op not in NO_OPERATION and (moves[i] or (code.op.startswith("reduce_") and any(moves[arg] for arg in code.args)))
-        for i, code in enumerate(spec.instructions)
-    ]
-    return sum(counted)
+            reads = any(moves[arg] for arg in code.args)
+            moves.append(reads and not code.op.startswith("reduce_"))
+            count += reads and code.op not in NO_OPERATION
+    return count

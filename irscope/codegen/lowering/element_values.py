@@ -143,10 +143,6 @@ def leaves_of(expr: Expr) -> set[int]:
     return {part.value for part in _parts_of(expr) if part.op in ("input", "scalar")}
 
 
-def reductions_of(expr: Expr) -> set[str]:
-    return {part.op for part in _parts_of(expr) if part.op in REDUCTIONS}
-
-
 _NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
 
 
@@ -206,7 +202,10 @@ class GroupValues:
             self.known[node.output] = _payload(node)
             return
         if node.op in ("prim::ListConstruct", "prim::TupleConstruct"):
-            self._list(node)
+            if all(value in self.known for value in node.inputs):
+                self.known[node.output] = [self.known[value] for value in node.inputs]
+            else:
+                self.lists[node.output] = list(node.inputs)
             return
         if node.op in ("prim::ListUnpack", "prim::TupleUnpack") and node.inputs[0] in self.lists:
             parts = self.lists[node.inputs[0]]
@@ -235,12 +234,6 @@ class GroupValues:
             else:
                 ((self.steps[node.output], self.types[node.output]),) = results
 
-    def _list(self, node: Node) -> None:
-        if all(value in self.known for value in node.inputs):
-            self.known[node.output] = [self.known[value] for value in node.inputs]
-        else:
-            self.lists[node.output] = list(node.inputs)
-
     def _element(self, position: int, output: Value, element: Any) -> None:
         """Record a value that is one tensor of a list."""
         if isinstance(element, Value):
@@ -257,7 +250,9 @@ class GroupValues:
             if not isinstance(argument, Value) or argument in self.known:
                 given[name] = self.known[argument] if isinstance(argument, Value) else argument
                 continue
-            given[name] = self._leaf(len(leaves), argument)
+            is_tensor, dtype = isinstance(self.types.get(argument), TensorType), self.dtype(argument)
+            rank = len(self.shape(argument))
+            given[name] = input_element(len(leaves), dtype, rank=rank) if is_tensor else number(len(leaves), dtype)
             leaves.append((len(leaves), argument, op.operand_axes.get(name)))
         assert op.expression is not None
         try:
@@ -271,7 +266,7 @@ class GroupValues:
         for output, expr, type in zip(node.outputs, exprs, types, strict=True):
             used = leaves_of(expr)
             operands = tuple(leaf for leaf in leaves if leaf[0] in used)
-            axes, kinds = reduced_axes(expr), reductions_of(expr)
+            axes, kinds = reduced_axes(expr), {part.op for part in _parts_of(expr) if part.op in REDUCTIONS}
             shape = self.shape(leaves[0][1]) if axes else ()
             if kinds & _PEAKS and 0 in [shape[axis] for axis in axes]:
                 raise CodegenError("cannot take the maximum over an empty axis", where=repr(node), rule="codegen-empty")
@@ -290,11 +285,6 @@ class GroupValues:
         self.types[node.output] = type
         self.steps[node.output] = Compute(position, expr, tuple(operands))
 
-    def _leaf(self, index: int, value: Value) -> Expr:
-        if isinstance(self.types.get(value), TensorType):
-            return input_element(index, self.dtype(value), rank=len(self.shape(value)))
-        return number(index, self.dtype(value))
-
     def _results(
         self, op: Op, node: Node, arguments: Mapping[str, Any], exprs: Sequence[Expr], leaves: Sequence[tuple[int, Value, int | None]]
     ) -> list[Type]:
@@ -308,7 +298,11 @@ class GroupValues:
             if isinstance(type, TensorType) and type.is_static and type.strides is not None:
                 found.append(TensorType(expr.dtype, type.shape, type.strides))
             elif reduced_axes(expr):
-                found.append(self._laid_out(node, expr, type, [value for _, value, _ in leaves]))
+                # a normalisation whose rule gives only the shape: its last step is elementwise
+                if not isinstance(type, TensorType) or type.shape is None or None in type.shape:
+                    raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
+                shape = tuple(int(size) for size in type.shape if isinstance(size, int))
+                found.append(TensorType(expr.dtype, shape, iterator_strides(shape, [self.layout(value) for _, value, _ in leaves])))
             elif op.category == "memory":
                 found.append(self._copied_type(node, expr, arguments.get("self")))
             else:
@@ -336,13 +330,6 @@ class GroupValues:
         except IrscopeError as error:
             raise CodegenError(error.what, where=repr(node), rule=error.rule or "codegen-types") from None
         return list(found) if isinstance(found, list | tuple) else [found]
-
-    def _laid_out(self, node: Node, expr: Expr, type: Any, operands: Sequence[Value]) -> TensorType:
-        """Return the type of a normalisation whose rule gives only the shape: its last step is elementwise."""
-        if not isinstance(type, TensorType) or type.shape is None or None in type.shape:
-            raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
-        shape = tuple(int(size) for size in type.shape if isinstance(size, int))
-        return TensorType(expr.dtype, shape, iterator_strides(shape, list(map(self.layout, operands))))
 
     def _elementwise_type(self, op: Op, expr: Expr, operands: Sequence[tuple[int, Value, int | None]]) -> TensorType:
         plain = [self.layout(value) for _, value, axis in operands if axis is None]

@@ -99,17 +99,14 @@ class Space:
 
     def kept_form(self, position: int) -> AffineIndex:
         """Return the index along one of the original kept axes, before any cut."""
-        return self._form(position)
-
-    def reduced_form(self) -> AffineIndex:
-        """Return the position of a reduced element, in row-major order."""
-        return self._form(len(self.kept))
-
-    def _form(self, position: int) -> AffineIndex:
         first = sum(len(factors) for factors in self.factors[:position])
         factors = self.factors[position]
         steps = contiguous_strides(factors)
         return AffineIndex(0, tuple((first + i, steps[i]) for i, size in enumerate(factors) if size != 1))
+
+    def reduced_form(self) -> AffineIndex:
+        """Return the position of a reduced element, in row-major order."""
+        return self.kept_form(len(self.kept))
 
     def owner(self, axis: int) -> int:
         """Return the kept axis that this one was cut from, or the number of kept axes if it is reduced."""
@@ -411,8 +408,8 @@ class Walk:
         if step is None:
             return []
         if isinstance(step, Seen):
-            if self._lies_row_by_row(step.operand):
-                return []
+            if step.operand in self.values.params and is_contiguous(*self.values.layout(step.operand)):
+                return []  # any view of a row-major input can be read from its memory
             shape = self.values.shape(step.operand)
             return [(step.operand, delinearize(linearize(forms, step.strides, step.offset), shape, self.space.extents))]
         if isinstance(step, Joined):
@@ -420,7 +417,10 @@ class Walk:
         if isinstance(step, Patched):
             return [self._patched(step, forms)]
         if isinstance(step, Pooled):
-            return self._in_window(step, forms)
+            shape, axes = self.values.shape(step.operand), len(step.windows)
+            each = zip(forms[-axes:], step.windows, shape[-axes:], strict=True)
+            along = [windowed(form, window, extent, self.space) for form, window, extent in each]
+            return [(step.operand, (*forms[:-axes], *place)) for place in product(*along)]  # in the order in which torch visits them
         outside, inside = self._places(step, forms)
         return [
             (operand, _aligned(inside if gathered else outside, self.values.shape(operand), axis))
@@ -449,15 +449,6 @@ class Walk:
             return step.whole, forms
         own = () if step.without_axis else (shifted(forms[step.axis], -step.start),)
         return step.part, (*forms[: step.axis], *own, *forms[step.axis + 1 :])
-
-    def _in_window(self, step: Pooled, forms: Forms) -> list[tuple[Value, Forms]]:
-        """Return the elements of a window, in the order in which torch visits them."""
-        shape, axes = self.values.shape(step.operand), len(step.windows)
-        along = [
-            windowed(form, window, extent, self.space)
-            for form, window, extent in zip(forms[-axes:], step.windows, shape[-axes:], strict=True)
-        ]
-        return [(step.operand, (*forms[:-axes], *place)) for place in product(*along)]
 
     def _largest(self, step: Pooled, below: list[int]) -> int:
         if not below:
@@ -506,10 +497,6 @@ class Walk:
     def _read(self, value: Value, place: AffineIndex | None) -> int:
         read = Read(self.values.params[value], place)
         return self.code.input(self.operands.setdefault(read, len(self.operands)), self.values.dtype(value))
-
-    def _lies_row_by_row(self, value: Value) -> bool:
-        """Whether a value is a row-major input, so that any view of it can be read from its memory."""
-        return value in self.values.params and is_contiguous(*self.values.layout(value))
 
     def _index(self) -> int:
         read = Read(-1, self.space.reduced_form())

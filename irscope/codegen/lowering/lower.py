@@ -165,7 +165,8 @@ def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, Axes]:
         pieces = [_walked_pieces(space, dim, walk.walked) for dim in range(len(target.shape))]
     kept = tuple(size for own in pieces for size, is_kept in own if is_kept)
     reduced = tuple(size for own in pieces for size, is_kept in own if not is_kept)
-    axes = _numbered(pieces)
+    numbers = count()  # of the kept pieces, in order
+    axes = tuple(tuple((size, next(numbers) if is_kept else REDUCED) for size, is_kept in own) or ((1, None),) for own in pieces)
     if walk.gathered is None:
         return _Domain(kept), axes
     gathered = tuple(size for size in walk.gathered if size != 1)
@@ -198,12 +199,6 @@ def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, 
         else:
             pieces.append((size, is_kept))
     return pieces
-
-
-def _numbered(pieces: Sequence[Sequence[tuple[int, bool]]]) -> Axes:
-    """Number the kept pieces as axes, in order."""
-    numbers = count()
-    return tuple(tuple((size, next(numbers) if is_kept else REDUCED) for size, is_kept in own) or ((1, None),) for own in pieces)
 
 
 # -- launches ---------------------------------------------------------------------------------------------------------

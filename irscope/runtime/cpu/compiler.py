@@ -74,13 +74,27 @@ class CpuCompiler:
     def code(self, text: str, symbol: str, *, kernel: bool = True) -> MachineCode:
         """Returns a function of a text, from disk or from LLVM; counts kernels. Raises CodegenError when memory for compiling
         is short."""
-        _reserve(_COMPILER_BYTES + _BYTES_PER_LETTER * len(text))
+        size = _COMPILER_BYTES + _BYTES_PER_LETTER * len(text)
+        try:
+            mmap.mmap(-1, size).close()  # LLVM terminates the process on a failed allocation
+        except (MemoryError, OSError) as error:
+            raise CodegenError(
+                f"there is no memory to compile a kernel in: {size >> 20} MiB are needed ({error})", rule="no-memory",
+                hint="free some, or raise the limit (ulimit -v)",
+            ) from None  # fmt: skip
         return with_llvm(lambda: self._code(text, symbol, kernel))
 
     def assembly(self, text: str) -> str:
         """Returns LLVM's assembly of a text, for reading."""
         host = self.host
-        return with_llvm(lambda: _assembly(text, host))
+
+        def emitted() -> str:
+            binding = _llvm()
+            machine = _machine(binding, host)
+            machine.set_asm_verbosity(True)
+            return str(machine.emit_assembly(binding.parse_assembly(text, own_context(binding))))
+
+        return with_llvm(emitted)
 
     def _code(self, text: str, symbol: str, kernel: bool) -> MachineCode:
         host = self.host
@@ -170,24 +184,6 @@ def object_file(text: str, host: Host) -> bytes:
     module.triple = host.triple
     module.data_layout = str(machine.target_data)
     return emitted_object(machine, module)
-
-
-def _assembly(text: str, host: Host) -> str:
-    binding = _llvm()
-    machine = _machine(binding, host)
-    machine.set_asm_verbosity(True)
-    return str(machine.emit_assembly(binding.parse_assembly(text, own_context(binding))))
-
-
-def _reserve(size: int) -> None:
-    """Raises CodegenError if this much memory is not available: LLVM terminates the process on a failed allocation."""
-    try:
-        mmap.mmap(-1, size).close()
-    except (MemoryError, OSError) as error:
-        raise CodegenError(
-            f"there is no memory to compile a kernel in: {size >> 20} MiB are needed ({error})", rule="no-memory",
-            hint="free some, or raise the limit (ulimit -v)",
-        ) from None  # fmt: skip
 
 
 def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:

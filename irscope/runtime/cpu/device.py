@@ -7,7 +7,6 @@ call to call, are laid out once when a plan is prepared; a call packs the pointe
 import ctypes
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -99,8 +98,6 @@ class CpuDevice(Device):
         """The kernels that had to be compiled, and how each differs from the nearest one."""
         self._kernels: KernelCache[CpuKernel] = KernelCache()
         self._layers: KernelCache[CpuFunction] = KernelCache()
-        self._lock = threading.RLock()
-        self._loop: tuple[int, Any] | None = None
 
     @property
     def threads(self) -> int:
@@ -232,15 +229,12 @@ class CpuDevice(Device):
         if openmp is None:
             return PoolCall(kernel.call, launch, ranges)
         patience = StallBackoff(seconds)
-        return TeamCall(kernel.call, launch, ranges, kernel.code.address, openmp, self._team_loop(), patience)
+        return TeamCall(kernel.call, launch, ranges, kernel.code.address, openmp, self._team_loop, patience)
 
-    def _team_loop(self) -> tuple[int, Any]:
-        """Returns the address of the loop that each of torch's threads runs, and the owner of its code."""
-        with self._lock:
-            if self._loop is None:
-                code = self._compiler.code(LOOP, "irscope_team", kernel=False)
-                self._loop = code.address, code.machine
-            return self._loop
+    @cached_property
+    def _team_loop(self) -> MachineCode:
+        """The loop that each of torch's threads runs."""
+        return self._compiler.code(LOOP, "irscope_team", kernel=False)
 
     def layer(self, text: ConvolutionText) -> CpuFunction:
         """Returns the kernel of a layer (`irscope.runtime.cpu.layers`): from memory, from disk, or from LLVM."""

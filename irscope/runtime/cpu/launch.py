@@ -19,7 +19,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
-from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, KernelSpec, Launch, Operand, SplitReduction, is_float
+from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, Launch, Operand, SplitReduction, is_float
 from irscope.codegen.kernel.loops import loop_nest
 from irscope.ops.expr import cycles_of
 from irscope.runtime.cpu.openmp import OpenMP, StallBackoff
@@ -50,10 +50,14 @@ class LaunchCall:
         self.moved = ranges[0].offsets
         """The bytes from each address to its first element."""
         self.dims_address = ranges[0].dims_address
-        self.pack = _data_block(launch)
-        """Packs the kernel's arguments, with offsets added, into the block that it reads."""
-        self.addresses = _addresses(launch)
-        """The arguments, by position, that must not be 0: a kernel would crash the process by reading there."""
+        results, operands = len(launch.writes), launch.spec.inputs
+        kinds = ["d" if operand.kind == "scalar" and is_float(operand.dtype) else "q" for operand in operands]
+        self.pack: Callable[..., bytes] = struct.Struct("q" * results + "".join(kinds)).pack
+        """Packs the kernel's arguments, with offsets added, into the block that it reads: floats as float64 and all else as int64."""
+        tensors = [*range(results), *(place for place, operand in enumerate(operands, results) if operand.kind == "tensor")]
+        self.addresses = tuple(tensors) if launch.elements else ()
+        """The arguments, by position, that must not be 0: a kernel would crash the process by reading there. None where no element is
+        read, since empty tensors have no memory either."""
 
     @cached_property
     def address(self) -> int:
@@ -93,7 +97,11 @@ class PoolCall(LaunchCall):
             help()
         finally:
             left.clear()
-            _wait_for(futures)
+            try:
+                wait(futures)
+            except KeyboardInterrupt:  # the caller may free the memory afterwards
+                wait(futures)
+                raise
 
 
 @lru_cache(maxsize=1)
@@ -102,28 +110,19 @@ def _threads(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="irscope")
 
 
-def _wait_for(futures: Sequence[Future[None]]) -> None:
-    """Waits for running parts, interrupted or not: the caller may free the memory afterwards."""
-    try:
-        wait(futures)
-    except KeyboardInterrupt:
-        wait(futures)
-        raise
-
-
 class TeamCall(LaunchCall):
     """A launch on torch's threads; see `irscope.runtime.cpu.openmp` for the block that they read."""
 
     def __init__(
         self, function: Function, launch: Launch, ranges: "tuple[Range, ...]", kernel: int, openmp: OpenMP,
-        loop: tuple[int, Any], patience: StallBackoff,
+        loop: Any, patience: StallBackoff,
     ) -> None:  # fmt: skip
         super().__init__(function, launch, ranges)
         words = len(launch.writes) + len(launch.reads)
         header = (openmp.thread_number, openmp.thread_count, kernel, len(ranges), words)
         self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
         self.fork = openmp.fork
-        self.loop, self.owner = loop
+        self.loop, self.owner = loop.address, loop.machine
         self.patience = patience
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
@@ -155,19 +154,6 @@ class SplitCall:
         own = [first + start for start in self.starts[:-1]]
         for call in self.calls:
             call([*outputs, *own], [*inputs, *own])
-
-
-def _data_block(launch: Launch) -> Callable[..., bytes]:
-    """Returns the function that packs the arguments of a launch's kernel, floats as float64 and all else as int64."""
-    operands = [operand.kind == "scalar" and is_float(operand.dtype) for operand in launch.spec.inputs]
-    return struct.Struct("q" * len(launch.writes) + "".join("d" if is_number else "q" for is_number in operands)).pack
-
-
-def _addresses(launch: Launch) -> tuple[int, ...]:
-    """Returns the positions of tensors among a kernel's arguments; none where no element is read, since empty tensors have no
-    memory either."""
-    places = [True] * len(launch.writes) + [operand.kind == "tensor" for operand in launch.spec.inputs]
-    return tuple([place for place, is_tensor in enumerate(places) if is_tensor]) if launch.elements else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +230,7 @@ def _dims(launch: Launch, sizes: Sequence[int]) -> Any:
 def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
     """Returns the time on one core, within a factor of two or three.
 
-    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
+    >>> from irscope.codegen.kernel.spec import Instruction, KernelSpec, Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
     >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1)
     >>> launch = Launch(spec, (100_000,), (0,), (0,), ((1,), (1,)))
@@ -270,10 +256,6 @@ def stores_should_stream(launch: Launch, vector_bytes: int) -> bool:
 
 
 def _compute_seconds(launch: Launch, vector_bytes: int) -> float:
-    inner_stage = loop_nest(launch.spec).stages[launch.spec.rank]
-    return _cycles(launch.spec, inner_stage) * launch.elements * 4 / vector_bytes / _HERTZ
-
-
-def _cycles(spec: KernelSpec, stage: tuple[int, ...]) -> float:
-    """Returns the cycles for as many elements as one register holds in float32."""
-    return 1.0 + sum(cycles_of(code.op, code.dtype) for code in map(spec.instructions.__getitem__, stage))
+    inner_stage = map(launch.spec.instructions.__getitem__, loop_nest(launch.spec).stages[launch.spec.rank])
+    cycles = 1.0 + sum(cycles_of(code.op, code.dtype) for code in inner_stage)  # of as many elements as a register has in float32
+    return cycles * launch.elements * 4 / vector_bytes / _HERTZ

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from irscope._base.nested import address_range, leaves
-from irscope.analysis.live_ranges import Buffer, Offers
+from irscope.analysis.live_ranges import Offers
 from irscope.analysis.memory_placement import Block, Place
 from irscope.analysis.memory_plan import MemoryPlan, memory_plan
 from irscope.codegen.kernel import ITEM_SIZE
@@ -51,6 +51,7 @@ def without_workspaces(graph: Graph, *, exact: bool) -> tuple[Graph, tuple[Remar
     return laid.after, (*pools.remarks, *laid.remarks)
 
 
+_BYTES = np.dtype("uint8")
 _Blocks = list[dict[Any, Any] | None]
 """For each block of the plan, the tensors that cover all of it, by element type; None before it is allocated."""
 
@@ -66,15 +67,11 @@ class Arena:
         self.instead = {node: form for node in makers if node not in fused and (form := in_place_form(node)) is not None}
         """Library ops that are replaced by their in-place form, mapped to that form."""
         self._run = _Run()
-        self._last = self._last_births()
-
-    def _last_births(self) -> dict[Block, Buffer]:
-        """Returns the last buffer created in each block, for blocks where the body of the program creates it, hence once."""
-        last: dict[Block, Buffer] = {}
-        for place in sorted(self.plan.places, key=_order_of_making):
-            last[place.block] = place.buffer
-        body = set(self.plan.graph.body.nodes)
-        return {block: buffer for block, buffer in last.items() if buffer.maker in body}
+        # by their node, and results of one node in their order
+        made = sorted(self.plan.places, key=lambda place: (place.buffer.birth, place.buffer.maker.outputs.index(place.buffer.value)))
+        last, body = {place.block: place.buffer for place in made}, set(self.plan.graph.body.nodes)
+        self._last = {block: buffer for block, buffer in last.items() if buffer.maker in body}
+        """The last buffer created in each block, for blocks where the body of the program creates it, hence once."""
 
     def taken(self, group: Node) -> dict[int, int]:
         """Returns which of a group's outputs are written in place of which of its inputs, by position."""
@@ -108,7 +105,8 @@ class Arena:
         run, block = self._run, place.block
         index, is_last = block.index, self._last.get(block) is place.buffer
         size = block.bytes if block.result is None else block.result.bytes
-        whole = _whole_torch if memory.library == "torch" else _whole_numpy
+        of_torch: Any = getattr(memory, "torch", None)
+        pool: Any = getattr(memory, "pool", None)
 
         def make() -> Any:
             blocks = run.blocks
@@ -116,17 +114,13 @@ class Arena:
                 return plain()
             views = blocks[index]
             if views is None:
-                views = blocks[index] = whole(memory, size)
+                raw = pool.empty((size,), "uint8") if of_torch is None else of_torch.empty(size, dtype=of_torch.uint8)
+                views = blocks[index] = {raw.dtype: raw}
             if is_last:
                 blocks[index] = None
             return cut(views)
 
         return make
-
-
-def _order_of_making(place: Place) -> tuple[int, int]:
-    """The key that orders buffers by creation: by their node, and results of one node in their order."""
-    return place.buffer.birth, place.buffer.maker.outputs.index(place.buffer.value)
 
 
 class _Run(threading.local):
@@ -147,30 +141,20 @@ def span(type: TensorType) -> int:
     return (reach + 1) * ITEM_SIZE[type.dtype]
 
 
-def _whole_torch(memory: Any, size: int) -> dict[Any, Any]:
-    torch = memory.torch
-    return {torch.uint8: torch.empty(size, dtype=torch.uint8)}
-
-
 def _cut_torch(memory: Any, type: TensorType, place: Place) -> Callable[[dict[Any, Any]], Any]:
     assert type.dtype is not None
     torch, dtype, item = memory.torch, memory.dtypes[type.dtype], ITEM_SIZE[type.dtype]
     shape, offset = extents(type), place.offset // item
     strides = type.strides if type.strides is not None else torch.empty(shape, device="meta").stride()
-    bytes_ = torch.uint8
 
     def cut(views: dict[Any, Any]) -> Any:
         whole = views.get(dtype)
         if whole is None:
-            raw = views[bytes_]
+            raw = views[torch.uint8]
             whole = views[dtype] = raw[: raw.numel() // item * item].view(dtype)
         return whole.as_strided(shape, strides, offset)
 
     return cut
-
-
-def _whole_numpy(memory: Any, size: int) -> dict[Any, Any]:
-    return {"": memory.pool.empty((size,), "uint8")}
 
 
 def _cut_numpy(type: TensorType, place: Place) -> Callable[[dict[Any, Any]], Any]:
@@ -181,7 +165,7 @@ def _cut_numpy(type: TensorType, place: Place) -> Callable[[dict[Any, Any]], Any
     strides = None if type.strides is None else tuple(stride * item for stride in type.strides)
 
     def cut(views: dict[Any, Any]) -> Any:
-        return np.ndarray(shape, dtype, views[""], offset, strides)
+        return np.ndarray(shape, dtype, views[_BYTES], offset, strides)
 
     return cut
 

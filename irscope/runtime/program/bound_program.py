@@ -119,7 +119,7 @@ class BoundProgram:
         def call(node: Node) -> GroupCall | LoopCall | None:
             if loops and node in loops:
                 return LoopCall(loops[node], groups, self.memory, self.library)
-            return groups[node].call(self.memory, self.library) if node in groups else None
+            return GroupCall(groups[node], self.memory, self.library) if node in groups else None
 
         def prepare(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:
             def held(value: Value) -> Any:  # what is the same in each run, unless its owner writes it
@@ -364,16 +364,15 @@ def _adopted(array: Any) -> Any:
 
 def as_torch(value: Any) -> Any:
     """Returns an array as a tensor that shares its memory, also inside lists, tuples and dictionaries."""
-    return map_leaves(_as_torch, value)
-
-
-def _as_torch(value: Any) -> Any:
     import torch
 
-    if not isinstance(value, np.ndarray | np.generic):
-        return value
-    array = np.asarray(value)
-    return torch.from_numpy(plainly_typed(array)) if array.dtype.isbuiltin == 1 else tensor_of(array, torch, "")  # of `ml_dtypes`
+    def shared(leaf: Any) -> Any:
+        if not isinstance(leaf, np.ndarray | np.generic):
+            return leaf
+        array = np.asarray(leaf)
+        return torch.from_numpy(plainly_typed(array)) if array.dtype.isbuiltin == 1 else tensor_of(array, torch, "")  # of `ml_dtypes`
+
+    return map_leaves(shared, value)
 
 
 _NONE_HERE: Final = (
@@ -405,7 +404,9 @@ class Gradients:
 
         Raises RunError if the program may write memory whose write torch would refuse or record.
         """
-        if self._is_traced():
+        binding = self.torch._C
+        making = binding._len_torch_dispatch_stack() and binding._get_dispatch_mode(binding._TorchDispatchModeKey.PROXY)
+        if making or binding._get_tracing_state() is not None:
             return []  # torch sees the ops, and differentiates them
         wanting = [leaf for leaf in leaves(given) if isinstance(leaf, self.torch.Tensor) and leaf.requires_grad]
         flags = [held.requires_grad for held in self.held]
@@ -414,11 +415,6 @@ class Gradients:
         if wanting and self.written:
             self._refuse_writes(given)
         return [] if self.graph.gradients else wanting  # a backward pass returns plain tensors, as torch.autograd.grad does
-
-    def _is_traced(self) -> bool:
-        binding = self.torch._C
-        making = binding._len_torch_dispatch_stack() and binding._get_dispatch_mode(binding._TorchDispatchModeKey.PROXY)
-        return bool(making) or binding._get_tracing_state() is not None
 
     def _one_for(self, flags: list[bool]) -> Any:
         known, token = self.token

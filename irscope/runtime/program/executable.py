@@ -351,12 +351,9 @@ class Executable(Drawn):
 
     def _by_signature(self, args: Sequence[Any]) -> Any:
         """Runs the program by the function for arguments of this signature."""
-        if self.device == "cpu" and any(map(is_jaxs_own, args)):
-            return self._on_jax(args)
-        return self._calls.like(args)(args, self._as_new)
-
-    def _on_jax(self, args: Sequence[Any]) -> Any:
-        """Runs the program on the memory of JAX's arrays as on NumPy's, and returns JAX's if the first array is."""
+        if self.device != "cpu" or not any(map(is_jaxs_own, args)):
+            return self._calls.like(args)(args, self._as_new)
+        # the memory of JAX's arrays is as good as that of NumPy's; results are JAX's if the first array is
         lent = tuple([borrow(arg, may_write=self._writes) if is_jaxs_own(arg) else arg for arg in args])
         result = self._calls.last(lent, self._by_signature)
         gives_one = len(self.graph.outputs) == 1

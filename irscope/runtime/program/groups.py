@@ -185,9 +185,6 @@ class GroupKernels:
     def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:
         self._plans.setdefault(types, plan)
 
-    def call(self, memory: Memory, library: Library) -> GroupCall:
-        return GroupCall(self, memory, library)
-
     def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:
         """Returns a plan with its allocators for operands like these; None if no kernel takes them."""
         types = memory.types(operands)

@@ -233,7 +233,9 @@ class _Values:
         own = dict(zip(turns.copies, copies, strict=True))
         self.start = dict(loop.initial(given, {})) | own
         self.own = own
-        self.buffers = _by_value(turns, loop.form, buffers)
+        rest, circle = iter(buffers), loop.form.delay + 1
+        self.buffers = {value: [next(rest) for _ in range(circle if value in loop.form.shared else 1)] for value in turns.makers}
+        """The buffers of each value: as many as turns may look back at it, plus one."""
 
     def at(self, value: Value, turn: int) -> Any:
         """Returns a value in a turn."""
@@ -257,12 +259,6 @@ class _Values:
             (by,) = [operand for operand in loop.maker_of[after].inputs if operand is not value]
             return self.start[value] + turn * self.start[by]
         return self.at(after, turn - 1)
-
-
-def _by_value(turns: _Turns, form: LoopForm, items: Sequence[Any]) -> dict[Value, list[Any]]:
-    """Returns the buffers of each value: as many as turns may look back at it, plus one."""
-    rest = iter(items)
-    return {value: [next(rest) for _ in range(form.delay + 1 if value in form.shared else 1)] for value in turns.makers}
 
 
 class _Place(NamedTuple):

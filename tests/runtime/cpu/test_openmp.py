@@ -58,8 +58,8 @@ def test_every_part_runs_once_with_its_own_data(openmp: OpenMP, parts: int) -> N
     dims = [1000 + part for part in range(parts)]
     data = [word for part in range(parts) for word in (part, -part)]
     block = struct.pack(f"{HEADER_WORDS + 3 * parts}q", *header, *dims, *data)
-    loop, _owner = CpuDevice()._team_loop()
-    openmp.fork(loop, block, 2, 0)
+    loop = CpuDevice()._team_loop
+    openmp.fork(loop.address, block, 2, 0)
     assert sorted(seen) == [(part, -part, 1000 + part) for part in range(parts)]
 
 

@@ -61,14 +61,15 @@ class _Interpreter:
 
     def taken(self, argument: Any) -> Any:
         """Returns an argument or constant as the interpreter holds it: arrays for tensors, and new containers."""
-        return map_leaves(self._taken_leaf, argument)
 
-    def _taken_leaf(self, argument: Any) -> Any:
-        if isinstance(argument, TensorData):
-            return self._floats(_constant_array(argument).copy())
-        if isinstance(argument, np.ndarray):
-            return self._floats(argument.astype(np.float32) if str(argument.dtype) == "bfloat16" else argument)
-        return self._floats(plain_array(argument)) if hasattr(argument, "detach") else argument
+        def held(leaf: Any) -> Any:
+            if isinstance(leaf, TensorData):
+                return self._floats(_constant_array(leaf).copy())
+            if isinstance(leaf, np.ndarray):
+                return self._floats(leaf.astype(np.float32) if str(leaf.dtype) == "bfloat16" else leaf)
+            return self._floats(plain_array(leaf)) if hasattr(leaf, "detach") else leaf
+
+        return map_leaves(held, argument)
 
     def _floats(self, array: Any) -> Any:
         """Converts floating arrays to float64, and complex ones to complex128, in float64 mode."""
@@ -158,8 +159,11 @@ class _Interpreter:
     def _call(self, node: Node, operands: list[Any]) -> Any:
         called = by_operands(node, operands)
         op, schema = op_of(called), schema_of(called)
-        if op is None or op.reference is None:
-            return self._elsewhere(node, operands)
+        if op is None or op.reference is None:  # by its own library, or by torch where it is installed
+            function = foreign_function(node) or lent_by_torch(node, double=self.double)
+            if function is None:
+                raise self._error(node, f"there is no NumPy reference for {node.op}", "pip install torch, which has the op")
+            return self._run(node, function, operands)
         if schema is None or schema.is_vararg:
             return self._run(node, op.reference, operands)
         named: dict[str, Any] = {}
@@ -169,13 +173,6 @@ class _Interpreter:
                 operand = _WIDE_CODES.get(operand, operand)
             named[argument.name] = operand
         return self._run(node, partial(op.reference, **named), ())
-
-    def _elsewhere(self, node: Node, operands: list[Any]) -> Any:
-        """Runs an op without a NumPy reference by its own library, or by torch where it is installed."""
-        function = foreign_function(node) or lent_by_torch(node, double=self.double)
-        if function is None:
-            raise self._error(node, f"there is no NumPy reference for {node.op}", "pip install torch, which has the op")
-        return self._run(node, function, operands)
 
     def _run(self, node: Node, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Calls what computes a node. Raises RunError with its place."""

@@ -178,16 +178,16 @@ def return_arrays(results: Sequence[Any], arguments: Sequence[Any], kept: Iterab
     if not isinstance(first, jax.Array):
         return tuple(results)
     others = [leaf for leaf in leaves([list(arguments), list(kept)]) if isinstance(leaf, np.ndarray)]
-    return tuple(map_leaves(lambda result: _to_jax(result, others, jax), list(results)))
 
+    def to_jax(result: Any) -> Any:
+        if not isinstance(result, np.ndarray):
+            return result
+        plain = result.flags.c_contiguous and result.flags.writeable and result.size and result.dtype.kind in "biufc"
+        if plain and result.ctypes.data % _ALIGNMENT == 0 and not any(np.may_share_memory(result, other) for other in others):
+            return jax.dlpack.from_dlpack(result)
+        return jax.numpy.array(result)
 
-def _to_jax(result: Any, others: Sequence[np.ndarray[Any, Any]], jax: Any) -> Any:
-    if not isinstance(result, np.ndarray):
-        return result
-    plain = result.flags.c_contiguous and result.flags.writeable and result.size and result.dtype.kind in "biufc"
-    if plain and result.ctypes.data % _ALIGNMENT == 0 and not any(np.may_share_memory(result, other) for other in others):
-        return jax.dlpack.from_dlpack(result)
-    return jax.numpy.array(result)
+    return tuple(map_leaves(to_jax, list(results)))
 
 
 def is_small_float(dtype: object) -> bool:

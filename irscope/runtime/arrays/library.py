@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, Protocol
 
 from irscope._base.nested import leaves
 from irscope.errors import RunError
-from irscope.ir import BOOL, FLOAT, INT, NONE, Node, TensorData, TensorType, Type, Value, constant_value
+from irscope.ir import BOOL, FLOAT, INT, NONE, Node, TensorData, TensorType, Type, constant_value
 from irscope.ops.registry import by_operands
 from irscope.runtime.constants import is_a, unpacked
 
@@ -200,9 +200,8 @@ def constant_payload(node: Node, tensor: Callable[[TensorData], Any]) -> Any:
     return unpacked(payload, kind, tensor)
 
 
-def node_text(subject: Value | TensorData) -> str:
-    """Returns the text by which an error names a value or a constant tensor."""
-    return repr(subject) if isinstance(subject, Value) else f"{subject.dtype}{list(subject.shape)}"
+def without_elements(payload: TensorData) -> RunError:
+    return RunError(f"the text has only the size of the constant {payload.dtype}{list(payload.shape)}, not its elements")
 
 
 def unknown_op(node: Node, where: str) -> RunError:

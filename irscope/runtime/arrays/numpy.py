@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.errors import RunError
 from irscope.ir import Node, TensorData, TensorType, Type
 from irscope.ops.op import PYTHON_CATEGORIES
 from irscope.ops.registry import op_of, schema_of
@@ -19,11 +18,11 @@ from irscope.runtime.arrays.library import (
     chosen_at_each_call,
     constant_payload,
     extents,
-    node_text,
     number_type,
     python_function,
     strided_type,
     unknown_op,
+    without_elements,
 )
 from irscope.runtime.arrays.numpy_calls import by_position, decided
 from irscope.runtime.arrays.pool import BufferPool
@@ -79,7 +78,7 @@ class NumpyLibrary:
 
     def _tensor(self, payload: TensorData) -> Any:
         if payload.array is None:
-            raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
+            raise without_elements(payload)
         return elements(payload)
 
 

@@ -187,12 +187,9 @@ def _is_pointwise(x: Type, weight: Type, made: Type) -> bool:
     given, kernel, result = _shape(x), _shape(weight), _shape(made)
     if given is None or kernel is None or result is None or len(given) != 4 or kernel[2:] != (1, 1):
         return False
-    is_last = _strides(x) == channels_last_strides(given) and _strides(made) == channels_last_strides(result)
+    strides = [type.strides if isinstance(type, TensorType) else None for type in (x, made)]
+    is_last = strides == [channels_last_strides(given), channels_last_strides(result)]
     return is_last and _is_worth_it(prod(result) // max(kernel[0], 1), prod(kernel))
-
-
-def _strides(type: Type) -> tuple[int, ...] | None:
-    return type.strides if isinstance(type, TensorType) else None
 
 
 def _as_product(node: Node, function: Function, torch: Any) -> Function:

@@ -15,7 +15,7 @@ they add, so the fast path pays only for the rest.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -111,10 +111,7 @@ class Surroundings:
 
     @cached_property
     def _first_cast(self) -> Node | None:
-        return next(self._casts(), None)
-
-    def _casts(self) -> Iterator[Node]:
-        """Yields the nodes that autocast may change."""
+        """The first node that autocast may change."""
         has_kernel, key = self.torch._C._dispatch_has_kernel_for_dispatch_key, _KEYS[self.device]
         for node in self.graph.nodes():
             schema = schema_of(node)
@@ -124,9 +121,10 @@ class Surroundings:
             try:
                 composed = category_of(node) not in _UNTOUCHED and has_kernel(name, "CompositeImplicitAutograd")
                 if composed or has_kernel(name, key):
-                    yield node
+                    return node
             except RuntimeError:  # not an op of the dispatcher
                 continue
+        return None
 
     def _refuse_default(self) -> bool:
         """Refuses a program compiled for another default type; returns whether torch's own ops must run to query the default."""
@@ -150,7 +148,9 @@ class Surroundings:
         lost = ""
         if functorch.maybe_current_level() is not None and any(map(self._is_tracked, tensors)):
             lost = "torch.func differentiates through it, or maps over a tensor that requires a gradient"
-        elif levels._current_level >= 0 and any(levels.unpack_dual(x).tangent is not None for x in tensors if _has_tangent(x)):
+        elif levels._current_level >= 0 and any(
+            levels.unpack_dual(x).tangent is not None for x in tensors if x.is_floating_point() or x.is_complex()
+        ):
             lost = "an argument is a dual number with a tangent"
         if lost:
             raise RunError(
@@ -171,7 +171,3 @@ class Surroundings:
                 return False
             tensor = functorch.get_unwrapped(tensor)
         return False
-
-
-def _has_tangent(tensor: Any) -> bool:
-    return bool(tensor.is_floating_point() or tensor.is_complex())

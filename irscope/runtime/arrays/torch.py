@@ -23,10 +23,10 @@ from irscope.runtime.arrays.library import (
     chosen_at_each_call,
     constant_payload,
     extents,
-    node_text,
     number_type,
     python_function,
     unknown_op,
+    without_elements,
 )
 from irscope.runtime.arrays.numpy import NumpyLibrary, NumpyMemory
 from irscope.runtime.arrays.onednn import by_torch, is_layer, is_product, layer, product
@@ -143,7 +143,7 @@ class TorchLibrary:
         tensor = payload.original
         if not isinstance(tensor, self.torch.Tensor):
             if payload.array is None:
-                raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
+                raise without_elements(payload)
             tensor = self.torch.from_numpy(plainly_typed(np.array(payload.array)))
             if payload.dtype == "bfloat16":
                 tensor = tensor.view(self.torch.bfloat16)

@@ -28,11 +28,11 @@ from irscope.codegen.cuda import (
     schedule_of,
 )
 from irscope.codegen.facts import KernelFacts, code_sizes, cuda_facts
-from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, use_online_softmax
+from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, use_online_softmax
 from irscope.codegen.kernel.launches import split_reduction
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.arrays import imported_cupy
-from irscope.runtime.cuda.launch import CaptureArena, CudaPlan, CupyGpu, Step, laid_out, temporaries_of
+from irscope.runtime.cuda.launch import CaptureArena, CudaPlan, CupyGpu, Step, laid_out
 from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Nvrtc, Resources
 from irscope.runtime.device import Availability, Device, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
@@ -257,7 +257,7 @@ class CudaDevice(Device):
         for stage in split.stages:
             schedule = schedule_of(stage.launch, partial=stage.partial, multiprocessors=processors)
             pieces.append((stage.launch, schedule, (parts if stage.partial else 1, split.part_elements)))
-        return pieces, temporaries_of(split)
+        return pieces, [elements * ITEM_SIZE[dtype] for dtype, elements in split.temporaries]
 
     # -- compiling ----------------------------------------------------------------------------------------------------
 

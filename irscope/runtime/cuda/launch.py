@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope.codegen.cuda import Schedule, alignments, grid_of, stride_arguments
-from irscope.codegen.kernel import ITEM_SIZE, Launch, LaunchPlan, Operand, SplitReduction, is_float
+from irscope.codegen.kernel import ITEM_SIZE, Launch, LaunchPlan, is_float
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
 from irscope.runtime.arrays import imported_cupy
 from irscope.runtime.device import NO_MEMORY, PreparedPlan
@@ -205,7 +205,8 @@ class Step:
         count = len(launch.writes)
         args: list[Any] = [int(word) for word in words[:count]]
         for operand, word in zip(launch.spec.inputs, words[count:], strict=True):
-            args.append(_packed(operand, word))
+            is_number = operand.kind == "scalar" and is_float(operand.dtype)
+            args.append(int(word) if operand.kind == "tensor" else np.float64(word) if is_number else np.int64(word))
         return vector, (*args, *(self.vector_numbers if vector else self.numbers))
 
     def _check_memory(self, words: Sequence[float]) -> None:
@@ -344,12 +345,6 @@ class CudaPlan(PreparedPlan):
                 )  # fmt: skip
 
 
-def _packed(operand: Operand, word: float) -> Any:
-    if operand.kind == "tensor":
-        return int(word)
-    return np.float64(word) if operand.kind == "scalar" and is_float(operand.dtype) else np.int64(word)
-
-
 def _misaligned(launch: Launch, slot: int, address: int, item: int) -> ArgumentError:
     results = len(launch.writes)
     what = f"result {launch.writes[slot]}" if slot < results else f"input {launch.reads[slot - results]}"
@@ -357,8 +352,3 @@ def _misaligned(launch: Launch, slot: int, address: int, item: int) -> ArgumentE
         f"{what} starts at {address:#x}, which is not aligned to its elements of {item} bytes",
         hint="copy it into a tensor of its own", rule="misaligned",
     )  # fmt: skip
-
-
-def temporaries_of(split: SplitReduction) -> list[int]:
-    """Returns the bytes of each temporary between the launches of a split one."""
-    return [elements * ITEM_SIZE[dtype] for dtype, elements in split.temporaries]

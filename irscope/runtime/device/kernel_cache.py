@@ -36,8 +36,6 @@ _UNFINISHED: Final = ".new-"
 _DIGEST_BYTES: Final = 32
 _LISTED_EVERY: Final = 64
 """Entries that this process saves before it lists the directory, to see what others have saved."""
-
-
 _NOTES: Final = ("compiled",)
 """Files that record what was compiled; see `irscope.runtime.device.miss_log`."""
 _ABANDONED: Final = 3600.0
@@ -184,7 +182,9 @@ class ObjectStore:
     def trouble(self) -> str:
         """Returns why nothing is kept here, or why the last entry was not; empty if entries can be saved."""
         try:
-            self._try_out()
+            trial = self._folder() / f"{_UNFINISHED}{token_hex(8)}"
+            trial.touch()
+            trial.unlink()
         except OSError as error:
             return _reason(error)
         return self._refusal
@@ -231,12 +231,6 @@ class ObjectStore:
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
-
-    def _try_out(self) -> None:
-        """Raises OSError if nothing can be written."""
-        trial = self._folder() / f"{_UNFINISHED}{token_hex(8)}"
-        trial.touch()
-        trial.unlink()
 
     def _files(self) -> list[tuple[float, int, str]]:
         """Returns time of last use, bytes and name of each entry."""

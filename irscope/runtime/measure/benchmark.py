@@ -96,7 +96,10 @@ def compare(
     flat = flatten_arguments(args, graph)
     check_count(graph, flat)
     chosen = threads_for(threads)
-    compiled = _frozen(program) if isinstance(program, Fusion) and exact is None and "cpu" in devices else program
+    compiled = program
+    if isinstance(program, Fusion) and exact is None and "cpu" in devices:
+        made_once = frozen(program)  # what `irs.compile` runs on the processor, where that is another program
+        compiled = made_once if made_once.graph is not program.graph and has_onednn() else program
     own_ways = ways or [way for way in _WAYS if way != "frozen" or compiled is not program]
     # first, while freed memory goes back: it converts one parameter after the other
     truth = with_threads(chosen.count, float64_results, graph, flat)
@@ -139,12 +142,6 @@ _WAYS: dict[str, dict[str, Any]] = {
     "fused + dedup": {"share_kernels": True},
     "frozen": {"share_kernels": True},
 }
-
-
-def _frozen(fusion: Fusion) -> Fusion:
-    """Returns what `irs.compile` runs on the processor instead of a fusion; the fusion itself where that is the same program."""
-    made = frozen(fusion)
-    return made if made.graph is not fusion.graph and has_onednn() else fusion
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +267,8 @@ class _Contest:
             try:
                 run = partial(_first_run, entry, self.args)
                 firsts[entry.label] = run() if index else self.state.watch(run)
-                if isinstance(entry.function, OwnFunction) and _shapes(firsts[entry.label]) != _shapes(next(iter(firsts.values()))):
+                ours, own = ([each.shape for each in firsts[label].results] for label in (next(iter(firsts)), entry.label))
+                if isinstance(entry.function, OwnFunction) and own != ours:
                     raise ValueError("the program was changed since it was read")
             except Exception as error:
                 if entry.executable is not None:
@@ -314,20 +312,15 @@ class _Contest:
             return what
         finally:
             self.state.restore()
-        return (
-            f'{what[:-1]}; rounding between ops is the cause: with exact="torch" they agree.'
-            if agrees
-            else (f'{what[:-1]}; with exact="torch" as well: rounding between ops is not the cause.')
-        )
+        if agrees:
+            return f'{what[:-1]}; rounding between ops is the cause: with exact="torch" they agree.'
+        return f'{what[:-1]}; with exact="torch" as well: rounding between ops is not the cause.'
 
     def _workload(self) -> Workload:
-        graph, args = self.graph, self.args
-        if self.library.name == "torch":
-            args = tuple(as_torch(arg) for arg in args)
-            with no_gradients():
-                found = workload(graph, self.library, dict(graph.bound), args)
-        else:
-            found = workload(graph, self.library, dict(graph.bound), tuple(off_the_gpu(on_host(arg)) for arg in args))
+        is_torch = self.library.name == "torch"
+        args = [as_torch(arg) if is_torch else off_the_gpu(on_host(arg)) for arg in self.args]
+        with no_gradients():
+            found = workload(self.graph, self.library, dict(self.graph.bound), args)
         self.state.restore()
         return found
 
@@ -365,10 +358,6 @@ class _Contest:
             f"{memory}; {reads}; op by op: {plain}; of copy: the part of the speed at which memory is copied; "
             f"kernels: compiled, of which a group may have several; launched: groups and library calls of a run; {errors}."
         )
-
-
-def _shapes(first: _FirstRun) -> list[tuple[int, ...]]:
-    return [each.shape for each in first.results]
 
 
 def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:

@@ -6,7 +6,7 @@ Arithmetic is counted op by op in the run: as many additions and multiplications
 package's kernels has, and two for each term of a matrix product. Unknown ops are listed, not guessed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -137,21 +137,17 @@ def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
 def bytes_of(values: Sequence[Any]) -> int:
     """Returns the bytes of the tensors among the values; shared memory is counted once for each address and size of view."""
     seen = {}
-    for leaf in _tensors(values):
+    for leaf in leaves(values):
+        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            continue
         if hasattr(leaf, "data_ptr"):
             shape, strides, item = tuple(leaf.shape), leaf.stride(), leaf.element_size()
             place: int = leaf.data_ptr()
-        else:
-            shape, item = leaf.shape, leaf.itemsize
-            strides = leaf.strides
+        elif hasattr(leaf, "strides"):
+            shape, strides, item = leaf.shape, leaf.strides, leaf.itemsize
             place = int(leaf.data.ptr) if is_cupys(leaf) else leaf.__array_interface__["data"][0]
+        else:
+            continue
         own = prod(size for size, stride in zip(shape, strides, strict=True) if stride or size == 0)
         seen[place, own * item] = own * item
     return sum(seen.values())
-
-
-def _tensors(values: Sequence[Any]) -> Iterator[Any]:
-    for leaf in leaves(values):
-        is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-        if is_array and (hasattr(leaf, "data_ptr") or hasattr(leaf, "strides")):
-            yield leaf

@@ -6,7 +6,7 @@ as it returns. An expanded operand counts with the memory that it occupies.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import log2
+from math import log2, prod
 from typing import Any, Final
 
 from irscope.ir import GROUPS, Node
@@ -31,10 +31,7 @@ class TensorFacts:
     @property
     def elements(self) -> int:
         """The number of elements in memory: expanded dimensions count once."""
-        count = 1
-        for size, stride in zip(self.shape, self.strides, strict=True):
-            count *= size if stride else min(size, 1)
-        return count
+        return prod(size if stride else min(size, 1) for size, stride in zip(self.shape, self.strides, strict=True))
 
     @property
     def bytes(self) -> int:
@@ -43,10 +40,7 @@ class TensorFacts:
     @property
     def full_bytes(self) -> int:
         """The bytes of a dense copy."""
-        count = self.itemsize
-        for size in self.shape:
-            count *= size
-        return count
+        return self.itemsize * prod(self.shape)
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -119,7 +113,8 @@ def _count(cost: NodeCost, node: Node, inputs: Sequence[Any], outputs: Sequence[
     made = outputs[0] if len(outputs) == 1 else outputs
     is_group = node.op in GROUPS
     writes = not is_group and effect_of(node) == "in-place"
-    shares = _shares(inputs, outputs)
+    given = {address for address, _ in blocks_of(list(inputs))}
+    shares = any(address in given for address, _ in blocks_of(list(outputs)))
     if cost.calls == 1:
         cost.operands, cost.results = tuple(map(_facts, inputs)), tuple(map(_facts, outputs))
         cost.shares_memory = shares
@@ -151,12 +146,6 @@ def _facts(value: Any) -> TensorFacts | None:
         return TensorFacts(str(value.dtype), shape, steps, item)
     except (AttributeError, RuntimeError, TypeError):  # a tensor without strides
         return None
-
-
-def _shares(inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
-    """Checks whether a result shares the memory of an operand."""
-    given = {address for address, _ in blocks_of(list(inputs))}
-    return any(address in given for address, _ in blocks_of(list(outputs)))
 
 
 # -- the limits of the machine ----------------------------------------------------------------------------------------

@@ -188,9 +188,8 @@ class Executable(Drawn):
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
-        self._programs: dict[str, BoundProgram] = {}
-        self._node_by_node: dict[str, BoundProgram] = {}
-        """The programs without kernels, for calls in which torch must see its own ops."""
+        self._programs: dict[tuple[str, bool], BoundProgram] = {}
+        """By library, and by whether torch must see its own ops: those have no kernels."""
         self._is_quick = not exact and device_of is not None
         """Whether the library may compute an op by another one that is quicker."""
         self._hasher = hasher
@@ -448,8 +447,7 @@ class Executable(Drawn):
         is_seen = library != "numpy" and self._surroundings.node_by_node(args)
         if self.device == "reference":
             return self._interpret(args)
-        program = self._seen_by_torch(library) if is_seen else self._program(library)
-        results = program.run(args, visit, footprints)
+        results = self._program(library, is_seen=is_seen).run(args, visit, footprints)
         return results[0] if len(results) == 1 else results
 
     def captured(self, *args: Any) -> Captured:
@@ -520,10 +518,10 @@ class Executable(Drawn):
     def _is_free(self) -> Callable[[Node], bool]:
         return free_nodes(self.graph)
 
-    def _program(self, library: str) -> BoundProgram:
-        made = self._programs.get(library)
-        if made is not None:
-            return made
+    def _program(self, library: str, *, is_seen: bool = False) -> BoundProgram:
+        key = library, is_seen
+        if key in self._programs:
+            return self._programs[key]
         if self.exact and library == "numpy":
             raise ArgumentError(
                 'a program compiled with exact="torch" takes torch tensors', hint="pass torch.from_numpy(array) for an array"
@@ -536,20 +534,17 @@ class Executable(Drawn):
                     hint=f"{here.fix}; x.source(i) and x.kernels show the kernels without a GPU, device='cpu' runs them",
                 )
         with self._lock:
-            if library not in self._programs:  # else another thread has made it
-                self._programs[library] = BoundProgram(
+            if key in self._programs:  # another thread has made it
+                return self._programs[key]
+            if is_seen:
+                made = BoundProgram(self.written, {}, library, self.device, None, self._surroundings)
+            else:
+                made = BoundProgram(
                     self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
                     loops=self._loops, layers=self._layers, hasher=self._hasher,
                 )  # fmt: skip
-            return self._programs[library]
-
-    def _seen_by_torch(self, library: str) -> BoundProgram:
-        """Returns the program without kernels."""
-        self._program(library)  # reports what is missing
-        with self._lock:
-            if library not in self._node_by_node:
-                self._node_by_node[library] = BoundProgram(self.written, {}, library, self.device, None, self._surroundings)
-            return self._node_by_node[library]
+            self._programs[key] = made
+            return made
 
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference

@@ -5,28 +5,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ir import (
-    BOOL,
-    COMPLEX,
-    FLOAT,
-    INT,
-    NONE,
-    NUMBER,
-    STR,
-    DictType,
-    ListType,
-    Opaque,
-    OptionalType,
-    TensorData,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
-)
+from irscope.ir import BOOL, FLOAT, INT, NONE, DictType, ListType, Opaque, OptionalType, TensorData, TensorType, TupleType, Type, UnionType
 
-_PYTHON_TYPES: Final[Mapping[Type, tuple[type, ...]]] = {
-    INT: (int,), FLOAT: (float,), COMPLEX: (complex,), STR: (str,), BOOL: (bool,), NUMBER: (int, float, complex),
-    NONE: (type(None),),
+_PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "int": (int,), "float": (float,), "complex": (complex,), "str": (str,), "bool": (bool,), "Scalar": (int, float, complex),
+    "NoneType": (type(None),),
 }  # fmt: skip
 
 
@@ -82,4 +65,4 @@ def is_a(value: Any, type: Type) -> bool:
         return False
     if str(type) == "Device":  # torch's own, or its name where there is no torch
         return isinstance(value, str) or value.__class__.__name__ == "device"
-    return isinstance(value, _PYTHON_TYPES.get(type, ()))
+    return isinstance(value, _PYTHON_TYPES.get(str(type), ()))

@@ -8,18 +8,7 @@ from math import prod
 from typing import Final, TypeVar
 
 from irscope.codegen.kernel.loops import EXPONENTIALS, GATHERING, joined_parts, reduction_nest
-from irscope.codegen.kernel.spec import (
-    STRIDED,
-    UNIT,
-    Instruction,
-    KernelSpec,
-    Launch,
-    Operand,
-    Result,
-    needed_by,
-    row_limit,
-    stride_classes,
-)
+from irscope.codegen.kernel.spec import STRIDED, UNIT, Instruction, KernelSpec, Launch, Operand, Result, needed_by, stride_classes
 from irscope.ops.expr import COMMUTATIVE, POSITIONS
 from irscope.ops.type_rules import contiguous_strides
 
@@ -444,18 +433,13 @@ class _Copy:
 
         written = [along(own) for own in strides]
         read = [along(source.strides) if source.strides else () for source in self.sources]
-        spec = KernelSpec(
-            tuple(
-                Operand(source.operand.dtype, source.operand.kind, stride_classes(own) if own else ())
-                for source, own in zip(self.sources, read, strict=True)
-            ),
-            tuple(self.code),
-            tuple(Result(self.code[root].dtype, stride_classes(own), root) for root, own in zip(roots, written, strict=True)),
-            len(sizes),
-            row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
-            reduced=reduced,
-            exact=self.splitter.launch.spec.exact,
-        )
+        inputs = [
+            Operand(source.operand.dtype, source.operand.kind, stride_classes(own) if own else ())
+            for source, own in zip(self.sources, read, strict=True)
+        ]
+        outputs = [Result(self.code[root].dtype, stride_classes(own), root) for root, own in zip(roots, written, strict=True)]
+        exact = self.splitter.launch.spec.exact
+        spec = KernelSpec.over(sizes, tuple(inputs), tuple(self.code), tuple(outputs), reduced=reduced, exact=exact)
         places = (*(offsets or [0] * len(roots)), *(source.offset for source in self.sources))
         return Launch(
             spec, sizes, tuple(source.read for source in self.sources), tuple(writes), (*written, *read),

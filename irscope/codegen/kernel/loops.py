@@ -6,16 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, NamedTuple
 
-from irscope.codegen.kernel.spec import (
-    BROADCAST,
-    Instruction,
-    KernelSpec,
-    accumulated_dtype,
-    constant_bits,
-    needed_by,
-    neutral_value,
-    trimmed,
-)
+from irscope.codegen.kernel.spec import BROADCAST, Instruction, KernelSpec, constant_bits, is_float, needed_by, trimmed
 from irscope.ir import ITEM_SIZE
 from irscope.ops.expr import NO_OPERATION, POSITIONS, REDUCTIONS
 
@@ -149,6 +140,27 @@ EXPONENTIALS: Final = "reduce_exp"
 GATHERING: Final = REDUCTIONS | {EXPONENTIALS}
 """The instructions that reduce their operand along the reduced loops."""
 _LARGEST: Final = {"float32": float.fromhex("0x1.fffffep+127"), "float64": float.fromhex("0x1.fffffffffffffp+1023")}
+
+
+def accumulated_dtype(spec: KernelSpec, index: int) -> str:
+    """Return the element type that a reduction compares or adds."""
+    return spec.instructions[spec.instructions[index].args[0]].dtype
+
+
+def neutral_value(op: str, dtype: str) -> float:
+    """Return the neutral value: 0 for a sum, 1 for a product; for an extreme or its position, the value that every other beats.
+
+    >>> neutral_value("reduce_sum", "int8"), neutral_value("reduce_max", "uint8"), neutral_value("reduce_argmin", "float32")
+    (0, 0, inf)
+    """
+    extreme = op[-3:]
+    if extreme not in ("max", "min"):
+        return {"reduce_sum": 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}[op]
+    if is_float(dtype):
+        return float("-inf") if extreme == "max" else float("inf")
+    bits = 1 if dtype == "bool" else 8 * ITEM_SIZE[dtype]
+    low, high = (0, 2**bits - 1) if dtype in ("uint8", "bool") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return low if extreme == "max" else high
 
 
 def accumulators(spec: KernelSpec, index: int) -> tuple[tuple[str, float], ...]:

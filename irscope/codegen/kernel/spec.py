@@ -153,6 +153,15 @@ class KernelSpec:
                     rule="codegen-result",
                 )
 
+    @classmethod
+    def over(
+        cls, sizes: Sequence[int], inputs: tuple[Operand, ...], instructions: tuple[Instruction, ...], outputs: tuple[Result, ...],
+        *, reduced: tuple[int, ...], exact: bool,
+    ) -> "KernelSpec":  # fmt: skip
+        """Return the spec of a kernel for loops of these extents."""
+        limit = row_limit(sizes, rows=len(sizes) - 1 in reduced)
+        return cls(inputs, instructions, outputs, len(sizes), row_limit=limit, reduced=reduced, exact=exact)
+
     @property
     def by_columns(self) -> bool:
         """Whether a kept loop is inside the reduced ones."""
@@ -360,30 +369,6 @@ def _rounded(value: float, dtype: str) -> float:
         bits = int.from_bytes(single, "little")
         single = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).to_bytes(4, "little")
     return float(struct.unpack("<f", single)[0])
-
-
-# The accumulators of a reduction, for every target: their element type and their neutral value.
-
-
-def accumulated_dtype(spec: KernelSpec, index: int) -> str:
-    """Return the element type that a reduction compares or adds."""
-    return spec.instructions[spec.instructions[index].args[0]].dtype
-
-
-def neutral_value(op: str, dtype: str) -> float:
-    """Return the neutral value: 0 for a sum, 1 for a product; for an extreme or its position, the value that every other beats.
-
-    >>> neutral_value("reduce_sum", "int8"), neutral_value("reduce_max", "uint8"), neutral_value("reduce_argmin", "float32")
-    (0, 0, inf)
-    """
-    extreme = op[-3:]
-    if extreme not in ("max", "min"):
-        return {"reduce_sum": 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}[op]
-    if is_float(dtype):
-        return float("-inf") if extreme == "max" else float("inf")
-    bits = 1 if dtype == "bool" else 8 * ITEM_SIZE[dtype]
-    low, high = (0, 2**bits - 1) if dtype in ("uint8", "bool") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    return low if extreme == "max" else high
 
 
 # Kernels that write a result over an operand that is not read afterwards.

@@ -19,18 +19,7 @@ from typing import Final
 
 from irscope.codegen.kernel import BROADCAST, Pass, reduction_nest
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, first_values, kinds, taken_in
-from irscope.codegen.llvm.kernel_base import (
-    KernelBuilder,
-    instruction,
-    kept_value,
-    load_vector,
-    operand,
-    outer_loops,
-    splat,
-    store,
-    stored,
-    weight,
-)
+from irscope.codegen.llvm.kernel_base import KernelBuilder, kept_value, weight
 from irscope.ops.expr import REDUCTIONS
 
 MOST_LANES: Final = 32
@@ -88,14 +77,14 @@ class ColumnKernel:
             if self.is_stored(index):
                 self.memory[index, 0] = self.array(REGISTER[code.dtype])
         first = [index for index in self.nest.passes[0].before if not self.lies[index]]
-        with outer_loops(self.k, self.k.staged(first, self.spec.reduced[0])), self.tiles():
+        with self.k.outer_loops(self.k.staged(first, self.spec.reduced[0])), self.tiles():
             self._all_passes()
 
     def _all_passes(self) -> None:
         for number, each in enumerate(self.nest.passes):
             for index in each.before if number else ():
                 if not self.lies[index]:
-                    instruction(self.k, index, self.k.scalar)
+                    self.k.instruction(index, self.k.scalar)
             with self.each_vector():
                 self.stand()
                 self._between(each.before)
@@ -119,7 +108,7 @@ class ColumnKernel:
             if self.is_stored(index):
                 for arg in self.spec.instructions[index].args:
                     self.fetch(arg)
-                instruction(self.k, index, self.vector)
+                self.k.instruction(index, self.vector)
                 self.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.k.wide[index])
 
     # -- a pass over the rows of a tile -------------------------------------------------------------------------------
@@ -224,12 +213,12 @@ class ColumnKernel:
             if self.kept is not None and self.kept[0] == index:
                 self._keep_or_load(number)
             else:
-                instruction(self.k, index, self.vector)
+                self.k.instruction(index, self.vector)
         found = {}
         for index in each.reductions:
             code = self.spec.instructions[index]
             with self.body.written_for(code.node):
-                found[index] = [operand(self.k, arg, self.vector) for arg in code.args]
+                found[index] = [self.k.operand(arg, self.vector) for arg in code.args]
         for slot in each.writes:
             self._write(slot)
         return found
@@ -266,22 +255,22 @@ class ColumnKernel:
         assert self.kept is not None
         index, first, _, slot = self.kept
         if number == first:
-            instruction(self.k, index, self.vector)
+            self.k.instruction(index, self.vector)
         with self.body.written_for(self.spec.instructions[index].node):
             if number == first:
-                store(self.k, slot, self._blended(slot, self.k.wide[index], load_vector(self.k, slot)))
+                self.k.store(slot, self._blended(slot, self.k.wide[index], self.k.load_vector(slot)))
             else:
-                self.k.wide[index] = load_vector(self.k, slot)
+                self.k.wide[index] = self.k.load_vector(slot)
 
     def _blended(self, slot: int, fresh: str, old: str) -> str:
         return self.vector.select(MEMORY[self.k.dtypes[slot]], self.fresh, fresh, old)
 
     def _write(self, slot: int) -> None:
         with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
-            value = stored(self.k, slot, self.vector)
+            value = self.k.stored(slot, self.vector)
             if self.fresh and self.kept is not None and slot == self.kept[3]:
                 value = self._blended(slot, value, self.k.wide[self.kept[0]])
-            store(self.k, slot, value)
+            self.k.store(slot, value)
 
     # -- tiles: the values that each column holds -------------------------------------------------------------------------
 
@@ -374,9 +363,9 @@ class ColumnKernel:
         if index in self.k.wide or code.op == "const":
             return
         if not self.lies[index]:
-            splat(self.k, index)
+            self.k.splat(index)
         elif code.op == "input":
-            instruction(self.k, index, self.vector)
+            self.k.instruction(index, self.vector)
         else:
             with self.body.written_for(code.node):
                 kind = REGISTER[code.dtype]

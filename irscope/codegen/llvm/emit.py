@@ -18,19 +18,7 @@ from irscope.codegen.kernel.loops import loop_nest
 from irscope.codegen.llvm.builder import VectorBuilder
 from irscope.codegen.llvm.column_reduction import MOST_LANES, ColumnKernel
 from irscope.codegen.llvm.instruction_text import MEMORY
-from irscope.codegen.llvm.kernel_base import (
-    KernelBuilder,
-    Target,
-    instruction,
-    load_some,
-    load_vector,
-    outer_loops,
-    short_rows,
-    splat,
-    store_results,
-    store_some,
-    weight,
-)
+from irscope.codegen.llvm.kernel_base import KernelBuilder, Target, weight
 from irscope.codegen.llvm.row_reduction import RowKernel
 
 # The text of a pointwise kernel: nested loops, the innermost over vectors in LLVM's vector types.
@@ -57,7 +45,7 @@ class PointwiseKernel:
         if self.spec.rank > 1 and 0 < self.spec.row_limit <= self.k.width:
             self._short_rows()
             return
-        with outer_loops(self.k, self.nest.stages[: self.spec.rank]):
+        with self.k.outer_loops(self.nest.stages[: self.spec.rank]):
             if self.spec.in_place:
                 self._row_in_two_parts()
             else:
@@ -69,10 +57,10 @@ class PointwiseKernel:
         """Emit the last two loops where a row is shorter than a vector: rows that can be read as whole vectors, then the last ones
         under the mask. With much work per point, all are read under the mask, so that the arithmetic is emitted once."""
         length, rank = self.k.sizes[-1], self.spec.rank
-        with self.body.only_if(self.body.value(f"icmp sgt i64 {length}, 0")), outer_loops(self.k, self.nest.stages[: rank - 1]):
+        with self.body.only_if(self.body.value(f"icmp sgt i64 {length}, 0")), self.k.outer_loops(self.nest.stages[: rank - 1]):
             self.k.some = (length, self.k.lanes_below(length))
             is_light = weight(self.spec.instructions) <= _LIGHT
-            for _ in short_rows(self.k, rank - 2, self.k.rows_before_the_last(self.k.sizes[rank - 2]) if is_light else "0"):
+            for _ in self.k.short_rows(rank - 2, self.k.rows_before_the_last(self.k.sizes[rank - 2]) if is_light else "0"):
                 self._before_the_row()
                 self.k.places = {slot: self.k.pointers[slot] for slot in self.k.moving}
                 self._body()
@@ -80,9 +68,9 @@ class PointwiseKernel:
     def _before_the_row(self) -> None:
         """Emit what is computed once a row."""
         for index in self.nest.stages[-2]:
-            instruction(self.k, index, self.k.scalar)
+            self.k.instruction(index, self.k.scalar)
         for index in self.nest.carried:
-            splat(self.k, index)
+            self.k.splat(index)
 
     def _row_in_two_parts(self) -> None:
         """Emit a row in which no point is computed twice: the points that fill whole vectors, then the rest."""
@@ -105,7 +93,7 @@ class PointwiseKernel:
         body, length, width, apart = self.body, self.k.sizes[-1], self.k.width, self.k.lane_steps
         kinds = [self.vector.type(MEMORY[dtype]) for dtype in self.k.dtypes]
         for index in self.nest.carried:
-            splat(self.k, index)
+            self.k.splat(index)
         before = body.block
         short = body.value(f"icmp slt i64 {length}, {width}")
         last = body.value(f"sub i64 {length}, {width}")
@@ -116,7 +104,7 @@ class PointwiseKernel:
             if (
                 slot >= self.k.first_input and slot not in self.k.indexes
             ):  # stored as a whole vector, so that the load after it does not stall
-                row = load_some(self.k, slot, self.k.pointers[slot], apart.get(slot), length, mask)
+                row = self.k.load_some(slot, self.k.pointers[slot], apart.get(slot), length, mask)
                 body.add(f"store {kinds[slot]} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
         filled = body.block
         body.add("br label %start")
@@ -140,7 +128,7 @@ class PointwiseKernel:
         for slot in self.k.moving:
             if slot < self.k.first_input:
                 row = body.value(f"load {kinds[slot]}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
-                store_some(self.k, slot, row, self.k.pointers[slot], apart.get(slot), length, mask)
+                self.k.store_some(slot, row, self.k.pointers[slot], apart.get(slot), length, mask)
         body.add("br label %end")
         body.label("end")
 
@@ -165,8 +153,8 @@ class PointwiseKernel:
     def _body(self) -> None:
         """Emit what is computed and written in the lanes of a vector."""
         for code in self.nest.stages[self.spec.rank]:
-            instruction(self.k, code, self.vector)
-        store_results(self.k)
+            self.k.instruction(code, self.vector)
+        self.k.store_results()
 
 
 # The text of a pointwise kernel that reads some operands in tiles, because they are contiguous along another loop.
@@ -209,7 +197,7 @@ class TurnedKernel(PointwiseKernel):
         last_row = self.body.value(f"sub i64 {rows}, {height}")
         last_column = self.body.value(f"sub i64 {columns}, {self.k.width}")
         with (
-            outer_loops(self.k, self.nest.stages[: self.spec.rank - 1]),
+            self.k.outer_loops(self.nest.stages[: self.spec.rank - 1]),
             self.body.loop(rows, step=TILE_ROWS) as down,
             self.body.loop(columns, step=self.k.width) as across,
         ):
@@ -233,7 +221,7 @@ class TurnedKernel(PointwiseKernel):
     def _read(self, slot: int, step: str | None) -> str:
         """Load a row of a transposed tile, or a vector of any other operand."""
         if slot not in self.turned:
-            return load_vector(self.k, slot, step)
+            return self.k.load_vector(slot, step)
         kind = MEMORY[self.k.dtypes[slot]]
         place = self._in_tile(slot, self.row, "0")
         return self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, STRIDED, UNIT, Instruction, KernelSpec, SourceText, is_float, reduction_nest
@@ -197,218 +196,198 @@ class KernelBuilder:
         safe = self.body.value(f"sub i64 {rows}, {missing}")
         return self.body.value(f"select i1 {self.body.value(f'icmp sgt i64 {safe}, 0')}, i64 {safe}, i64 0")
 
+    # Loads and stores of a kernel's tensors: a vector at a time, contiguous or strided.
+    #
+    # In the last vector of a row, only some lanes may exist (`some`). Then nothing outside of them is read or written: by a
+    # mask where the processor has masks, otherwise through a buffer on the stack. A masked load may take twice as long as a plain
+    # one (Zen 5 streams 48 GB/s with masks, 80 without), so wherever more elements follow, whole vectors are read.
 
-# Loads and stores of a kernel's tensors: a vector at a time, contiguous or strided.
-#
-# In the last vector of a row, only some lanes may exist (`some`). Then nothing outside of them is read or written: by a
-# mask where the processor has masks, otherwise through a buffer on the stack. A masked load may take twice as long as a plain
-# one (Zen 5 streams 48 GB/s with masks, 80 without), so wherever more elements follow, whole vectors are read.
+    def load_vector(self, slot: int, step: str | None = None) -> str:
+        """Load a vector of a tensor's elements, `step` apart; None means contiguous."""
+        place = self.places[slot]
+        if self.some is not None and (step is not None or slot not in self.whole):
+            return self.load_some(slot, place, step, *self.some)
+        kind, align = MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
+        wide, vector = self.vector.type(kind), "poison"
+        if step is None:
+            return self.body.value(f"load {wide}, ptr {place}, align {align}")
+        for lane in range(self.width):
+            found = self.body.value(f"load {kind}, ptr {place}, align {align}")
+            vector = self.body.value(f"insertelement {wide} {vector}, {kind} {found}, i64 {lane}")
+            place = self.body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
+        return vector
 
-
-def load_vector(k: KernelBuilder, slot: int, step: str | None = None) -> str:
-    """Load a vector of a tensor's elements, `step` apart; None means contiguous."""
-    place = k.places[slot]
-    if k.some is not None and (step is not None or slot not in k.whole):
-        return load_some(k, slot, place, step, *k.some)
-    kind, align = MEMORY[k.dtypes[slot]], ITEM_SIZE[k.dtypes[slot]]
-    wide, vector = k.vector.type(kind), "poison"
-    if step is None:
-        return k.body.value(f"load {wide}, ptr {place}, align {align}")
-    for lane in range(k.width):
-        found = k.body.value(f"load {kind}, ptr {place}, align {align}")
-        vector = k.body.value(f"insertelement {wide} {vector}, {kind} {found}, i64 {lane}")
-        place = k.body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
-    return vector
-
-
-def store(k: KernelBuilder, slot: int, stored: str, *, streaming: bool = False) -> None:
-    """Store a vector; with `streaming`, bypass the caches where it is aligned."""
-    body, place, step = k.body, k.places[slot], k.lane_steps.get(slot)
-    kind, align = MEMORY[k.dtypes[slot]], ITEM_SIZE[k.dtypes[slot]]
-    wide = k.vector.type(kind)
-    if k.some is not None:
-        store_some(k, slot, stored, place, step, *k.some)
-    elif step is not None:
-        for lane in range(k.width):
-            found = body.value(f"extractelement {wide} {stored}, i64 {lane}")
-            body.add(f"store {kind} {found}, ptr {place}, align {align}")
-            place = body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
-    elif streaming:
-        _store_past(k, slot, stored, place)
-    else:
-        body.add(f"store {wide} {stored}, ptr {place}, align {align}")
-
-
-def _store_past(k: KernelBuilder, slot: int, stored: str, place: str) -> None:
-    body, boundary = k.body, k.target.vector_bytes
-    wide, align = k.vector.type(MEMORY[k.dtypes[slot]]), ITEM_SIZE[k.dtypes[slot]]
-    past, near, joined = body.name("past"), body.name("near"), body.name("stored")
-    offset = body.value(f"and i64 {body.value(f'ptrtoint ptr {place} to i64')}, {boundary - 1}")
-    body.add(f"br i1 {body.value(f'icmp eq i64 {offset}, 0')}, label %{past}, label %{near}")
-    body.label(past)
-    body.add(f"store {wide} {stored}, ptr {place}, align {boundary}, !nontemporal !2")
-    body.add(f"br label %{joined}")
-    body.label(near)
-    body.add(f"store {wide} {stored}, ptr {place}, align {align}")
-    body.add(f"br label %{joined}")
-    body.label(joined)
-
-
-def load_some(k: KernelBuilder, slot: int, place: str, step: str | None, count: str, mask: str) -> str:
-    """Load the first `count` elements, at least one, into a vector; the other lanes hold zeros."""
-    wide, align = k.vector.type(MEMORY[k.dtypes[slot]]), ITEM_SIZE[k.dtypes[slot]]
-    if k.target.masks and step is None:
-        lanes = k.vector.type("i1")
-        args = (("ptr", place), ("i32", str(align)), (lanes, mask), (wide, "zeroinitializer"))
-        return k.body.value(_masked(k, "load", slot, wide, args))
-    k.body.add(f"store {wide} zeroinitializer, ptr %buffer{slot}, align {k.target.vector_bytes}")
-    _copy(k, slot, (place, step), (f"%buffer{slot}", None), count)
-    return k.body.value(f"load {wide}, ptr %buffer{slot}, align {k.target.vector_bytes}")
-
-
-def store_some(k: KernelBuilder, slot: int, stored: str, place: str, step: str | None, count: str, mask: str) -> None:
-    """Store the first `count` lanes, at least one."""
-    wide, align = k.vector.type(MEMORY[k.dtypes[slot]]), ITEM_SIZE[k.dtypes[slot]]
-    if k.target.masks and step is None:
-        args = ((wide, stored), ("ptr", place), ("i32", str(align)), (k.vector.type("i1"), mask))
-        k.body.add(_masked(k, "store", slot, "void", args))
-        return
-    k.body.add(f"store {wide} {stored}, ptr %buffer{slot}, align {k.target.vector_bytes}")
-    _copy(k, slot, (f"%buffer{slot}", None), (place, step), count)
-
-
-def _masked(k: KernelBuilder, word: str, slot: int, result: str, args: Sequence[tuple[str, str]]) -> str:
-    """Return a call of LLVM's masked load or store."""
-    kind = MEMORY[k.dtypes[slot]]
-    symbol = f"llvm.masked.{word}.v{k.width}{ {'float': 'f32', 'double': 'f64'}.get(kind, kind) }.p0"
-    k.body.declarations.add(f"declare {result} @{symbol}({', '.join(type for type, _ in args)})")
-    return f"call {result} @{symbol}({', '.join(f'{type} {value}' for type, value in args)})"
-
-
-def _copy(k: KernelBuilder, slot: int, source: tuple[str, str | None], target: tuple[str, str | None], count: str) -> None:
-    kind, align = MEMORY[k.dtypes[slot]], ITEM_SIZE[k.dtypes[slot]]
-    with k.body.loop(count) as loop:
-        found = k.body.value(f"load {kind}, ptr {k.at(slot, source[0], loop.index, source[1])}, align {align}")
-        place = k.at(slot, target[0], loop.index, target[1])
-        k.body.add(f"store {kind} {found}, ptr {place}, align {align}")
-
-
-# Instructions, as scalars or in every lane of a vector, and the loops around them.
-
-
-@contextmanager
-def outer_loops(k: KernelBuilder, stages: Sequence[Sequence[int]]) -> Iterator[None]:
-    """Emit the outermost loops, one fewer than stages, with the instructions of each stage inside its loop."""
-    with ExitStack() as loops:
-        for depth, stage in enumerate(stages):
-            if depth:
-                k.advance(depth - 1, loops.enter_context(k.body.loop(k.sizes[depth - 1])).index)
-            for index in stage:
-                instruction(k, index, k.scalar)
-        yield
-
-
-def short_rows(k: KernelBuilder, loop: int, safe: str) -> Iterator[None]:
-    """Emit the loop over rows of one vector, and yield inside it: the first `safe` rows are read as whole vectors, those after them
-    under the mask."""
-    pointers, values = k.pointers, k.values
-    parts = [("0", safe, k.followed(loop))] if safe != "0" else []
-    for start, stop, whole in (*parts, (safe, k.sizes[loop], frozenset[int]())):
-        with k.body.loop(stop, start=start) as row:
-            k.whole, k.pointers, k.values = whole, dict(pointers), dict(values)
-            k.advance(loop, row.index)
-            yield
-    k.whole, k.pointers, k.values = frozenset(), pointers, values
-
-
-def instruction(k: KernelBuilder, index: int, lanes: VectorBuilder) -> None:
-    code = k.spec.instructions[index]
-    with k.body.written_for(code.node):
-        if code.op == "input":
-            value = _load(k, code.operand, lanes)
-        elif code.op == "count":
-            value = _count(k, code.dtype)
+    def store(self, slot: int, stored: str, *, streaming: bool = False) -> None:
+        """Store a vector; with `streaming`, bypass the caches where it is aligned."""
+        body, place, step = self.body, self.places[slot], self.lane_steps.get(slot)
+        kind, align = MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
+        wide = self.vector.type(kind)
+        if self.some is not None:
+            self.store_some(slot, stored, place, step, *self.some)
+        elif step is not None:
+            for lane in range(self.width):
+                found = body.value(f"extractelement {wide} {stored}, i64 {lane}")
+                body.add(f"store {kind} {found}, ptr {place}, align {align}")
+                place = body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
+        elif streaming:
+            self._store_past(slot, stored, place)
         else:
-            args = [operand(k, arg, lanes) for arg in code.args]
-            types = [k.spec.instructions[arg].dtype for arg in code.args]
-            value = element(lanes, code, args, types, native_half=k.target.native_half, exact=k.spec.exact)
-    (k.values if lanes.width == 1 else k.wide)[index] = value
+            body.add(f"store {wide} {stored}, ptr {place}, align {align}")
 
+    def _store_past(self, slot: int, stored: str, place: str) -> None:
+        body, boundary = self.body, self.target.vector_bytes
+        wide, align = self.vector.type(MEMORY[self.dtypes[slot]]), ITEM_SIZE[self.dtypes[slot]]
+        past, near, joined = body.name("past"), body.name("near"), body.name("stored")
+        offset = body.value(f"and i64 {body.value(f'ptrtoint ptr {place} to i64')}, {boundary - 1}")
+        body.add(f"br i1 {body.value(f'icmp eq i64 {offset}, 0')}, label %{past}, label %{near}")
+        body.label(past)
+        body.add(f"store {wide} {stored}, ptr {place}, align {boundary}, !nontemporal !2")
+        body.add(f"br label %{joined}")
+        body.label(near)
+        body.add(f"store {wide} {stored}, ptr {place}, align {align}")
+        body.add(f"br label %{joined}")
+        body.label(joined)
 
-def operand(k: KernelBuilder, index: int, lanes: VectorBuilder) -> str:
-    """Return an instruction's value, as an operand of another."""
-    code = k.spec.instructions[index]
-    if code.op == "const":
-        return element(lanes, code, [], [], native_half=k.target.native_half)
-    return k.values[index] if lanes.width == 1 else k.wide[index]
+    def load_some(self, slot: int, place: str, step: str | None, count: str, mask: str) -> str:
+        """Load the first `count` elements, at least one, into a vector; the other lanes hold zeros."""
+        wide, align = self.vector.type(MEMORY[self.dtypes[slot]]), ITEM_SIZE[self.dtypes[slot]]
+        if self.target.masks and step is None:
+            lanes = self.vector.type("i1")
+            args = (("ptr", place), ("i32", str(align)), (lanes, mask), (wide, "zeroinitializer"))
+            return self.body.value(self._masked("load", slot, wide, args))
+        self.body.add(f"store {wide} zeroinitializer, ptr %buffer{slot}, align {self.target.vector_bytes}")
+        self._copy(slot, (place, step), (f"%buffer{slot}", None), count)
+        return self.body.value(f"load {wide}, ptr %buffer{slot}, align {self.target.vector_bytes}")
 
+    def store_some(self, slot: int, stored: str, place: str, step: str | None, count: str, mask: str) -> None:
+        """Store the first `count` lanes, at least one."""
+        wide, align = self.vector.type(MEMORY[self.dtypes[slot]]), ITEM_SIZE[self.dtypes[slot]]
+        if self.target.masks and step is None:
+            args = ((wide, stored), ("ptr", place), ("i32", str(align)), (self.vector.type("i1"), mask))
+            self.body.add(self._masked("store", slot, "void", args))
+            return
+        self.body.add(f"store {wide} {stored}, ptr %buffer{slot}, align {self.target.vector_bytes}")
+        self._copy(slot, (f"%buffer{slot}", None), (place, step), count)
 
-def stored(k: KernelBuilder, slot: int, lanes: VectorBuilder) -> str:
-    """Return a result's values as they are stored in memory."""
-    result = k.spec.outputs[slot]
-    value = operand(k, result.instruction, lanes)
-    return to_memory(lanes, value, result.dtype, native_half=k.target.native_half)
+    def _masked(self, word: str, slot: int, result: str, args: Sequence[tuple[str, str]]) -> str:
+        """Return a call of LLVM's masked load or store."""
+        kind = MEMORY[self.dtypes[slot]]
+        symbol = f"llvm.masked.{word}.v{self.width}{ {'float': 'f32', 'double': 'f64'}.get(kind, kind) }.p0"
+        self.body.declarations.add(f"declare {result} @{symbol}({', '.join(type for type, _ in args)})")
+        return f"call {result} @{symbol}({', '.join(f'{type} {value}' for type, value in args)})"
 
+    def _copy(self, slot: int, source: tuple[str, str | None], target: tuple[str, str | None], count: str) -> None:
+        kind, align = MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
+        with self.body.loop(count) as loop:
+            found = self.body.value(f"load {kind}, ptr {self.at(slot, source[0], loop.index, source[1])}, align {align}")
+            place = self.at(slot, target[0], loop.index, target[1])
+            self.body.add(f"store {kind} {found}, ptr {place}, align {align}")
 
-def store_results(k: KernelBuilder) -> None:
-    for slot, result in enumerate(k.spec.outputs):
-        with k.body.written_for(k.spec.instructions[result.instruction].node):
-            store(k, slot, stored(k, slot, k.vector), streaming=k.spec.nontemporal)
+    # Instructions, as scalars or in every lane of a vector, and the loops around them.
 
+    @contextmanager
+    def outer_loops(self, stages: Sequence[Sequence[int]]) -> Iterator[None]:
+        """Emit the outermost loops, one fewer than stages, with the instructions of each stage inside its loop."""
+        with ExitStack() as loops:
+            for depth, stage in enumerate(stages):
+                if depth:
+                    self.advance(depth - 1, loops.enter_context(self.body.loop(self.sizes[depth - 1])).index)
+                for index in stage:
+                    self.instruction(index, self.scalar)
+            yield
 
-def splat(k: KernelBuilder, index: int) -> None:
-    """Copy a scalar instruction into every lane."""
-    code = k.spec.instructions[index]
-    with k.body.written_for(code.node):
-        k.wide[index] = k.vector.splat(REGISTER[code.dtype], k.values[index])
+    def short_rows(self, loop: int, safe: str) -> Iterator[None]:
+        """Emit the loop over rows of one vector, and yield inside it: the first `safe` rows are read as whole vectors, those after them
+        under the mask."""
+        pointers, values = self.pointers, self.values
+        parts = [("0", safe, self.followed(loop))] if safe != "0" else []
+        for start, stop, whole in (*parts, (safe, self.sizes[loop], frozenset[int]())):
+            with self.body.loop(stop, start=start) as row:
+                self.whole, self.pointers, self.values = whole, dict(pointers), dict(values)
+                self.advance(loop, row.index)
+                yield
+        self.whole, self.pointers, self.values = frozenset(), pointers, values
 
+    def instruction(self, index: int, lanes: VectorBuilder) -> None:
+        code = self.spec.instructions[index]
+        with self.body.written_for(code.node):
+            if code.op == "input":
+                value = self._load(code.operand, lanes)
+            elif code.op == "count":
+                value = self._count(code.dtype)
+            else:
+                args = [self.operand(arg, lanes) for arg in code.args]
+                types = [self.spec.instructions[arg].dtype for arg in code.args]
+                value = element(lanes, code, args, types, native_half=self.target.native_half, exact=self.spec.exact)
+        (self.values if lanes.width == 1 else self.wide)[index] = value
 
-def _count(k: KernelBuilder, dtype: str) -> str:
-    """Return how many steps the reduced loops have together."""
-    steps = k.sizes[k.spec.reduced[0]]
-    for loop in k.spec.reduced[1:]:
-        steps = k.body.value(f"mul i64 {steps}, {k.sizes[loop]}")
-    return k.scalar.convert("sitofp", "i64", REGISTER[dtype], steps)
+    def operand(self, index: int, lanes: VectorBuilder) -> str:
+        """Return an instruction's value, as an operand of another."""
+        code = self.spec.instructions[index]
+        if code.op == "const":
+            return element(lanes, code, [], [], native_half=self.target.native_half)
+        return self.values[index] if lanes.width == 1 else self.wide[index]
 
+    def stored(self, slot: int, lanes: VectorBuilder) -> str:
+        """Return a result's values as they are stored in memory."""
+        result = self.spec.outputs[slot]
+        value = self.operand(result.instruction, lanes)
+        return to_memory(lanes, value, result.dtype, native_half=self.target.native_half)
 
-def _load(k: KernelBuilder, position: int, lanes: VectorBuilder) -> str:
-    """Load an operand: from its pointer for one lane, from where its lanes start for many."""
-    operand, slot = k.spec.inputs[position], position + k.first_input
-    if operand.kind == "scalar":
-        return _number(k, operand.dtype, k.pointers[slot])
-    step = k.lane_steps.get(slot)
-    if operand.kind == "index":
-        return _index(k, slot, lanes, step)
-    kind, align = MEMORY[operand.dtype], ITEM_SIZE[operand.dtype]
-    if lanes.width == 1:
-        loaded = k.body.value(f"load {kind}, ptr {k.pointers[slot]}, align {align}")
-    elif operand.pattern[-1] in (UNIT, STRIDED):
-        loaded = (k.reader or partial(load_vector, k))(slot, step)
-    else:
-        first = k.body.value(f"load {kind}, ptr {k.pointers[slot]}, align {align}")
-        loaded = k.vector.splat(kind, first)
-    return from_memory(lanes, loaded, operand.dtype, native_half=k.target.native_half)
+    def store_results(self) -> None:
+        for slot, result in enumerate(self.spec.outputs):
+            with self.body.written_for(self.spec.instructions[result.instruction].node):
+                self.store(slot, self.stored(slot, self.vector), streaming=self.spec.nontemporal)
 
+    def splat(self, index: int) -> None:
+        """Copy a scalar instruction into every lane."""
+        code = self.spec.instructions[index]
+        with self.body.written_for(code.node):
+            self.wide[index] = self.vector.splat(REGISTER[code.dtype], self.values[index])
 
-def _index(k: KernelBuilder, slot: int, lanes: VectorBuilder, step: str | None) -> str:
-    if lanes.width == 1:
-        return k.pointers[slot]
-    if k.patterns[slot][-1] == BROADCAST:
-        return lanes.splat("i64", k.pointers[slot])
-    numbers = ", ".join(f"i64 {lane}" for lane in range(lanes.width))
-    steps = f"<{numbers}>"
-    if step is not None:
-        steps = lanes.op("mul", "i64", steps, lanes.splat("i64", step))
-    return lanes.op("add", "i64", lanes.splat("i64", k.places[slot]), steps)
+    def _count(self, dtype: str) -> str:
+        """Return how many steps the reduced loops have together."""
+        steps = self.sizes[self.spec.reduced[0]]
+        for loop in self.spec.reduced[1:]:
+            steps = self.body.value(f"mul i64 {steps}, {self.sizes[loop]}")
+        return self.scalar.convert("sitofp", "i64", REGISTER[dtype], steps)
 
+    def _load(self, position: int, lanes: VectorBuilder) -> str:
+        """Load an operand: from its pointer for one lane, from where its lanes start for many."""
+        operand, slot = self.spec.inputs[position], position + self.first_input
+        if operand.kind == "scalar":
+            return self._number(operand.dtype, self.pointers[slot])
+        step = self.lane_steps.get(slot)
+        if operand.kind == "index":
+            return self._index(slot, lanes, step)
+        kind, align = MEMORY[operand.dtype], ITEM_SIZE[operand.dtype]
+        if lanes.width == 1:
+            loaded = self.body.value(f"load {kind}, ptr {self.pointers[slot]}, align {align}")
+        elif operand.pattern[-1] in (UNIT, STRIDED):
+            loaded = (self.reader or self.load_vector)(slot, step)
+        else:
+            first = self.body.value(f"load {kind}, ptr {self.pointers[slot]}, align {align}")
+            loaded = self.vector.splat(kind, first)
+        return from_memory(lanes, loaded, operand.dtype, native_half=self.target.native_half)
 
-def _number(k: KernelBuilder, dtype: str, place: str) -> str:
-    """Load a number from its eight bytes."""
-    kind = REGISTER[dtype]
-    wide = "double" if is_float(dtype) else "i64"
-    value = k.body.value(f"load {wide}, ptr {place}, align 8")
-    if dtype == "bool":
-        return k.scalar.compare("ne", "i64", value, "0")
-    if kind == wide:
-        return value
-    return k.scalar.convert("fptrunc" if wide == "double" else "trunc", wide, kind, value)
+    def _index(self, slot: int, lanes: VectorBuilder, step: str | None) -> str:
+        if lanes.width == 1:
+            return self.pointers[slot]
+        if self.patterns[slot][-1] == BROADCAST:
+            return lanes.splat("i64", self.pointers[slot])
+        numbers = ", ".join(f"i64 {lane}" for lane in range(lanes.width))
+        steps = f"<{numbers}>"
+        if step is not None:
+            steps = lanes.op("mul", "i64", steps, lanes.splat("i64", step))
+        return lanes.op("add", "i64", lanes.splat("i64", self.places[slot]), steps)
+
+    def _number(self, dtype: str, place: str) -> str:
+        """Load a number from its eight bytes."""
+        kind = REGISTER[dtype]
+        wide = "double" if is_float(dtype) else "i64"
+        value = self.body.value(f"load {wide}, ptr {place}, align 8")
+        if dtype == "bool":
+            return self.scalar.compare("ne", "i64", value, "0")
+        if kind == wide:
+            return value
+        return self.scalar.convert("fptrunc" if wide == "double" else "trunc", wide, kind, value)

@@ -25,19 +25,7 @@ from typing import Final
 from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, Pass, reduction_nest
 from irscope.codegen.llvm.builder import Carry, Loop
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, across_lanes, first_values, kinds, taken_in
-from irscope.codegen.llvm.kernel_base import (
-    KernelBuilder,
-    instruction,
-    kept_value,
-    load_vector,
-    operand,
-    outer_loops,
-    short_rows,
-    splat,
-    store,
-    stored,
-    weight,
-)
+from irscope.codegen.llvm.kernel_base import KernelBuilder, kept_value, weight
 from irscope.ops.expr import POSITIONS
 
 _CHUNK: Final = 128
@@ -95,14 +83,14 @@ class RowKernel:
             self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
         stages = self.k.staged(self.nest.passes[0].before, self.spec.reduced[0])
         if self._is_paired():
-            with outer_loops(self.k, stages[:-1]):
+            with self.k.outer_loops(stages[:-1]):
                 self._pairs(stages[-1])
             return
         if self.single and len(stages) > 1:
-            with outer_loops(self.k, stages[:-1]):
+            with self.k.outer_loops(stages[:-1]):
                 self._short_rows(stages[-1])
             return
-        with outer_loops(self.k, stages):
+        with self.k.outer_loops(stages):
             self._one_row()
 
     def _one_row(self) -> None:
@@ -113,9 +101,9 @@ class RowKernel:
     def _short_rows(self, stage: list[int]) -> None:
         """Emit the loop over rows of one vector: those that can be read as whole vectors, then the last ones under the mask."""
         loop = self.spec.reduced[0] - 1
-        for _ in short_rows(self.k, loop, self.k.rows_before_the_last(self.k.sizes[loop])):
+        for _ in self.k.short_rows(loop, self.k.rows_before_the_last(self.k.sizes[loop])):
             for code in stage:
-                instruction(self.k, code, self.k.scalar)
+                self.k.instruction(code, self.k.scalar)
             self._one_row()
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -145,7 +133,7 @@ class RowKernel:
             for index, _ in zip((row.index, other), self._each_row(), strict=True):
                 self.k.advance(loop, index)
                 for code in stage:
-                    instruction(self.k, code, self.k.scalar)
+                    self.k.instruction(code, self.k.scalar)
             self._reduce_rows()
 
     def _each_row(self) -> Iterator[_Row]:
@@ -158,20 +146,20 @@ class RowKernel:
         for number, each in enumerate(self.nest.passes):
             for _ in self._each_row():
                 for index in each.before if number else ():
-                    instruction(self.k, index, self.k.scalar)
+                    self.k.instruction(index, self.k.scalar)
                 for index in each.carried:
-                    splat(self.k, index)
+                    self.k.splat(index)
             if self.single:
                 self._finish(each, self._accumulated(number, each, "0", self.k.some, self._first(each)))
             else:
                 self._pass(number, each)
         for _ in self._each_row():
             for index in self.nest.after:
-                instruction(self.k, index, self.k.scalar)
+                self.k.instruction(index, self.k.scalar)
             for slot, result in enumerate(self.spec.outputs):
                 if self.spec.is_reduced(result):
                     with self.body.written_for(self.spec.instructions[result.instruction].node):
-                        value = stored(self.k, slot, self.k.scalar)
+                        value = self.k.stored(slot, self.k.scalar)
                         self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.k.pointers[slot]}")
 
     # -- one pass -----------------------------------------------------------------------------------------------------
@@ -298,7 +286,7 @@ class RowKernel:
                 code = self.spec.instructions[reduction]
                 with self.body.written_for(code.node):
                     own = [next(names) for _ in kinds(self.spec, reduction)]
-                    more = [operand(self.k, arg, self.vector) for arg in code.args]
+                    more = [self.k.operand(arg, self.vector) for arg in code.args]
                     found += taken_in(self.spec, reduction, self.vector, own, more, some and some[1])
         return found
 
@@ -331,12 +319,12 @@ class RowKernel:
             if self.single and code in k.wide:
                 continue
             if self.kept is None or code != self.kept[0]:
-                instruction(k, code, self.vector)
+                k.instruction(code, self.vector)
             else:
                 self._keep_or_load(number, index)
         for slot in each.writes:
             with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
-                self._store(slot, stored(k, slot, self.vector))
+                self._store(slot, k.stored(slot, self.vector))
 
     def _keep_or_load(self, number: int, index: str) -> None:
         """Compute and store the kept value in its first pass, load it in later ones; on the stack always as a whole vector."""
@@ -345,7 +333,7 @@ class RowKernel:
         step = self.spec.instructions[code]
         kind, align = self.vector.type(REGISTER[step.dtype]), min(self.k.target.vector_bytes, self.k.width * ITEM_SIZE[step.dtype])
         if number <= first:
-            instruction(self.k, code, self.vector)
+            self.k.instruction(code, self.vector)
         with self.body.written_for(NO_NODE if number <= first else step.node):
             if slot < 0:  # whole vectors follow one another from an aligned start
                 place = self.body.value(f"getelementptr {REGISTER[step.dtype]}, ptr %row, i64 {index}")
@@ -360,13 +348,13 @@ class RowKernel:
     def _read(self, slot: int, step: str | None) -> str:
         """Load a vector: contiguous, or one contiguous stretch per register (`apart`), or strided."""
         if step is None and self.k.target.masks and slot in self.k.whole:
-            row = load_vector(self.k, slot, step)
+            row = self.k.load_vector(slot, step)
             # its second use keeps LLVM from folding the load into a masked instruction, which would make it a masked load again
             kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
             self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
             return row
         if step is not None or not self.apart:
-            return load_vector(self.k, slot, step)
+            return self.k.load_vector(slot, step)
         kind, lanes = MEMORY[self.k.dtypes[slot]], self.k.width // len(self.apart)
         parts = []
         for offset in self.apart:
@@ -384,4 +372,4 @@ class RowKernel:
 
     def _store(self, slot: int, value: str) -> None:
         again = self.kept is not None and self.kept[3] == slot
-        store(self.k, slot, value, streaming=self.spec.nontemporal and not again)
+        self.k.store(slot, value, streaming=self.spec.nontemporal and not again)

@@ -19,18 +19,7 @@ from itertools import count
 from math import prod
 from typing import Final
 
-from irscope.codegen.kernel import (
-    KernelSpec,
-    Launch,
-    LaunchPlan,
-    Operand,
-    Result,
-    arrange_loops,
-    canonical_launch,
-    row_limit,
-    stride_classes,
-    trimmed,
-)
+from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, Operand, Result, arrange_loops, canonical_launch, stride_classes, trimmed
 from irscope.codegen.lowering.element_values import GroupValues, Joined
 from irscope.codegen.lowering.index_propagation import (
     REDUCED,
@@ -244,20 +233,12 @@ def _assembled(
     rows = iter(loops)
     own = [next(rows) if form is not None else () for form in forms]
     dtypes = ["int64" if read.input < 0 else values.dtype(params[read.input]) for read in reads]
-    spec = KernelSpec(
-        tuple(
-            Operand(dtype, "scalar")
-            if read.place is None
-            else Operand(dtype, "index" if read.input < 0 else "tensor", stride_classes(mine))
-            for read, dtype, mine in zip(reads, dtypes, own[len(written) :], strict=True)
-        ),
-        steps,
-        tuple(Result(steps[step].dtype, stride_classes(own[slot]), step) for slot, step in enumerate(at[result] for result in results)),
-        len(sizes),
-        row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
-        reduced=reduced,
-        exact=values.exact,
+    inputs = tuple(
+        Operand(dtype, "scalar") if read.place is None else Operand(dtype, "index" if read.input < 0 else "tensor", stride_classes(mine))
+        for read, dtype, mine in zip(reads, dtypes, own[len(written) :], strict=True)
     )
+    made = tuple(Result(steps[at[step]].dtype, stride_classes(mine), at[step]) for step, mine in zip(results, own, strict=False))
+    spec = KernelSpec.over(sizes, inputs, steps, made, reduced=reduced, exact=values.exact)
     offsets = tuple(0 if form is None else form.offset for form in forms)
     launch = Launch(spec, sizes, tuple(read.input for read in reads), tuple(outputs), tuple(own), offsets if any(offsets) else ())
     return canonical_launch(launch)

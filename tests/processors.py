@@ -5,6 +5,8 @@
 A false claim of the text may end the process, so tests run it in a process of their own.
 """
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -17,6 +19,16 @@ PROCESSORS: Final = {"x86-64": _PLAIN, "nehalem": _NEHALEM, "haswell": _HASWELL}
 to integers in the C library."""
 
 
+def restricted_to(host: Any, features: Collection[str]) -> Any:
+    """Returns the processor with none but these of LLVM's features: kernels for it run here and on any that has them."""
+    from irscope.runtime.cpu import compiler
+
+    switched = {name[1:]: name[1:] in features for name in host.features.split(",") if name.startswith("+")}
+    rest = [name for name in host.features.split(",") if name.startswith("-")]
+    text = ",".join([*rest, *(f"{'+' if has else '-'}{name}" for name, has in switched.items())])
+    return replace(host, features=text, target=compiler._target(switched, host.triple))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--processor", choices=PROCESSORS, help="compile kernels for an older x86 processor")
 
@@ -27,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from irscope.runtime.cpu import compiler
 
-    host = compiler.this_host().restricted_to(PROCESSORS[name])
+    host = restricted_to(compiler.this_host(), PROCESSORS[name])
 
     def restricted() -> Any:
         return host

@@ -17,8 +17,7 @@ from irscope.ir import Block, Graph, Node, Opaque, TensorData, TensorType, Type,
 from irscope.ir.text.printer import excerpt
 from irscope.ops.registry import by_operands, op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
-from irscope.runtime.arrays import lent_by_torch, python_function
-from irscope.runtime.constants import elements, unpacked
+from irscope.runtime.arrays import elements, lent_by_torch, python_function, unpacked
 from irscope.runtime.foreign_ops import foreign_function, has_runner, plain_array
 
 Precision = Literal["float64"] | None

@@ -9,4 +9,4 @@ from .spec import BROADCAST as BROADCAST, ITEM_SIZE as ITEM_SIZE, STRIDED as STR
 from .spec import Instruction as Instruction, KernelSpec as KernelSpec, Launch as Launch, LaunchPlan as LaunchPlan, Operand as Operand
 from .spec import Result as Result, constant_bits as constant_bits
 from .spec import constant_value as constant_value, is_float as is_float, may_overwrite as may_overwrite
-from .spec import overwriting as overwriting, row_limit as row_limit, stride_classes as stride_classes, trimmed as trimmed
+from .spec import overwriting as overwriting, stride_classes as stride_classes, trimmed as trimmed

@@ -416,14 +416,9 @@ class _Copy:
         return self.add(Instruction("input", (), source.operand.dtype, len(self.sources) - 1, node))
 
     def launch(
-        self,
-        roots: Sequence[int],
-        strides: Sequence[tuple[int, ...]],
-        writes: Sequence[int],
-        loops: Sequence[int],
-        reduced: tuple[int, ...],
-        offsets: Sequence[int] = (),
-    ) -> Launch:
+        self, roots: Sequence[int], strides: Sequence[tuple[int, ...]], writes: Sequence[int], loops: Sequence[int],
+        reduced: tuple[int, ...], offsets: Sequence[int] = (),
+    ) -> Launch:  # fmt: skip
         """Return the copied instructions as a launch over these loops; the loop after the last of the split launch is that of the parts."""
         extents = (*self.splitter.launch.sizes, self.splitter.parts)
         sizes = tuple(extents[loop] for loop in loops) or (1,)

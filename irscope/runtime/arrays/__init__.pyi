@@ -7,7 +7,7 @@ from .dlpack import on_processor as on_processor, return_arrays as return_arrays
 from .dlpack import widened as widened
 from .library import LIBRARY_NAMES as LIBRARY_NAMES
 from .library import Allocate as Allocate, Function as Function, Library as Library, Memory as Memory, are_torchs as are_torchs
-from .library import extents as extents
+from .library import elements as elements, extents as extents, unpacked as unpacked
 from .library import is_torch_tensor as is_torch_tensor, python_function as python_function
 from .numpy import NumpyLibrary as NumpyLibrary, NumpyMemory as NumpyMemory
 from .numpy_calls import compiled_text as compiled_text

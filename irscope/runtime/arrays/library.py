@@ -12,16 +12,18 @@ for every call whose operands may have changed, so tenths of microseconds matter
 
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
+
+import numpy as np
 
 from irscope._base.nested import leaves
 from irscope.errors import RunError
-from irscope.ir import BOOL, FLOAT, INT, NONE, Node, TensorData, TensorType, Type, constant_value
+from irscope.ir import BOOL, FLOAT, INT, NONE, Node, Opaque, TensorData, TensorType, Type, constant_value
+from irscope.ir.types import DictType, ListType, OptionalType, TupleType, UnionType
 from irscope.ops.registry import by_operands
-from irscope.runtime.constants import is_a, unpacked
 
 Function = Callable[..., Any]
 """Takes a node's operands in order; returns its result, or a sequence of several."""
@@ -31,16 +33,30 @@ LIBRARY_NAMES: Final = {"torch": "torch", "numpy": "NumPy", "cupy": "CuPy"}
 """The libraries as sentences name them."""
 
 
-class Library(Protocol):
+class Library:
     """The library that computes the tensors of a program."""
 
     name: str
 
     def function(self, node: Node) -> Function:
         """Returns the function that computes the node. Raises RunError for an unknown op."""
+        raise NotImplementedError
 
     def constant(self, node: Node) -> Any:
-        """Returns the value of a `prim::Constant`."""
+        """Returns the value of a `prim::Constant` as the running program has it: lists are lists, tensors are the library's."""
+        return unpacked(constant_value(node), node.outputs[0].type if node.outputs else NONE, self._tensor)
+
+    def _tensor(self, payload: TensorData) -> Any:
+        raise NotImplementedError
+
+    def _chosen_at_each_call(self, node: Node, otherwise: Function) -> Function:
+        """Returns a function that selects the overload by the operands of each call: the declared types, such as `Any`, do not say it."""
+
+        def run(*given: Any) -> Any:
+            called = by_operands(node, given)
+            return (otherwise if called is node else self.function(called))(*given)
+
+        return run
 
 
 class Memory:
@@ -183,23 +199,6 @@ def _raise(message: Any, kind: Any = None) -> None:
     raise RunError(f"the program raises {name}: {message}", hint="the program's own check failed on these arguments")
 
 
-def chosen_at_each_call(library: Library, node: Node, otherwise: Function) -> Function:
-    """Returns a function that selects the overload by the operands of each call: the declared types, such as `Any`, do not say it."""
-
-    def run(*given: Any) -> Any:
-        called = by_operands(node, given)
-        return (otherwise if called is node else library.function(called))(*given)
-
-    return run
-
-
-def constant_payload(node: Node, tensor: Callable[[TensorData], Any]) -> Any:
-    """Returns a payload as the running program has it: lists are lists, tensors are the library's."""
-    payload = constant_value(node)
-    kind = node.outputs[0].type if node.outputs else NONE
-    return unpacked(payload, kind, tensor)
-
-
 def without_elements(payload: TensorData) -> RunError:
     return RunError(f"the text has only the size of the constant {payload.dtype}{list(payload.shape)}, not its elements")
 
@@ -210,3 +209,66 @@ def unknown_op(node: Node, where: str) -> RunError:
     else:
         hint = "import the library that registers it, or register a schema and a NumPy reference for it"
     return RunError(f"{where} has no operator {node.op}", where=repr(node), rule="unknown-op", hint=hint)
+
+
+# Constants in the form that a running program uses, and type checks of values at run time.
+
+_PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "int": (int,), "float": (float,), "complex": (complex,), "str": (str,), "bool": (bool,), "Scalar": (int, float, complex),
+    "NoneType": (type(None),),
+}  # fmt: skip
+
+
+def unpacked(payload: Any, kind: Type, tensor: Callable[[TensorData], Any]) -> Any:
+    """Returns a constant's payload as the running program has it: lists are lists, and `tensor` converts tensors.
+
+    >>> from irscope.ir.types import INT, ListType
+    >>> unpacked((1, 2), OptionalType(ListType(INT)), tensor=str), unpacked(1, FLOAT, tensor=str)
+    ([1, 2], 1.0)
+    """
+    if isinstance(kind, OptionalType):
+        kind = kind.element
+    match payload:
+        case TensorData():
+            return tensor(payload)
+        case Opaque(_, original):
+            return original
+        case tuple():
+            element = kind.element if isinstance(kind, ListType) else NONE
+            kinds = kind.elements if isinstance(kind, TupleType) else (element,) * len(payload)
+            items = tuple(unpacked(item, inner, tensor) for item, inner in zip(payload, kinds, strict=True))
+            return items if isinstance(kind, TupleType) else list(items)
+        case int() if kind == BOOL:
+            return bool(payload)
+        case int() if kind == FLOAT:
+            return float(payload)
+    return payload
+
+
+def elements(data: TensorData) -> np.ndarray[Any, Any]:
+    """Returns the elements of a constant tensor that has them; bfloat16, which NumPy lacks, as float32."""
+    assert data.array is not None
+    return (data.array.astype(np.uint32) << 16).view(np.float32) if data.dtype == "bfloat16" else data.array
+
+
+def is_a(value: Any, type: Type) -> bool:
+    """Checks whether a value is of a type, as TorchScript does; checks every element of a container."""
+    match type:
+        case TensorType():
+            return hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic)
+        case OptionalType(element):
+            return value is None or is_a(value, element)
+        case UnionType(members):
+            return any(is_a(value, member) for member in members)
+        case ListType(element):
+            return isinstance(value, list) and all(is_a(item, element) for item in value)
+        case DictType(_, element):
+            return isinstance(value, dict) and all(is_a(item, element) for item in value.values())
+        case TupleType(kinds):
+            same = isinstance(value, tuple) and len(value) == len(kinds)
+            return same and all(is_a(item, element) for item, element in zip(value, kinds, strict=True))
+    if type == INT and isinstance(value, bool):
+        return False
+    if str(type) == "Device":  # torch's own, or its name where there is no torch
+        return isinstance(value, str) or value.__class__.__name__ == "device"
+    return isinstance(value, _PYTHON_TYPES.get(str(type), ()))

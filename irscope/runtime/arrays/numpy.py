@@ -14,9 +14,9 @@ from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.arrays.library import (
     Allocate,
     Function,
+    Library,
     Memory,
-    chosen_at_each_call,
-    constant_payload,
+    elements,
     extents,
     number_type,
     python_function,
@@ -26,14 +26,13 @@ from irscope.runtime.arrays.library import (
 )
 from irscope.runtime.arrays.numpy_calls import by_position, decided
 from irscope.runtime.arrays.pool import BufferPool
-from irscope.runtime.constants import elements
 from irscope.runtime.foreign_ops import foreign_function
 
 _POOLED_ARRAY: Final = 64 << 10
 """The same for NumPy's arrays, which are aligned for vectors only if they come from a pool."""
 
 
-class NumpyLibrary:
+class NumpyLibrary(Library):
     """The NumPy references of `irscope.ops`.
 
     >>> from irscope.ir.text.parser import parse
@@ -62,7 +61,7 @@ class NumpyLibrary:
         if node.op == "prim::NumToTensor":
             return np.asarray
         if schema is None and op.schemas:
-            return chosen_at_each_call(self, node, reference)
+            return self._chosen_at_each_call(node, reference)
         if schema is None or schema.is_vararg:
             return reference
         names = [argument.name for argument in schema.arguments]
@@ -72,9 +71,6 @@ class NumpyLibrary:
         makes_array = len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
         given = names[: len(node.inputs)]
         return decided(op, given, rest, by_position(reference, given, rest, makes_array=makes_array))
-
-    def constant(self, node: Node) -> Any:
-        return constant_payload(node, self._tensor)
 
     def _tensor(self, payload: TensorData) -> Any:
         if payload.array is None:
@@ -118,16 +114,11 @@ class NumpyMemory(Memory):
         return partial(self.pool.empty, shape, type.dtype, type.strides)
 
     def address(self, tensor: Any) -> int:
-        return _address(tensor)
+        try:
+            return _address_of(_no_bytes(tensor))
+        except (TypeError, ValueError, BufferError):  # one that is read-only or not contiguous: slower
+            return tensor.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
 _no_bytes: Final = (ctypes.c_char * 0).from_buffer
 _address_of: Final = ctypes.addressof
-
-
-def _address(array: Any) -> int:
-    """Returns the address of an array's first element: from its buffer, or slowly for one that is read-only or not contiguous."""
-    try:
-        return _address_of(_no_bytes(array))
-    except (TypeError, ValueError, BufferError):
-        return array.__array_interface__["data"][0]  # type: ignore[no-any-return]

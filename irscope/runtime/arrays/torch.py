@@ -20,8 +20,6 @@ from irscope.runtime.arrays.library import (
     Library,
     Memory,
     are_torchs,
-    chosen_at_each_call,
-    constant_payload,
     extents,
     number_type,
     python_function,
@@ -73,7 +71,7 @@ def library_for(values: Sequence[object]) -> Library:
     return TorchLibrary() if are_torchs(values) else NumpyLibrary(lend=lent_by_torch)
 
 
-class TorchLibrary:
+class TorchLibrary(Library):
     """Torch's own operators, without gradients.
 
     With `double`, everything in a smaller floating-point type is computed in float64: the reference for rounding errors.
@@ -106,7 +104,7 @@ class TorchLibrary:
         if is_layer(node) and (self.double or self.device or not self.torch.backends.mkldnn.is_available()):
             return on_torch(NumpyLibrary().function(node), self.torch, self.device)
         if schema is None and op is not None and op.schemas and op.reference is not None:
-            return chosen_at_each_call(self, node, op.reference)
+            return self._chosen_at_each_call(node, op.reference)
         reads_tensors = any(isinstance(value.type, TensorType) for value in node.inputs)
         is_python = op is not None and (op.category != "scalar" or not reads_tensors)
         if op is not None and op.reference is not None and is_python and op.category in PYTHON_CATEGORIES:
@@ -134,7 +132,7 @@ class TorchLibrary:
         return _bits(function) if schema.full_name == "aten::view.dtype" else self._in_double(function, schema)
 
     def constant(self, node: Node) -> Any:
-        made = constant_payload(node, self._tensor)
+        made = super().constant(node)
         if node.outputs and str(node.output.type) == "Device" and isinstance(made, str):
             return self.torch.device(self.device if self.device and made == "cpu" else made)
         return made

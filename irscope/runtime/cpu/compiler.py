@@ -4,17 +4,18 @@ Machine code is kept on disk under the text, the processor, and the versions of 
 runs over a text: it is emitted as it should run.
 """
 
+import ctypes
 import mmap
+import struct
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
 from irscope._base.running import interrupts_deferred
 from irscope.codegen.llvm import Target
 from irscope.errors import CodegenError, MissingExtra
-from irscope.runtime.cpu.emit_object import emitted_object, own_context, undefined_symbols
 from irscope.runtime.device import ObjectStore
 
 T = TypeVar("T")
@@ -40,14 +41,6 @@ class Host:
     def name(self) -> str:
         """The processor with the width of its vectors."""
         return f"{self.cpu}, {self.target.vector_bytes * 8}-bit vectors"
-
-    def restricted_to(self, features: Collection[str]) -> "Host":
-        """Returns the processor with none but these of LLVM's features: kernels for it run here and on any that has them."""
-        own = [name[1:] for name in self.features.split(",") if name.startswith("+")]
-        switched = {name: name in features for name in own}
-        rest = [name for name in self.features.split(",") if name.startswith("-")]
-        text = ",".join([*rest, *(f"{'+' if has else '-'}{name}" for name, has in switched.items())])
-        return replace(self, features=text, target=_target(switched, self.triple))
 
 
 class MachineCode(NamedTuple):
@@ -92,7 +85,7 @@ class CpuCompiler:
             binding = _llvm()
             machine = _machine(binding, host)
             machine.set_asm_verbosity(True)
-            return str(machine.emit_assembly(binding.parse_assembly(text, own_context(binding))))
+            return str(machine.emit_assembly(binding.parse_assembly(text, binding.create_context())))
 
         return with_llvm(emitted)
 
@@ -180,7 +173,7 @@ def object_file(text: str, host: Host) -> bytes:
     """Returns an object file, with no optimisation pass over the text."""
     binding = _llvm()
     machine = _machine(binding, host)
-    module = binding.parse_assembly(text, own_context(binding))
+    module = binding.parse_assembly(text, binding.create_context())
     module.triple = host.triple
     module.data_layout = str(machine.target_data)
     return emitted_object(machine, module)
@@ -206,3 +199,74 @@ def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
     engine.finalize_object()
     address = engine.get_function_address(symbol)
     return (address, _Owner(engine)) if address else None
+
+
+# Object files from LLVM, emitted by several threads at once.
+#
+# llvmlite lets one thread into LLVM at a time. LLVM itself requires less: threads must not share a context, or anything
+# created in it. Here every text has its own context and target machine, and the one call that takes most of the time,
+# emitting the object file, bypasses llvmlite's lock. Where llvmlite does not expose what this requires, the call uses llvmlite.
+#
+# An object file may call functions of the C library or of the compiler's runtime that the text does not name: `fmodf`, or
+# `__truncsfhf2` where the processor has no float16. LLVM's loader makes a jump to address 0 of one that it does not find.
+
+
+def emitted_object(machine: Any, module: Any) -> bytes:
+    """Returns the object file of a module that has its own context. Raises RuntimeError with LLVM's message."""
+    emit = _unlocked_emit()
+    if emit is None:
+        return bytes(machine.emit_object(module))
+    from llvmlite.binding import ffi
+
+    with ffi.OutputString() as trouble:
+        memory = emit(machine, module, 1, trouble)
+        if not memory:
+            raise RuntimeError(str(trouble))
+    try:
+        start, size = ffi.lib.LLVMPY_GetBufferStart(memory), ffi.lib.LLVMPY_GetBufferSize(memory)
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
+
+
+@cache
+def _unlocked_emit() -> Callable[..., Any] | None:
+    """Returns LLVM's function that emits object files, without llvmlite's lock around it."""
+    from llvmlite.binding import ffi
+
+    try:
+        locked = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+        library = ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle)
+        function = library.LLVMPY_TargetMachineEmitToMemory
+        function.argtypes, function.restype = list(locked.argtypes), locked.restype
+    except (AttributeError, TypeError):
+        return None
+    return function
+
+
+def undefined_symbols(binding: Any, code: bytes) -> list[str]:
+    """Returns the functions that an object file calls and does not contain, without the underscore that macOS puts before names.
+    Returns none of a format other than ELF and Mach-O of 64 bits."""
+    if code[:5] == b"\x7fELF\2":
+        parts = {part.name(): part.data() for part in binding.object_file.ObjectFileRef.from_data(code).sections()}
+        symbols = struct.iter_unpack("<IBBHQQ", parts.get(b".symtab", b""))
+        places, names = [at for at, _, _, section, *_ in symbols if at and not section], parts.get(b".strtab", b"")
+    elif code[:4] == b"\xcf\xfa\xed\xfe":
+        symbols, names = _mach_symbols(code)
+        places = [at + 1 for at, kind, *_ in symbols if kind & 0x0F == 1]
+    else:
+        return []
+    found = [names[at : names.index(b"\0", at)].decode() for at in places]
+    return [name for name in found if name != "_GLOBAL_OFFSET_TABLE_"]
+
+
+def _mach_symbols(code: bytes) -> tuple[Iterator[Any], bytes]:
+    """Returns the symbols of a Mach-O file and their names, which its LC_SYMTAB command places."""
+    at, (count,) = 32, struct.unpack_from("<I", code, 16)
+    for _ in range(count):
+        command, size = struct.unpack_from("<II", code, at)
+        if command == 2:
+            start, symbols, names, length = struct.unpack_from("<IIII", code, at + 8)
+            return struct.iter_unpack("<IBBHQ", code[start : start + 16 * symbols]), code[names : names + length]
+        at += size
+    return iter(()), b""

@@ -141,18 +141,11 @@ class CpuDevice(Device):
         """Returns the assembly without source locations. Raises MissingExtra without llvmlite."""
         return self._compiler.assembly(self.source(spec).text)
 
-    def facts(
-        self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
-        *, copy: float | None = None,
-    ) -> "KernelFacts":  # fmt: skip
-        """Returns a kernel's facts, counted in its text and assembly, which are emitted if they are not passed.
-
-        `copy`: the bytes per second that a core copies, by default a reference figure.
-        """
+    def facts(self, spec: KernelSpec, source: SourceText, assembly: SourceText, *, copy: float | None = None) -> "KernelFacts":
+        """Returns a kernel's facts, counted in its text and assembly. `copy`: the bytes per second that a core copies, by default a
+        reference figure."""
         from irscope.codegen.facts import COPY, cpu_facts
 
-        source = self.source(spec) if source is None else source
-        assembly = self.assembly(spec) if assembly is None else assembly
         return cpu_facts(spec, source, assembly, self.host.name, copy=COPY if copy is None else copy)
 
     def compile(self, spec: KernelSpec) -> CpuKernel:

@@ -31,9 +31,6 @@ _LONGEST_PENALTY: Final = 512
 _PROCESS: Final = os.getpid()
 """The process that imported this module."""
 
-HEADER_WORDS: Final = 5
-"""The words before the addresses of dimensions: thread number, thread count, kernel, parts, words of a part."""
-
 LOOP: Final = """define void @irscope_team(ptr %block) {
 entry:
   %number = load ptr, ptr %block

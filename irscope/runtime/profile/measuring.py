@@ -102,14 +102,9 @@ class _Clock:
 
 
 def measure_program(
-    program: Graph | Fusion | Executable,
-    args: Sequence[Any],
-    *,
-    device: str | None,
-    seconds: float,
-    exact: Exact = None,
+    program: Graph | Fusion | Executable, args: Sequence[Any], *, device: str | None, seconds: float, exact: Exact = None,
     threads: int | None = None,
-) -> Measured:
+) -> Measured:  # fmt: skip
     """Runs a program op by op and fused, for `seconds` seconds, and no call longer."""
     if not seconds > 0:
         raise ArgumentError(f"the time to measure for must be positive, not {seconds!r} seconds", hint="seconds=2 is usually enough")

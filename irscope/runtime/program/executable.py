@@ -134,17 +134,9 @@ def compile_graph(
     devices = devices_for_groups(device, share_kernels, store, threads) if use_kernels else None
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     made = Executable(
-        graph,
-        device,
-        devices,
-        pooled=pooled,
-        exact=is_torchs,
-        told=(*inexact, *told, *lean),
-        memory=memory,
-        written=written,
-        layers=layers,
-        hasher=hasher,
-    )
+        graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written,
+        layers=layers, hasher=hasher,
+    )  # fmt: skip
     made.history = history
     if isinstance(graph.modes, Followed) and hasher is not None:
         graph.modes.watch(hasher, is_new=program is made_once)

@@ -17,6 +17,7 @@ from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, check_exprs, expected, laid_out, plan_of, run, sample
 from tests.codegen.llvm.test_reductions import device_for
+from tests.processors import restricted_to
 
 pytest.importorskip("llvmlite")
 
@@ -32,7 +33,7 @@ class PlainDevice(CpuDevice):
     def host(self) -> Host:  # type: ignore[override]
         real = super().host
         narrow = [name[1:] for name in real.features.split(",") if not any(word in name for word in ("avx", "f16c", "fma"))]
-        return replace(real.restricted_to(narrow), target=GENERIC)
+        return replace(restricted_to(real, narrow), target=GENERIC)
 
 
 @pytest.fixture(scope="module", params=["host", "plain", "numpy"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processors import PROCESSORS
+from tests.processors import PROCESSORS, restricted_to
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="takes features from an x86 processor")
@@ -38,7 +38,7 @@ def check(name: str, *tests: str) -> None:
     host = this_host()
     if missing := PROCESSORS[name] - {feature[1:] for feature in host.features.split(",") if feature.startswith("+")}:
         pytest.skip(f"this processor lacks {', '.join(sorted(missing))}")
-    assert host.restricted_to(PROCESSORS[name]).target.vector_bytes == (32 if name == "haswell" else 16)
+    assert restricted_to(host, PROCESSORS[name]).target.vector_bytes == (32 if name == "haswell" else 16)
     command = [sys.executable, "-m", "pytest", "-p", "tests.processors", "--processor", name, "-q", "-n", "0", "-x", "--no-header"]
     own = f"--deselect={Path(__file__).relative_to(ROOT)}"
     found = subprocess.run([*command, own, *tests], cwd=ROOT, capture_output=True, text=True)

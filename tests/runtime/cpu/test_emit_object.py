@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from irscope.errors import CodegenError
-from irscope.runtime.cpu import emit_object as llvm_emit
+from irscope.runtime.cpu import compiler as llvm_emit
 from irscope.runtime.cpu.compiler import loaded, object_file, this_host
 
 binding = pytest.importorskip("llvmlite.binding")

@@ -13,7 +13,7 @@ import pytest
 import irscope as irs
 from irscope.runtime.cpu import device as cpu
 from irscope.runtime.cpu.device import CpuDevice
-from irscope.runtime.cpu.openmp import HEADER_WORDS, OpenMP, StallBackoff, loaded_openmp
+from irscope.runtime.cpu.openmp import OpenMP, StallBackoff, loaded_openmp
 from irscope.runtime.program.executable import Executable, compile_graph
 
 torch = pytest.importorskip("torch")
@@ -54,10 +54,9 @@ def test_every_part_runs_once_with_its_own_data(openmp: OpenMP, parts: int) -> N
 
     address = ctypes.cast(kernel, ctypes.c_void_p).value
     header = (openmp.thread_number, openmp.thread_count, address, parts, 2)
-    assert len(header) == HEADER_WORDS
     dims = [1000 + part for part in range(parts)]
     data = [word for part in range(parts) for word in (part, -part)]
-    block = struct.pack(f"{HEADER_WORDS + 3 * parts}q", *header, *dims, *data)
+    block = struct.pack(f"{len(header) + 3 * parts}q", *header, *dims, *data)
     loop = CpuDevice()._team_loop
     openmp.fork(loop.address, block, 2, 0)
     assert sorted(seen) == [(part, -part, 1000 + part) for part in range(parts)]

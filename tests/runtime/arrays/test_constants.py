@@ -7,8 +7,8 @@ import pytest
 
 from irscope.ir.text.parser import parse
 from irscope.ir.types import FLOAT, INT, NONE, STR, TENSOR, DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irscope.runtime.arrays.library import is_a, unpacked
 from irscope.runtime.arrays.numpy import NumpyLibrary
-from irscope.runtime.constants import is_a, unpacked
 from irscope.runtime.reference import run_reference
 
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.emit import CODES, Emitter, Refused
+from irscope.frontends import emit
+from irscope.frontends.emit import CODES, Refused
 from irscope.frontends.onnx.types import COMPUTED, dense_of, elements_of, schema_of_op
 from irscope.ir import INT, TENSOR, Dim, TensorData, TensorType, Type, Value
 from irscope.ir.payload import element_name
@@ -76,11 +77,11 @@ _SMALL: Final = 16
 """The most elements of a constant node; a larger constant becomes a bound input."""
 
 
-class Values:
-    """The inputs bound so far, and the folder of files with external elements."""
+class Emitter(emit.Emitter):
+    """The emitter of ONNX's builders, with the inputs bound so far, and the folder of files with external elements."""
 
-    def __init__(self, emit: Emitter, folder: Path | None) -> None:
-        self.emit = emit
+    def __init__(self, name: str, folder: Path | None) -> None:
+        super().__init__(name)
         self.folder = folder
         self.bound: dict[Value, Any] = {}
 
@@ -90,31 +91,23 @@ class Values:
             return held.value
         array = held.known()
         if array is None:
-            assert held.items is not None
-            return self.tensor_of(held)
+            assert held.items is not None  # integers of the graph
+            item = held.items[0] if held.is_scalar else self.list(held.items, INT)
+            return self.op("tensor", item, CODES[held.dtype], None, False, type=held.type)
         if array.size > _SMALL or (held.is_weight and array.ndim):
-            held.value = self.emit.input(held.name, TensorType(element_name(array), array.shape))
+            held.value = self.input(held.name, TensorType(element_name(array), array.shape))
             self.bound[held.value] = array
             while isinstance(array, np.ndarray):  # the reader's own: a program may keep what it makes of it
                 array.flags.writeable = False
                 array = array.base
             return held.value
-        return self.constant(array)
+        return self.small(array)
 
-    def constant(self, array: np.ndarray[Any, Any]) -> Value:
+    def small(self, array: np.ndarray[Any, Any]) -> Value:
         """Returns a small constant tensor."""
         dtype = element_name(array)
         held = array.view(np.uint16) if dtype == "bfloat16" else array
-        return self.emit.constant(TensorData(dtype, array.shape, held), TensorType(dtype, array.shape))
-
-    def tensor_of(self, held: Held) -> Value:
-        """Returns integers of the graph as a tensor."""
-        assert held.items is not None
-        code = CODES[held.dtype]
-        if held.is_scalar:
-            return self.emit.op("tensor", held.items[0], code, None, False, type=TensorType(held.dtype, ()))
-        listed = self.emit.list(held.items, INT)
-        return self.emit.op("tensor", listed, code, None, False, type=TensorType(held.dtype, (len(held.items),)))
+        return self.constant(TensorData(dtype, array.shape, held), TensorType(dtype, array.shape))
 
     def items_of(self, held: Held, what: str) -> Sequence[Item]:
         """Returns the elements of an integer tensor of rank 0 or 1 and known length as integers of the graph."""
@@ -130,12 +123,12 @@ class Values:
             raise Refused(f"{what} is not known to have rank 0 or 1")
         value = self.value_of(held)
         if not type.shape:
-            return [self.emit.op("Int", value, type=INT)]
+            return [self.op("Int", value, type=INT)]
         (length,) = type.shape
         if not isinstance(length, int) or length > 64:
             raise Refused(f"the length of {what} is not known, or more than 64")
-        taken = [self.emit.op("select", value, 0, index) for index in range(length)]
-        return [self.emit.op("Int", item, type=INT) for item in taken]
+        taken = [self.op("select", value, 0, index) for index in range(length)]
+        return [self.op("Int", item, type=INT) for item in taken]
 
     def attribute(self, proto: Any) -> Any:
         """Returns an attribute's value as a Python value; tensors as arrays."""
@@ -177,13 +170,12 @@ _REQUIRED: Final = object()
 class Call:
     """A node, with the meanings of its inputs."""
 
-    def __init__(self, values: Values, node: Any, inputs: Sequence[Held | None], opset: int) -> None:
-        self.values = values
+    def __init__(self, emit: Emitter, node: Any, inputs: Sequence[Held | None], opset: int) -> None:
+        self.emit = emit
         self.node = node
         self.inputs = inputs
         self.opset = opset
         """The version of the op's domain that the model uses."""
-        self.emit: Emitter = values.emit
         self.attributes = {attribute.name: attribute for attribute in node.attribute}
         self.outputs = len(node.output)
 
@@ -210,7 +202,7 @@ class Call:
 
     def any(self, index: int = 0) -> Value:
         """Return an input of any type as a value."""
-        return self.values.value_of(self.held(index))
+        return self.emit.value_of(self.held(index))
 
     def xs(self) -> list[Value]:
         """Return all inputs as tensors."""
@@ -253,7 +245,7 @@ class Call:
 
     def items(self, index: int) -> list[Item]:
         """Return the integers in an input of rank 0 or 1, read from the tensor at run time if they are not in the model."""
-        return list(self.values.items_of(self.held(index), f"its input {index}"))
+        return list(self.emit.items_of(self.held(index), f"its input {index}"))
 
     def number(self, index: int) -> Any:
         """Return the one element of an input, as a known number or a value of the graph."""
@@ -279,7 +271,7 @@ class Call:
             if default is _REQUIRED:
                 raise Refused(f"its attribute {name} is not given")
             return default
-        return self.values.attribute(found)
+        return self.emit.attribute(found)
 
     def integer(self, name: str, default: int | None = None) -> int:
         found = self.attr(name, _REQUIRED if default is None else default)
@@ -323,8 +315,8 @@ class Call:
         if dtype == "bfloat16":
             import ml_dtypes  # which onnx installs
 
-            return self.values.constant(np.array(number, ml_dtypes.bfloat16))
-        return self.values.constant(np.array(number, dtype))
+            return self.emit.small(np.array(number, ml_dtypes.bfloat16))
+        return self.emit.small(np.array(number, dtype))
 
     def size(self, x: Value, axis: int) -> Item:
         """Return one extent: a number if it is known."""

@@ -75,10 +75,10 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
         }
         found = importer.body(body, frame, names)
         goes_on = found[0].known()
-        results = [importer.values.value_of(held) for held in found[1:]]
+        results = [importer.emit.value_of(held) for held in found[1:]]
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
-        again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.values.value_of(found[0]), type=BOOL)
+        again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.emit.value_of(found[0]), type=BOOL)
         block.returns([again, *results[: len(starts)]])
     types = [_joined(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = call.emit.node("prim::Loop", (limit, condition, *starts), types, blocks=(block,), names=list(call.node.output))

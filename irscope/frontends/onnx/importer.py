@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.emit import Emitter, Place, Refused
-from irscope.frontends.onnx.call import Call, Held, Result, Values, fold, rule_for
+from irscope.frontends.emit import Place, Refused
+from irscope.frontends.onnx.call import Call, Emitter, Held, Result, fold, rule_for
 from irscope.frontends.onnx.types import (
     ELEMENT_TYPES,
     dense_of,
@@ -91,8 +91,7 @@ class Importer:
         """Arguments whose extents take the place of those that the file leaves open."""
         self.without_weights = without_weights
         """Whether weights whose file is missing become inputs."""
-        self.emit = Emitter(name)
-        self.values = Values(self.emit, folder)
+        self.emit = Emitter(name, folder)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.refusals: list[tuple[str, str, str]] = []
         """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
@@ -113,8 +112,8 @@ class Importer:
             self.define(frame, info.name, Held(self.emit.input(info.name, type)), info.name)
         self.initializers(graph, frame)
         self.import_nodes(graph.node, frame)
-        outputs = [self.values.value_of(self.meaning_of(frame, info.name, "the outputs")) for info in graph.output]
-        made = self.emit.build.finish(outputs, bound=self.values.bound)
+        outputs = [self.emit.value_of(self.meaning_of(frame, info.name, "the outputs")) for info in graph.output]
+        made = self.emit.build.finish(outputs, bound=self.emit.bound)
         used = {v: held for v, held in made.bound.items() if v in made.users}  # not weights that only a builder read that refused
         params = tuple(v for v in made.body.params if v in used or v not in made.bound)
         return replace(made, body=replace(made.body, params=params), bound=used, functional="ONNX")
@@ -148,15 +147,15 @@ class Importer:
         for tensor in graph.initializer:
             what = f"the initialiser {tensor.name!r}"
             declared = TensorType(ELEMENT_TYPES.get(tensor.data_type), tuple(tensor.dims))
-            if self.without_weights and is_missing(tensor, self.values.folder):
+            if self.without_weights and is_missing(tensor, self.emit.folder):
                 held = Held(self.emit.input(tensor.name, declared), is_weight=True)
                 self.define(frame, tensor.name, held, tensor.name)
                 continue
-            load = partial(elements_of, tensor, self.values.folder, what)
+            load = partial(elements_of, tensor, self.emit.folder, what)
             self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, declared=declared), tensor.name)
         for sparse in graph.sparse_initializer:
             what = f"the initialiser {sparse.values.name!r}"
-            array = dense_of(sparse, self.values.folder, what)
+            array = dense_of(sparse, self.emit.folder, what)
             self.define(frame, sparse.values.name, Held(array=array, name=sparse.values.name, is_weight=True), sparse.values.name)
 
     # Bodies
@@ -171,7 +170,7 @@ class Importer:
 
     def results(self, graph: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
         """Appends a body as `body` does; returns its outputs as values."""
-        return [self.values.value_of(held) for held in self.body(graph, frame, names)]
+        return [self.emit.value_of(held) for held in self.body(graph, frame, names)]
 
     def block_of(self, graph: Any, frame: Frame) -> BlockBuilder:
         """Appends a body as a block whose parameters are the body's inputs."""
@@ -211,7 +210,7 @@ class Importer:
         before = self.emit.place
         self.emit.place = Place(location_of(node) or before.location, "", scope_of(node, frame.scope))
         opset = frame.opsets.get(domain, 0)
-        call = Call(self.values, node, inputs, opset)
+        call = Call(self.emit, node, inputs, opset)
         results = self.import_op(call, domain, frame)
         self.emit.place = before
         for name, result in zip(node.output, results, strict=False):
@@ -503,11 +502,11 @@ def append_opaque(importer: Importer, call: Call, domain: str, frame: Frame) -> 
         elif attribute.graphs:
             raise LoadError(f"{name} carries several graphs in {attribute.name!r}, which have no counterpart in the IR")
         else:
-            attrs[attribute.name] = payload(importer.values.attribute(attribute))
+            attrs[attribute.name] = payload(importer.emit.attribute(attribute))
     if getattr(node, "overload", ""):
         attrs["overload"] = node.overload
     attrs["opset"] = call.opset
-    inputs = [importer.emit.constant(None) if held is None else importer.values.value_of(held) for held in call.inputs]
+    inputs = [importer.emit.constant(None) if held is None else importer.emit.value_of(held) for held in call.inputs]
     found = zip(node.output, importer.inferred_types(call, domain), strict=True)  # what ONNX does not define, the file may declare
     types = [frame.declared.get(name, TENSOR) if type == TENSOR else type for name, type in found]
     return importer.emit.node(f"onnx::{name}", inputs, types, attrs, blocks, names=list(node.output))

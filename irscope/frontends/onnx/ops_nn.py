@@ -589,7 +589,7 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
         if place is None or pick is None:
             raise Refused(f"its coordinate_transformation_mode is {way}")
         index = [min(max(pick(place(at, extent, size, scale)), 0), extent - 1) for at in range(size)]
-        x = call.op("index_select", x, axis, call.values.value_of(Held(array=np.array(index, np.int64))))
+        x = call.op("index_select", x, axis, call.emit.value_of(Held(array=np.array(index, np.int64))))
     return x
 
 

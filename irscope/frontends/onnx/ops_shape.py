@@ -239,7 +239,7 @@ def _eye_like(call: Call) -> Value:
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
     if not (isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_IDENTITY):
         raise Refused("the shape is not known, or too large to be stored")
-    return call.values.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
+    return call.emit.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
 
 
 @op("Trilu")
@@ -386,7 +386,7 @@ def _mirrored(call: Call, x: Value, axis: int, before: int, after: int, mode: st
     places = [_source(place, size, mode) for place in range(-before, size + after)]
     if None in places:
         raise Refused(f"its mode is {mode}")
-    index = call.values.value_of(Held(array=np.array(places, np.int64), name=""))
+    index = call.emit.value_of(Held(array=np.array(places, np.int64), name=""))
     return call.op("index_select", x, axis, index)
 
 

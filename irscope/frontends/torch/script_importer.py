@@ -11,20 +11,21 @@ The value of an attribute decides what reading it becomes:
   any reachable code changes in place.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.loaded_code import cell_name
+from irscope._base.nested import Call, run
 from irscope.frontends.torch.types import payload_of, require_torch, tensor_data, tensor_type
 from irscope.ir import NONE, Block, Graph, Location, Node, Type, Value, erase_refinements, make_node, make_value, new_id
 from irscope.ir.text import parse_type
 
-# Reads one TorchScript method as a flat list of steps, once through torch's bindings; it is then copied once per module.
+# Reads one TorchScript method as a list of steps, once through torch's bindings; it is then copied once per module.
 #
 # A binding call costs 0.3 µs and a list of inputs 8 µs, and a network calls the same few methods a hundred times, so the
-# C++ graph of each (class, method) is walked once. Steps are flat (a block opens and closes), so nothing here recurses.
+# C++ graph of each (class, method) is walked once.
 
 _PYTHON = "prim::PythonOp"
 """A Python function: an autograd function, whose forward a trace has recorded in the subgraph."""
@@ -41,23 +42,20 @@ class Slot(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One action while a method is copied."""
+    """One action while a method is copied: a node, the reading of an attribute, a call, or without an op, other numbers of values."""
 
-    do: Literal["node", "open", "block", "end", "close", "get", "call", "same"]
-    """node: append it. open: start a node with blocks; then for each of them block … end; close finishes the node. get: read an attribute.
-    call: continue in the method `attrs["name"]` of the first input. same: each output is another number for an input."""
-    op: str = ""
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[Slot, ...] = ()
-    """A node's results, or a block's parameters."""
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[Slot, ...]
     attrs: Mapping[str, Any] = EMPTY
     location: Location | None = None
     scope: str = ""
     """The module path according to a traced graph itself."""
+    blocks: "tuple[Method, ...]" = ()
 
 
 class Method(NamedTuple):
-    """A method's parameters (`self` first), steps and results."""
+    """The parameters (`self` first), steps and results of a method, or of a block in it."""
 
     params: tuple[Slot, ...]
     steps: tuple[Step, ...]
@@ -151,18 +149,10 @@ class _Reader:
             self.locations[text] = _location(text, self.is_live)
         return self.locations[text]
 
-    def step(self, node: Any, graph: int) -> Step:
-        kind = node.kind()
-        do: Literal["node", "open", "get", "call"] = "node"
-        if kind == "prim::GetAttr":
-            do = "get"
-        elif kind == CALL:
-            do = "call"
-        elif _bodies(node):
-            do = "open"
-        inputs = tuple(value.unique() + graph for value in node.inputs())
-        outputs = self.slots(node.outputs(), graph)
-        return Step(do, kind, inputs, outputs, _attributes(node, kind), self.location(node), _scope(node.scopeName()))
+    def step(self, node: Any, graph: int, blocks: Sequence[Method]) -> Step:
+        kind, inputs = node.kind(), tuple(value.unique() + graph for value in node.inputs())
+        outputs, scope = self.slots(node.outputs(), graph), _scope(node.scopeName())
+        return Step(kind, inputs, outputs, _attributes(node, kind), self.location(node), scope, tuple(blocks))
 
     def new_graph(self) -> int:
         """Returns the offset of another graph's value numbers; a fusion group's subgraph counts its own from 0."""
@@ -173,39 +163,26 @@ class _Reader:
 def read_method(graph: Any, is_live: Callable[[str], bool]) -> Method:
     """Returns the steps of a C++ graph, nested blocks and subgraphs included; `is_live` says which files hold loaded code."""
     reader = _Reader(is_live)
+    made: Method = run(_read(graph, reader.new_graph(), reader))
+    return made
+
+
+def _read(block: Any, graph: int, reader: _Reader) -> Call:
+    """Reads a graph, or a block of one; `graph` is what is added to the numbers of its values."""
     steps: list[Step] = []
-    here = reader.new_graph()
-    stack: list[Iterator[Step]] = [_walk(graph, here, reader, push=lambda inner: stack.append(inner))]
-    while stack:
-        step = next(stack[-1], None)
-        if step is None:
-            stack.pop()
-        else:
-            steps.append(step)
-    returns = tuple(value.unique() + here for value in graph.outputs())
-    return Method(reader.slots(graph.inputs(), here), tuple(steps), returns)
-
-
-def _walk(block: Any, graph: int, reader: _Reader, push: Callable[[Iterator[Step]], None]) -> Iterator[Step]:
-    """Yields the steps of one block. A nested block is pushed; `read_method` exhausts it before it resumes this one."""
     for node in block.nodes():
-        step = reader.step(node, graph)
         forward = _recorded_forward(node)
         if forward is not None:
-            inside = reader.new_graph()
-            push(_walk(forward, inside, reader, push))
-            yield Step("same", inputs=step.inputs, outputs=reader.slots(forward.inputs(), inside))
-            yield Step("same", inputs=tuple(x.unique() + inside for x in forward.outputs()), outputs=step.outputs)
+            inner = yield _read(forward, reader.new_graph(), reader)
+            inputs, outputs = tuple(value.unique() + graph for value in node.inputs()), reader.slots(node.outputs(), graph)
+            steps += [Step("", inputs, inner.params), *inner.steps, Step("", inner.returns, outputs)]
             continue
-        yield step
-        if step.do != "open":
-            continue
+        blocks = []
         for body, is_graph in _bodies(node):
-            inside = reader.new_graph() if is_graph else graph
-            push(_walk(body, inside, reader, push))
-            yield Step("block", outputs=reader.slots(body.inputs(), inside))
-            yield Step("end", inputs=tuple(value.unique() + inside for value in body.outputs()))
-        yield Step("close")
+            blocks.append((yield _read(body, reader.new_graph() if is_graph else graph, reader)))
+        steps.append(reader.step(node, graph, blocks))
+    returns = tuple(value.unique() + graph for value in block.outputs())
+    return Method(reader.slots(block.inputs(), graph), tuple(steps), returns)
 
 
 def _recorded_forward(node: Any) -> Any:
@@ -291,30 +268,6 @@ class _Object:
     object: Any
 
 
-@dataclass(slots=True)
-class _Frame:
-    """One call in progress."""
-
-    method: Method
-    env: dict[int, Value | _Object]
-    path: str
-    position: int = 0
-    results: tuple[Slot, ...] = ()
-    """The caller's slots for the results of this call."""
-
-
-@dataclass(slots=True)
-class _Open:
-    """A node whose blocks are being filled, or the graph's top level."""
-
-    step: Step
-    env: Mapping[int, Value | _Object]
-    scope: str
-    blocks: list[Block] = field(default_factory=list)
-    params: tuple[Value, ...] = ()
-    nodes: list[Node] = field(default_factory=list)
-
-
 def inlined_graph(function: Any) -> Any:
     """Returns a copy of a function's or method's graph with every call inlined."""
     graph = function.inlined_graph
@@ -328,7 +281,7 @@ def _never(file: str) -> bool:
 
 def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
     """Returns the graph of a scripted function, whose calls torch has inlined."""
-    return _Copy(frozenset(), frozenset(), is_live, False).run(read_method(graph, is_live), None, name)
+    return _Copy(frozenset(), frozenset(), is_live, False).graph(read_method(graph, is_live), None, name)
 
 
 def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never, *, without_types: bool = False) -> Graph:
@@ -342,7 +295,7 @@ def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], 
     written = {(node.inputsAt(0).type().str(), node.s("name")) for graph in graphs for node in graph.findAllNodes("prim::SetAttr", True)}
     changing = [node for graph in graphs for op in _CHANGES_A_CONTAINER for node in graph.findAllNodes(op, True)]
     copy = _Copy(written, {node.inputsAt(0).type().str() for node in changing}, is_live, without_types)
-    return copy.run(copy.method(module, method), _Object("", module), name)
+    return copy.graph(copy.method(module, method), _Object("", module), name)
 
 
 def _every_method(module: Any) -> list[Any]:
@@ -368,7 +321,8 @@ class _Copy:
         self.bound: dict[Value, Any] = {}
         self.input_of: dict[int | str, Value] = {}
         """The input for a tensor (by identity), or for an object (by path)."""
-        self.stack: list[_Open] = []
+        self.nodes: list[Node] = []
+        """Those of the block that is being filled."""
 
     def new(self, slot: Slot) -> Value:
         return make_value(new_id(), erase_refinements(slot.type) if self.without_types else slot.type, slot.name)
@@ -382,60 +336,45 @@ class _Copy:
             self.methods[key] = read_method(prepared, self.is_live)
         return self.methods[key]
 
-    def run(self, method: Method, root: _Object | None, name: str) -> Graph:
+    def graph(self, method: Method, root: _Object | None, name: str) -> Graph:
         free = [self.new(slot) for slot in method.params[root is not None :]]
-        values: list[Value | _Object] = [*([root] if root else []), *free]
-        frames = [_Frame(method, _enter(method, values), "")]
-        top = _Open(Step("open"), {}, "")
-        self.stack = [top]
-        returns: tuple[Value, ...] = ()
-        while frames:
-            frame = frames[-1]
-            steps = frame.method.steps
-            called = False
-            while frame.position < len(steps) and not called:
-                step = steps[frame.position]
-                frame.position += 1
-                called = self.take(step, frame, frames)
-            if called:
-                continue
-            frames.pop()
-            results = [frame.env[number] for number in frame.method.returns]
-            if frames:
-                frames[-1].env.update((slot.number, value) for slot, value in zip(frame.results, results, strict=True))
-            else:
-                returns = tuple(self.value(result) for result in results)
+        returned = run(self.copy(method, _enter(method, [*([root] if root else []), *free]), ""))
+        returns = tuple(self.value(result) for result in returned)
         bound = {value: self.bound[value] for value in self.inputs}
-        return Graph(Block(new_id(), (*free, *self.inputs), tuple(top.nodes), returns), name, bound)
+        return Graph(Block(new_id(), (*free, *self.inputs), tuple(self.nodes), returns), name, bound)
 
-    def take(self, step: Step, frame: _Frame, frames: list[_Frame]) -> bool:
-        """Executes one step; returns True after a call, whose frame is now on top."""
-        match step.do:
-            case "node":
-                self.append(step, frame)
-            case "get":
-                self.read_attribute(step, frame)
-            case "call":
-                return self.call(step, frame, frames)
-            case "same":
-                frame.env.update((slot.number, frame.env[at]) for slot, at in zip(step.outputs, step.inputs, strict=True))
-            case "open":
-                self.stack.append(_Open(step, frame.env, frame.path))
-            case "block":
-                block = self.stack[-1]
-                block.params, block.nodes = tuple(self.new(slot) for slot in step.outputs), []
-                frame.env.update((slot.number, value) for slot, value in zip(step.outputs, block.params, strict=True))
-            case "end":
-                block = self.stack[-1]
-                returns = tuple(self.value(frame.env[number]) for number in step.inputs)
-                block.blocks.append(Block(new_id(), block.params, tuple(block.nodes), returns))
-            case "close":
-                done = self.stack.pop()
-                self.append(done.step, frame, tuple(done.blocks))
-        return False
+    def copy(self, method: Method, env: dict[int, Value | _Object], path: str) -> Call:
+        """Appends the nodes of a method, or block, of the module at this path; `env` has the meanings of its values by number.
+        Returns those of its results."""
+        for step in method.steps:
+            op = step.op
+            if op == "prim::GetAttr":
+                self.read_attribute(step, env, path)
+            elif op == CALL and isinstance(callee := env[step.inputs[0]], _Object):
+                called = self.method(callee.object, step.attrs["name"])
+                made = yield self.copy(called, _enter(called, [env[number] for number in step.inputs]), callee.path)
+                env.update((slot.number, value) for slot, value in zip(step.outputs, made, strict=True))
+            elif step.blocks:
+                blocks = []
+                for inner in step.blocks:
+                    blocks += [(yield self.block(inner, env, path))]
+                self.append(step, env, path, tuple(blocks))
+            elif op:
+                self.append(step, env, path)
+            else:
+                env.update((slot.number, env[at]) for slot, at in zip(step.outputs, step.inputs, strict=True))
+        return [env[number] for number in method.returns]
 
-    def append(self, step: Step, frame: _Frame, blocks: tuple[Block, ...] = ()) -> None:
-        env = frame.env
+    def block(self, inner: Method, env: dict[int, Value | _Object], path: str) -> Call:
+        outside, self.nodes = self.nodes, []
+        params = tuple(self.new(slot) for slot in inner.params)
+        env.update(zip((slot.number for slot in inner.params), params, strict=True))
+        returned = yield self.copy(inner, env, path)
+        returns = tuple(map(self.value, returned))
+        nodes, self.nodes = tuple(self.nodes), outside
+        return Block(new_id(), params, nodes, returns)
+
+    def append(self, step: Step, env: dict[int, Value | _Object], path: str, blocks: tuple[Block, ...] = ()) -> None:
         inputs = []
         for number in step.inputs:
             operand = env[number]
@@ -444,36 +383,25 @@ class _Copy:
         for slot in step.outputs:
             env[slot.number] = value = self.new(slot)
             outputs.append(value)
-        scope = frame.path or step.scope
-        node = make_node(new_id(), step.op, tuple(inputs), tuple(outputs), step.attrs, blocks, step.location, scope)
-        self.stack[-1].nodes.append(node)
+        node = make_node(new_id(), step.op, tuple(inputs), tuple(outputs), step.attrs, blocks, step.location, path or step.scope)
+        self.nodes.append(node)
 
-    def call(self, step: Step, frame: _Frame, frames: list[_Frame]) -> bool:
-        callee = frame.env[step.inputs[0]]
-        if not isinstance(callee, _Object):
-            self.append(step, frame)
-            return False
-        method = self.method(callee.object, step.attrs["name"])
-        values = [frame.env[number] for number in step.inputs]
-        frames.append(_Frame(method, _enter(method, values), callee.path, results=step.outputs))
-        return True
-
-    def read_attribute(self, step: Step, frame: _Frame) -> None:
-        holder, name, (slot,) = frame.env[step.inputs[0]], step.attrs["name"], step.outputs
+    def read_attribute(self, step: Step, env: dict[int, Value | _Object], path: str) -> None:
+        holder, name, (slot,) = env[step.inputs[0]], step.attrs["name"], step.outputs
         if not isinstance(holder, _Object) or (holder.object._type().str(), name) in self.written:
-            self.append(step, frame)
+            self.append(step, env, path)
             return
-        held, path = holder.object.getattr(name), f"{holder.path}.{name}" if holder.path else name
+        held, title = holder.object.getattr(name), f"{holder.path}.{name}" if holder.path else name
         if isinstance(held, self.tensor):
-            frame.env[slot.number] = self.bind(id(held), path, tensor_type(held), held)
+            env[slot.number] = self.bind(id(held), title, tensor_type(held), held)
         elif hasattr(held, "_get_method"):
-            frame.env[slot.number] = _Object(path, held)
+            env[slot.number] = _Object(title, held)
         elif self.is_constant(held, slot.type):
             attrs = EMPTY if held is None else FrozenDict(value=payload_of(held))
             made = Slot(slot.number, slot.name, NONE if held is None else slot.type)
-            self.append(Step("node", "prim::Constant", (), (made,), attrs, step.location, step.scope), frame)
+            self.append(Step("prim::Constant", (), (made,), attrs, step.location, step.scope), env, path)
         else:
-            frame.env[slot.number] = self.bind(path, path, slot.type, held)
+            env[slot.number] = self.bind(title, title, slot.type, held)
 
     def is_constant(self, held: Any, type: Type) -> bool:
         if isinstance(held, list):

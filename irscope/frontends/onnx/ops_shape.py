@@ -280,20 +280,11 @@ _LONGEST: Final = 1 << 20
 
 @op("Slice")
 def _slice(call: Call) -> Result:
-    starts, ends = call.integers("starts"), call.integers("ends")
-    axes = call.integers("axes", list(range(len(starts))))
-    return _sliced(call, list(starts), list(ends), list(axes), [1 for _ in starts])
-
-
-@op("Slice", since=10)
-def _slice_10(call: Call) -> Result:
-    starts, ends = call.items(1), call.items(2)
-    axes = call.items(3) if call.has(3) else [*range(len(starts))]
-    steps: list[Item] = call.items(4) if call.has(4) else [1 for _ in starts]
-    return _sliced(call, starts, ends, axes, steps)
-
-
-def _sliced(call: Call, starts: list[Item], ends: list[Item], axes: list[Item], steps: list[Item]) -> Result:
+    starts, ends, given = [call.listed(name, index, since=10) for index, name in enumerate(("starts", "ends", "axes"), 1)]
+    if starts is None or ends is None:
+        raise Refused("its starts or ends are not given")
+    axes = [*range(len(starts))] if given is None else given
+    steps: list[Item] = call.items(4) if call.opset >= 10 and call.has(4) else [1 for _ in starts]
     held = call.held(0)
     plain = [item for item in (*starts, *ends, *steps) if isinstance(item, int)]
     if held.items is not None and not held.is_scalar and len(starts) == 1 and len(plain) == 3:

@@ -290,7 +290,6 @@ class _Capture:
 
 def fake_tensors(tensors: Sequence[Any], differentiable: Sequence[bool]) -> tuple[Any, list[Any]]:
     """Returns a fake tensor mode, and a fake leaf for each tensor; a tensor that occurs twice has one fake."""
-    torch = require_torch("to differentiate a model")
     from torch._subclasses import FakeTensorMode
 
     mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -298,7 +297,6 @@ def fake_tensors(tensors: Sequence[Any], differentiable: Sequence[bool]) -> tupl
     for tensor, wanted in zip(tensors, differentiable, strict=True):
         if id(tensor) not in made:
             made[id(tensor)] = mode.from_tensor(tensor.detach(), static_shapes=True).requires_grad_(wanted)
-    assert all(isinstance(fake, torch.Tensor) for fake in made.values())
     return mode, [made[id(tensor)] for tensor in tensors]
 
 
@@ -322,31 +320,23 @@ def _noting_scopes(root: Any, prefix: str) -> Iterator[None]:
 
     paths: list[str] = []
 
-    def note() -> None:
-        meta = traceback.current_meta
-        meta["nn_module_stack"] = {path: (path, "") for path in paths}
+    def hook(path: str | None) -> Callable[..., None]:
+        """Enters the module of a path, or leaves the innermost one."""
 
-    def hooks(path: str) -> tuple[Callable[..., None], Callable[..., None]]:
-        def enter(*_: object) -> None:
-            paths.append(path)
-            note()
+        def note(*_: object) -> None:
+            if path is None:
+                paths.pop()
+            else:
+                paths.append(path)
+            traceback.current_meta["nn_module_stack"] = {each: (each, "") for each in paths}
 
-        def leave(*_: object) -> None:
-            paths.pop()
-            note()
+        return note
 
-        return enter, leave
-
-    handles = []
-    try:
+    with ExitStack() as stack:
         for path, module in root.named_modules():
-            enter, leave = hooks((prefix + path).rstrip("."))
-            handles.append(module.register_forward_pre_hook(enter))
-            handles.append(module.register_forward_hook(leave, always_call=True))
+            stack.callback(module.register_forward_pre_hook(hook((prefix + path).rstrip("."))).remove)
+            stack.callback(module.register_forward_hook(hook(None), always_call=True).remove)
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def trace(function: Callable[..., Sequence[Any]], inputs: Sequence[Any], mode: Any) -> Any:

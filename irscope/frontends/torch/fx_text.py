@@ -204,21 +204,19 @@ class _Reader:
         if isinstance(expression, ast.Subscript):
             return self.item(expression, type)
         if isinstance(expression, ast.BinOp):
-            pair = (expression.left, expression.right)
-            return self.emit.op(_OPERATORS[expression.op.__class__], *map(self.operand, pair), type=type or INT)
+            return self.arithmetic(expression.op, (expression.left, expression.right), type or INT)
         if isinstance(expression, ast.Compare) and len(expression.ops) == 1:
-            pair = (expression.left, expression.comparators[0])
             compared = type if type is not None and type != INT else BOOL
-            return self.emit.op(_OPERATORS[expression.ops[0].__class__], *map(self.operand, pair), type=compared)
+            return self.arithmetic(expression.ops[0], (expression.left, expression.comparators[0]), compared)
         if isinstance(expression, ast.UnaryOp) and isinstance(expression.operand, ast.Name):
-            return self.emit.op(_OPERATORS[expression.op.__class__], self.operand(expression.operand), type=type or INT)
+            return self.arithmetic(expression.op, (expression.operand,), type or INT)
         if isinstance(expression, ast.Attribute) and _dotted(expression).startswith("self."):
             self.unknown.add(_dotted(expression))
             return self.emit.input(name, type or TENSOR)  # a constant of the module, whose elements the text does not have
         return self.expression(expression)
 
-    def operand(self, expression: ast.expr) -> Value:
-        return self.value(self.expression(expression))
+    def arithmetic(self, operator: ast.AST, operands: Sequence[ast.expr], type: Type) -> Value:
+        return self.emit.op(_OPERATORS[operator.__class__], *[self.value(self.expression(each)) for each in operands], type=type)
 
     def item(self, expression: ast.Subscript, type: Type | None) -> Any:
         held, index = self.expression(expression.value), self.expression(expression.slice)

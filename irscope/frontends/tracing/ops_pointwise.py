@@ -185,6 +185,12 @@ def recorder_of(things: Sequence[Any]) -> Recorder:
     raise AssertionError("a function of the trace is called without one of its arrays")
 
 
+def all_traced(*given: Any) -> list[Any]:
+    """Returns operands, of which one is of a trace, as arrays of that trace."""
+    record = recorder_of(given)
+    return [as_traced(record, each) for each in given]
+
+
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the common shape. Raises ArgumentError with the user's line."""
     try:

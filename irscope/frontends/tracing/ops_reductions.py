@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.tracing.importer import code_of, refused
-from irscope.frontends.tracing.ops_pointwise import as_traced, cast, copied, recorder_of
+from irscope.frontends.tracing.ops_pointwise import all_traced, cast, copied
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -198,18 +198,16 @@ def argsort(a: Any, axis: Any = -1, **others: Any) -> Any:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    record = recorder_of((a, b))
-    a, b = as_traced(record, a), as_traced(record, b)
+    a, b = all_traced(a, b)
     if not a.ndim or not b.ndim:
         raise refused("matmul does not take numbers", "multiply by a number with *", wrong_arguments=True)
     result = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
-    return record.op("aten::matmul", cast(a, result), cast(b, result))
+    return a.record.op("aten::matmul", cast(a, result), cast(b, result))
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     _options("dot", out, {})
-    record = recorder_of((a, b))
-    a, b = as_traced(record, a), as_traced(record, b)
+    a, b = all_traced(a, b)
     if not a.ndim or not b.ndim:
         return a * b
     if b.ndim > 2 or (a.ndim > 2 and b.ndim > 1):
@@ -219,22 +217,20 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     _options("outer", out, {})
-    record = recorder_of((a, b))
-    return as_traced(record, a).reshape(-1, 1) * as_traced(record, b).reshape(1, -1)
+    a, b = all_traced(a, b)
+    return a.reshape(-1, 1) * b.reshape(1, -1)
 
 
 def vecdot(a: Any, b: Any, axis: Any = -1) -> Any:
     if not np.ndim(a) or not np.ndim(b):
         raise refused("vecdot takes vectors, not numbers", "multiply them with *", wrong_arguments=True)
-    record = recorder_of((a, b))
-    a, b = as_traced(record, a), as_traced(record, b)
+    a, b = all_traced(a, b)
     return sum_(np.conjugate(a) * b, axis, dtype=np.result_type(a.dtype, b.dtype))
 
 
 def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
     _options("einsum", None, {key: value for key, value in others.items() if key != "optimize"})
-    record = recorder_of(operands)
-    arrays = [as_traced(record, operand) for operand in operands]
+    arrays = all_traced(*operands)
     if not isinstance(subscripts, str) or "." in subscripts:
         raise refused("np.einsum is traced from a text without '...' only", "name every axis")
     result = np.result_type(*(array.dtype for array in arrays))
@@ -242,7 +238,7 @@ def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
     if not arrow:
         output = "".join(sorted(letter for letter in set(inputs) if letter != "," and inputs.count(letter) == 1))
     given = [cast(array, result) for array in arrays]
-    return record.op("aten::einsum", f"{inputs}->{output}", given, None)
+    return arrays[0].record.op("aten::einsum", f"{inputs}->{output}", given, None)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:

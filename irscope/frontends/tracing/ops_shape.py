@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing.importer import Recorder, Traced, refused
+from irscope.frontends.tracing.importer import Traced, refused
 from irscope.frontends.tracing.ops_pointwise import (
+    all_traced,
     as_traced,
     assign,
     broadcast,
@@ -98,8 +99,7 @@ def broadcast_to(a: Any, shape: Any, subok: Any = False) -> Any:
 
 
 def broadcast_arrays(*arrays: Any, subok: Any = False) -> tuple[Any, ...]:
-    record = recorder_of(arrays)
-    given = [as_traced(record, array) for array in arrays]
+    given = all_traced(*arrays)
     shape = broadcast(*(array.shape for array in given))
     return tuple(broadcast_to(array, shape) for array in given)
 
@@ -123,27 +123,26 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return a.record.op("aten::roll", a, shifts, axes)
 
 
-def _promoted(name: str, arrays: Any, out: Any, others: Mapping[str, Any]) -> tuple[Recorder, list[Any]]:
+def _promoted(name: str, arrays: Any, out: Any, others: Mapping[str, Any]) -> list[Any]:
     """Casts the arrays that a function joins to their common element type."""
     if out is not None or others.get("dtype") is not None:
         raise refused(f"np.{name} with out= or dtype= cannot be traced", "cast the result")
-    record = recorder_of(arrays)
-    given = [as_traced(record, array) for array in arrays]
+    given = all_traced(*arrays)
     result = np.result_type(*(array.dtype for array in given))
-    return record, [cast(array, result) for array in given]
+    return [cast(array, result) for array in given]
 
 
 def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
-    record, given = _promoted("concatenate", arrays, out, others)
+    given = _promoted("concatenate", arrays, out, others)
     if axis is None:
         given, axis = [ravel(array) for array in given], 0
     place = axis_of(axis, given[0].ndim)
-    return record.op("aten::cat", given, place)
+    return given[0].record.op("aten::cat", given, place)
 
 
 def stack(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
-    record, given = _promoted("stack", arrays, out, others)
-    return record.op("aten::stack", given, axis_of(axis, given[0].ndim + 1))
+    given = _promoted("stack", arrays, out, others)
+    return given[0].record.op("aten::stack", given, axis_of(axis, given[0].ndim + 1))
 
 
 def split(a: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:

@@ -1,14 +1,14 @@
 """Programs, tables and profiles as terminal text."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from irscope._base.words import byte_count, one_line
 from irscope.errors import IrscopeError
-from irscope.ir import GROUPS, Node
+from irscope.ir import GROUPS
 from irscope.report.view_models import ExplorerView, TimelineView
 from irscope.report.words import duration
 from irscope.runtime.profile import Profile
-from irscope.transforms.fusion import Fusion
 
 _WIDEST = 72
 _MOST = 20
@@ -89,13 +89,9 @@ def _apart(profile: Profile) -> list[str]:
     alone.sort(key=lambda row: -row.self_time.median)
     lines = [f"what does not fuse: {len(alone)} op{'s' * (len(alone) != 1)} with kernels of the library"] if alone else []
     for row in alone[:_MOST_ROWS]:
-        told = one_line(f"  {row.name} = {row.node.op}, {row.share:.0%}: {_why(fusion, row.node)}")
+        why = "it was made after the groups"  # by the fusion's cleanups
+        with suppress(IrscopeError):
+            why = fusion.why_alone(row.node).because
+        told = one_line(f"  {row.name} = {row.node.op}, {row.share:.0%}: {why}")
         lines.append(told if len(told) <= _WIDEST_LINE else f"{told[: _WIDEST_LINE - 1]}…")
     return [*lines, *([f"  … and {len(alone) - _MOST_ROWS} more"] if len(alone) > _MOST_ROWS else [])]
-
-
-def _why(fusion: Fusion, node: Node) -> str:
-    try:
-        return fusion.why_alone(node).because
-    except IrscopeError:  # created by the fusion's cleanups
-        return "it was made after the groups"

@@ -23,7 +23,7 @@ from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
 from irscope.ops.type_rules import static_shape
 from irscope.report.box_tree import node_lines, writes_memory
-from irscope.report.query_language import Both, Either, Not, Query, Term, parse_query
+from irscope.report.query_language import Combined, Query, Term, parse_query
 from irscope.report.words import names_in, records_of, short_type
 
 if TYPE_CHECKING:
@@ -244,14 +244,14 @@ class Queries:
         match query:
             case Term():
                 return frozenset(self._term(query))
-            case Not(part):
+            case Combined("!", (part, *_)):
                 found = self._found(part)
                 if found and not _has_node(found):
                     return frozenset(self.graph.values()) - found
                 return frozenset(self.index.nodes) - self._as_nodes(found)
-            case Either(parts):
+            case Combined("|", parts):
                 return frozenset().union(*map(self._found, parts))
-            case Both(parts):
+            case Combined(_, parts):
                 sets = [self._found(part) for part in parts]
                 if any(map(_has_node, sets)):
                     sets = [self._as_nodes(found) for found in sets]

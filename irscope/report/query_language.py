@@ -30,27 +30,14 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Both:
-    """The intersection of queries."""
+class Combined:
+    """The intersection `&` or the union `|` of queries, or the complement `!` of one."""
 
+    sign: Literal["&", "|", "!"]
     parts: tuple[Query, ...]
 
 
-@dataclass(frozen=True)
-class Either:
-    """The union of queries."""
-
-    parts: tuple[Query, ...]
-
-
-@dataclass(frozen=True)
-class Not:
-    """The complement of a query."""
-
-    part: Query
-
-
-Query = Term | Both | Either | Not
+Query = Term | Combined
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -70,16 +57,9 @@ def parse_query(text: str) -> Query:
     """Parse a query. Raises ArgumentError, with a suggestion, if it is not valid.
 
     >>> parse_query("op:conv & bytes>1e6")
-    Both(parts=(Term(field='op', text='conv', relation=':'), Term(field='bytes', text='1e6', relation='>')))
+    Combined(sign='&', parts=(Term(field='op', text='conv', relation=':'), Term(field='bytes', text='1e6', relation='>')))
     """
-    tokens: list[re.Match[str]] = []
-    at = 0
-    while at < len(text) and text[at:].strip():
-        found = _TOKEN.match(text, at)
-        assert found is not None, "a word is anything"
-        tokens.append(found)
-        at = found.end()
-    reader = _Reader(tokens, text)
+    reader = _Reader(list(_TOKEN.finditer(text)), text)  # a word is anything
     query = reader.either(0)
     if reader.tokens:
         raise ArgumentError(f"{reader.tokens[0][0].strip()!r} closes nothing", hint='quote what is meant as it stands: "f32[64, 64)"')
@@ -98,7 +78,7 @@ class _Reader:
         while self._sign() == "|":
             self.tokens.pop(0)
             parts.append(self.both(depth))
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        return parts[0] if len(parts) == 1 else Combined("|", tuple(parts))
 
     def both(self, depth: int) -> Query:
         parts = [self.part(depth)]
@@ -106,7 +86,7 @@ class _Reader:
             if self._sign() == "&":
                 self.tokens.pop(0)
             parts.append(self.part(depth))
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+        return parts[0] if len(parts) == 1 else Combined("&", tuple(parts))
 
     def part(self, depth: int) -> Query:
         if not self.tokens or depth > _DEEPEST:
@@ -114,7 +94,7 @@ class _Reader:
         token = self.tokens.pop(0)
         sign = token["sign"]
         if sign == "!":
-            return Not(self.part(depth + 1))
+            return Combined("!", (self.part(depth + 1),))
         if sign == "(":
             inside = self.either(depth + 1)
             if self._sign() != ")":

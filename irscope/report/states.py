@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from irscope._base.results import Verdict
@@ -49,18 +50,9 @@ class Lives:
 
 
 def lifetimes(history: History) -> list[Stretch]:
-    """The steps of a history by pass. A step belongs to the first pass of its name, at or after the pass of the previous step."""
-    found: list[list[Step]] = [[] for _ in history.records]
-    at = 0
-    for step in history.steps:
-        while history.records[at].name != step.pass_name:
-            at += 1
-        found[at].append(step)
-    stretches, first = [], 0
-    for record, steps in zip(history.records, found, strict=True):
-        stretches.append(Stretch(record, first, tuple(steps)))
-        first += len(steps)
-    return stretches
+    """The steps of a history by pass."""
+    ends = pairwise(history.ends)
+    return [Stretch(record, first, history.steps[first:last]) for record, (first, last) in zip(history.records, ends, strict=True)]
 
 
 def lives(history: History, passes: Sequence[Stretch]) -> Lives:

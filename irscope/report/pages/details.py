@@ -14,6 +14,7 @@ from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
 from irscope.report import panes
 from irscope.report import view_models as vm
+from irscope.report.matching import is_group
 from irscope.report.pages.exploration import Exploration
 from irscope.report.states import AliasSteps, Gone, lifetimes
 from irscope.report.timeline import program_name
@@ -216,10 +217,10 @@ class Inspection(HistoryInspection):
 
     def _group(self, node: Node | None) -> Node | None:
         """The fusion group that a node is, or belongs to."""
-        if node is None or self._of.is_piece(node):
+        if node is None or is_group(node):
             return node
         around = self.graph.owner.get(self.graph.block_of[node])
-        return around if around is not None and self._of.is_piece(around) else None
+        return around if around is not None and is_group(around) else None
 
     def pair(self, a: int, b: int, state: int | None = None) -> vm.PairDetail:
         """Compare two records: may they share memory (in the given state), why are they not in one group, are they the same."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import GROUPS, Graph, Node, Value
+from irscope.ir import Graph, Node, Value
 from irscope.report.pages.side_by_side import Correspondence
 from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
@@ -138,10 +138,6 @@ class Exploration:
     def queries(self) -> Queries:
         """The query index of the program with its groups."""
         return Queries(self.graph, self.fusion.history, lambda: self.dedup, lambda: self.db)
-
-    def is_piece(self, node: Node) -> bool:
-        """Whether a node is a fusion group, created by `fuse` or present in the input."""
-        return node.op in GROUPS and bool(node.blocks)
 
     def alike(self) -> Iterator[list[Node]]:
         """The groups that `fuse` created, as lists of groups equal up to names, in program order."""

@@ -46,7 +46,7 @@ class Page:
         """`resolve` returns the id of a record by what a user calls it."""
         self.view = view
         self.resolve = resolve
-        self.last_step = len(view["timeline"]["steps"]) if "timeline" in view else None
+        self.last_step = inspection.history.count or None
         """The number of steps of the history, if it is known and not 0."""
         self.answers: dict[str, Answer] = {
             "inspect": inspection.answer,
@@ -83,7 +83,6 @@ class ProgramPage(Page):
         for make in counted([make for make, cost in PARTS.values() if cost <= self.held], "drawing"):
             view |= make(self)
         super().__init__(view, self.inspection, exploration.resolve)
-        self.last_step = exploration.fusion.history.count or None
         inspection = self.inspection
         self.answers |= {
             **self.index.answers(),

@@ -4,10 +4,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from irscope._base.words import byte_count, in_markup
-from irscope.display.svg import PEN
+from irscope.display.svg import PEN, picture
 from irscope.display.svg import text as _text
 from irscope.report.view_models import BufferView, MemoryBar, MemoryView, PointsToArrow, PointsToBox, PointsToView
 from irscope.report.words import PALETTE, WRITES
+
+
+def _open(width: float, height: float, title: str, style: str, definitions: str = "") -> str:
+    """The beginning of a picture with a title and a ground."""
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
+        f'<title>{in_markup(title)}</title><style>{style}</style>{definitions}<rect {size} rx="6" class="w"/>'
+    )
+
 
 # Who may be where: names in the lanes of their memories, in the order of time.
 
@@ -30,12 +40,7 @@ def points_to_svg(view: PointsToView) -> str:
     """Draw who may be where."""
     width, top = view["width"], view["height"]
     height = top + _TOLD * (len(view["told"]) + len(view["legend"])) + 12
-    size = f'width="{width:.0f}" height="{height:.0f}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
-        f"<title>{in_markup(view['title'])}</title><style>{_POINTS_STYLE}</style>"
-        f'<rect {size} rx="6" class="w"/>'
-    ]
+    parts = [_open(width, height, view["title"], _POINTS_STYLE)]
     for place, cone in enumerate(view["cones"], 1):
         at = f'x="{cone["x"]:.1f}" y="{cone["y"]:.1f}" width="{cone["width"]:.1f}" height="{cone["height"]:.1f}"'
         parts.append(f'<rect {at} rx="9" class="c{place}"/>{_text(cone["x"] + 9, cone["y"] + 15, cone["label"], "q")}')
@@ -95,6 +100,10 @@ _STYLE: Final = (
     ".h{fill:url(#met)}.t{fill:#eef1f5}.w{fill:#fff}.c{fill:#f6f7f9}"
     "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d{fill:#a3adba}.t{fill:#2f343c}.w{fill:#1e1e1e}.c{fill:#272a30}}"
 )
+_HATCH: Final = (
+    '<defs><pattern id="met" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    f'<rect width="2" height="5" fill="{WRITES}"/></pattern></defs>'
+)
 
 
 def buffer_svg(view: BufferView) -> str:
@@ -102,13 +111,7 @@ def buffer_svg(view: BufferView) -> str:
     value."""
     width, top = _LABEL + _MAP + 2 * _EDGE, 40
     height = top + len(view["rows"]) * _ROW + (28 if view["left_out"] else 12)
-    size = f'width="{width:.0f}" height="{height:.0f}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
-        f"<title>the buffer of {in_markup(view['root'])}</title><style>{_STYLE}</style>"
-        '<defs><pattern id="met" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<rect width="2" height="5" fill="{WRITES}"/></pattern></defs><rect {size} rx="6" class="w"/>'
-    ]
+    parts = [_open(width, height, f"the buffer of {view['root']}", _STYLE, _HATCH)]
     window = view["window"]
     parts_of_it = f"{view['bytes'] // window:,} such parts"
     times = f", of which the first {window:,} are drawn: the same lies in each of {parts_of_it}" if window < view["bytes"] else ""
@@ -180,11 +183,7 @@ def memory_svg(view: MemoryView) -> str:
     parts.append(_text(moment + (-5 if anchor == "end" else 5), _TOP - 4, "peak", "r", anchor))
     parts += _curves(view, across)
     parts.append(_text(_LEFT, bottom + 16, "time: the nodes of the program, in order", "q"))
-    label = in_markup(f"{view['title']}. {view['caption']}")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH:.0f}" height="{height:.0f}" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
-        f'role="img" aria-label="{label}"><style>{_PLAN_STYLE}</style>{"".join(parts)}</svg>'
-    )
+    return picture(height, parts, f"{view['title']}. {view['caption']}", _WIDTH, _PLAN_STYLE)
 
 
 def _y(address: float, top: float) -> float:

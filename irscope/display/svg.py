@@ -32,12 +32,12 @@ _STYLE: Final = (
 WIDTH: Final = 860  # The default width of a picture, in pixels.
 
 
-def picture(height: float, parts: Sequence[str], label: str, width: float = WIDTH) -> str:
+def picture(height: float, parts: Sequence[str], label: str, width: float = WIDTH, style: str = _STYLE) -> str:
     """A picture of these parts, with `label` for screen readers. Its role is a group if it contains links."""
     role = "group" if any("<a " in part for part in parts) else "img"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'role="{role}" aria-label="{in_markup(label)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
+        f'role="{role}" aria-label="{in_markup(label)}"><style>{style}</style>{"".join(parts)}</svg>'
     )
 
 

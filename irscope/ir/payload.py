@@ -96,6 +96,9 @@ def constant_of(graph: Graph, value: Value) -> Any:
     return constant_value(node) if node is not None and node.op == "prim::Constant" else NOT_CONSTANT
 
 
+_PLAIN: Final = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX, str: STR, type(None): NONE}
+
+
 def argument_type(argument: Any) -> Type:
     """The type of an argument that a user passes to a program: a tensor of any array library, a number, a container.
 
@@ -104,19 +107,10 @@ def argument_type(argument: Any) -> Type:
     >>> str(argument_type([1.5, 2.5]))
     'float[]'
     """
+    for kind, type_ in _PLAIN.items():
+        if isinstance(argument, kind):
+            return type_
     match argument:
-        case bool():
-            return BOOL
-        case int():
-            return INT
-        case float():
-            return FLOAT
-        case complex():
-            return COMPLEX
-        case str():
-            return STR
-        case None:
-            return NONE
         case tuple():
             return TupleType(tuple(map(argument_type, argument)))
         case list():

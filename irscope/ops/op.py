@@ -315,14 +315,13 @@ def may_end_in_results(schemas: Sequence[OpSchema], operands: Sequence[Type]) ->
 
 
 def _taking(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> list[OpSchema]:
-    return [schema for schema in schemas if _takes_count(schema, len(operands))]
-
-
-def _takes_count(schema: OpSchema, count: int) -> bool:
-    declared = len(schema.arguments)
-    if count > declared:
-        return schema.is_vararg
-    return all(argument.default is not REQUIRED for argument in schema.arguments[count:])
+    """Return those that take so many operands: arguments with a default may be left out."""
+    count = len(operands)
+    return [
+        schema
+        for schema in schemas
+        if (schema.is_vararg if count > len(schema.arguments) else all(a.default is not REQUIRED for a in schema.arguments[count:]))
+    ]
 
 
 def _first(schemas: Iterable[OpSchema], operands: Sequence[Type], *, convert: bool) -> OpSchema | None:

@@ -263,17 +263,12 @@ def _chosen(ops: tuple[Op, ...], operands: list[Type]) -> _Choice:
 def _bundled(name: str) -> tuple[Op, ...]:
     """Return the ops of a name that are known without torch: those with rules, and the bundled overloads that they
     leave out."""
-    with_rules = _op_files().get(name, ())
-    declared = {schema.overload for op in with_rules for schema in op.schemas}
-    others = [s for s in map(parse_schema, bundled_texts().get(name, ())) if s.overload not in declared]
-    return _with_schemas(name, with_rules, others)
+    return _with_schemas(name, _op_files().get(name, ()), map(parse_schema, bundled_texts().get(name, ())))
 
 
 @cache
 def _with_torch(name: str, schemas: tuple[OpSchema, ...]) -> tuple[Op, ...]:
-    bundled = _bundled(name)
-    declared = {schema.overload for op in bundled for schema in op.schemas}
-    return _with_schemas(name, bundled, [schema for schema in schemas if schema.overload not in declared])
+    return _with_schemas(name, _bundled(name), schemas)
 
 
 def _ops(name: str) -> tuple[Op, ...]:
@@ -288,7 +283,8 @@ def _ops(name: str) -> tuple[Op, ...]:
 def _with_schemas(name: str, ops: tuple[Op, ...], schemas: Iterable[OpSchema]) -> tuple[Op, ...]:
     """Return the ops with corrected schemas, and one more op, without rules, for the schemas that none of them declares."""
     checked = tuple(replace(op, schemas=tuple(map(corrected, op.schemas))) for op in ops)
-    rest = tuple(map(corrected, schemas))
+    declared = {schema.overload for op in ops for schema in op.schemas}
+    rest = tuple(corrected(schema) for schema in schemas if schema.overload not in declared)
     if not rest:
         return checked
     category: Category = "random" if draws_random_numbers(name) else checked[0].category if checked else "other"

@@ -250,9 +250,9 @@ def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
     counted = [schema for schema in schemas if _takes_count(schema, len(node.inputs))]
     if not counted:
         counts = sorted({count for schema in schemas for count in range(_least(schema), len(schema.arguments) + 1)})
-        taken = plural(counts[0], "operand") if len(counts) == 1 else f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} operands"
-        if len(counts) > 1 and counts == list(range(counts[0], counts[-1] + 1)):
-            taken = f"{counts[0]} to {counts[-1]} operands"
+        taken = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} operands"
+        if counts == list(range(counts[0], counts[-1] + 1)):
+            taken = _range_text(counts[0], counts[-1], "operand")
         return Wrong("operand-count", f"{node.op} takes {taken}, and here it has {len(node.inputs)}", _hint(schemas))
     misfits = [_first_misfit(schema, node) for schema in counted]
     by_kind = [schema for schema, found in zip(counted, misfits, strict=True) if found is None]

@@ -256,32 +256,16 @@ def promote_types(a: str, b: str) -> str | None:
     if not {a, b}.isdisjoint(_UNSIGNED[1:]) and kind_of(a) != 2 and kind_of(b) != 2:
         return None  # torch stores the wide unsigned types and computes little with them
     low, high = sorted((a, b), key=kind_of)
-    if kind_of(low) != kind_of(high):
-        return _promote_up(low, high)
-    if kind_of(a) == 1:
-        return _promote_integers(a, b)
-    if kind_of(a) == 3:
-        return max(a, b, key=list(_COMPLEX).index)
+    if kind_of(low) != kind_of(high):  # the higher kind wins, and a complex type becomes wide enough for the float
+        wanted = _COMPLEX_OF.get(low) if (kind_of(low), kind_of(high)) == (2, 3) else high
+        return None if wanted is None else promote_types(wanted, high)
+    if kind_of(a) == 1 and "uint8" in (a, b):
+        signed = b if a == "uint8" else a
+        return "int16" if signed == "int8" else signed
     if {a, b} == {"float16", "bfloat16"}:
         return "float32"
-    if a not in _FLOATS or b not in _FLOATS:
-        return None
-    return max(a, b, key=_FLOATS.index)
-
-
-def _promote_up(low: str, high: str) -> str | None:
-    """Promote types of different kinds: the higher wins, and a complex type becomes wide enough for the float."""
-    if kind_of(high) < 3 or kind_of(low) < 2:
-        return high
-    wanted = _COMPLEX_OF.get(low)
-    return None if wanted is None else promote_types(wanted, high)
-
-
-def _promote_integers(a: str, b: str) -> str | None:
-    if "uint8" not in (a, b):
-        return max(a, b, key=_SIGNED.index)
-    signed = b if a == "uint8" else a
-    return "int16" if signed == "int8" else signed
+    ranks = next((ranks for ranks in (_SIGNED, _FLOATS, tuple(_COMPLEX)) if a in ranks and b in ranks), None)
+    return None if ranks is None else max(a, b, key=ranks.index)
 
 
 def operand_of(value: Any) -> Operand:

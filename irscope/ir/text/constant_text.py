@@ -4,7 +4,8 @@ import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain, repeat
 from math import prod
 from typing import Any, Final
 
@@ -263,7 +264,12 @@ def _read(cursor: Cursor, type: Type | None, key: str) -> Any:
 
 def _read_one(cursor: Cursor, type: Type | None, key: str) -> Any:
     if (found := cursor.match(_NUMBER)) is not None:
-        return _read_number(cursor, found)
+        if len(found.group()) > _MAX_DIGITS:
+            cursor.wrong("this number has too many digits", found.start())
+        first, second, imaginary = found.groups()
+        if imaginary:
+            return complex(float(first), float(second)) if second else complex(0.0, float(first))
+        return int(first) if first.lstrip("+-").isdigit() else float(first)
     if cursor.at('"'):
         return cursor.string()
     if (found := cursor.match(TENSOR_START)) is not None:
@@ -278,7 +284,7 @@ def _read_one(cursor: Cursor, type: Type | None, key: str) -> Any:
         return _read_opaque(cursor)
     for opening, closing in ("[]", "()"):
         if cursor.take(opening):
-            return _read_row(cursor, closing, _element_types(type), key)
+            return tuple([_read(cursor, wanted, key) for _, wanted in zip(cursor.row(closing), _item_types(type), strict=False)])
     if cursor.match(_ANNOTATE):
         inner = read_type(cursor)
         cursor.expect(",")
@@ -288,38 +294,12 @@ def _read_one(cursor: Cursor, type: Type | None, key: str) -> Any:
     return _read_word(cursor, type, key)
 
 
-def _read_number(cursor: Cursor, found: re.Match[str]) -> int | float | complex:
-    first, second, imaginary = found.groups()
-    if len(found.group()) > _MAX_DIGITS:
-        cursor.wrong("this number has too many digits", found.start())
-    if imaginary:
-        return complex(float(first), float(second)) if second else complex(0.0, float(first))
-    return int(first) if first.lstrip("+-").isdigit() else float(first)
-
-
-def _element_types(type: Type | None) -> tuple[Type, ...]:
-    """The types of the items of a list or tuple; the last one repeats."""
-    match type:
-        case OptionalType(element):
-            return _element_types(element)
-        case ListType(element):
-            return (element,)
-        case TupleType(elements):
-            return elements
-    return ()
-
-
-def _types_of(type: Type | None, count: int) -> tuple[Type | None, ...]:
-    """The types of `count` elements of a list or tuple."""
-    types: tuple[Type | None, ...] = _element_types(type) or (None,)
-    return (types + types[-1:] * count)[:count]
-
-
-def _read_row(cursor: Cursor, end: str, types: tuple[Type, ...], key: str) -> tuple[Any, ...]:
-    items: list[Any] = []
-    for _ in cursor.row(end):
-        items.append(_read(cursor, types[min(len(items), len(types) - 1)] if types else None, key))
-    return tuple(items)
+def _item_types(type: Type | None) -> Iterator[Type | None]:
+    """The types of the items of a list or tuple, without an end: the last one repeats."""
+    while isinstance(type, OptionalType):
+        type = type.element
+    types: tuple[Type | None, ...] = (type.element,) if isinstance(type, ListType) else type.elements if isinstance(type, TupleType) else ()
+    return chain(types, repeat(types[-1] if types else None))
 
 
 def _read_dict(cursor: Cursor, type: Type | None, key: str) -> FrozenDict[Any, Any]:
@@ -378,8 +358,7 @@ def typed(payload: Any, type: Type | None) -> Any:
     if isinstance(type, OptionalType):
         return typed(payload, type.element)
     if isinstance(payload, tuple) and isinstance(type, ListType | TupleType):
-        types = _types_of(type, len(payload))
-        return tuple(typed(item, wanted) for item, wanted in zip(payload, types, strict=True))
+        return tuple(map(typed, payload, _item_types(type)))
     if isinstance(payload, FrozenDict) and isinstance(type, DictType):
         return FrozenDict({typed(key, type.key): typed(value, type.value) for key, value in payload.items()})
     return payload
@@ -408,9 +387,18 @@ def constant_text(payload: Any, type: Type | None = None, *, nested: bool = Fals
         case Opaque(text):
             return " ".join(text.split()) or "<>"
         case tuple() | list():
-            return _row_text(payload, type)
+            while isinstance(type, OptionalType):
+                type = type.element
+            if not payload and isinstance(type, ListType):
+                return f"annotate({annotation(type)}, [])"
+            inside = ", ".join([constant_text(item, wanted, nested=True) for item, wanted in zip(payload, _item_types(type), strict=False)])
+            return f"({inside})" if isinstance(type, TupleType) else f"[{inside}]"
         case Mapping():
-            return _dict_text(payload, type)
+            if not payload and isinstance(type, DictType):
+                return f"annotate({annotation(type)}, {{}})"
+            types = (type.key, type.value) if isinstance(type, DictType) else (None, None)
+            pairs = [[constant_text(part, of, nested=True) for part, of in zip(item, types, strict=True)] for item in payload.items()]
+            return f"{{{', '.join(map(': '.join, pairs))}}}"
         case None | Type():
             return str(payload)
     return f"<{payload.__class__.__name__}>"  # an object without a text form, such as a Graph
@@ -419,23 +407,3 @@ def constant_text(payload: Any, type: Type | None = None, *, nested: bool = Fals
 def _float_text(number: float) -> str:
     text = repr(number)
     return text[:-1] if text.endswith(".0") else text
-
-
-def _row_text(items: tuple[Any, ...] | list[Any], type: Type | None) -> str:
-    while isinstance(type, OptionalType):
-        type = type.element
-    types = _types_of(type, len(items))
-    if not items and isinstance(type, ListType):
-        return f"annotate({annotation(type)}, [])"
-    inside = ", ".join(constant_text(item, wanted, nested=True) for item, wanted in zip(items, types, strict=True))
-    return f"({inside})" if isinstance(type, TupleType) else f"[{inside}]"
-
-
-def _dict_text(entries: Mapping[Any, Any], type: Type | None) -> str:
-    key_type, value_type = (type.key, type.value) if isinstance(type, DictType) else (None, None)
-    if not entries and isinstance(type, DictType):
-        return f"annotate({annotation(type)}, {{}})"
-    inside = ", ".join(
-        f"{constant_text(key, key_type, nested=True)}: {constant_text(value, value_type, nested=True)}" for key, value in entries.items()
-    )
-    return f"{{{inside}}}"

@@ -136,20 +136,10 @@ class Cursor:
         end = self.text.find("\n", place)
         source_line = self.text[start : end if end >= 0 else len(self.text)]
         line, column = self.text.count("\n", 0, start) + 1, place - start + 1
-        source_line, shift = _window(source_line.replace("\t", " "), column)
-        error = ParseError(what, line=line, column=column - shift, source_line=source_line, hint=hint, file=self.file)
-        if shift:
-            error = ParseError(what, line=line, column=column, hint=hint, file=self.file)
-            error.where = marked(source_line, column - shift)
+        shift = max(0, column - 80) if len(source_line) > 160 else 0  # of a long line, the part around the place is shown
+        error = ParseError(what, line=line, column=column, hint=hint, file=self.file)
+        error.where = marked(source_line.replace("\t", " ")[shift : shift + 160], column - shift)
         raise error
-
-
-def _window(source_line: str, column: int) -> tuple[str, int]:
-    """The part of a long line that contains the column, and the number of characters left out before it."""
-    if len(source_line) <= 160:
-        return source_line, 0
-    start = max(0, column - 80)
-    return source_line[start : start + 160], start
 
 
 def quote(text: str) -> str:

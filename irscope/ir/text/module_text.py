@@ -121,7 +121,8 @@ class _Reader:
             if found.group(1) is None:
                 module = stack.pop().finish()
                 if not stack:
-                    self.finish()
+                    if any(line.strip() for line in self.lines[self.at :]):
+                        self.wrong("expected the end of the text", self.at)
                     return module
                 self.put(stack[-1].modules, module.name, module, start)
                 continue
@@ -175,10 +176,6 @@ class _Reader:
         if name in table:
             self.wrong(f"there are two parts with the name {name!r}", line)
         table[name] = made
-
-    def finish(self) -> None:
-        if any(line.strip() for line in self.lines[self.at :]):
-            self.wrong("expected the end of the text", self.at)
 
     def wrong(self, what: str, line: int) -> NoReturn:
         source = self.lines[line][:160] if 0 <= line < len(self.lines) else ""

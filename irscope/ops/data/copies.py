@@ -134,12 +134,6 @@ _COPIES = (
 # The first three use only element type, shape and layout of the tensor that would be written, never its elements.
 
 
-def _filled(self: Array, value: Any = 0, **rest: Any) -> Array:
-    result = np.empty_like(self)
-    result[...] = value
-    return result
-
-
 def _in_place_of(self: TensorType, **rest: Abstract) -> TensorType:
     """Return the type of a copy of a tensor; its strides are unknown for one with gaps, where torch keeps them and NumPy does not."""
     copy = laid_out_like(self, self.dtype)
@@ -152,7 +146,9 @@ def _with_part(self: Array, src: Array, dim: int, part: int | slice) -> Array:
     return result
 
 
-_functional: Final = partial(elementwise, numpy=_filled, in_place=False, layout="like-first")
+_functional: Final = partial(
+    elementwise, numpy=lambda self, value=0, **rest: np.full_like(self, value), in_place=False, layout="like-first"
+)
 (_COPY,) = _functional("aten::copy", operands="self =src", expr=lambda self, src, **rest: src)
 
 _STORES: Final = (

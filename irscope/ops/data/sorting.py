@@ -39,11 +39,6 @@ def _topk(self: TensorType, k: Abstract, dim: Abstract = -1, **rest: Abstract) -
     return refined(self.dtype, shape), refined("int64", shape)
 
 
-def _sort(self: TensorType, **rest: Abstract) -> tuple[TensorType, TensorType]:
-    values = laid_out_like(self, self.dtype)
-    return values, values.with_(dtype="int64")
-
-
 def _repeat_interleave(self: TensorType, repeats: Abstract, dim: Abstract = None, **rest: Abstract) -> TensorType:
     if self.shape is None or isinstance(dim, Unknown):
         return TensorType(self.dtype)
@@ -52,6 +47,11 @@ def _repeat_interleave(self: TensorType, repeats: Abstract, dim: Abstract = None
     here = shape[axis]
     size = here * repeats if isinstance(here, int) and isinstance(repeats, int) else None
     return refined(self.dtype, (*shape[:axis], size, *shape[axis + 1 :]))
+
+
+def _one_hot_array(self: Array, num_classes: int = -1) -> Array:
+    count = int(self.max()) + 1 if num_classes < 0 else num_classes
+    return np.asarray(self[..., None] == np.arange(count), np.int64)
 
 
 def _topk_arrays(self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
@@ -74,11 +74,6 @@ def _sort_arrays(self: Array, dim: int = -1, descending: bool = False, stable: b
     return values.copy(), order.astype(np.int64)
 
 
-def _one_hot_array(self: Array, num_classes: int = -1) -> Array:
-    count = int(self.max()) + 1 if num_classes < 0 else num_classes
-    return np.asarray(self[..., None] == np.arange(count), np.int64)
-
-
 OPS = (
     _memory(
         "aten::nonzero",
@@ -95,7 +90,12 @@ OPS = (
     ),
     _memory("aten::one_hot", type_rule=_one_hot, reference=_one_hot_array),
     _memory("aten::topk", type_rule=_topk, reference=_topk_arrays),
-    _memory("aten::sort", "aten::sort.stable", type_rule=_sort, reference=_sort_arrays),
+    _memory(
+        "aten::sort",
+        "aten::sort.stable",
+        type_rule=lambda self, **rest: tuple(laid_out_like(self, dtype) for dtype in (self.dtype, "int64")),
+        reference=_sort_arrays,
+    ),
     _memory(
         "aten::argsort",
         "aten::argsort.stable",

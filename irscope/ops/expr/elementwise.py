@@ -173,12 +173,9 @@ class Elementwise:
         names = {mark.lstrip("?=") for mark in self.operands}
         return {name: value for name, value in args.items() if name not in names}
 
-    def _kind(self, args: Mapping[str, Any]) -> Kind | None:
-        return self.kind(**self._rest(args)) if callable(self.kind) else self.kind
-
     def _types(self, values: Sequence[Any], args: Mapping[str, Any], *, widen: bool = False) -> _Types:
         operands = tuple(None if value is None else operand_of(value) for value in values)
-        return _types(self, operands, self._kind(args), widen)
+        return _types(self, operands, self.kind(**self._rest(args)) if callable(self.kind) else self.kind, widen)
 
     def _laid(self, values: Sequence[Any]) -> list[Any]:
         """Return the operands, with those in `axes` reshaped to align with their axis of the first operand."""

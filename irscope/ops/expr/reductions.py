@@ -84,21 +84,15 @@ def _place(self: Expr, axes: tuple[int, ...], word: str) -> Expr:
     return reduce(f"reduce_arg{word}", ordered, axes)
 
 
-def extreme(word: str) -> Callable[..., Expr]:
-    """Return the expression of `amax` or `amin`."""
+def extreme(word: str, *, value: bool = True, place: bool = False) -> Callable[..., Expr | tuple[Expr, Expr]]:
+    """Return the expression of `amax` or `amin`, of `argmax` or `argmin`, or of `max` or `min`: with both a value over everything, values
+    and their positions along one dimension. Over everything, positions count in row-major order."""
 
-    def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
-        return _best(self, axes_along(self, dim, keepdim), word)
-
-    return expression
-
-
-def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
-    """Return the expression of `max` or `min`: a value over everything, values and their positions along one dimension."""
-
-    def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr | tuple[Expr, Expr]:
+    def expression(self: Expr, dim: Any = None, keepdim: Any = False, **rest: Any) -> Expr | tuple[Expr, Expr]:
         axes = axes_along(self, dim, keepdim)
-        return _best(self, axes, word) if dim is None else (_best(self, axes, word), _place(self, axes, word))
+        if not value:
+            return _place(self, axes, word)
+        return (_best(self, axes, word), _place(self, axes, word)) if place and dim is not None else _best(self, axes, word)
 
     return expression
 
@@ -107,15 +101,6 @@ def extremes(self: Expr, dim: Any = None, keepdim: Any = False) -> tuple[Expr, E
     """Return the expression of `aminmax`."""
     axes = axes_along(self, dim, keepdim)
     return _best(self, axes, "min"), _best(self, axes, "max")
-
-
-def position(word: str) -> Callable[..., Expr]:
-    """Return the expression of `argmax` or `argmin`; over everything, positions count in row-major order."""
-
-    def expression(self: Expr, dim: Any = None, keepdim: Any = False, **rest: Any) -> Expr:
-        return _place(self, axes_along(self, dim, keepdim), word)
-
-    return expression
 
 
 def any_or_all(word: str) -> Callable[..., Expr]:

@@ -4,6 +4,7 @@ Results are row-major, whatever the operand's strides are. Halves are summed in 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -162,15 +163,6 @@ def _arg_array(function: Callable[..., Any]) -> Callable[..., Array]:
     return reference
 
 
-def _extreme_array(value: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
-    best, where = _reducer(value), _arg_array(place)
-
-    def reference(self: Array, dim: Any = None, keepdim: bool = False) -> Any:
-        return best(self) if dim is None else (best(self, dim, keepdim), where(self, dim, keepdim))
-
-    return reference
-
-
 def _var_array(self: Array, dim: Any = None, keepdim: bool = False, unbiased: bool = True, correction: Any = 1) -> Array:
     correction = 1 if correction is None else correction
     lost = correction if unbiased else 0
@@ -253,12 +245,17 @@ def _reduction(name: str, rule: Any, reference: Callable[..., Any], expression: 
     return define(*overloads, category="reduction", type_rule=rule, reference=reference, expression=expression)
 
 
+def _extreme_array(value: Callable[..., Any], place: Callable[..., Any], self: Array, dim: Any = None, keepdim: bool = False) -> Any:
+    best = _reducer(value)(self, dim, keepdim)
+    return best if dim is None else (best, _arg_array(place)(self, dim, keepdim))
+
+
 def _extremes(word: str, value: Callable[..., Any], place: Callable[..., Any]) -> tuple[Op, ...]:
     """Define `max`, `amax` and `argmax`, or the same of the smallest."""
     return (
-        _reduction(word, _extreme, _extreme_array(value, place), kernel.extreme_or_pair(word), also="dim"),
+        _reduction(word, _extreme, partial(_extreme_array, value, place), kernel.extreme(word, place=True), also="dim"),
         _reduction(f"a{word}", _rule(_kept), _reducer(value), kernel.extreme(word)),
-        _reduction(f"arg{word}", _rule("int64"), _arg_array(place), kernel.position(word)),
+        _reduction(f"arg{word}", _rule("int64"), _arg_array(place), kernel.extreme(word, value=False, place=True)),
     )
 
 

@@ -196,13 +196,7 @@ _SUMS: Final = (
         "rsub", lambda a, b, alpha=1: b - _np_scaled(a, alpha), lambda a, b, alpha=1: _minus(b, _scaled(a, alpha)),
         in_place=False, layout="reversed",
     ),
-    *elementwise(
-        "aten::mul.Tensor",
-        "aten::mul.Scalar",
-        numpy=np.multiply,
-        expr=_times,
-        also="multiply",
-    ),
+    *elementwise("aten::mul.Tensor", "aten::mul.Scalar", numpy=np.multiply, expr=_times, also="multiply"),
     *elementwise(
         "aten::addcmul",
         numpy=lambda a, b, c, value=1: a + (b * c if value == 1 else np.asarray(value).astype(a.dtype) * b * c),
@@ -218,7 +212,6 @@ _SUMS: Final = (
     *elementwise(
         "aten::lerp.Scalar",
         "aten::lerp.Tensor",
-        numpy=lambda a, b, w: np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)),
         expr=lambda a, b, w: where(call("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
         operands="self end weight",
     ),

@@ -25,9 +25,9 @@ def _comparison(name: str, also: str = "") -> tuple[Op, ...]:
     )
 
 
-def _logical(name: str, numpy: Any) -> tuple[Op, ...]:
-    text = f"aten::logical_{name}"
-    return elementwise(text, numpy=numpy, expr=lambda a, b: call(name, a, b), kind="logical")
+def _logical(name: str) -> tuple[Op, ...]:
+    numpy = getattr(np, f"logical_{name}")
+    return elementwise(f"aten::logical_{name}", numpy=numpy, expr=lambda a, b: call(name, a, b), kind="logical")
 
 
 def _bits(name: str, short: str, number: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
@@ -60,13 +60,9 @@ def _never(x: Expr) -> Expr:
 _COMPARISONS: Final = (
     *_comparison("eq"),
     *(op for name in ("ne", "lt", "le", "gt", "ge") for op in _comparison(name, also=PRIMITIVES[name].numpy)),
-    *_logical("and", np.logical_and),
-    *_logical("or", np.logical_or),
-    *_logical("xor", np.logical_xor),
+    *(op for name in ("and", "or", "xor") for op in _logical(name)),
     *elementwise("aten::logical_not", numpy=np.logical_not, expr=lambda x: ~x, kind="logical", operands="self"),
-    *_bits("and", "and", "Scalar", "and", np.bitwise_and),
-    *_bits("or", "or", "Scalar", "or", np.bitwise_or),
-    *_bits("xor", "xor", "Scalar", "xor", np.bitwise_xor),
+    *(op for name in ("and", "or", "xor") for op in _bits(name, name, "Scalar", name, getattr(np, f"bitwise_{name}"))),
     *_bits("left_shift", "lshift", "Tensor_Scalar", "shl", _shifted(np.left_shift)),
     *_bits("right_shift", "rshift", "Tensor_Scalar", "shr", _shifted(np.right_shift)),
     *elementwise("aten::bitwise_not", numpy=np.invert, expr=lambda x: ~x, operands="self"),
@@ -158,10 +154,8 @@ def _two(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
 
 
 _SELECTIONS: Final = (
-    *_two("maximum", np.maximum, larger),
-    *_two("minimum", np.minimum, smaller),
-    *_two("max.other", np.maximum, larger),
-    *_two("min.other", np.minimum, smaller),
+    *(op for name in ("maximum", "max.other") for op in _two(name, np.maximum, larger)),
+    *(op for name in ("minimum", "min.other") for op in _two(name, np.minimum, smaller)),
     *_two("fmax", np.fmax, lambda a, b: _ignoring_nan(a, b, larger)),
     *_two("fmin", np.fmin, lambda a, b: _ignoring_nan(a, b, smaller)),
     *elementwise(

@@ -9,24 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 DTYPES: Final = {
-    "float32": "Float",
-    "float64": "Double",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "int64": "Long",
-    "int32": "Int",
-    "int16": "Short",
-    "int8": "Char",
-    "uint8": "Byte",
-    "bool": "Bool",
-    "complex32": "ComplexHalf",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-    "qint8": "QInt8",
-    "quint8": "QUInt8",
-    "qint32": "QInt32",
-    "quint4x2": "QUInt4x2",
-    "quint2x4": "QUInt2x4",
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+    "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "qint8": "QInt8", "quint8": "QUInt8", "qint32": "QInt32", "quint4x2": "QUInt4x2", "quint2x4": "QUInt2x4",
     **{f"u{name}": f"U{name.capitalize()}" for name in ("int16", "int32", "int64", "int4", "int2")},
     **{
         name: name.capitalize()
@@ -34,7 +20,7 @@ DTYPES: Final = {
         float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float8_e4m3 float8_e3m4 float8_e4m3b11fnuz int4 int2
         float4_e2m1fn float6_e2m3fn float6_e3m2fn string""".split()
     },
-}
+}  # fmt: skip
 """Maps our name of each element type (NumPy's and torch's) to the word that TorchScript prints for it."""
 
 ITEM_SIZE: Final = {

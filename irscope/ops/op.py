@@ -165,15 +165,10 @@ def draws_random_numbers(name: str, known: Mapping[str, Any] | None = None) -> b
 
 
 def define(
-    *overloads: str,
-    category: Category,
-    effect: Effect | None = None,
-    type_rule: Callable[..., Any] | None = None,
-    reference: Callable[..., Any] | None = None,
-    expression: Callable[..., Any] | None = None,
-    operand_axes: Mapping[str, int] = EMPTY,
-    channel_parts: Callable[..., int] | None = None,
-) -> Op:
+    *overloads: str, category: Category, effect: Effect | None = None, type_rule: Callable[..., Any] | None = None,
+    reference: Callable[..., Any] | None = None, expression: Callable[..., Any] | None = None,
+    operand_axes: Mapping[str, int] = EMPTY, channel_parts: Callable[..., int] | None = None,
+) -> Op:  # fmt: skip
     """Return the op of these overloads, all of one name; its effect follows from the alias annotations of their schemas.
 
     An overload is the full name of a bundled one, or a schema of our own.
@@ -225,13 +220,9 @@ def without_tensors(schema: OpSchema) -> bool:
 
 
 def define_positional(
-    name: str,
-    function: Callable[..., Any],
-    *,
-    category: Category,
-    type_rule: Callable[..., Any] | None,
+    name: str, function: Callable[..., Any], *, category: Category, type_rule: Callable[..., Any] | None,
     keep: Callable[[OpSchema], bool] = without_tensors,
-) -> Op:
+) -> Op:  # fmt: skip
     """Return the op of this name over the bundled overloads that `keep` allows; one Python function computes them all.
 
     Overloads name their arguments differently (`a`, `self`, `l`), so the function takes them by position.

@@ -61,18 +61,9 @@ _WORDS: Final[dict[str, Type]] = {
 """The names that do not denote a primitive type of the same name."""
 
 _NAMED_DEFAULTS: Final = {
-    "None": None,
-    "True": True,
-    "False": False,
-    "Mean": 1,
-    "Sum": 2,
-    "strided": 0,
-    "contiguous_format": 0,
-    "preserve_format": 1,
-    "long": 4,
-    "nan": float("nan"),
-    "inf": float("inf"),
-}
+    "None": None, "True": True, "False": False, "nan": float("nan"), "inf": float("inf"),
+    "Mean": 1, "Sum": 2, "strided": 0, "contiguous_format": 0, "preserve_format": 1, "long": 4,
+}  # fmt: skip
 
 _WRAPPERS: Final = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
 

@@ -127,11 +127,7 @@ READ_NOTHING: Final = frozenset({
 """They pass their operands on, or only compare object identity."""
 
 MOVES_STATISTICS: Final[Mapping[str, str]] = {
-    "aten::batch_norm": "training",
-    "aten::native_batch_norm": "training",
-    "aten::cudnn_batch_norm": "training",
-    "aten::miopen_batch_norm": "training",
-    "aten::_batch_norm_impl_index": "training",
+    **dict.fromkeys(_aten("batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm _batch_norm_impl_index"), "training"),
     "aten::instance_norm": "use_input_stats",
 }
 """Normalisations that write their running statistics (operands 3 and 4), which their schemas do not declare, and the flag that

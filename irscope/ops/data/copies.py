@@ -21,14 +21,9 @@ def _clone(self: TensorType, memory_format: Abstract = None) -> TensorType:
 
 
 def _to(
-    self: TensorType,
-    dtype: Abstract = None,
-    other: TensorType | None = None,
-    device: Abstract = None,
-    copy: Abstract = False,
-    memory_format: Abstract = None,
-    **rest: Abstract,
-) -> TensorType:
+    self: TensorType, dtype: Abstract = None, other: TensorType | None = None, device: Abstract = None, copy: Abstract = False,
+    memory_format: Abstract = None, **rest: Abstract,
+) -> TensorType:  # fmt: skip
     target = dtype_name(dtype, self.dtype) if other is None else other.dtype
     where = device if isinstance(device, str) else self.device if device is None else None
     where = where if other is None else other.device

@@ -249,18 +249,10 @@ def result_type(dtype: str | None, operands: Sequence[Any], common: str | None =
 
 
 def elementwise(
-    *overloads: str,
-    numpy: Callable[..., Any] | None = None,
-    expr: Callable[..., Expr] | None = None,
-    kind: Kind | Callable[..., Kind | None] = "same",
-    operands: str = "self other",
-    in_place: bool = True,
-    written: bool = False,
-    also: str = "",
-    axes: Mapping[str, int] = EMPTY,
-    layout: Layout = "iterator",
-    rounds: bool = False,
-) -> tuple[Op, ...]:
+    *overloads: str, numpy: Callable[..., Any] | None = None, expr: Callable[..., Expr] | None = None,
+    kind: Kind | Callable[..., Kind | None] = "same", operands: str = "self other", in_place: bool = True, written: bool = False,
+    also: str = "", axes: Mapping[str, int] = EMPTY, layout: Layout = "iterator", rounds: bool = False,
+) -> tuple[Op, ...]:  # fmt: skip
     """Return the op of these overloads, its in-place variant (`add_` for `add`), and both again under other names (`also`).
 
     Without `numpy`, the reference is the expression, on arrays. If the overloads of the in-place variant have other names, declare it

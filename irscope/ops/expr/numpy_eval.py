@@ -20,20 +20,12 @@ def _each(function: Callable[[float], float], x: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """Return the error function in the type of `x`, computed in double precision.
-
-    >>> float(erf(np.array(0.5)))
-    0.5204998778130465
-    """
+    """Return the error function in the type of `x`, computed in double precision."""
     return _each(math.erf, x)
 
 
 def erfc(x: Array) -> Array:
-    """Return 1 - erf(x) in the type of `x`, computed in double precision without cancellation.
-
-    >>> float(erfc(np.array(7.0))) > 4e-23
-    True
-    """
+    """Return 1 - erf(x) in the type of `x`, computed in double precision without cancellation."""
     return _each(math.erfc, x)
 
 

@@ -30,17 +30,9 @@ def spread(value: Any, rank: int) -> list[int]:
 
 
 def convolution_type(
-    input: TensorType,
-    weight: TensorType,
-    bias: TensorType | None = None,
-    stride: Abstract = 1,
-    padding: Abstract = 0,
-    dilation: Abstract = 1,
-    groups: Abstract = 1,
-    transposed: Abstract = False,
-    output_padding: Abstract = 0,
-    **rest: Abstract,
-) -> TensorType:
+    input: TensorType, weight: TensorType, bias: TensorType | None = None, stride: Abstract = 1, padding: Abstract = 0,
+    dilation: Abstract = 1, groups: Abstract = 1, transposed: Abstract = False, output_padding: Abstract = 0, **rest: Abstract,
+) -> TensorType:  # fmt: skip
     dtype = input.dtype if input.dtype == weight.dtype else None
     if input.shape is None or weight.shape is None:
         return TensorType(dtype, None)
@@ -68,14 +60,9 @@ def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weigh
 
 
 def _extents(
-    sizes: Sequence[Dim],
-    kernel: Sequence[Dim],
-    stride: Abstract,
-    padding: Abstract,
-    dilation: Abstract,
-    transposed: bool,
+    sizes: Sequence[Dim], kernel: Sequence[Dim], stride: Abstract, padding: Abstract, dilation: Abstract, transposed: bool,
     output_padding: Abstract,
-) -> list[Dim]:
+) -> list[Dim]:  # fmt: skip
     if padding == "same":
         return list(sizes)
     steps, margins, gaps, extra = (known_ints(0 if item == "valid" else item) for item in (stride, padding, dilation, output_padding))
@@ -98,17 +85,9 @@ def _extent(size: Dim, kernel: Dim, step: int, margin: int, gap: int, extra: int
 
 
 def convolve(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    transposed: bool = False,
-    output_padding: Any = 0,
-    **rest: Any,
-) -> Array:
+    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+    transposed: bool = False, output_padding: Any = 0, **rest: Any,
+) -> Array:  # fmt: skip
     space = weight.ndim - 2
     if input.ndim == space + 1:
         return at(convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding), 0)

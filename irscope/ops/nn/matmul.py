@@ -164,15 +164,9 @@ def linear_array(input: Array, weight: Array, bias: Array | None = None) -> Arra
 
 
 def _attention_arrays(
-    query: Array,
-    key: Array,
-    value: Array,
-    attn_mask: Array | None = None,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    **rest: Any,
-) -> tuple[Array, Array]:
+    query: Array, key: Array, value: Array, attn_mask: Array | None = None, is_causal: bool = False, scale: float | None = None,
+    enable_gqa: bool = False, **rest: Any,
+) -> tuple[Array, Array]:  # fmt: skip
     """Compute softmax(q kᵀ · scale + mask) v, and the logarithm of the sum of exponentials."""
     if enable_gqa:
         key, value = (np.repeat(part, query.shape[-3] // part.shape[-3], axis=-3) for part in (key, value))

@@ -292,15 +292,9 @@ _DROPOUTS: Final = ("dropout", "feature_dropout", "alpha_dropout", "feature_alph
 
 
 def kept_statistics(
-    input: Expr,
-    weight: Expr | None,
-    bias: Expr | None,
-    running_mean: Expr | None,
-    running_var: Expr | None,
-    eps: Any,
-    training: Any = False,
-    **rest: Any,
-) -> Expr:
+    input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Expr | None, running_var: Expr | None, eps: Any,
+    training: Any = False, **rest: Any,
+) -> Expr:  # fmt: skip
     """Return one element of a batch normalisation in evaluation mode."""
     if training is not False:
         raise NoExpression("the batch normalisation may be training, and then reads whole channels")

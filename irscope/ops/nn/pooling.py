@@ -38,14 +38,9 @@ def _check_rank(self: TensorType, space: int, op: str) -> None:
 
 def _pool_type(space: int) -> Callable[..., TensorType]:
     def rule(
-        self: TensorType,
-        kernel_size: Abstract,
-        stride: Abstract = (),
-        padding: Abstract = 0,
-        dilation: Abstract = 1,
-        ceil_mode: Abstract = False,
-        **rest: Abstract,
-    ) -> TensorType:
+        self: TensorType, kernel_size: Abstract, stride: Abstract = (), padding: Abstract = 0, dilation: Abstract = 1,
+        ceil_mode: Abstract = False, **rest: Abstract,
+    ) -> TensorType:  # fmt: skip
         if self.shape is None:
             return TensorType(self.dtype)
         _check_rank(self, space, "pooling")
@@ -156,14 +151,9 @@ def _max_pool(space: int, *, with_indices: bool = False) -> Callable[..., Any]:
 
 def _avg_pool(space: int) -> Callable[..., Array]:
     def reference(
-        self: Array,
-        kernel_size: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         data = wide(self) if self.dtype.kind in "fc" else self.astype(np.int64)
         windows = _windows(data, space, kernel_size, stride, padding, 1, ceil_mode, 0)
         first, *others = windows.at_places()
@@ -229,12 +219,9 @@ _POOLING = (
 
 def _upsample_type(space: int) -> Callable[..., TensorType]:
     def rule(
-        self: TensorType | None = None,
-        input: TensorType | None = None,
-        output_size: Abstract = None,
-        scale_factors: Abstract = None,
+        self: TensorType | None = None, input: TensorType | None = None, output_size: Abstract = None, scale_factors: Abstract = None,
         **rest: Abstract,
-    ) -> TensorType:
+    ) -> TensorType:  # fmt: skip
         source = input if self is None else self
         assert source is not None
         if source.shape is None:

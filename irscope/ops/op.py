@@ -95,7 +95,6 @@ def has_side_effects(name: str) -> bool:
 def effect_of_schema(schema: OpSchema) -> Effect:
     """Return the effect that a schema declares; `opaque` for an op with other side effects (`has_side_effects`).
 
-    >>> from irscope.ops.schemas import bundled_texts, parse_schema
     >>> effect_of_schema(parse_schema("aten::t(Tensor(a) self) -> Tensor(a)"))
     'view'
     """
@@ -266,7 +265,6 @@ def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> Op
     """Return the first schema that takes these operands, all of them positional; None when none does.
 
     >>> from irscope.ir.types import TENSOR
-    >>> from irscope.ops.schemas import bundled_texts, parse_schema
     >>> texts = "aten::neg(Tensor self) -> Tensor", "aten::neg.int(int a) -> int"
     >>> choose_overload([parse_schema(text) for text in texts], [INT]).overload
     'int'
@@ -282,7 +280,6 @@ def counts_with_results(schemas: Iterable[OpSchema]) -> frozenset[int]:
     Torch makes one of each schema whose results are fresh tensors: it drops the arguments that say how to make a tensor, and
     adds an argument for each result.
 
-    >>> from irscope.ops.schemas import bundled_texts, parse_schema
     >>> counts_with_results([parse_schema("aten::log(Tensor self) -> Tensor"), parse_schema("aten::log.int(int a) -> float")])
     frozenset({2})
     """

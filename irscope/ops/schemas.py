@@ -332,7 +332,6 @@ aten::batch_norm_gather_stats_with_counts.out(Tensor input, Tensor mean, Tensor 
 def corrected(schema: OpSchema) -> OpSchema:
     """Return the schema with correct alias annotations: itself, unless a correction is known.
 
-    >>> from irscope.ops.schemas import parse_schema
     >>> str(corrected(parse_schema("aten::type_as(Tensor self, Tensor other) -> Tensor")).returns[0].alias)
     '(a)'
     """

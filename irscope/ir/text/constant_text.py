@@ -180,7 +180,8 @@ def _to_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def tensor_text(tensor: TensorData, type: Type | None) -> str:
     """The tensor as a text that reads back to the same elements, or `<Tensor>` for a frontend's tensor with many elements."""
     array = tensor.array
-    if array is None or tensor.dtype not in _DTYPE_OF.values() or not _is_plain(tensor):
+    holding = str(np.dtype(_BIT_PATTERNS[tensor.dtype])) if tensor.dtype in _BIT_PATTERNS else tensor.dtype
+    if array is None or tensor.dtype not in _DTYPE_OF.values() or str(array.dtype) != holding or array.dtype.isbuiltin != 1:
         return "<Tensor>"
     if array.size > MAX_SHOWN or _has_other_nans(tensor.dtype, array):
         return _packed_text(tensor, array)
@@ -214,12 +215,6 @@ def _type_word(tensor: TensorData) -> str:
     """Device, element type and extents, as in `CPUFloatType{2,3}`."""
     prefix = next((prefix for prefix, device in _DEVICES.items() if device == tensor.device.partition(":")[0]), "CPU")
     return f"{prefix}{DTYPES[tensor.dtype]}Type{{{','.join(map(str, tensor.shape))}}}"
-
-
-def _is_plain(tensor: TensorData) -> bool:
-    """Whether the array's dtype is the one that represents the tensor's dtype, and NumPy's own."""
-    expected = str(np.dtype(_BIT_PATTERNS[tensor.dtype])) if tensor.dtype in _BIT_PATTERNS else tensor.dtype
-    return tensor.array is not None and str(tensor.array.dtype) == expected and tensor.array.dtype.isbuiltin == 1
 
 
 def _element_text(element: Any) -> str:

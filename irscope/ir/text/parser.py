@@ -172,7 +172,12 @@ class _Reader:
                 attrs: Mapping[str, Any] = EMPTY
             else:
                 known = constants.get((constant, type))
-                attrs = constants[constant, type] = _plain_constant(constant, type) if known is None else known
+                if known is None:
+                    payload: Any = constant[1:-1]
+                    if constant[0] != '"':
+                        payload = typed(int(constant) if constant.lstrip("-").isdigit() else float(constant), type)
+                    known = constants[constant, type] = FrozenDict(value=payload)
+                attrs = known
             outputs: tuple[Value, ...] = ()
             if name is not None:
                 value = visible[name] = make_value(new_id(), type, name)
@@ -351,10 +356,3 @@ def _complete(node: Node, *blocks: Block) -> None:
 
 def _expected_statement(inside: bool) -> str:
     return "a node, a block or '-> (…)'" if inside else "a node, a block or 'return (…)'"
-
-
-def _plain_constant(text: str, type: Type) -> Mapping[str, Any]:
-    if text[0] == '"':
-        return FrozenDict(value=text[1:-1])
-    payload: Any = int(text) if text.lstrip("-").isdigit() else float(text)
-    return FrozenDict(value=typed(payload, type))

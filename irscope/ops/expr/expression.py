@@ -329,7 +329,6 @@ def _text(expr: Expr) -> str:
 def count_operations(results: Sequence[Expr]) -> int:
     """Return how many distinct operations the expressions of one element have together; leaves and casts do not count.
 
-    >>> from irscope.ops.expr.expression import input_element
     >>> square = input_element(0, "float32") * input_element(0, "float32")
     >>> count_operations([square + square])
     2
@@ -350,7 +349,6 @@ def cycles_of(op: str, dtype: str) -> float:
 def cycles_at_a_point(results: Sequence[Expr]) -> float:
     """Return the cycles of one core for the operations of the expressions at one point, where whole registers are computed.
 
-    >>> from irscope.ops.expr.expression import call, input_element
     >>> cycles_at_a_point([call("tanh", input_element(0, "float32"))])
     1.625
     """
@@ -361,7 +359,6 @@ def flops_at_a_point(results: Sequence[Expr]) -> int:
     """Return the additions and multiplications per point that is computed or reduced; values shared by a whole row are not
     counted.
 
-    >>> from irscope.ops.expr.expression import call, input_element, reduce
     >>> x = input_element(0, "float32")
     >>> flops_at_a_point([call("exp", x) * 2.0]), flops_at_a_point([call("exp", reduce("reduce_sum", x, (0,)))])
     (22, 1)

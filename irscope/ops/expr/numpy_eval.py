@@ -209,13 +209,9 @@ def remainder(a: Array, b: Array) -> Array:
     return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
 
-def _sign(a: Array) -> Array:
-    return np.asarray((a > 0).astype(a.dtype) - (a < 0).astype(a.dtype))
-
-
 _OWN: Final[dict[str, Callable[..., Any]]] = {
     "div": _int_div, "erf": erf, "reciprocal": lambda x: 1 / x, "remainder": remainder, "rsqrt": lambda x: 1 / np.sqrt(x),
-    "sigmoid": sigmoid, "sign": _sign,
+    "sigmoid": sigmoid, "sign": lambda a: np.asarray((a > 0).astype(a.dtype) - (a < 0).astype(a.dtype)),
 }  # fmt: skip
 """Ops that NumPy has no function for, or one with another meaning."""
 

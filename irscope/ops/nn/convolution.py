@@ -50,13 +50,9 @@ def convolution_type(
         kernels = weight.shape[1] * groups if isinstance(weight.shape[1], int) else None
     elif 0 in (input.shape[-space - 1], weight.shape[1]):
         kernels = 0  # without input channels torch returns no output channels, however many kernels there are
-    return _formatted(dtype, (*input.shape[: -space - 1], kernels, *sizes), input, weight)
-
-
-def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weight: TensorType) -> TensorType:
     formats = type_suggests_channels_last(input), type_suggests_channels_last(weight)
-    is_last = (True in formats and len(shape) == len(weight.shape or ())) or (False if formats == (False, False) else None)
-    return in_format(dtype, shape, is_last)
+    is_last = (True in formats and len(input.shape) == len(weight.shape)) or (False if formats == (False, False) else None)
+    return in_format(dtype, (*input.shape[: -space - 1], kernels, *sizes), is_last)
 
 
 def _extents(

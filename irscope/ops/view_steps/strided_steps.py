@@ -80,7 +80,6 @@ def apply(step: Step, layout: Layout, base: Num | None) -> Outcome:
 def row_major(shape: Sequence[Num]) -> tuple[Num, ...]:
     """The strides of a tensor laid out row by row; its extents may be symbolic.
 
-    >>> from irscope.ops.view_steps import Extent
     >>> row_major((Extent.of("n"), 3, Extent.of("m")))
     (3*m, m, 1)
     """
@@ -208,7 +207,6 @@ def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num
     Old and new axes are divided into groups with equal numbers of elements (`groups_of`). The old axes of a group must follow
     each other without a gap, which they do if each stride is the extent times the stride of the next.
 
-    >>> from irscope.ops.view_steps import Extent
     >>> n = Extent.of("n")
     >>> regrouped((n, 12, 64), (768, 64, 1), (n, 768)), regrouped((n, 64, 12), (768, 1, 64), (n, 768))
     ((768, 1), None)

@@ -403,15 +403,7 @@ def is_contiguous(shape: Sizes, strides: Sizes) -> bool:
     >>> is_contiguous((2, 1, 3), (3, 7, 1)), is_contiguous((2, 3), (1, 2))
     (True, False)
     """
-    if 0 in shape:
-        return True
-    step = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size != 1:
-            if stride != step:
-                return False
-            step *= size
-    return True
+    return 0 in shape or lies_in_order(shape, strides, range(len(shape)))
 
 
 def suggests_channels_last(shape: Sizes, strides: Sizes) -> bool:
@@ -495,12 +487,17 @@ def is_channels_last(shape: Sizes, strides: Sizes) -> bool:
     >>> is_channels_last((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last((2, 3, 2, 5), (60, 1, 30, 3))
     (True, False)
     """
-    expected = 1
-    for axis in (1, *range(len(shape) - 1, 1, -1), 0):
+    return lies_in_order(shape, strides, (0, *range(2, len(shape)), 1))
+
+
+def lies_in_order(shape: Sequence[Any], strides: Sequence[Any], order: Sequence[int]) -> bool:
+    """Whether elements fill their span with the axes in this memory order, the slowest first, for all values of the names of extents."""
+    past = 1
+    for axis in reversed(order):
         if shape[axis] != 1:
-            if strides[axis] != expected:
+            if strides[axis] != past:
                 return False
-            expected *= shape[axis]
+            past = past * shape[axis]
     return True
 
 

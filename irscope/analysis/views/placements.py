@@ -43,8 +43,8 @@ from irscope.ir import (
 )
 from irscope.ops.registry import category_of, effect_of, op_of, schema_of
 from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, NARROWS, PACKS_SEQUENCE, ROW_MAJOR_FROM_ROWS, ROW_MAJOR_RESULT, UNPACKS
-from irscope.ops.type_rules import SLIPS, Unknown, like_strides, static_shape
-from irscope.ops.view_steps import ANY_STRIDE, RULES, Extent, Layout, Num, lies_in_order, loose, make_layout, row_major
+from irscope.ops.type_rules import SLIPS, Unknown, lies_in_order, like_strides, static_shape
+from irscope.ops.view_steps import ANY_STRIDE, RULES, Extent, Layout, Num, loose, make_layout, row_major
 
 # Layouts of results in fresh memory: from their types, from type rules, or from what always holds for such ops.
 #

@@ -211,13 +211,9 @@ def const(value: Any, dtype: str) -> Expr:
         return Expr("const", (), dtype, bool(value) if dtype == "bool" else float(value), NUMBER_STRENGTH)
     if isinstance(value, float) and not math.isfinite(value):
         raise NoExpression(f"{value} is not a number of {dtype}")
-    return Expr("const", (), dtype, _wrapped(int(value), dtype), NUMBER_STRENGTH)
-
-
-def _wrapped(value: int, dtype: str) -> int:
     bits = int(dtype.lstrip("uint"))
-    low = value & ((1 << bits) - 1)
-    return low - (1 << bits) if low >> (bits - 1) and dtype[0] == "i" else low
+    low = int(value) & ((1 << bits) - 1)
+    return Expr("const", (), dtype, low - (1 << bits) if low >> (bits - 1) and dtype[0] == "i" else low, NUMBER_STRENGTH)
 
 
 def lift(value: Any, dtype: str) -> Expr:

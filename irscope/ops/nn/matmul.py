@@ -92,12 +92,6 @@ def linear_type(input: TensorType, weight: TensorType, bias: TensorType | None =
     return fresh(dtype, result)
 
 
-def _outer(self: TensorType, vec2: TensorType) -> TensorType:
-    if self.shape is None or vec2.shape is None:
-        return TensorType(_same_dtype(self, vec2))
-    return fresh(_same_dtype(self, vec2), (*self.shape, *vec2.shape))
-
-
 def _einsum(equation: Abstract, tensors: Abstract, path: Abstract = None) -> TensorType:
     if isinstance(tensors, Unknown) or isinstance(equation, Unknown) or "..." in equation:
         return TENSOR
@@ -205,7 +199,11 @@ _PRODUCTS = (
     _product_op("mv", lambda self, vec: _matmul(self, vec), _matmul_array),
     _product_op("dot", lambda self, tensor: _matmul(self, tensor), _matmul_array),
     _product_op("linear", linear_type, linear_array),
-    _product_op("outer", _outer, lambda self, vec2: np.outer(self, vec2)),
+    _product_op(
+        "outer",
+        lambda self, vec2: fresh(_same_dtype(self, vec2), (*self.shape, *vec2.shape) if self.shape and vec2.shape else None),
+        lambda self, vec2: np.outer(self, vec2),
+    ),
     _product_op(
         "einsum",
         _einsum,

@@ -73,14 +73,6 @@ def _pooled_size(size: Dim, kernel: int, step: int, margin: int, gap: int, ceil_
     return count
 
 
-def _two(rule: Callable[..., TensorType]) -> Callable[..., tuple[TensorType, TensorType]]:
-    def both(self: TensorType, **arguments: Abstract) -> tuple[TensorType, TensorType]:
-        values = rule(self, **arguments)
-        return values, values.with_(dtype="int64")
-
-    return both
-
-
 def _adaptive_type(space: int) -> Callable[..., TensorType]:
     def rule(self: TensorType, output_size: Abstract) -> TensorType:
         sizes = as_dims(output_size)
@@ -209,7 +201,11 @@ _POOLING = (
     *(_pool(f"max_pool{space}d", _pool_type(space), _max_pool(space)) for space in (1, 2, 3)),
     *(_pool(f"avg_pool{space}d", _pool_type(space), _avg_pool(space)) for space in (1, 2, 3)),
     *(_pool(f"adaptive_avg_pool{space}d", _adaptive_type(space), _adaptive_avg(space)) for space in (1, 2, 3)),
-    _pool("max_pool2d_with_indices", _two(_pool_type(2)), _max_pool(2, with_indices=True)),
+    _pool(
+        "max_pool2d_with_indices",
+        lambda self, **given: tuple(_pool_type(2)(self, **given).with_(dtype=dtype) for dtype in (self.dtype, "int64")),
+        _max_pool(2, with_indices=True),
+    ),
     _pool("_adaptive_avg_pool2d", _adaptive_type(2), _adaptive_avg(2)),
 )
 

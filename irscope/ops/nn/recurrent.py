@@ -35,8 +35,8 @@ def _rule(count: int, *, is_layer: bool) -> Callable[..., Any]:
         states = [hx] if isinstance(hx, TensorType) else hx
         if isinstance(hx, Unknown) or len(states) != count:
             return (TENSOR,) * (count + is_layer)
-        ends = [refined(state.dtype, state.shape) for state in states]
-        return [_layer_type(input, states[0], bidirectional), *ends] if is_layer else ends if count > 1 else ends[0]
+        ends = tuple(refined(state.dtype, state.shape) for state in states)
+        return (_layer_type(input, states[0], bidirectional), *ends) if is_layer else ends if count > 1 else ends[0]
 
     return rule
 

@@ -242,24 +242,16 @@ def percent_formatted(text: str, *operands: Any) -> str:
     '3% of 0.500000'
     """
     given = iter(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple) else operands)
-    made = "".join(_parts(text, given))
+
+    def told(found: re.Match[str]) -> str:
+        if not found[1]:
+            raise ValueError(f"the text {text!r} ends in %")
+        return "%" if found[1] == "%" else _specified(found[1], given, text)
+
+    made = re.sub("%(.?)", told, text, flags=re.DOTALL)
     if next(given, None) is not None:
         raise ValueError(f"the text {text!r} has fewer places than operands")
     return made
-
-
-def _parts(text: str, given: Iterator[Any]) -> Iterator[str]:
-    first, *rest = text.split("%") if "%" in text else [text]
-    yield first
-    pieces = iter(rest)
-    for piece in pieces:
-        if not piece:
-            following = next(pieces, None)
-            if following is None:
-                raise ValueError(f"the text {text!r} ends in %")
-            yield f"%{following}"
-            continue
-        yield _specified(piece[0], given, text) + piece[1:]
 
 
 def _specified(kind: str, given: Iterator[Any], text: str) -> str:

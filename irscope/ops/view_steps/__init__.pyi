@@ -8,5 +8,5 @@ from .steps import FRESH as FRESH, Cut as Cut, Dense as Dense, Expand as Expand,
 from .steps import Operand as Operand, Paired as Paired, Pick as Pick, Place as Place, Regroup as Regroup, Retyped as Retyped
 from .steps import Returned as Returned, Step as Step, Steps as Steps, Window as Window
 from .strided_steps import ANY_STRIDE as ANY_STRIDE, Copied as Copied, Failed as Failed, Outcome as Outcome, Undecided as Undecided
-from .strided_steps import apply as apply, gap_between as gap_between, groups_of as groups_of, lies_in_order as lies_in_order
+from .strided_steps import apply as apply, gap_between as gap_between, groups_of as groups_of
 from .strided_steps import loose as loose, memory_order as memory_order, row_major as row_major

@@ -16,6 +16,7 @@ from irscope.ops.type_rules import (
     contiguous_strides,
     is_channels_last,
     is_contiguous,
+    lies_in_order,
     suggests_channels_last,
     view_strides,
 )
@@ -413,17 +414,6 @@ def _dense_by_names(step: Dense, layout: Layout) -> Outcome:
     wanted = row_major([shape[axis] for axis in order])
     result = loose(shape, [wanted[order.index(axis)] for axis in range(len(shape))])
     return Undecided(Layout(shape, None if step.suggested else result, None, layout.dtype))
-
-
-def lies_in_order(shape: Sequence[Num], strides: Sequence[Num], order: Sequence[int]) -> bool:
-    """Whether elements fill their span with the axes in this memory order, for all values of the names."""
-    past: Num = 1
-    for axis in reversed(order):
-        if shape[axis] != 1:
-            if strides[axis] != past:
-                return False
-            past = past * shape[axis]
-    return True
 
 
 _APPLY: Final[dict[type, Callable[[Any, Layout, Num | None], Outcome]]] = {

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -40,14 +40,24 @@ from irscope.ir.module import graphs_of
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.cleanup.cse import EscapeInfo
-from irscope.transforms.dedup.piece import CONSTANT_STEPS, GIVES_UP, ConstantStep, Hole, format_holes, known_step
+from irscope.transforms.dedup.piece import GIVES_UP, Hole, format_holes
 
 if TYPE_CHECKING:
     import pandas as pd
 
+ConstantStep = Literal["tied", "equal"]
+CONSTANT_STEPS: Final[tuple[ConstantStep, ...]] = get_args(ConstantStep)
+"""The relations, from the finer to the coarser."""
 Kind = Literal["parameter", "buffer", "literal", "module data"]
 Array = np.ndarray[Any, Any]
 _BITS: Final[Mapping[int, type]] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def known_step(step: Any) -> ConstantStep:
+    """Returns a relation of constants. Raises ArgumentError for anything else."""
+    if step not in CONSTANT_STEPS:
+        raise ArgumentError(f"there is no relation {step!r} of constants", hint=f"choose one of {', '.join(CONSTANT_STEPS)}")
+    return step  # type: ignore[no-any-return]
 
 
 # --- the constants of a program ---------------------------------------------------------------------------------------

@@ -20,27 +20,15 @@ and merges programs that compute different numbers; here a name is compared by i
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
 from irscope.ir import Block, Node, TensorData, Type, Value
+from irscope.ir.module import reference_to
 from irscope.ir.structural import inner_blocks
 from irscope.transforms.dedup.encoding import digest, is_spelled, prefixed, spell_attrs, spell_payload, split_leaf, split_type
-from irscope.transforms.dedup.piece import (
-    HOLED,
-    NO_BLOCK,
-    RANK,
-    Body,
-    Piece,
-    Relation,
-    all_nodes,
-    apart_from_symbols,
-    attrs_of,
-    kept_in,
-    renamed_symbols,
-    symbols_in,
-    without_symbols,
-)
+from irscope.transforms.dedup.piece import HOLED, NO_BLOCK, RANK, Body, Piece, Relation, all_nodes, apart_from_symbols, attrs_of, kept_in
 from irscope.transforms.dedup.terms import Leaf, Operand, Term, flow_of
 
 Symbols = Callable[[str], str] | None
@@ -78,6 +66,22 @@ def canonical_form(piece: Piece, relation: Relation) -> bytes:
 # --- names of symbols ---------------------------------------------------------------------------------------------------
 
 
+def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
+    """Returns the text with some of its symbols renamed.
+
+    >>> renamed_symbols("@ex_1::@G", {"ex_1": "ex_0"})
+    '@ex_0::@G'
+    """
+    between, names = apart_from_symbols(text)
+    spelled = [reference_to(renamed.get(name, name)) for name in names]
+    return "".join(chain.from_iterable(zip(between, (*spelled, ""), strict=True)))
+
+
+def without_symbols(text: str) -> str:
+    """Returns the text with the same name for every symbol."""
+    return renamed_symbols(text, dict.fromkeys(apart_from_symbols(text)[1], "#"))
+
+
 def spelling_of(piece: Piece, relation: Relation) -> Symbols:
     """Returns the spelling of names in attributes: a root by its place, another declared name by its meaning, the rest as is."""
     if not piece.named or relation == "text":
@@ -86,7 +90,7 @@ def spelling_of(piece: Piece, relation: Relation) -> Symbols:
 
     def spelled(text: str) -> str:
         renamed = {}
-        for name in symbols_in(text):
+        for name in apart_from_symbols(text)[1]:
             if name in roots:
                 renamed[name] = roots[name]
             elif name in piece.named and relation != "alpha":

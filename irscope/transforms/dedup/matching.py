@@ -20,31 +20,8 @@ from typing import Final
 from irscope.ir import Block, Node, Value
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.form import Colors, colors_of, may_permute, spelling_of
-from irscope.transforms.dedup.pairing import (
-    ABSENT,
-    Listing,
-    Pairs,
-    SymbolMap,
-    pair_attribute,
-    pair_leaves,
-    pair_types,
-    same_bits,
-    same_identities,
-)
-from irscope.transforms.dedup.piece import (
-    RANK,
-    RELATIONS,
-    Body,
-    Hole,
-    HoleKind,
-    Piece,
-    Relation,
-    Site,
-    SlotPair,
-    attrs_of,
-    hole_of,
-    operand_name,
-)
+from irscope.transforms.dedup.pairing import ABSENT, Listing, Pairs, SymbolMap, pair_leaves, pair_types, same_bits, same_identities
+from irscope.transforms.dedup.piece import RANK, RELATIONS, Body, Hole, HoleKind, Piece, Relation, Site, SlotPair, attrs_of, operand_name
 from irscope.transforms.dedup.terms import Leaf, Operand, Ref, Term
 
 _ATTEMPTS: Final = 8
@@ -70,7 +47,7 @@ class Match:
     @cached_property
     def holes(self) -> tuple[Hole, ...]:
         """The slots with different values, in the left piece's order."""
-        return tuple(hole_of(pair, self.place(pair.site, pair.kind)) for pair in self.slots if not same_bits(pair.left, pair.right))
+        return tuple(pair.hole(self.place(pair.site, pair.kind)) for pair in self.slots if not same_bits(pair.left, pair.right))
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -336,7 +313,7 @@ class _Search:
         if not a and not b:
             return True
         for key in sorted({*a, *b}):
-            pairs = pair_attribute(key, a.get(key, ABSENT), b.get(key, ABSENT), self.step, self.symbols)
+            pairs = self.symbols.pair_attribute(key, a.get(key, ABSENT), b.get(key, ABSENT))
             if pairs is None:
                 return False
             self.slots += [SlotPair(x.kind, Site(subject, key, 0, i), x.value, y.value) for i, (x, y) in enumerate(pairs)]

@@ -44,6 +44,7 @@ class SymbolMap:
         self.to: dict[str, str] = {}
         self._back: dict[str, str] = {}
         self.pending: list[tuple[Body, Body]] = []
+        self._relation = relation
         self._exact = RANK[relation] < RANK["symbols"]
         self.agrees = len(left.roots) == len(right.roots) and all(
             self._pair(ours, theirs, exact=relation == "text") for ours, theirs in zip(left.roots, right.roots, strict=True)
@@ -60,7 +61,36 @@ class SymbolMap:
                 done[pair] = None
                 yield pair
 
-    def same(self, ours: str, theirs: str) -> bool:
+    def pair_attribute(self, name: str, x: Any, y: Any) -> Pairs | None:
+        """Returns the slots of an attribute, from left to right; None if both differ in a part that the relation keeps. Attributes nest
+        a few levels at most."""
+        parts: list[tuple[str, Any, Any]] | None = None
+        if isinstance(x, tuple | list) and isinstance(y, tuple | list) and len(x) == len(y):
+            parts = [(name, ours, theirs) for ours, theirs in zip(x, y, strict=True)]
+        elif isinstance(x, Mapping) and isinstance(y, Mapping) and x.keys() == y.keys():
+            parts = [(key, x[key], y[key]) for key in sorted(x)]
+        if parts is not None:
+            found: Pairs = []
+            for part in parts:
+                pairs = self.pair_attribute(*part)
+                if pairs is None:
+                    return None
+                found += pairs
+            return found
+        if isinstance(x, str) and isinstance(y, str):
+            (ours, slots), (theirs, others) = split_text(x, self._relation), split_text(y, self._relation)
+            literal = x.startswith('"') or y.startswith('"') or "@" not in x
+            if ours != theirs if literal else not self._same(ours, theirs):
+                return None
+            return list(zip(slots, others, strict=True))
+        role = role_of_attr(name, x)
+        if role != "structure" and role == role_of_attr(name, y):
+            (ours_kept, slots), (theirs_kept, others) = (split_leaf(each, role, self._relation) for each in (x, y))
+            if ours_kept == theirs_kept and (slots or others):
+                return list(zip(slots, others, strict=True))
+        return [] if same_bits(x, y) else None
+
+    def _same(self, ours: str, theirs: str) -> bool:
         """Whether two texts are the same up to names that may correspond."""
         (between, x), (others, y) = apart_from_symbols(ours), apart_from_symbols(theirs)
         return between == others and all(self._pair(one, other, exact=self._exact) for one, other in zip(x, y, strict=True))
@@ -96,36 +126,6 @@ def pair_leaves(x: Leaf, y: Leaf, relation: Relation) -> Pairs | None:
     if not slots and not others and not same_bits(x.payload, y.payload):
         return None  # digests of different tensors may be equal, so the tensors themselves are compared
     return list(zip(slots, others, strict=True))
-
-
-def pair_attribute(name: str, x: Any, y: Any, relation: Relation, symbols: SymbolMap) -> Pairs | None:
-    """Returns the slots of an attribute, from left to right; None if both differ in a part that the relation keeps. Attributes nest a
-    few levels at most."""
-    parts: list[tuple[str, Any, Any]] | None = None
-    if isinstance(x, tuple | list) and isinstance(y, tuple | list) and len(x) == len(y):
-        parts = [(name, ours, theirs) for ours, theirs in zip(x, y, strict=True)]
-    elif isinstance(x, Mapping) and isinstance(y, Mapping) and x.keys() == y.keys():
-        parts = [(key, x[key], y[key]) for key in sorted(x)]
-    if parts is not None:
-        found: Pairs = []
-        for part in parts:
-            pairs = pair_attribute(*part, relation, symbols)
-            if pairs is None:
-                return None
-            found += pairs
-        return found
-    if isinstance(x, str) and isinstance(y, str):
-        (ours, slots), (theirs, others) = split_text(x, relation), split_text(y, relation)
-        literal = x.startswith('"') or y.startswith('"') or "@" not in x
-        if ours != theirs if literal else not symbols.same(ours, theirs):
-            return None
-        return list(zip(slots, others, strict=True))
-    role = role_of_attr(name, x)
-    if role != "structure" and role == role_of_attr(name, y):
-        (ours_kept, slots), (theirs_kept, others) = (split_leaf(each, role, relation) for each in (x, y))
-        if ours_kept == theirs_kept and (slots or others):
-            return list(zip(slots, others, strict=True))
-    return [] if same_bits(x, y) else None
 
 
 def same_bits(a: Any, b: Any) -> bool:
@@ -246,7 +246,7 @@ class Listing(SideBySide):
 
     def _attributes(self, a: Mapping[str, Any], b: Mapping[str, Any], where: Node | str) -> None:
         for key in sorted({*a, *b}):
-            if pair_attribute(key, a.get(key, ABSENT), b.get(key, ABSENT), self.relation, self.symbols) is not None:
+            if self.symbols.pair_attribute(key, a.get(key, ABSENT), b.get(key, ABSENT)) is not None:
                 continue
             values = a.get(key), b.get(key)
             one, other = format_difference(*values)

@@ -36,23 +36,8 @@ import numpy as np
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
-from irscope.ir import (
-    ANY,
-    BOOL,
-    GENERATOR,
-    Block,
-    Graph,
-    Node,
-    Opaque,
-    PrimitiveType,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    constant_value,
-    make_block,
-)
-from irscope.ir.module import reference_to, symbol_name
+from irscope.ir import ANY, BOOL, GENERATOR, Block, Graph, Node, Opaque, PrimitiveType, TensorData, TensorType, Type, Value, constant_value
+from irscope.ir.module import symbol_name
 from irscope.ir.structural import inner_blocks
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import effect_of, functional_source, schema_of
@@ -61,7 +46,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 B = TypeVar("B", "Body", "Piece")
 
-NO_BLOCK: Final[Block] = make_block(0, (), (), ())
+NO_BLOCK: Final = Block(0, (), (), ())
 """The block of a symbol that is declared without a body."""
 _SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*"|[\w$.-]+)')
 
@@ -253,33 +238,11 @@ def apart_from_symbols(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(parts[::2]), tuple([symbol_name(found) for found in parts[1::2]])
 
 
-def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
-    """Returns the text with some of its symbols renamed.
-
-    >>> renamed_symbols("@ex_1::@G", {"ex_1": "ex_0"})
-    '@ex_0::@G'
-    """
-
-    def change(found: re.Match[str]) -> str:
-        new = renamed.get(symbol_name(found.group(1)))
-        return found.group(0) if new is None else reference_to(new)
-
-    return _SYMBOL.sub(change, text)
-
-
-def without_symbols(text: str) -> str:
-    """Returns the text with the same name for every symbol."""
-    return renamed_symbols(text, dict.fromkeys(symbols_in(text), "#"))
-
-
 # --- the ladder of relations ------------------------------------------------------------------------------------------
 
 Relation = Literal["text", "alpha", "symbols", "order", "arguments", "constants", "extents", "free", "layout", "dtype"]
 RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
 """The relations from the finest to the coarsest."""
-ConstantStep = Literal["tied", "equal"]
-CONSTANT_STEPS: Final[tuple[ConstantStep, ...]] = get_args(ConstantStep)
-"""The relations of constants (`irscope.transforms.dedup.constants`), from the finer to the coarser."""
 RANK: Final[Mapping[str, int]] = {relation: place for place, relation in enumerate(RELATIONS)}
 """The place of each relation in the ladder."""
 HOLED: Final = frozenset(RELATIONS[RANK["constants"] :])
@@ -298,7 +261,7 @@ GIVES_UP: Final[Mapping[str, str]] = {
     "tied": "nothing",
     "equal": "that one of them could be changed and not the other",
 }
-"""What a compiler no longer knows of one piece that replaces all pieces that are the same by a relation."""
+"""What a compiler no longer knows of one piece that replaces all pieces that are the same by a relation, of pieces or constants."""
 
 
 def known_relation(relation: Any) -> Relation:
@@ -306,13 +269,6 @@ def known_relation(relation: Any) -> Relation:
     if relation not in RELATIONS:
         raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
     return relation  # type: ignore[no-any-return]
-
-
-def known_step(step: Any) -> ConstantStep:
-    """Returns a relation of constants. Raises ArgumentError for anything else."""
-    if step not in CONSTANT_STEPS:
-        raise ArgumentError(f"there is no relation {step!r} of constants", hint=f"choose one of {', '.join(CONSTANT_STEPS)}")
-    return step  # type: ignore[no-any-return]
 
 
 # --- holes ------------------------------------------------------------------------------------------------------------
@@ -344,6 +300,10 @@ class SlotPair(NamedTuple):
     left: Any
     right: Any
 
+    def hole(self, words: str) -> "Hole":
+        """The hole for different values; `words` name its place."""
+        return Hole(self.kind, words, *format_difference(self.left, self.right), self.site, (self.left, self.right))
+
 
 @dataclass(frozen=True)
 class Hole:
@@ -361,11 +321,6 @@ class Hole:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.left} against {self.right}"
-
-
-def hole_of(pair: SlotPair, words: str) -> Hole:
-    """Returns the hole for a slot with different values; `words` name its place."""
-    return Hole(pair.kind, words, *format_difference(pair.left, pair.right), pair.site, (pair.left, pair.right))
 
 
 def format_ops(nodes: Iterable[Node]) -> str:

@@ -16,21 +16,10 @@ from irscope.ir.module import entry
 from irscope.transforms.base import PassRecord
 from irscope.transforms.dedup import rewrite  # which loads its names lazily
 from irscope.transforms.dedup.classes import KernelPieces, Ladder, Members, kernel_pieces, pieces_of
-from irscope.transforms.dedup.constants import Constants, find_constants, merge_constants, merge_constants_of_all
+from irscope.transforms.dedup.constants import Constants, ConstantStep, find_constants, known_step, merge_constants, merge_constants_of_all
 from irscope.transforms.dedup.form import fingerprint
 from irscope.transforms.dedup.matching import differences, excerpt, meeting
-from irscope.transforms.dedup.piece import (
-    GIVES_UP,
-    RANK,
-    RELATIONS,
-    ConstantStep,
-    Piece,
-    Relation,
-    format_holes,
-    format_ops,
-    known_relation,
-    known_step,
-)
+from irscope.transforms.dedup.piece import GIVES_UP, RANK, RELATIONS, Piece, Relation, format_holes, format_ops, known_relation
 
 if TYPE_CHECKING:
     import pandas as pd

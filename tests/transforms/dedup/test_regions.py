@@ -20,7 +20,7 @@ from irscope.ir.core import Block, Graph, Module, Node, Value
 from irscope.ir.invariants import verify
 from irscope.ir.module import inlined, verify_module
 from irscope.transforms.dedup.rewrite import Repeat, find_regions, outline_nested
-from irscope.transforms.dedup.rewrite.repeat import common_type
+from irscope.transforms.dedup.rewrite.parameters import common_type
 from tests.random_programs.graphs import Program, random_program
 from tests.transforms.same_meaning import observed
 

@@ -22,22 +22,7 @@ from typing import Any, Final
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.words import plural
 from irscope.analysis.shapes import retyped
-from irscope.ir import (
-    INT,
-    Block,
-    Graph,
-    ListType,
-    Module,
-    Node,
-    Rewriter,
-    Symbol,
-    Type,
-    Value,
-    constant_value,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import INT, Graph, ListType, Module, Node, Rewriter, Symbol, Type, Value, constant_value, make_node, make_value, new_id
 from irscope.ir.module import reference_to
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.dedup.classes import Ladder, Members
@@ -45,15 +30,7 @@ from irscope.transforms.dedup.form import fingerprint
 from irscope.transforms.dedup.matching import Match
 from irscope.transforms.dedup.piece import RANK, Piece, Relation, symbols_in
 from irscope.transforms.dedup.rewrite.groups import is_parameter, parameter_type
-from irscope.transforms.dedup.rewrite.parameters import (
-    ClassHoles,
-    HoleRow,
-    class_holes,
-    covering_type,
-    follows_from_operands,
-    types_in_common,
-    why_not_free,
-)
+from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow, class_holes, covering_type, types_in_common, why_not_free
 
 # --- functions and their calls ----------------------------------------------------------------------------------------
 
@@ -86,7 +63,7 @@ def why_not_parameterized(holes: ClassHoles, functions: Sequence[Graph]) -> str:
     """Returns why the holes of a class cannot all be parameters of its functions; empty if they can."""
     inside = [set(function.nodes()) for function in functions]
     for row in holes.rows:
-        if row.parameter is None or follows_from_operands(row, holes):
+        if row.parameter is None or holes.follows_from_operands(row):
             continue
         if not is_number(row):
             return f"{row.place} differs, which is part of a type or an attribute: no operand can pass it"
@@ -145,7 +122,7 @@ def with_parameters(graph: Graph, made: Parameterized) -> Graph:
     graph = rewriter.finish()
     place = len(graph.inputs) if made.at is None else made.at
     params = (*graph.inputs[:place], *made.params, *graph.inputs[place:])
-    return retyped(replace(graph, body=Block(graph.body.id, params, graph.body.nodes, graph.body.returns)), made.types)
+    return retyped(replace(graph, body=replace(graph.body, params=params)), made.types)
 
 
 @dataclass(frozen=True)
@@ -507,4 +484,4 @@ def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
     constants, inputs = call.operands(params)
     outputs = tuple([make_value(new_id(), value.type, value.name) for value in function.outputs])
     node = make_node(new_id(), "func::call", inputs, outputs, call.attrs, (), None, "")
-    return replace(function, body=Block(new_id(), params, (*constants, node), outputs))
+    return replace(function, body=replace(function.body, id=new_id(), nodes=(*constants, node), returns=outputs))

@@ -32,7 +32,8 @@ from irscope.transforms.dedup.matching import differences, match
 from irscope.transforms.dedup.piece import Piece, format_holes
 from irscope.transforms.dedup.rewrite.block_index import BlockIndex, inner_piece
 from irscope.transforms.dedup.rewrite.finding import find_regions
-from irscope.transforms.dedup.rewrite.repeat import Repeat, common_type, region_body
+from irscope.transforms.dedup.rewrite.parameters import common_type
+from irscope.transforms.dedup.rewrite.repeat import Repeat, region_body
 
 # --- the places of all regions as pieces, to compare them --------------------------------------------------------------
 

@@ -18,12 +18,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from irscope.errors import new_table
-from irscope.ir import CONTROL_FLOW, GROUPS, Graph, TensorData, TensorType, Type, Value
+from irscope.ir import ANY, CONTROL_FLOW, GROUPS, Dim, Graph, TensorData, TensorType, Type, Value, erase_refinements
 from irscope.ops.registry import has_value_tensors, schema_of
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import RANK, HoleKind, Piece, Relation, Site, format_payload
-from irscope.transforms.dedup.rewrite.repeat import common_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +82,16 @@ class ClassHoles:
             rows.setdefault((row.parameter, row.follows), row)
         number = {key: place for place, key in enumerate(rows)}
         return list(rows.values()), {row.site: number[row.parameter, row.follows] for row in chosen}
+
+    def follows_from_operands(self, row: HoleRow) -> bool:
+        """Whether a hole needs no parameter because operands determine it: an extent or a stride in a type, or in that of a constant
+        tensor that is passed."""
+        if row.kind not in ("extent", "stride"):
+            return False
+        if row.site.part == "type":
+            return isinstance(row.site.subject, Value)
+        passed = (other.site[:3] for other in self.rows if other.kind == "constant" and other.parameter is not None)
+        return row.site.part == "operand" and row.site[:3] in passed
 
     def table(self) -> "pd.DataFrame":
         """One row per hole, one column per member, and what the hole depends on."""
@@ -173,17 +182,6 @@ def _is_plain_float(value: Any) -> bool:
 # --- sizes that differ ------------------------------------------------------------------------------------------------
 
 
-def follows_from_operands(row: HoleRow, holes: ClassHoles) -> bool:
-    """Whether a hole needs no parameter because operands determine it: an extent or a stride in a type, or in that of a constant
-    tensor that is passed."""
-    if row.kind not in ("extent", "stride"):
-        return False
-    if row.site.part == "type":
-        return isinstance(row.site.subject, Value)
-    passed = (other.site[:3] for other in holes.rows if other.kind == "constant" and other.parameter is not None)
-    return row.site.part == "operand" and row.site[:3] in passed
-
-
 def why_not_free(holes: ClassHoles, functions: Sequence[Graph]) -> str:
     """Returns why extents of a class cannot be unknown in its functions; empty if they can, or do not differ."""
     varying = {
@@ -217,3 +215,24 @@ def covering_type(row: HoleRow, leaf: Type) -> Type:
     tensors = [value for value in row.values if isinstance(value, TensorData)]
     types: list[Type] = [TensorType(each.dtype, tuple(each.shape), device=each.device) for each in tensors]
     return leaf if not types or all(type == types[0] for type in types) else common_type(types)
+
+
+def common_type(types: Sequence[Type]) -> Type:
+    """Returns the most precise type that covers several types; properties that differ between tensors are unknown.
+
+    >>> str(common_type([TensorType("float32", (2, 3), (3, 1)), TensorType("float32", (2, 4), (4, 1))]))
+    'Float(2, *)'
+    """
+    first = types[0]
+    if all(type == first for type in types):
+        return first
+    tensors = [type for type in types if isinstance(type, TensorType)]
+    if len(tensors) < len(types):
+        return common_type(list(map(erase_refinements, types))) if first != erase_refinements(first) else ANY
+    names = ("dtype", "strides", "device", "requires_grad")
+    facts = {name: getattr(tensors[0], name) if len({getattr(type, name) for type in tensors}) == 1 else None for name in names}
+    shapes = [type.shape for type in tensors if type.shape is not None]
+    shape: tuple[Dim, ...] | None = None
+    if len(shapes) == len(tensors) and len(set(map(len, shapes))) == 1:
+        shape = tuple([dims[0] if all(dim == dims[0] for dim in dims) else None for dims in zip(*shapes, strict=True)])
+    return TensorType(shape=shape, undefined=any(type.undefined for type in tensors), **facts)

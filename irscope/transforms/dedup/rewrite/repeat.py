@@ -8,26 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from irscope.analysis.per_graph import alias_db_of
-from irscope.ir import (
-    ANY,
-    Block,
-    Dim,
-    Graph,
-    Node,
-    TensorType,
-    Type,
-    Value,
-    constant_value,
-    erase_refinements,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import Block, Graph, Node, Value, constant_value, make_block, make_node, make_value, new_id
 from irscope.ir.module import renamed_body
 from irscope.ir.structural import free_values
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.rewrite.block_index import BlockIndex
+from irscope.transforms.dedup.rewrite.parameters import common_type
 from irscope.transforms.grouping import common_scope
 
 Slot = tuple[int, int]
@@ -154,27 +140,6 @@ def _is_plain(payload: Any) -> bool:
     if isinstance(payload, tuple | list):
         return all(map(_is_plain, payload))
     return payload is None or isinstance(payload, int | float | complex | str)
-
-
-def common_type(types: Sequence[Type]) -> Type:
-    """Returns the most precise type that covers several types; properties that differ between tensors are unknown.
-
-    >>> str(common_type([TensorType("float32", (2, 3), (3, 1)), TensorType("float32", (2, 4), (4, 1))]))
-    'Float(2, *)'
-    """
-    first = types[0]
-    if all(type == first for type in types):
-        return first
-    tensors = [type for type in types if isinstance(type, TensorType)]
-    if len(tensors) < len(types):
-        return common_type(list(map(erase_refinements, types))) if first != erase_refinements(first) else ANY
-    names = ("dtype", "strides", "device", "requires_grad")
-    facts = {name: getattr(tensors[0], name) if len({getattr(type, name) for type in tensors}) == 1 else None for name in names}
-    shapes = [type.shape for type in tensors if type.shape is not None]
-    shape: tuple[Dim, ...] | None = None
-    if len(shapes) == len(tensors) and len(set(map(len, shapes))) == 1:
-        shape = tuple([dims[0] if all(dim == dims[0] for dim in dims) else None for dims in zip(*shapes, strict=True)])
-    return TensorType(shape=shape, undefined=any(type.undefined for type in tensors), **facts)
 
 
 # --- a place as a block of its own ------------------------------------------------------------------------------------

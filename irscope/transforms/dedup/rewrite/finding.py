@@ -14,20 +14,14 @@ overlapping sets of regions is a problem of grammar compression (NP-hard); this 
 *Cost.* Colours, trials (`_SIZES` sizes, `_TRIALS` classes, `_PLACES` places each) and growth visit each edge a constant number of
 times; a class that is grown and refused was small. Nothing recurses.
 
-*Seeds* are nodes with equal neighbourhoods, by iterated colouring along the data flow. A colour of radius r encodes the look of
-a node, and r steps backwards its producers, or r steps forwards its users. Each round renumbers the pairs of a node's colour
-and its neighbours' colours; equal numbers mean equal neighbourhoods, as the pairs themselves are compared and not their hashes.
-A class of k nodes of one colour may be k places of one region: twelve layers have twelve nodes of most of their colours. Short
-radii suffice, since growth decides in the end; long ones would distinguish the first and last layers, whose surroundings
-differ.
+*Colours* of seeds are iterated along the data flow. A colour of radius r encodes the look of a node, and r steps backwards its
+producers, or r steps forwards its users. Each round, linear in the edges, renumbers the pairs of a node's colour and its neighbours'
+colours; equal numbers mean equal neighbourhoods, as the pairs themselves are compared and not their hashes. Short radii suffice, since
+growth decides in the end; long ones would distinguish the first and last layers, whose surroundings differ.
 
-Every round is linear in the edges (the colours of users are sorted, so n·log n for a value with n users).
-
-Regions grow side by side, from one node in each.
-
-*Columns.* A region is a list of columns; a column has one node in each place, and the nodes of a column look the same. A new
-column consists of the nodes that the same edge from one column leads to in all places: the producer of an operand, or the n-th
-user of a result that has a given look and reads it as a given operand.
+*Columns.* Regions grow side by side, from one node in each. A region is a list of columns; a column has one node in each place, and
+the nodes of a column look the same. A new column consists of the nodes that the same edge from one column leads to in all places: the
+producer of an operand, or the n-th user of a result that has a given look and reads it as a given operand.
 
 *Invariant.* No node is in two columns or places. Between any two columns there are the same edges in every place: a column is
 refused if one of its operands comes from a column in one place, and not from that column in another, or if the users of its
@@ -35,17 +29,14 @@ results in the columns differ. So the map from the nodes of one place to those o
 the induced graphs, and only the paired nodes themselves remain to be proved equal, payload by payload.
 
 *Termination.* An edge that leads to different looks, to one node twice, or to a node of another place, is the border: its value
-becomes a parameter or a result. Refusals are final, as columns only grow: each edge is tried once, and the total cost is the
-number of edges of the grown regions and of their border. Users are tried before producers, so that layers end where the next one
-begins.
+becomes a parameter or a result. Refusals are final, as columns only grow: each edge is tried once. Users are tried before producers,
+so that layers end where the next one begins.
 
-Regions are made *convex*, so that each can run as one step: no path leaves one and comes back, and no two wait for each other.
-
-*One region.* A region can be one step of the program if no path of dependences (data, memory, effects, random numbers) leads out
-of it and back in. One walk from its first node to its last finds the nodes outside that depend on it, and the nodes inside that
-depend on these: either they are cut off, or all nodes where such paths begin, whichever are fewer. A column cut in one place is
-cut in all. The remaining nodes depend on no node that was cut (or no node that was cut depends on them), so a cut makes the place
-convex for good, but may break another; the walk is repeated until all places pass, at most `_ROUNDS` times.
+*Convex.* A region can be one step of the program if no path of dependences (data, memory, effects, random numbers) leads out of it
+and back in. One walk from its first node to its last finds the nodes outside that depend on it, and the nodes inside that depend on
+these: either they are cut off, or all nodes where such paths begin, whichever are fewer. A column cut in one place is cut in all. The
+remaining nodes depend on no node that was cut (or no node that was cut depends on them), so a cut makes the place convex for good, but
+may break another; the walk is repeated until all places pass, at most `_ROUNDS` times.
 
 *All regions together.* Convex regions may still wait for each other (A's second half for B's first, B's second for A's first). The
 dependences with each region contracted to a point have an order exactly when there is no cycle, as for fusion groups

@@ -33,6 +33,8 @@ from irscope.runtime.device import device as device_named
 from irscope.runtime.timer import spent, undisturbed
 
 _PACKAGES: Final = ("irscope", "numpy", "torch", "jax", "numexpr", "llvmlite", "cupy")
+_FEATURES: Final = ("sse2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512bf16", "avx512fp16", "neon", "sve")
+"""The processor features that kernels and libraries use."""
 _LARGEST_COPY: Final = 512 << 20
 _CACHES: Final = 4
 """A copy that moves this many times the last-level cache is as fast as a larger one, which only takes more memory."""
@@ -50,12 +52,18 @@ def describe() -> dict[str, Any]:
     from irscope.runtime.device import devices
 
     load = list(os.getloadavg()) if hasattr(os, "getloadavg") else []
+    features: list[str] = []
+    with suppress(ImportError):
+        from llvmlite.binding import get_host_cpu_features
+
+        here = get_host_cpu_features()
+        features = [name for name in _FEATURES if here.get(name)]
     versions = {}
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return {
-        "cpu": _processor(), "cores": os.cpu_count() or 1, "features": _features(), "load": [round(x, 2) for x in load],
+        "cpu": _processor(), "cores": os.cpu_count() or 1, "features": features, "load": [round(x, 2) for x in load],
         "system": f"{platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}".strip(", "),
         "python": platform.python_version(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M:%S"),
         "devices": {each.name: str(each.availability()) for each in devices()},
@@ -169,17 +177,6 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = (line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model")))
     return next(names, platform.machine())
-
-
-def _features() -> list[str]:
-    """Returns the processor features that kernels and libraries use."""
-    try:
-        from llvmlite.binding import get_host_cpu_features
-    except ImportError:
-        return []
-    wanted = ("sse2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512bf16", "avx512fp16", "neon", "sve")
-    here = get_host_cpu_features()
-    return [name for name in wanted if here.get(name)]
 
 
 # -- the arithmetic peak ----------------------------------------------------------------------------------------------

@@ -63,7 +63,10 @@ class _Interpreter:
 
         def held(leaf: Any) -> Any:
             if isinstance(leaf, TensorData):
-                return self._floats(_constant_array(leaf).copy())
+                if leaf.array is None and leaf.original is None:
+                    what = "a constant tensor's elements are not in the program"
+                    raise RunError(what, hint="load the program from its source, not from a printed text")
+                return self._floats((elements(leaf) if leaf.array is not None else plain_array(leaf.original)).copy())
             if isinstance(leaf, np.ndarray):
                 return self._floats(leaf.astype(np.float32) if str(leaf.dtype) == "bfloat16" else leaf)
             return self._floats(plain_array(leaf)) if hasattr(leaf, "detach") else leaf
@@ -204,13 +207,3 @@ _SIMPLER: Final[Mapping[str, Callable[..., Any]]] = {
 _BITS: Final = "aten::view.dtype"
 _ASSERTIONS: Final = ("aten::_assert", "aten::sym_constrain_range", "aten::_functional_assert")
 """Ops that check assumptions of the exporting compiler, such as element types, which float64 mode changes on purpose."""
-
-
-def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
-    if data.array is None:
-        if data.original is None:
-            raise RunError(
-                "a constant tensor's elements are not in the program", hint="load the program from its source, not from a printed text"
-            )
-        return plain_array(data.original)
-    return elements(data)

@@ -5,8 +5,8 @@ tensor at a time, and exists when the schedule has vectors; the launcher may use
 vectors (`alignments`). The kernel's name is that of the spec, followed by a code for its schedule.
 """
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from irscope.codegen.cuda.instruction_text import HALF_HELPERS, HELPERS, REGISTER
 from irscope.codegen.cuda.kernel_base import EntryText
@@ -33,25 +33,23 @@ class PointsText(EntryText):
             self.add(f"const {self.step} points = ({self.step})({' * '.join(extents)});")
             for i in moving:
                 self.add(f"{self.memory_type(self.first_input + i)} v{i}[{self.repeat}];")
-            with self._each_vector():
-                self._steps(inner)
+            with self._each_vector(inner):
                 for i in moving:
                     slot = self.first_input + i
                     self.add(f"v{i}[u] = {self.loaded(slot, self._place(slot), f'x{i}')};")
-            with self._each_vector():
-                self._steps(inner)
+            with self._each_vector(inner):
                 self._name_operands(moving, "v{}[u]")
                 self._elements()
             if width > 1 and spec.rank == 1:
                 self._remainder(moving)
 
-    def _each_vector(self) -> AbstractContextManager[None]:
-        return self.braces(f"for (int u = 0; u < {self.repeat}; u++) if (first + u * {BLOCK} < points)", unrolled=True)
-
-    def _steps(self, inner: str) -> None:
-        rank = self.spec.rank
-        self.add(f"const {self.step} point = first + u * {BLOCK};")
-        self.split_steps(range(rank), "point", inner)
+    @contextmanager
+    def _each_vector(self, inner: str) -> Iterator[None]:
+        """Emit a loop over the vectors of a thread, with the steps of the loops of each."""
+        with self.braces(f"for (int u = 0; u < {self.repeat}; u++) if (first + u * {BLOCK} < points)", unrolled=True):
+            self.add(f"const {self.step} point = first + u * {BLOCK};")
+            self.split_steps(range(self.spec.rank), "point", inner)
+            yield
 
     def _place(self, slot: int) -> str:
         """Return where a thread's elements start; the innermost loop counts vectors."""

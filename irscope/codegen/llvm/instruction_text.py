@@ -9,7 +9,7 @@ from typing import Final
 
 from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, accumulated_dtype, accumulators, is_float
 from irscope.codegen.llvm.builder import VectorBuilder
-from irscope.codegen.llvm.math_functions import DOUBLE, SINGLE, Maths, angle_function, power
+from irscope.codegen.llvm.math_functions import DOUBLE, SINGLE, Maths
 from irscope.errors import CodegenError
 from irscope.ops.expr import POSITIONS, PRIMITIVES
 
@@ -56,8 +56,7 @@ def element(
 
 def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str | None:
     scalar = REGISTER[dtype]
-    form = DOUBLE if scalar == "double" else SINGLE
-    maths = Maths(lanes, form)
+    maths = Maths(lanes, DOUBLE if scalar == "double" else SINGLE)
     if op in _FLOAT_BINARY:
         return lanes.op(_FLOAT_BINARY[op], scalar, *args)
     if op in _ROUNDINGS:
@@ -79,9 +78,9 @@ def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str
             first = maths.less(a, b) if op == "minimum" else maths.less(b, a)
             return maths.pick(lanes.compare("uno", scalar, a, a), a, maths.pick(first, a, b))
         case (("sin" | "cos" | "tan"), [a]):
-            return angle_function(op, lanes, form, a)
+            return maths.angle(op, a)
         case "pow", [a, b]:
-            return power(lanes, form, a, b)
+            return maths.power(a, b)
     return None
 
 

@@ -365,6 +365,116 @@ class Maths:
         moved = self.lanes.op("and", "i1", self.lanes.compare("une", self.form.real, rest, zero), differ)
         return self.pick(moved, self.add(rest, y), rest)
 
+    # -- sine, cosine, tangent and power ----------------------------------------------------------------------------------
+
+    # Angles are reduced to a quarter turn with pi/2 in two or three parts (Cody and Waite), in double precision for both
+    # formats. That is exact enough up to 2^19; larger arguments are rare, and go to the C library.
+
+    def angle(self, kind: str, x: str) -> str:
+        """`sin`, `cos` or `tan`."""
+        r, quarter = self._quarters(x)
+        z = self.mul(r, r)
+        sine = self.fma(self.mul(r, z), self.polynomial(z, _SIN[self.form.real]), r)
+        tail = self.mul(self.mul(z, z), self.polynomial(z, _COS[self.form.real]))
+        cosine = self.add(self.fma(z, self.number(-0.5), self.number(1.0)), tail)
+        if kind == "tan":
+            odd = self._bit(quarter, 1)
+            usual = self.div(self.pick(odd, self.lanes.op("fneg", self.form.real, cosine), sine), self.pick(odd, sine, cosine))
+        else:
+            turned = quarter if kind == "sin" else self.lanes.op("add", "i64", quarter, self.lanes.constant("i64", 1))
+            value = self.pick(self._bit(turned, 1), cosine, sine)
+            usual = self.pick(self._bit(turned, 2), self.lanes.op("fneg", self.form.real, value), value)
+        if kind != "cos":
+            usual = self.pick(self.equal(x, self.number(0.0)), x, usual)
+        large = self.lanes.compare("ogt", self.form.real, self.abs(x), self.number(_LARGE))
+        return self.lanes.rarely(self.form.real, large, usual, lambda: self.lanes.call(f"llvm.{kind}", self.form.real, x))
+
+    def power(self, x: str, y: str) -> str:
+        """x to the y, with C's rules for zeros, infinities, NaN and negative x."""
+        wide = Maths(self.lanes, DOUBLE)
+        if self.form is DOUBLE:
+            result = self._positive_power(self.abs(x), y)
+        else:
+            magnitude = self.lanes.convert("fpext", "float", "double", self.abs(x))
+            exponent = wide.mul(wide.log(magnitude), self.lanes.convert("fpext", "float", "double", y))
+            result = self.lanes.convert("fptrunc", "double", "float", wide.exp(exponent))
+        zero, one = self.number(0.0), self.number(1.0)
+        halved = self.mul(y, self.number(0.5))
+        fractional = self.lanes.compare("une", self.form.real, self.lanes.call("llvm.trunc", self.form.real, y), y)
+        half_fractional = self.lanes.compare("une", self.form.real, self.lanes.call("llvm.trunc", self.form.real, halved), halved)
+        odd = self.lanes.select("i1", fractional, self.lanes.constant("i1", 0), half_fractional)
+        result = self.pick(odd, self.with_sign(result, x), result)
+        negative = self.lanes.op("and", "i1", self.less(x, zero), self.lanes.compare("ogt", self.form.real, x, self.number(-inf)))
+        result = self.pick(self.lanes.op("and", "i1", negative, fractional), self.number(nan), result)
+        endless = self.equal(self.abs(y), self.number(inf))
+        unit = self.lanes.op("and", "i1", self.equal(x, self.number(-1.0)), endless)
+        trivial = self.lanes.op("or", "i1", self.equal(x, one), self.lanes.op("or", "i1", self.equal(y, zero), unit))
+        return self.pick(trivial, one, result)
+
+    def _positive_power(self, x: str, y: str) -> str:
+        """e^(y log x) in double precision. An exponent of 710 carries ten bits before the point, so that the logarithm and the
+        product need some 65; each is a sum of two numbers. Past 2^66, y takes every x but 1 out of range."""
+        y = self.at_most(self.at_least(y, -(2.0**66)), 2.0**66)
+        high, low = self._long_log(x)
+        _, off = self.product(y, high)
+        exponent, (least, most) = self.mul(y, self.log_ends(x, high)), DOUBLE.exp_range
+        inside = self.less(self.abs(exponent), self.number(-least))
+        off = self.pick(inside, self.fma(y, low, off), self.number(0.0))
+        return self._long_exp(self.at_most(self.at_least(exponent, least), most), off)
+
+    def _long_log(self, x: str) -> tuple[str, str]:
+        """Return log x as a number and a rest: e log 2 + 2s + 2/3 s^3 + s^5 P(s^2), s = f/(2+f); all but the last are kept in two parts."""
+        f, e = self.split(x)
+        two = self.number(2.0)
+        below = self.add(f, two)
+        s = self.div(f, below)
+        whole, part = self.product(s, below)
+        lost = self.sub(f, self.sub(below, two))
+        s_rest = self.div(self.sub(self.sub(self.sub(f, whole), part), self.mul(s, lost)), below)
+        square, square_rest = self.product(s, s)
+        square_rest = self.fma(self.add(s, s), s_rest, square_rest)
+        cube, cube_rest = self.product(s, square)
+        cube_rest = self.fma(s, square_rest, self.fma(s_rest, square, cube_rest))
+        third, third_rest = self.product(cube, self.number(_TWO_THIRDS[0]))
+        third_rest = self.fma(cube, self.number(_TWO_THIRDS[1]), self.fma(cube_rest, self.number(_TWO_THIRDS[0]), third_rest))
+        tail = self.mul(self.mul(cube, square), self.polynomial(square, _LOG_TAIL))
+        high, first = self.total(self.mul(e, self.number(DOUBLE.ln2[0])), self.add(s, s))
+        high, second = self.total(high, third)
+        small = self.add(self.fma(e, self.number(DOUBLE.ln2[1]), self.add(s_rest, s_rest)), self.add(third_rest, tail))
+        return self.total(high, self.add(self.add(first, second), small))
+
+    def _long_exp(self, x: str, off: str) -> str:
+        """e^(x + off) for x within the range of exp."""
+        magic, one = self.number(DOUBLE.magic), self.number(1.0)
+        shifted = self.fma(x, self.number(1.4426950408889634), magic)
+        n = self.sub(shifted, magic)
+        r, rest = self.total(self.sub(x, self.mul(n, self.number(DOUBLE.ln2[0]))), self.mul(n, self.number(-DOUBLE.ln2[1])))
+        rest = self.add(rest, off)
+        curve = self.mul(self.polynomial(r, DOUBLE.exp_terms), self.mul(r, r))
+        head, lost = self.total(one, r)
+        rest = self.fma(rest, self.add(head, curve), self.add(lost, curve))
+        exponent = self.integer("sub", self.bits(shifted), self.whole(DOUBLE.magic_bits))
+        half = self.integer("ashr", exponent, self.whole(1))
+        scaled = self.mul(self.add(head, rest), self.exponential_of_two(half))
+        return self.mul(scaled, self.exponential_of_two(self.integer("sub", exponent, half)))
+
+    def _quarters(self, x: str) -> tuple[str, str]:
+        """Return (r, n) with x = n pi/2 + r and |r| <= pi/4; n is an i64 of which only the two low bits are valid."""
+        form, wide = self.form, Maths(self.lanes, DOUBLE)
+        angle = self.lanes.convert("fpext", "float", "double", x) if form is SINGLE else x
+        shifted = wide.fma(angle, wide.number(_TWO_OVER_PI), wide.number(DOUBLE.magic))
+        n = wide.sub(shifted, wide.number(DOUBLE.magic))
+        r = angle
+        for part in _HALF_PI if form is DOUBLE else _HALF_PI[:2]:
+            r = wide.fma(n, wide.number(-part), r)
+        if form is SINGLE:
+            r = self.lanes.convert("fptrunc", "double", "float", r)
+        return r, wide.bits(shifted)
+
+    def _bit(self, value: str, bit: int) -> str:
+        masked = self.lanes.op("and", "i64", value, self.lanes.constant("i64", bit))
+        return self.lanes.compare("ne", "i64", masked, self.lanes.constant("i64", 0))
+
 
 _QUOTIENTS: Final = 2.0**24
 """Below it, the product of an integer and 27 bits is exact in double precision, and the sum of both products' errors."""
@@ -390,12 +500,6 @@ _ERF_FAR_DOUBLE: Final = (
 )  # fmt: skip
 """erfcx(x) (1 + 2x) in t = (x-2)/(x+2), for x between 0.9 and 6."""
 
-
-# Sine, cosine, tangent and power.
-#
-# Angles are reduced to a quarter turn with pi/2 in two or three parts (Cody and Waite), in double precision for both
-# formats. That is exact enough up to 2^19; larger arguments are rare, and go to the C library.
-
 _LARGE: Final = 524288.0
 _TWO_OVER_PI: Final = 0.6366197723675814
 _HALF_PI: Final = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
@@ -420,116 +524,3 @@ _COS: Final = {
 _TWO_THIRDS: Final = (0.6666666666666666, 3.700743415417188e-17)
 _LOG_TAIL: Final = tuple(2.0 / odd for odd in range(5, 27, 2))
 """P in log(1+f) = 2s + 2/3 s^3 + s^5 P(s^2), s = f/(2+f), where s^2 is below 0.03."""
-
-
-def angle_function(kind: str, lanes: VectorBuilder, form: Format, x: str) -> str:
-    """Emit `sin`, `cos` or `tan` of the value named `x`."""
-    maths = Maths(lanes, form)
-    r, quarter = _reduced(lanes, form, x)
-    z = maths.mul(r, r)
-    sine = maths.fma(maths.mul(r, z), maths.polynomial(z, _SIN[form.real]), r)
-    tail = maths.mul(maths.mul(z, z), maths.polynomial(z, _COS[form.real]))
-    cosine = maths.add(maths.fma(z, maths.number(-0.5), maths.number(1.0)), tail)
-    if kind == "tan":
-        odd = _bit(lanes, quarter, 1)
-        usual = maths.div(maths.pick(odd, lanes.op("fneg", form.real, cosine), sine), maths.pick(odd, sine, cosine))
-    else:
-        turned = quarter if kind == "sin" else lanes.op("add", "i64", quarter, lanes.constant("i64", 1))
-        value = maths.pick(_bit(lanes, turned, 1), cosine, sine)
-        usual = maths.pick(_bit(lanes, turned, 2), lanes.op("fneg", form.real, value), value)
-    if kind != "cos":
-        usual = maths.pick(maths.equal(x, maths.number(0.0)), x, usual)
-    large = lanes.compare("ogt", form.real, maths.abs(x), maths.number(_LARGE))
-    return lanes.rarely(form.real, large, usual, lambda: lanes.call(f"llvm.{kind}", form.real, x))
-
-
-def power(lanes: VectorBuilder, form: Format, x: str, y: str) -> str:
-    """Emit x to the y, with C's rules for zeros, infinities, NaN and negative x."""
-    maths, wide = Maths(lanes, form), Maths(lanes, DOUBLE)
-    if form is DOUBLE:
-        result = _positive_power(wide, maths.abs(x), y)
-    else:
-        magnitude = lanes.convert("fpext", "float", "double", maths.abs(x))
-        exponent = wide.mul(wide.log(magnitude), lanes.convert("fpext", "float", "double", y))
-        result = lanes.convert("fptrunc", "double", "float", wide.exp(exponent))
-    zero, one = maths.number(0.0), maths.number(1.0)
-    halved = maths.mul(y, maths.number(0.5))
-    fractional = lanes.compare("une", form.real, lanes.call("llvm.trunc", form.real, y), y)
-    half_fractional = lanes.compare("une", form.real, lanes.call("llvm.trunc", form.real, halved), halved)
-    odd = lanes.select("i1", fractional, lanes.constant("i1", 0), half_fractional)
-    result = maths.pick(odd, maths.with_sign(result, x), result)
-    negative = lanes.op("and", "i1", maths.less(x, zero), lanes.compare("ogt", form.real, x, maths.number(-inf)))
-    result = maths.pick(lanes.op("and", "i1", negative, fractional), maths.number(nan), result)
-    endless = maths.equal(maths.abs(y), maths.number(inf))
-    unit = lanes.op("and", "i1", maths.equal(x, maths.number(-1.0)), endless)
-    trivial = lanes.op("or", "i1", maths.equal(x, one), lanes.op("or", "i1", maths.equal(y, zero), unit))
-    return maths.pick(trivial, one, result)
-
-
-def _positive_power(maths: Maths, x: str, y: str) -> str:
-    """Emit e^(y log x) in double precision. An exponent of 710 carries ten bits before the point, so that the logarithm and the
-    product need some 65; each is a sum of two numbers. Past 2^66, y takes every x but 1 out of range."""
-    y = maths.at_most(maths.at_least(y, -(2.0**66)), 2.0**66)
-    high, low = _long_log(maths, x)
-    _, off = maths.product(y, high)
-    exponent, (least, most) = maths.mul(y, maths.log_ends(x, high)), DOUBLE.exp_range
-    inside = maths.less(maths.abs(exponent), maths.number(-least))
-    off = maths.pick(inside, maths.fma(y, low, off), maths.number(0.0))
-    return _long_exp(maths, maths.at_most(maths.at_least(exponent, least), most), off)
-
-
-def _long_log(maths: Maths, x: str) -> tuple[str, str]:
-    """Return log x as a number and a rest: e log 2 + 2s + 2/3 s^3 + s^5 P(s^2), s = f/(2+f); all but the last are kept in two parts."""
-    f, e = maths.split(x)
-    two = maths.number(2.0)
-    below = maths.add(f, two)
-    s = maths.div(f, below)
-    whole, part = maths.product(s, below)
-    lost = maths.sub(f, maths.sub(below, two))
-    s_rest = maths.div(maths.sub(maths.sub(maths.sub(f, whole), part), maths.mul(s, lost)), below)
-    square, square_rest = maths.product(s, s)
-    square_rest = maths.fma(maths.add(s, s), s_rest, square_rest)
-    cube, cube_rest = maths.product(s, square)
-    cube_rest = maths.fma(s, square_rest, maths.fma(s_rest, square, cube_rest))
-    third, third_rest = maths.product(cube, maths.number(_TWO_THIRDS[0]))
-    third_rest = maths.fma(cube, maths.number(_TWO_THIRDS[1]), maths.fma(cube_rest, maths.number(_TWO_THIRDS[0]), third_rest))
-    tail = maths.mul(maths.mul(cube, square), maths.polynomial(square, _LOG_TAIL))
-    high, first = maths.total(maths.mul(e, maths.number(DOUBLE.ln2[0])), maths.add(s, s))
-    high, second = maths.total(high, third)
-    small = maths.add(maths.fma(e, maths.number(DOUBLE.ln2[1]), maths.add(s_rest, s_rest)), maths.add(third_rest, tail))
-    return maths.total(high, maths.add(maths.add(first, second), small))
-
-
-def _long_exp(maths: Maths, x: str, off: str) -> str:
-    """Emit e^(x + off) for x within the range of exp."""
-    magic, one = maths.number(DOUBLE.magic), maths.number(1.0)
-    shifted = maths.fma(x, maths.number(1.4426950408889634), magic)
-    n = maths.sub(shifted, magic)
-    r, rest = maths.total(maths.sub(x, maths.mul(n, maths.number(DOUBLE.ln2[0]))), maths.mul(n, maths.number(-DOUBLE.ln2[1])))
-    rest = maths.add(rest, off)
-    curve = maths.mul(maths.polynomial(r, DOUBLE.exp_terms), maths.mul(r, r))
-    head, lost = maths.total(one, r)
-    rest = maths.fma(rest, maths.add(head, curve), maths.add(lost, curve))
-    exponent = maths.integer("sub", maths.bits(shifted), maths.whole(DOUBLE.magic_bits))
-    half = maths.integer("ashr", exponent, maths.whole(1))
-    scaled = maths.mul(maths.add(head, rest), maths.exponential_of_two(half))
-    return maths.mul(scaled, maths.exponential_of_two(maths.integer("sub", exponent, half)))
-
-
-def _reduced(lanes: VectorBuilder, form: Format, x: str) -> tuple[str, str]:
-    """Return (r, n) with x = n pi/2 + r and |r| <= pi/4; n is an i64 of which only the two low bits are valid."""
-    wide = Maths(lanes, DOUBLE)
-    angle = lanes.convert("fpext", "float", "double", x) if form is SINGLE else x
-    shifted = wide.fma(angle, wide.number(_TWO_OVER_PI), wide.number(DOUBLE.magic))
-    n = wide.sub(shifted, wide.number(DOUBLE.magic))
-    r = angle
-    for part in _HALF_PI if form is DOUBLE else _HALF_PI[:2]:
-        r = wide.fma(n, wide.number(-part), r)
-    if form is SINGLE:
-        r = lanes.convert("fptrunc", "double", "float", r)
-    return r, wide.bits(shifted)
-
-
-def _bit(lanes: VectorBuilder, value: str, bit: int) -> str:
-    masked = lanes.op("and", "i64", value, lanes.constant("i64", bit))
-    return lanes.compare("ne", "i64", masked, lanes.constant("i64", 0))

@@ -143,6 +143,8 @@ def leaves_of(expr: Expr) -> set[int]:
     return {part.value for part in _parts_of(expr) if part.op in ("input", "scalar")}
 
 
+_Placed = tuple[Step, TensorType]
+Operands = list[tuple[int, Value, int | None]]
 _NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
 
 
@@ -228,7 +230,7 @@ class GroupValues:
         elif op.expression is not None:
             self._compute(position, node, op, arguments)
         else:
-            results = placed(self, position, node, op, arguments)
+            results = self._placed(position, node, op, arguments)
             if not isinstance(node.outputs[0].type, TensorType):
                 self.lists[node.output] = results
             else:
@@ -277,7 +279,7 @@ class GroupValues:
         """Record a normalization of groups of channels, whose results never equal torch's bit for bit."""
         if self.exact:
             raise CodegenError(f"{node.op} adds up in another order than torch", where=repr(node), rule="inexact")
-        expr, operands = normalized_in_parts(self, position, node, op, arguments)
+        expr, operands = self._normalized_in_parts(position, node, op, arguments)
         (type,) = self._results(op, node, arguments, [expr], operands)
         if node.op in LAID_OUT_LIKE_INPUT_ON_CPU and isinstance(type, TensorType) and arguments["input"].type.device == "cpu":
             shape, strides = self.layout(arguments["input"])  # the device is that of the declared type
@@ -350,6 +352,165 @@ class GroupValues:
         type = self.types[argument]
         return type if isinstance(type, TensorType) else Unknown(type)
 
+    # Nodes of a group that compute nothing: their results are elements of their operands, in other places.
+    #
+    # A view is an offset and strides into its base. A join (`cat`, `stack`) concatenates tensors. `slice_scatter` and
+    # `select_scatter` replace a range of a tensor: with step 1, each element is read from one tensor or the other. The maximum of a
+    # window is one of its elements.
+
+    def _placed(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
+        """Return the step that locates the elements of each result, and its type; a view that returns a list has several results."""
+        if node.op in JOINS:
+            return [self._joined(position, node, op, arguments)]
+        if node.op in PATCHES:
+            return [self._patched(position, node, op, arguments)]
+        if node.op in MAX_POOLS:
+            return [self._pooled(position, node, op, arguments)]
+        if node.op in LOGICAL and op.type_rule is not None:
+            return self._viewed(position, node, op, arguments)
+        raise no_kernel(node)
+
+    def _viewed(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
+        operand = node.inputs[0]
+        if operand in self.known or not isinstance(self.types.get(operand), TensorType):
+            raise no_kernel(node)
+        types = self.ruled(op, node, arguments)
+        if any(isinstance(type, TensorType) and type.dtype != self.types[operand].dtype for type in types):
+            raise no_kernel(node)  # the same bytes as elements of another type; fusion forms no such group, but a text may have one
+        if not all(isinstance(type, TensorType) and type.is_static for type in types):
+            raise CodegenError(f"no kernel for {node.op}: the shape of its result is not known", where=repr(node), rule="codegen-view")
+        made: list[_Placed] = []
+        for (offset, strides), type in zip(self._offsets_and_strides(node, op, arguments), types, strict=True):
+            shape = tuple(int(size) for size in type.shape)
+            laid = like_strides(shape, type.strides) if type.strides is not None else contiguous_strides(shape)
+            made.append((Seen(position, operand, offset, strides), type.with_(strides=laid)))
+        return made
+
+    def _offsets_and_strides(self, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
+        """Return offset and strides of each result as if the operand were row-major. Runs the op's reference on an array that
+        has the shape and strides but only one byte of memory."""
+        shape = self.shape(node.inputs[0])
+        if node.op in SAME_PLACE:
+            return [(0, contiguous_strides(shape))]
+        probe = _probe(shape)
+        given = {name: self._probe_argument(node, argument, probe) for name, argument in arguments.items()}
+        assert op.reference is not None
+        found = op.reference(**given)
+        start = probe.__array_interface__["data"][0]
+        views = found if isinstance(found, list | tuple) else [found]
+        return [(view.__array_interface__["data"][0] - start, view.strides) for view in views]
+
+    def _probe_argument(self, node: Node, argument: Any, probe: np.ndarray[Any, Any]) -> Any:
+        if not isinstance(argument, Value):
+            return argument
+        if argument in self.known:
+            return self.known[argument]
+        if argument is node.inputs[0]:
+            return probe
+        if isinstance(self.types.get(argument), TensorType):
+            return _probe(self.shape(argument))
+        raise CodegenError(f"the value of {argument!r}, which {node.op} depends on, is not known", where=repr(node), rule="codegen-view")
+
+    def _joined(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
+        parts, dim = self.lists.get(node.inputs[0]), arguments["dim"]
+        dim = self.known.get(dim) if isinstance(dim, Value) else dim
+        if not parts or not isinstance(dim, int) or not all(isinstance(part, Value) for part in parts):
+            raise CodegenError(f"the tensors that {node.op} joins, or the axis, are not known", where=repr(node))
+        (type,) = self.ruled(op, node, {"tensors": node.inputs[0], "dim": dim})
+        if not isinstance(type, TensorType) or not type.is_static or type.strides is None or type.shape is None:
+            raise CodegenError(f"the type of {node.op} is not known", where=repr(node), rule="codegen-join")
+        new_axis = node.op == "aten::stack"
+        kept = tuple(part for part in parts if new_axis or len(self.shape(part)) == len(type.shape))
+        return Joined(position, kept, wrap_dim(dim, len(type.shape), op=node.op), new_axis), type
+
+    def _patched(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
+        whole, part = arguments["self"], arguments["src"]
+        known = self._known(arguments)
+        given: list[Any] = [known.get(name) for name in ("dim", "index", "start", "end", "step")]
+        dim, index, start, stop, step = given
+        (type,) = self.ruled(op, node, arguments)
+        shape = self.shape(whole)
+        if not isinstance(type, TensorType) or type.strides is None or type.dtype != self.dtype(part):
+            raise CodegenError(
+                f"no kernel for {node.op}: its result's layout is not known, or its element type differs from that of `src`",
+                where=repr(node),
+                rule="codegen-patch",
+            )
+        axis = wrap_dim(dim, len(shape), op=node.op)
+        one = node.op == "aten::select_scatter"
+        if one:
+            start = index + shape[axis] if index < 0 else index
+            stop = start + 1
+        else:
+            start, stop, _ = slice(start, stop).indices(shape[axis])
+        own = (*shape[:axis], *(() if one else (max(stop - start, 0),)), *shape[axis + 1 :])
+        if step not in (None, 1) or (one and not 0 <= start < shape[axis]) or own != self.shape(part) or part in self.known:
+            raise CodegenError(f"{node.op} does not replace one contiguous range", where=repr(node), rule="codegen-patch")
+        return Patched(position, whole, part, axis, start, stop, one), type.with_(shape=shape)
+
+    def _pooled(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
+        given = self._known(arguments)
+        if None in given.values() or given.keys() | {"self"} != arguments.keys():
+            raise CodegenError(f"the windows of {node.op} are not known", where=repr(node), rule="codegen-view")
+        (type,) = self.ruled(op, node, arguments)
+        if not isinstance(type, TensorType) or not type.is_static or type.strides is None:
+            raise CodegenError(f"the layout of the result of {node.op} is not known", where=repr(node), rule="codegen-layout")
+        axes = int(node.op[-2])
+        sizes, margins, gaps = (spread(given[name], axes) for name in ("kernel_size", "padding", "dilation"))
+        steps = spread(given["stride"], axes) if given["stride"] not in ((), []) else sizes
+        windows = tuple(map(Window, sizes, steps, margins, gaps))
+        return Pooled(position, arguments["self"], windows), type
+
+    # Normalizations that reduce each group of channels separately (`Op.channel_parts`): group norm, instance norm.
+    #
+    # One kernel in five steps: cast the input to the compute type, view it as (batch, part, rest), normalise along the last
+    # axis by the op's expression, view the result with the input's shape, and scale channel by channel. The views cost nothing.
+
+    def _normalized_in_parts(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> tuple[Expr, Operands]:
+        """Return the expression of the node's result and its operands; the steps before it are added to `self.steps`."""
+        assert op.channel_parts is not None
+        assert op.expression is not None
+        known = self._known(arguments)
+        operand = arguments["input"]
+        shape, dtype = self.shape(operand), self.dtype(operand)
+        if len(shape) < 2 or 0 in shape:
+            raise no_kernel(node)
+        compute = opmath(dtype)
+        try:
+            parts = op.channel_parts(channels=shape[1], **known)
+            rows = (shape[0], parts, prod(shape[1:]) // parts)
+            expr = op.expression(**{**known, "input": input_element(0, compute, rank=3)})
+        except NoExpression:
+            raise no_kernel(node) from None
+
+        def step(extents: tuple[int, ...], made: Callable[[], Step]) -> Value:
+            value = make_value(new_id(), node.output.type, node.output.name)
+            self.types[value] = TensorType(compute, extents, contiguous_strides(extents))
+            self.steps[value] = made()
+            return value
+
+        whole = cast(input_element(0, dtype, rank=len(shape)), compute)
+        wide = step(shape, lambda: Compute(position, whole, ((0, operand, None),)))
+        seen = step(rows, lambda: Seen(position, wide, 0, contiguous_strides(rows)))
+        normal = step(rows, lambda: Compute(position, expr, ((0, seen, None),), (2,), rows))
+        back = step(shape, lambda: Seen(position, normal, 0, contiguous_strides(shape)))
+        operands: Operands = [(0, back, None)]
+        scales: list[Expr | None] = []
+        for name in ("weight", "bias"):
+            vector = arguments.get(name)
+            if known.get(name) is not None:  # a constant
+                raise no_kernel(node)
+            if name in known or not isinstance(vector, Value):
+                scales.append(None)
+                continue
+            scales.append(input_element(len(operands), self.dtype(vector), rank=1))
+            operands.append((len(operands), vector, op.operand_axes[name]))
+        return cast(affine(input_element(0, compute, rank=len(shape)), *scales), dtype), operands
+
+    def _known(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        found = {name: self.known.get(a, a) if isinstance(a, Value) else a for name, a in arguments.items()}
+        return {name: a for name, a in found.items() if not isinstance(a, Value)}
+
 
 _PEAKS: Final = frozenset({"reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin"})
 
@@ -384,185 +545,11 @@ def _payload(node: Node) -> Any:
     return Expr("const", (), element.dtype, element.value, 1)
 
 
-# Nodes of a group that compute nothing: their results are elements of their operands, in other places.
-#
-# A view is an offset and strides into its base. A join (`cat`, `stack`) concatenates tensors. `slice_scatter` and
-# `select_scatter` replace a range of a tensor: with step 1, each element is read from one tensor or the other. The maximum of a
-# window is one of its elements.
-
-_Placed = tuple[Step, TensorType]
-
-
 def no_kernel(node: Node) -> CodegenError:
     """Return the error for a node that no kernel can compute."""
     return CodegenError(f"no kernel computes {node.op}", where=repr(node), rule="codegen-op")
 
 
-def placed(values: GroupValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
-    """Return the step that locates the elements of each result, and its type; a view that returns a list has several results."""
-    if node.op in JOINS:
-        return [_joined(values, position, node, op, arguments)]
-    if node.op in PATCHES:
-        return [_patched(values, position, node, op, arguments)]
-    if node.op in MAX_POOLS:
-        return [_pooled(values, position, node, op, arguments)]
-    if node.op in LOGICAL and op.type_rule is not None:
-        return _viewed(values, position, node, op, arguments)
-    raise no_kernel(node)
-
-
-def _viewed(values: GroupValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
-    operand = node.inputs[0]
-    if operand in values.known or not isinstance(values.types.get(operand), TensorType):
-        raise no_kernel(node)
-    types = values.ruled(op, node, arguments)
-    if any(isinstance(type, TensorType) and type.dtype != values.types[operand].dtype for type in types):
-        raise no_kernel(node)  # the same bytes as elements of another type; fusion forms no such group, but a text may have one
-    if not all(isinstance(type, TensorType) and type.is_static for type in types):
-        raise CodegenError(f"no kernel for {node.op}: the shape of its result is not known", where=repr(node), rule="codegen-view")
-    made: list[_Placed] = []
-    for (offset, strides), type in zip(_offsets_and_strides(values, node, op, arguments), types, strict=True):
-        shape = tuple(int(size) for size in type.shape)
-        laid = like_strides(shape, type.strides) if type.strides is not None else contiguous_strides(shape)
-        made.append((Seen(position, operand, offset, strides), type.with_(strides=laid)))
-    return made
-
-
-def _offsets_and_strides(values: GroupValues, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
-    """Return offset and strides of each result as if the operand were row-major. Runs the op's reference on an array that
-    has the shape and strides but only one byte of memory."""
-    shape = values.shape(node.inputs[0])
-    if node.op in SAME_PLACE:
-        return [(0, contiguous_strides(shape))]
-    probe = _probe(shape)
-    given = {name: _probe_argument(values, node, argument, probe) for name, argument in arguments.items()}
-    assert op.reference is not None
-    found = op.reference(**given)
-    start = probe.__array_interface__["data"][0]
-    views = found if isinstance(found, list | tuple) else [found]
-    return [(view.__array_interface__["data"][0] - start, view.strides) for view in views]
-
-
 def _probe(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Return a row-major array of this shape that has only one byte of memory, which is never read."""
     return as_strided(np.empty(1, np.int8).view(Unbounded), shape, contiguous_strides(shape), subok=True)
-
-
-def _probe_argument(values: GroupValues, node: Node, argument: Any, probe: np.ndarray[Any, Any]) -> Any:
-    if not isinstance(argument, Value):
-        return argument
-    if argument in values.known:
-        return values.known[argument]
-    if argument is node.inputs[0]:
-        return probe
-    if isinstance(values.types.get(argument), TensorType):
-        return _probe(values.shape(argument))
-    raise CodegenError(f"the value of {argument!r}, which {node.op} depends on, is not known", where=repr(node), rule="codegen-view")
-
-
-def _joined(values: GroupValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
-    parts, dim = values.lists.get(node.inputs[0]), arguments["dim"]
-    dim = values.known.get(dim) if isinstance(dim, Value) else dim
-    if not parts or not isinstance(dim, int) or not all(isinstance(part, Value) for part in parts):
-        raise CodegenError(f"the tensors that {node.op} joins, or the axis, are not known", where=repr(node))
-    (type,) = values.ruled(op, node, {"tensors": node.inputs[0], "dim": dim})
-    if not isinstance(type, TensorType) or not type.is_static or type.strides is None or type.shape is None:
-        raise CodegenError(f"the type of {node.op} is not known", where=repr(node), rule="codegen-join")
-    new_axis = node.op == "aten::stack"
-    kept = tuple(part for part in parts if new_axis or len(values.shape(part)) == len(type.shape))
-    return Joined(position, kept, wrap_dim(dim, len(type.shape), op=node.op), new_axis), type
-
-
-def _patched(values: GroupValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
-    whole, part = arguments["self"], arguments["src"]
-    known = _known(values, arguments)
-    given: list[Any] = [known.get(name) for name in ("dim", "index", "start", "end", "step")]
-    dim, index, start, stop, step = given
-    (type,) = values.ruled(op, node, arguments)
-    shape = values.shape(whole)
-    if not isinstance(type, TensorType) or type.strides is None or type.dtype != values.dtype(part):
-        raise CodegenError(
-            f"no kernel for {node.op}: its result's layout is not known, or its element type differs from that of `src`",
-            where=repr(node),
-            rule="codegen-patch",
-        )
-    axis = wrap_dim(dim, len(shape), op=node.op)
-    one = node.op == "aten::select_scatter"
-    if one:
-        start = index + shape[axis] if index < 0 else index
-        stop = start + 1
-    else:
-        start, stop, _ = slice(start, stop).indices(shape[axis])
-    own = (*shape[:axis], *(() if one else (max(stop - start, 0),)), *shape[axis + 1 :])
-    if step not in (None, 1) or (one and not 0 <= start < shape[axis]) or own != values.shape(part) or part in values.known:
-        raise CodegenError(f"{node.op} does not replace one contiguous range", where=repr(node), rule="codegen-patch")
-    return Patched(position, whole, part, axis, start, stop, one), type.with_(shape=shape)
-
-
-def _pooled(values: GroupValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
-    given = _known(values, arguments)
-    if None in given.values() or given.keys() | {"self"} != arguments.keys():
-        raise CodegenError(f"the windows of {node.op} are not known", where=repr(node), rule="codegen-view")
-    (type,) = values.ruled(op, node, arguments)
-    if not isinstance(type, TensorType) or not type.is_static or type.strides is None:
-        raise CodegenError(f"the layout of the result of {node.op} is not known", where=repr(node), rule="codegen-layout")
-    axes = int(node.op[-2])
-    sizes, margins, gaps = (spread(given[name], axes) for name in ("kernel_size", "padding", "dilation"))
-    steps = spread(given["stride"], axes) if given["stride"] not in ((), []) else sizes
-    windows = tuple(map(Window, sizes, steps, margins, gaps))
-    return Pooled(position, arguments["self"], windows), type
-
-
-# Normalizations that reduce each group of channels separately (`Op.channel_parts`): group norm, instance norm.
-#
-# One kernel in five steps: cast the input to the compute type, view it as (batch, part, rest), normalise along the last
-# axis by the op's expression, view the result with the input's shape, and scale channel by channel. The views cost nothing.
-
-Operands = list[tuple[int, Value, int | None]]
-
-
-def normalized_in_parts(values: GroupValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> tuple[Expr, Operands]:
-    """Return the expression of the node's result and its operands; the steps before it are added to `values.steps`."""
-    assert op.channel_parts is not None
-    assert op.expression is not None
-    known = _known(values, arguments)
-    operand = arguments["input"]
-    shape, dtype = values.shape(operand), values.dtype(operand)
-    if len(shape) < 2 or 0 in shape:
-        raise no_kernel(node)
-    compute = opmath(dtype)
-    try:
-        parts = op.channel_parts(channels=shape[1], **known)
-        rows = (shape[0], parts, prod(shape[1:]) // parts)
-        expr = op.expression(**{**known, "input": input_element(0, compute, rank=3)})
-    except NoExpression:
-        raise no_kernel(node) from None
-
-    def step(extents: tuple[int, ...], made: Callable[[], Step]) -> Value:
-        value = make_value(new_id(), node.output.type, node.output.name)
-        values.types[value] = TensorType(compute, extents, contiguous_strides(extents))
-        values.steps[value] = made()
-        return value
-
-    whole = cast(input_element(0, dtype, rank=len(shape)), compute)
-    wide = step(shape, lambda: Compute(position, whole, ((0, operand, None),)))
-    seen = step(rows, lambda: Seen(position, wide, 0, contiguous_strides(rows)))
-    normal = step(rows, lambda: Compute(position, expr, ((0, seen, None),), (2,), rows))
-    back = step(shape, lambda: Seen(position, normal, 0, contiguous_strides(shape)))
-    operands: Operands = [(0, back, None)]
-    scales: list[Expr | None] = []
-    for name in ("weight", "bias"):
-        vector = arguments.get(name)
-        if known.get(name) is not None:  # a constant
-            raise no_kernel(node)
-        if name in known or not isinstance(vector, Value):
-            scales.append(None)
-            continue
-        scales.append(input_element(len(operands), values.dtype(vector), rank=1))
-        operands.append((len(operands), vector, op.operand_axes[name]))
-    return cast(affine(input_element(0, compute, rank=len(shape)), *scales), dtype), operands
-
-
-def _known(values: GroupValues, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: values.known.get(a, a) if isinstance(a, Value) else a for name, a in arguments.items()}
-    return {name: a for name, a in found.items() if not isinstance(a, Value)}

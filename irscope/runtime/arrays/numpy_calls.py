@@ -9,7 +9,7 @@ tensors grow, each call has new ones, and the reference answers.
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType
 from typing import Any, Final
 
@@ -58,9 +58,9 @@ def decided(op: Op, names: Sequence[str], rest: Mapping[str, Any], otherwise: Fu
     """Returns a function of operands in order that decides once for operands of one kind; `otherwise` answers where nothing is to
     be decided."""
     if op.rule is not None:
-        decide: Callable[[Sequence[Any], Function], Function | None] = _Pointwise(op.rule, names, rest).decide
+        decide: Callable[[Sequence[Any], Function], Function | None] = partial(_pointwise, op.rule, names, rest)
     elif op.name in _VIEWS:
-        decide = _View(op.name.partition("::")[2], names, otherwise).decide
+        decide = partial(_view, op.name.partition("::")[2], names, otherwise)
     else:
         return otherwise
     left = _MOST
@@ -78,69 +78,63 @@ def decided(op: Op, names: Sequence[str], rest: Mapping[str, Any], otherwise: Fu
     return lambda *given: latest(*given)
 
 
-class _Pointwise:
-    """The functions of a pointwise op: the element type of the computation is known, and numbers are converted already."""
+def _pointwise(rule: Any, names: Sequence[str], rest: Mapping[str, Any], given: Sequence[Any], otherwise: Function) -> Function | None:
+    """Returns the function of a pointwise op for operands like these; None where the reference must look at each. The element type of
+    the computation is known, and numbers are converted already."""
+    if not all(x.__class__ is np.ndarray or x.__class__ in _PLAIN for x in given):
+        return None
+    found = rule.decided({**dict(zip(names, given, strict=True)), **rest})
+    if found is None or (rule.in_place and names[0] != rule.operands[0]):
+        return None
+    targets, dtype = found
+    made: dict[str, Any] = {
+        "array": np.ndarray, "asarray": np.asarray, "errstate": np.errstate, "f": rule.numpy, "dtype": dtype,
+        "otherwise": otherwise, **{f"r{name}": value for name, value in rest.items()},
+    }  # fmt: skip
+    tests: list[str] = []
+    before: list[str] = []
+    passed: list[str] = []
+    places = {name: place for place, name in enumerate(names)}
+    for name, target in targets.items():
+        place = places.get(name)
+        if place is None:  # left out
+            if rest.get(name) is not None:
+                return None
+            passed.append("None")
+            continue
+        x, made[f"t{place}"] = f"x{place}", target
+        tests.append(_same(x, given[place], made))
+        passed.append(_converted(x, given[place], target, before, made))
+    for name, place in places.items():
+        if name not in targets:
+            tests.append(f"x{place} is c{place}")
+            made[f"c{place}"] = given[place]
+            passed.append(f"{name}=x{place}")
+    passed += [f"{name}=r{name}" for name in rest if name not in targets]
+    lines = [
+        f"if not ({' and '.join(tests)}):",
+        f"    return otherwise({_xs(len(given))})",
+        *before,
+        "with errstate(all='ignore'):",
+        f"    y = f({', '.join(passed)})",
+        "    if y.__class__ is not array or y.dtype != dtype:",
+        "        y = asarray(y).astype(dtype, copy=False)",
+        *(["x0[...] = y", "return x0"] if rule.in_place else ["return y"]),
+    ]
+    return _written(len(given), lines, made)
 
-    def __init__(self, rule: Any, names: Sequence[str], rest: Mapping[str, Any]) -> None:
-        self.rule = rule
-        self.names = names
-        self.rest = rest
 
-    def decide(self, given: Sequence[Any], otherwise: Function) -> Function | None:
-        """Returns the function for operands like these; None where the reference must look at each."""
-        if not all(x.__class__ is np.ndarray or x.__class__ in _PLAIN for x in given):
-            return None
-        found = self.rule.decided({**dict(zip(self.names, given, strict=True)), **self.rest})
-        if found is None or (self.rule.in_place and self.names[0] != self.rule.operands[0]):
-            return None
-        targets, dtype = found
-        made: dict[str, Any] = {
-            "array": np.ndarray, "asarray": np.asarray, "errstate": np.errstate, "f": self.rule.numpy, "dtype": dtype,
-            "otherwise": otherwise, **{f"r{name}": value for name, value in self.rest.items()},
-        }  # fmt: skip
-        tests: list[str] = []
-        before: list[str] = []
-        passed: list[str] = []
-        places = {name: place for place, name in enumerate(self.names)}
-        for name, target in targets.items():
-            place = places.get(name)
-            if place is None:  # left out
-                if self.rest.get(name) is not None:
-                    return None
-                passed.append("None")
-                continue
-            x, made[f"t{place}"] = f"x{place}", target
-            tests.append(_same(x, given[place], made))
-            passed.append(self._converted(x, given[place], target, before, made))
-        for name, place in places.items():
-            if name not in targets:
-                tests.append(f"x{place} is c{place}")
-                made[f"c{place}"] = given[place]
-                passed.append(f"{name}=x{place}")
-        passed += [f"{name}=r{name}" for name in self.rest if name not in targets]
-        lines = [
-            f"if not ({' and '.join(tests)}):",
-            f"    return otherwise({_xs(len(given))})",
-            *before,
-            "with errstate(all='ignore'):",
-            f"    y = f({', '.join(passed)})",
-            "    if y.__class__ is not array or y.dtype != dtype:",
-            "        y = asarray(y).astype(dtype, copy=False)",
-            *(["x0[...] = y", "return x0"] if self.rule.in_place else ["return y"]),
-        ]
-        return _written(len(given), lines, made)
-
-    def _converted(self, x: str, value: Any, target: Any, before: list[str], made: dict[str, Any]) -> str:
-        """Returns the operand in the type of the computation, a number as an array that is made once if it stays the same."""
-        if value is None or (isinstance(value, np.ndarray) and value.dtype == target):
-            return x
-        place = x[1:]
-        if isinstance(value, np.ndarray):
-            before.append(f"a{place} = {x}.astype(t{place})")
-        else:
-            made[f"c{place}"], made[f"k{place}"] = value, np.asarray(value).astype(target)
-            before.append(f"a{place} = k{place} if {x} is c{place} else asarray({x}).astype(t{place})")
-        return f"a{place}"
+def _converted(x: str, value: Any, target: Any, before: list[str], made: dict[str, Any]) -> str:
+    """Returns the operand in the type of the computation, a number as an array that is made once if it stays the same."""
+    if value is None or (isinstance(value, np.ndarray) and value.dtype == target):
+        return x
+    place = x[1:]
+    if isinstance(value, np.ndarray):
+        before.append(f"a{place} = {x}.astype(t{place})")
+    else:
+        made[f"c{place}"], made[f"k{place}"] = value, np.asarray(value).astype(target)
+        before.append(f"a{place} = k{place} if {x} is c{place} else asarray({x}).astype(t{place})")
+    return f"a{place}"
 
 
 def _same(x: str, value: Any, made: dict[str, Any]) -> str:
@@ -154,60 +148,54 @@ def _same(x: str, value: Any, made: dict[str, Any]) -> str:
     return f"{x}.__class__ is array and {x}.dtype == d{x} and {'' if value.ndim else 'not '}{x}.ndim"
 
 
-class _View:
-    """The functions of a view op: the method of NumPy's that gives the reference's result, for an operand of this layout."""
+def _view(short: str, names: Sequence[str], reference: Function, given: Sequence[Any], otherwise: Function) -> Function | None:
+    """Returns the function of a view op for operands like these, of this layout: the method of NumPy's that gives the reference's result;
+    None if no method gives the same memory, extents and strides."""
+    x, *others = given
+    if x.__class__ is not np.ndarray or not all(map(_is_constant, others)):
+        return None
+    wanted = reference(*given)
+    if wanted.__class__ is not np.ndarray:
+        return None
+    made = {"array": np.ndarray, "otherwise": otherwise, "shape": x.shape, "strides": x.strides, "dtype": x.dtype}
+    text = _view_text(short, x, wanted, dict(zip(names, given, strict=True)), made)
+    if text is None:
+        return None
+    tests = ["x0.__class__ is array and x0.shape == shape and x0.strides == strides and x0.dtype == dtype"]
+    for place, value in enumerate(others, 1):
+        made[f"c{place}"] = list(value) if isinstance(value, list) else value
+        made[f"n{place}"] = type(value)
+        tests.append(f"x{place}.__class__ is n{place} and x{place} == c{place}")
+    return _written(len(given), [f"if {' and '.join(tests)}:", f"    return {text}", f"return otherwise({_xs(len(given))})"], made)
 
-    def __init__(self, short: str, names: Sequence[str], reference: Function) -> None:
-        self.short = short
-        self.names = names
-        self.reference = reference
 
-    def decide(self, given: Sequence[Any], otherwise: Function) -> Function | None:
-        """Returns the function for operands like these; None if no method gives the same memory, extents and strides."""
-        x, *others = given
-        if x.__class__ is not np.ndarray or not all(map(_is_constant, others)):
-            return None
-        wanted = self.reference(*given)
-        if wanted.__class__ is not np.ndarray:
-            return None
-        made = {"array": np.ndarray, "otherwise": otherwise, "shape": x.shape, "strides": x.strides, "dtype": x.dtype}
-        text = self._text(x, wanted, dict(zip(self.names, given, strict=True)), made)
-        if text is None:
-            return None
-        tests = ["x0.__class__ is array and x0.shape == shape and x0.strides == strides and x0.dtype == dtype"]
-        for place, value in enumerate(others, 1):
-            made[f"c{place}"] = list(value) if isinstance(value, list) else value
-            made[f"n{place}"] = type(value)
-            tests.append(f"x{place}.__class__ is n{place} and x{place} == c{place}")
-        return _written(len(given), [f"if {' and '.join(tests)}:", f"    return {text}", f"return otherwise({_xs(len(given))})"], made)
-
-    def _text(self, x: Array, wanted: Array, named: Mapping[str, Any], made: dict[str, Any]) -> str | None:
-        if wanted is x:
-            return "x0"
-        if self.short == "contiguous" or not x.size or not wanted.size:
-            return None
-        if self.short in ("select", "slice"):
-            part = named["index"] if self.short == "select" else slice(named.get("start"), named.get("end"), named.get("step", 1))
-            made["index"] = index = (*(slice(None),) * (named.get("dim", 0) % x.ndim), part, ...)
-            if _are_same(x[index], wanted):
-                return "x0[index]"
-        made["to"] = wanted.shape
-        if x.size == wanted.size:
-            found = x.reshape(wanted.shape)
-            is_copied = not np.may_share_memory(found, x) and not np.may_share_memory(wanted, x) and found.strides == wanted.strides
-            if is_copied or _are_same(found, wanted):
-                return "x0.reshape(to)"
-        own = list(zip(x.shape, x.strides, strict=True))
-        axes = [own.index(pair) for pair in zip(wanted.shape, wanted.strides, strict=True) if pair in own]
-        if sorted(axes) == list(range(x.ndim)) and _are_same(x.transpose(axes), wanted):
-            made["to"] = axes
-            return "x0.transpose(to)"
-        if not x.flags.c_contiguous or not np.may_share_memory(wanted, x):
-            return None
-        made["start"] = start = address_of(wanted) - address_of(x)
-        made["steps"] = wanted.strides
-        found = np.ndarray(wanted.shape, x.dtype, x, start, wanted.strides)
-        return "array(to, dtype, x0, start, steps)" if _are_same(found, wanted) else None
+def _view_text(short: str, x: Array, wanted: Array, named: Mapping[str, Any], made: dict[str, Any]) -> str | None:
+    if wanted is x:
+        return "x0"
+    if short == "contiguous" or not x.size or not wanted.size:
+        return None
+    if short in ("select", "slice"):
+        part = named["index"] if short == "select" else slice(named.get("start"), named.get("end"), named.get("step", 1))
+        made["index"] = index = (*(slice(None),) * (named.get("dim", 0) % x.ndim), part, ...)
+        if _are_same(x[index], wanted):
+            return "x0[index]"
+    made["to"] = wanted.shape
+    if x.size == wanted.size:
+        found = x.reshape(wanted.shape)
+        is_copied = not np.may_share_memory(found, x) and not np.may_share_memory(wanted, x) and found.strides == wanted.strides
+        if is_copied or _are_same(found, wanted):
+            return "x0.reshape(to)"
+    own = list(zip(x.shape, x.strides, strict=True))
+    axes = [own.index(pair) for pair in zip(wanted.shape, wanted.strides, strict=True) if pair in own]
+    if sorted(axes) == list(range(x.ndim)) and _are_same(x.transpose(axes), wanted):
+        made["to"] = axes
+        return "x0.transpose(to)"
+    if not x.flags.c_contiguous or not np.may_share_memory(wanted, x):
+        return None
+    made["start"] = start = address_of(wanted) - address_of(x)
+    made["steps"] = wanted.strides
+    found = np.ndarray(wanted.shape, x.dtype, x, start, wanted.strides)
+    return "array(to, dtype, x0, start, steps)" if _are_same(found, wanted) else None
 
 
 def _is_constant(value: Any) -> bool:

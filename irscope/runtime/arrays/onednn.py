@@ -13,6 +13,7 @@ of a layer of oneDNN copies it once, and again after it was written.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -174,12 +175,16 @@ def prepared(
     if held is None:
         return function
     shape = x.type.shape if isinstance(x.type, TensorType) and x.type.is_static else None
-    laid = _LaidOut(held, lambda plain: torch.ops.mkldnn._reorder_convolution_weight(plain, *window, shape))
-    if not follow([held], laid.again):
+
+    def laid_out(written: Any) -> Any:
+        return torch.ops.mkldnn._reorder_convolution_weight(held.detach(), *window, shape)
+
+    laid = [laid_out(held)]  # the weight in oneDNN's order
+    if not follow([held], lambda written: operator.setitem(laid, 0, laid_out(written))):
         return function
     if is_sum:
-        return lambda x, other, weight, *rest: function(x, other, laid.copy, *rest)
-    return lambda x, weight, *rest: function(x, laid.copy, *rest)
+        return lambda x, other, weight, *rest: function(x, other, laid[0], *rest)
+    return lambda x, weight, *rest: function(x, laid[0], *rest)
 
 
 def _is_pointwise(x: Type, weight: Type, made: Type) -> bool:
@@ -202,18 +207,3 @@ def _as_product(node: Node, function: Function, torch: Any) -> Function:
         return multiply(x.permute(0, 2, 3, 1), weight.reshape(weight.shape[:2]), bias, *epilogue).permute(0, 3, 1, 2)
 
     return run
-
-
-class _LaidOut:
-    """A weight, and its copy in oneDNN's order."""
-
-    __slots__ = ("copy", "make", "weight")
-
-    def __init__(self, weight: Any, make: Callable[[Any], Any]) -> None:
-        self.weight = weight
-        self.make = make
-        self.again(weight)
-
-    def again(self, written: Any) -> None:
-        """Makes the copy."""
-        self.copy = self.make(self.weight.detach())

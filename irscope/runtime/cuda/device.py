@@ -112,10 +112,6 @@ class CudaKernel:
         return cuda_facts(self.spec, self.schedule, f"compute capability {self.architecture}", self.code_sizes.get(self.widest), taken)
 
     @property
-    def cubin(self) -> bytes:
-        return self.compiled.code
-
-    @property
     def registers(self) -> int | None:
         """The maximum per thread over the entries; None where NVRTC is missing."""
         return max((each.registers for each in self.resources.values()), default=None)

@@ -50,7 +50,10 @@ class NumpyKernel(HostKernel):
         for slot, result in enumerate(spec.outputs):
             sizes = [1 if loop in spec.reduced and spec.is_reduced(result) else size for loop, size in enumerate(launch.sizes)]
             target = _array(outputs[launch.writes[slot]], result.dtype, sizes, launch.strides[slot], offsets[slot])
-            target[...] = _narrowed(np.asarray(values[result.instruction]), result.dtype)
+            found = np.asarray(values[result.instruction])
+            if result.dtype == "bfloat16":  # float32 numbers with zeros in their low halves
+                found = (np.ascontiguousarray(found).view(np.uint32) >> 16).astype(np.uint16)
+            target[...] = found
 
     def _values(self, launch: Launch, operands: Sequence[Any]) -> list[Array]:
         """Returns each instruction's result at every point; reductions keep their loops with extent 1."""
@@ -147,8 +150,3 @@ def _index(sizes: Sequence[int], strides: Sequence[int], offset: int) -> Array:
 def _widened(array: Array, dtype: str) -> Array:
     """Returns bfloat16 words as the float32 numbers that they encode."""
     return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
-
-
-def _narrowed(array: Array, dtype: str) -> Array:
-    """Returns float32 numbers with zeros in their low halves as bfloat16 words."""
-    return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else array

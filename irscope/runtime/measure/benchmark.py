@@ -191,27 +191,26 @@ class _FirstRun:
     peak_bytes: int | None
 
 
+@dataclass(eq=False)
 class _Contest:
     """One comparison: its competitors and their arguments."""
 
-    def __init__(
-        self, program: Graph | Fusion, args: tuple[Any, ...], devices: Sequence[str], entries: Sequence[_Entry], kept: bool,
-        rotate: bool, exact: Exact, threads: Threads, base: str, truth: list[np.ndarray[Any, Any]] | str,
-    ) -> None:  # fmt: skip
-        self.program = program
-        self.graph = graph = graph_of(program, "compare")
-        self.args = args
-        self.devices = devices
-        self.entries = list(entries)
-        self.kept = kept
-        self.rotate = rotate
-        self.exact = exact
-        self.threads = threads
-        self.truth = truth
-        self.base = base
-        """The label of the row that the others are told against."""
-        self.state = ArgumentSnapshot((graph, args))
-        self.library = library_for([*args, *graph.bound.values()])
+    program: Graph | Fusion
+    args: tuple[Any, ...]
+    devices: Sequence[str]
+    entries: list[_Entry]
+    kept: bool
+    rotate: bool
+    exact: Exact
+    threads: Threads
+    base: str
+    """The label of the row that the others are told against."""
+    truth: list[np.ndarray[Any, Any]] | str
+
+    def __post_init__(self) -> None:
+        self.graph = graph = graph_of(self.program, "compare")
+        self.state = ArgumentSnapshot((graph, self.args))
+        self.library = library_for([*self.args, *graph.bound.values()])
         self.missing: list[tuple[str, str]] = []
         self.scales: list[float] = []
         """Of each result the size of what cancels in it; empty where none was in doubt."""

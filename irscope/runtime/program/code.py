@@ -87,7 +87,8 @@ class _Stretch:
     """The position of the instruction behind each line of the text, counted from 1; line 0 does not exist."""
 
     def position_of(self, error: Exception) -> int:
-        """Returns the position of the instruction that raised an error; the first one if Dynamo ran another text instead."""
+        """Returns the position of the instruction that raised an error; the first one if Dynamo ran another text instead. In a frame of
+        its own: a variable of `Code.run` would keep the tensors of the run alive."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code is not self.function.__code__:
             trace = trace.tb_next
@@ -210,7 +211,14 @@ class _Writer:
                 self.kept.add(slot)
         if self.watched:
             self.line(position, f"after({position})")
-        self.clear_dead(position, step.dead)
+        held = [slot for slot in dict.fromkeys(step.dead) if slot in self.local]
+        for slot in step.dead:
+            if slot in self.kept or slot not in self.local:
+                self.line(position, f"slots[{slot}] = None")
+        if held:
+            self.line(position, f"del {', '.join([f'v{slot}' for slot in held])}")
+        self.local.difference_update(held)
+        self.kept.difference_update(held)
         if self.stamp is not None:
             self.line(position, "mark(clock())")
 
@@ -308,16 +316,6 @@ class _Writer:
     def assign(self, position: int, writes: tuple[int, ...], text: str) -> None:
         left = ", ".join([f"v{slot}" for slot in writes])
         self.line(position, f"{left} = {text}" if writes else text)
-
-    def clear_dead(self, position: int, dead: tuple[int, ...]) -> None:
-        held = [slot for slot in dict.fromkeys(dead) if slot in self.local]
-        for slot in dead:
-            if slot in self.kept or slot not in self.local:
-                self.line(position, f"slots[{slot}] = None")
-        if held:
-            self.line(position, f"del {', '.join([f'v{slot}' for slot in held])}")
-        self.local.difference_update(held)
-        self.kept.difference_update(held)
 
     def leave(self, last: Instruction) -> None:
         position = self.stop - 1

@@ -43,7 +43,7 @@ class CompiledKernel:
     groups: list[Node] = field(default_factory=list)
     """The fusion groups that run it, in the order in which they requested it."""
     kernel: Any = HostKernel()  # noqa: RUF009  # it has no state
-    """The device's object: a GPU's kernel has `registers`, `spill_bytes` and `cubin`."""
+    """The device's object: a GPU's kernel has `registers` and `spill_bytes`."""
 
     # -- texts --------------------------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ class Kernels:
         except IrscopeError as error:
             self._remark(group, error)
             return None
-        self._record_all(prepared, device, group)
+        self._record(prepared, device, group)
         return prepared
 
     def prepare_all(self, types: Mapping[Node, Sequence[Type]]) -> dict[Node, PreparedPlan | None]:
@@ -98,7 +98,7 @@ class Kernels:
             except IrscopeError as error:
                 self._remark(group, error)
             else:
-                self._record_all(prepared, device, group)
+                self._record(prepared, device, group)
         return made
 
     def _placed(self, plan: LaunchPlan, group: Node, types: Sequence[Type]) -> LaunchPlan:
@@ -129,20 +129,17 @@ class Kernels:
                 found.append(Remark("analysis", "no-disk-cache", kernel.groups[0], because))
         return found
 
-    def _record_all(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
+    def _record(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
         self.threads[group] = prepared.threads
         with self._lock:
             for kernel in prepared.kernels:
-                self._record(kernel, device, group)
-
-    def _record(self, kernel: Any, device: Device, group: Node) -> None:
-        known = self._by_identity.get(id(kernel))
-        if known is None:
-            known = CompiledKernel(kernel.name, kernel.spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
-            self._by_identity[id(kernel)] = known
-            self.compiled.append(known)
-        if group not in known.groups:
-            known.groups.append(group)
+                known = self._by_identity.get(id(kernel))
+                if known is None:
+                    known = CompiledKernel(kernel.name, kernel.spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
+                    self._by_identity[id(kernel)] = known
+                    self.compiled.append(known)
+                if group not in known.groups:
+                    known.groups.append(group)
 
     def _remark(self, group: Node, error: IrscopeError) -> None:
         found = Remark("missed", error.rule or "no-kernel", group, f"its nodes run one by one: {error.what}")

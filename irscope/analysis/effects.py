@@ -302,13 +302,8 @@ def _is_stored(argument: Argument, schema: OpSchema) -> bool:
     alias = argument.alias
     if alias is None or "*" not in alias.after:
         return False
-    shared = {
-        letter
-        for r in schema.returns
-        if r.alias is not None
-        for letter in (r.alias.before | (r.alias.element.before if r.alias.element else frozenset()))
-    }
-    return not alias.before & shared
+    given = [part for result in schema.returns if result.alias is not None for part in (result.alias, result.alias.element)]
+    return all(part is None or not alias.before & part.before for part in given)
 
 
 def _is_container(schema: OpSchema) -> bool:

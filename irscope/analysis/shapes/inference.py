@@ -79,7 +79,8 @@ class AbstractRun(AbstractNodes):
         self._budget -= len(block.nodes)
         for node in block.nodes:
             if node.blocks:
-                raises = yield self._structured(node)
+                run_node = self._if if node.op == "prim::If" else self._loop if node.op == "prim::Loop" else self._group
+                raises = yield run_node(node)
                 if raises:
                     return True
             elif node.op == "prim::RaiseException":
@@ -87,13 +88,6 @@ class AbstractRun(AbstractNodes):
             else:
                 self._node(node)
         return False
-
-    def _structured(self, node: Node) -> Call:
-        if node.op == "prim::If":
-            return self._if(node)
-        if node.op == "prim::Loop":
-            return self._loop(node)
-        return self._group(node)
 
     def _group(self, node: Node) -> Call:
         """Run a fusion group or another node with blocks; those not understood make its results unknown."""
@@ -198,14 +192,15 @@ class AbstractRun(AbstractNodes):
         rounds = _ROUNDS if self._budget > 0 else 0
         while True:
             if rounds == 0:
-                carried = [_only_type(fact, value.type) for fact, value in zip(carried, block.params[1:], strict=True)]
+                types = [(isinstance(fact, TensorType), param.type) for fact, param in zip(carried, block.params[1:], strict=True)]
+                carried = [type if is_tensor and isinstance(type, TensorType) else Unknown(type) for is_tensor, type in types]
             self._begin_round(block, trip_fact, carried)
             raises = yield self._uncertain(block)
             if raises or rounds == 0:
                 break
             found = [self._get_raw(value) for value in block.returns[1:]]
             joined = [join(a, b, p.type) for a, b, p in zip(carried, found, block.params[1:], strict=True)]
-            if all(_same_fact(a, b) for a, b in zip(joined, carried, strict=True)):
+            if all(map(_is_same_fact, joined, carried)):
                 break
             carried = joined
             rounds -= 1
@@ -214,13 +209,7 @@ class AbstractRun(AbstractNodes):
         return False
 
 
-def _only_type(fact: Fact, declared: Type) -> Fact:
-    if isinstance(fact, TensorType) and isinstance(declared, TensorType):
-        return declared
-    return Unknown(declared)
-
-
-def _same_fact(a: Fact, b: Fact) -> bool:
+def _is_same_fact(a: Fact, b: Fact) -> bool:
     return a is b or (type(a) is type(b) and not isinstance(a, KnownList) and repr(a) == repr(b))
 
 

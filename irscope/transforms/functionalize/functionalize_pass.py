@@ -42,8 +42,8 @@ from irscope._base.words import plural
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.functionalize.alias_families import Escape, Families, Family, Write
-from irscope.transforms.functionalize.rewrite import Plan, renamed
+from irscope.transforms.functionalize.alias_families import Escape, Families, Write
+from irscope.transforms.functionalize.rewrite import renamed
 from irscope.transforms.grouping import Refusal
 
 
@@ -73,7 +73,7 @@ def functionalize(graph: Graph, *, scatter: bool | Container[Value] = True) -> P
         return PassRecord("functionalize", graph, graph)
     families = Families(graph, scatter=scatter)
     kept = sorted((write for family in families.all for write in family.writes), key=lambda write: write.time)
-    after, edits = renamed(graph, _plan(families, kept)) if kept else (graph, [])
+    after, edits = renamed(families, kept) if kept else (graph, [])
     remarks = (*map(_passed, kept), *_missed(families))
     return PassRecord("functionalize", graph, after, tuple(edits), remarks)
 
@@ -95,21 +95,6 @@ def why_in_place(graph: Graph) -> dict[Node, str]:
         for write in family.writes:
             found[write.node] = "functionalize, which did not run, changes this" if write.node in whole else part
     return found
-
-
-def _plan(families: Families, kept: list[Write]) -> Plan:
-    carried: dict[Node, dict[Family, None]] = {}
-    for write in kept:
-        for _, owner in families.owners(write.member.family, write.block):
-            carried.setdefault(owner, {})[write.member.family] = None
-    chosen = {write.member.family for write in kept}
-    return Plan(
-        {write.node: write for write in kept},
-        {value: member for value, member in families.member_of.items() if member.family in chosen},
-        {owner: tuple(found) for owner, found in carried.items()},
-        families.kept,
-        families.twins,
-    )
 
 
 def _passed(write: Write) -> Remark:

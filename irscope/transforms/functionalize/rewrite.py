@@ -1,4 +1,4 @@
-"""Carries out a plan: each family is a variable, its versions are values, and every name is looked up where it is read.
+"""Makes writes functional: each family is a variable, its versions are values, and every name is looked up where it is read.
 
 The walk constructs static single assignment form over blocks. A write defines the next version of the base. A view of an
 old version is taken again of the current one, in the block where it is read. An if in which a family is written gets one
@@ -6,15 +6,14 @@ more result for it, a loop one more carried value. Names and versions of a block
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 
 from irscope._base.frozen import FrozenDict
 from irscope.ir import BOOL, Block, Created, Edit, Erased, Graph, Node, TensorType, Value, make_block, make_node, make_value, new_id, steps
 from irscope.ops.traits import INVERSES, LIKE_ANOTHER, PUTS_BACK
-from irscope.transforms.functionalize.alias_families import Family, Member, Write, restores
-from irscope.transforms.functionalize.pure_ops import Twins
+from irscope.transforms.functionalize.alias_families import Families, Family, Member, Write, restores
 
 # Maps each member of a family to its current value as the walk proceeds, with the known types of new values.
 #
@@ -22,21 +21,6 @@ from irscope.transforms.functionalize.pure_ops import Twins
 # again of it. After a write of a part it may also have an *apart* name: a tensor of its own with the member's elements,
 # valid until the memory may be written. An op reads the apart name only if its result keeps the layout that it would have,
 # according to the type rule.
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The planned rewrites."""
-
-    writes: Mapping[Node, Write]
-    """The writes that become functional variants."""
-    members: Mapping[Value, Member]
-    """The names of the families that have such writes."""
-    carried: Mapping[Node, tuple[Family, ...]]
-    """The families that are written inside each if or loop."""
-    kept: Mapping[Node, tuple[Value, ...]]
-    """For pure nodes that take such names, the operands that they may return or keep; other nodes may keep all of them."""
-    twins: Twins
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +47,9 @@ class _Frame:
     names: list[tuple[Member, _Name | None]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Open:
-    """A node whose blocks are being rewritten."""
-
-    node: Node
-    inputs: tuple[Value, ...]
-    blocks: list[Block] = field(default_factory=list)
-
-
-def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
-    """The graph after the plan, and the edits; linear in the graph and in the carried values."""
-    walk = _Walk(plan)
+def renamed(families: Families, writes: Sequence[Write]) -> tuple[Graph, list[Edit]]:
+    """The graph in which these writes are functional, and the edits; linear in the graph and in the carried values."""
+    graph, walk = families.graph, _Walk(families, writes)
     for step in steps(graph):
         if step.kind == "enter":
             walk.enter(step.node, step.block)
@@ -96,13 +71,23 @@ def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
 class _Walk:
     """The state of one walk, with the names at its current place in the program; new nodes are added to the open block."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, families: Families, writes: Sequence[Write]) -> None:
+        chosen = {write.member.family for write in writes}
+        self._writes = {write.node: write for write in writes}
+        self._members = {value: member for value, member in families.member_of.items() if member.family in chosen}
+        """The names of the families that have such writes."""
+        self._carried: dict[Node, dict[Family, None]] = {}
+        """The families that are written inside each if or loop."""
+        for write in writes:
+            for _, owner in families.owners(write.member.family, write.block):
+                self._carried.setdefault(owner, {})[write.member.family] = None
+        self._kept, self._twins = families.kept, families.twins
         self.edits: list[Edit] = []
         self.false: Value | None = None
         """The `non_blocking` argument of all copies, once one is needed."""
         self.body: Block | None = None
-        self._open: list[_Open] = []
+        self._open: list[tuple[Node, tuple[Value, ...], list[Block]]] = []
+        """The nodes whose blocks are being rewritten, with their new inputs and the blocks that are done."""
         self._frames: list[_Frame] = []
         self._version: dict[Family, Value] = {}
         self._names: dict[Member, _Name] = {}
@@ -145,14 +130,14 @@ class _Walk:
         return made
 
     def _fact(self, value: Value) -> TensorType:
-        known = self._known.get(value) or self.plan.twins.shapes.type(value)
+        known = self._known.get(value) or self._twins.shapes.type(value)
         assert isinstance(known, TensorType)
         return known
 
     def _type_of(self, node: Node, op: str, inputs: tuple[Value, ...]) -> TensorType:
         """The known type of an op's result."""
         probe = make_node(node.id, op, inputs, node.outputs, node.attrs, (), None, "")
-        return self.plan.twins.type_of_result(probe, self._known)
+        return self._twins.type_of_result(probe, self._known)
 
     # Names
 
@@ -163,7 +148,7 @@ class _Walk:
         return names
 
     def _touch(self, values: Iterable[Value]) -> None:
-        members = map(self.plan.members.get, values)
+        members = map(self._members.get, values)
         self._touched.update(member.family for member in members if member is not None)
 
     def _epoch(self, family: Family) -> tuple[int, int]:
@@ -197,7 +182,7 @@ class _Walk:
 
     def _apart(self, value: Value) -> Value | None:
         """The valid apart name of a part, a tensor with its elements in memory of its own; None if there is none."""
-        member = self.plan.members.get(value)
+        member = self._members.get(value)
         known = self._names.get(member) if member is not None else None
         if member is None or known is None or known.is_view or known.version is not self._version[member.family]:
             return None
@@ -209,7 +194,7 @@ class _Walk:
 
     def _view_name(self, value: Value) -> Value:
         """A value in the memory that the old value would have at this place; stale views are taken again."""
-        member = self.plan.members.get(value)
+        member = self._members.get(value)
         if member is None:
             return value
         version = self._version[member.family]
@@ -233,7 +218,7 @@ class _Walk:
         self._frames.append(frame)
         if owner is not None and owner.op == "prim::Loop":
             self._rounds += 1
-            for family in self.plan.carried.get(owner, ()):
+            for family in self._carried.get(owner, ()):
                 param = self._like(family.base)
                 frame.params += (param,)
                 self._set_version(family, param)
@@ -241,7 +226,7 @@ class _Walk:
     def leave(self, owner: Node | None) -> None:
         frame = self._frames[-1]
         returns = self._handed_out(frame.block.returns)
-        returns += tuple(self._version[family] for family in self.plan.carried.get(owner, ())) if owner else ()
+        returns += tuple(self._version[family] for family in self._carried.get(owner, ())) if owner else ()
         self._frames.pop()
         self._version.update(reversed(frame.versions))
         for member, name in reversed(frame.names):
@@ -253,20 +238,19 @@ class _Walk:
         if (frame.params, returns) != (done.params, done.returns) or len(nodes) != len(done.nodes) or not all(map(is_, nodes, done.nodes)):
             done = make_block(done.id, frame.params, nodes, returns)
         if self._open:
-            self._open[-1].blocks.append(done)
+            self._open[-1][2].append(done)
         else:
             self.body = done
 
     def close(self) -> None:
         """Emit a node whose blocks are all done."""
-        made = self._open.pop()
-        families = self.plan.carried.get(made.node, ())
+        node, inputs, blocks = self._open.pop()
+        families = self._carried.get(node, ())
         results = tuple(self._like(family.base) for family in families)
-        outputs = made.node.outputs + results
-        self._emit(_with(made.node, made.inputs, outputs, tuple(made.blocks)), made.node, bool(families))
+        self._emit(_with(node, inputs, node.outputs + results, tuple(blocks)), node, bool(families))
         for family, result in zip(families, results, strict=True):
             self._set_version(family, result)
-        self._define_results(made.node)
+        self._define_results(node)
 
     # Nodes
 
@@ -274,15 +258,15 @@ class _Walk:
         if node.blocks:
             inputs = self._handed_out(node.inputs)
             if node.op == "prim::Loop":
-                inputs += tuple(self._version[family] for family in self.plan.carried.get(node, ()))
-            self._open.append(_Open(node, inputs if inputs != node.inputs else node.inputs))
+                inputs += tuple(self._version[family] for family in self._carried.get(node, ()))
+            self._open.append((node, inputs if inputs != node.inputs else node.inputs, []))
             return
-        write = self.plan.writes.get(node)
+        write = self._writes.get(node)
         if write is not None:
             self._write(write)
             return
-        if any(value in self.plan.members for value in node.inputs):
-            kept = self.plan.kept.get(node, node.inputs)
+        if any(value in self._members for value in node.inputs):
+            kept = self._kept.get(node, node.inputs)
             inputs = self._read(node, kept)
             self._emit(node if inputs == node.inputs else _with(node, inputs, node.outputs, node.blocks), node)
             if not self._is_member_view(node):
@@ -293,7 +277,7 @@ class _Walk:
 
     def _define_results(self, node: Node) -> None:
         for value in node.outputs:
-            member = self.plan.members.get(value)
+            member = self._members.get(value)
             if member is None or member.value is not value:
                 continue
             if member.parent is None:
@@ -308,7 +292,7 @@ class _Walk:
             self.edits.append(Created(node, "it uses the value after the write"))
 
     def _is_member_view(self, node: Node) -> bool:
-        member = self.plan.members.get(node.outputs[0]) if len(node.outputs) == 1 else None
+        member = self._members.get(node.outputs[0]) if len(node.outputs) == 1 else None
         return member is not None and member.view is node
 
     # Writes

@@ -222,7 +222,7 @@ def _is_open(structure: Structure) -> bool:
 #
 # **Imprecision.** Offsets inside a storage, list positions, dict keys, the branch taken, and order in time are not modelled.
 #
-# **Code.** Rule 1 is in `SchemaRules`, loads from and stores to containers (4) are in `NodeRules`; 2, 3 and 9 are in `Walk` (calls in
+# **Code.** Rule 1, and loads from and stores to containers (4), are in `NodeRules`; 2, 3 and 9 are in `Walk` (calls in
 # `callee_summary`). The parts of 4 and 5 that all of them use are in `Elements`, those of 6 to 8 in `OutsideMemory`.
 #
 # **Cost.** The walk appends to flat tables. Sealing collapses cycles if there are any (Tarjan, with an explicit stack) and

@@ -324,6 +324,12 @@ def refuse() -> NoReturn:
 class _View(Sequence[Any]):
     """A sequence that is only indexed element by element."""
 
+    def __init__(self, base: Sequence[Any], count: int) -> None:
+        self.base, self._count = base, count
+
+    def __len__(self) -> int:
+        return self._count
+
     def __getitem__(self, index: Any) -> Any:
         if index >= len(self):
             raise IndexError(index)
@@ -338,14 +344,10 @@ class Classes(_View):
     another name of an element has the class of that one."""
 
     def __init__(self, base: Sequence[int], moved: Layers[int, int], count: int) -> None:
-        self.base = base
+        super().__init__(base, count)
         self.moved = moved
-        self._count = count
 
-    def __len__(self) -> int:
-        return self._count
-
-    def at(self, index: int) -> int:
+    def at(self, index: int) -> Any:
         here = self.stands_for(index)
         return self.base[here] if here < len(self.base) else here
 
@@ -360,14 +362,10 @@ class Labels(_View):
     """Maps elements to labels. An element that is another name of a second one has that one's label."""
 
     def __init__(self, base: Sequence[Label], changed: Layers[int, Label], classes: Classes) -> None:
-        self.base = base
-        self.changed = changed
-        self._classes = classes
+        super().__init__(base, len(classes))
+        self.changed, self._classes = changed, classes
 
-    def __len__(self) -> int:
-        return len(self._classes)
-
-    def at(self, index: int) -> Label:
+    def at(self, index: int) -> Any:
         here = self._classes.stands_for(index)
         found = self.changed.get(here)
         return found if found is not None else self.base[here]
@@ -460,8 +458,7 @@ class _Regions(_View):
     """The regions of the base, some of them joined by new edges."""
 
     def __init__(self, base: Sequence[int], count: int, edges: Mapping[int, Sequence[int]]) -> None:
-        self._base = base
-        self._count = count
+        super().__init__(base, count)
         self._joined: dict[int, int] = {}
         for source, targets in edges.items():
             for target in targets:
@@ -469,11 +466,8 @@ class _Regions(_View):
                 if here != there:
                     self._joined[here] = there
 
-    def __len__(self) -> int:
-        return self._count
-
-    def at(self, index: int) -> int:
-        here, joined = self._base[index] if index < len(self._base) else index, self._joined
+    def at(self, index: int) -> Any:
+        here, joined = self.base[index] if index < len(self.base) else index, self._joined
         while here in joined:
             if joined[here] in joined:
                 joined[here] = joined[joined[here]]
@@ -487,16 +481,14 @@ class Marks(_View):
     reach: FollowedReach
     """The searches over the graph that contains these marks; both are created after them."""
 
-    def __init__(self, base: Sequence[int], *, to_shape: bool = False) -> None:
-        self._base, self._to_shape = base, to_shape
+    def __init__(self, base: Sequence[int], count: int, *, to_shape: bool = False) -> None:
+        super().__init__(base, count)
+        self._to_shape = to_shape
 
-    def __len__(self) -> int:
-        return len(self.reach.points_to.labels)
-
-    def at(self, index: int) -> int:
+    def at(self, index: int) -> Any:
         if self.reach.region[index] in self._touched_regions:
             return index in self._written
-        return self._base[index] if index < len(self._base) else 0
+        return self.base[index] if index < len(self.base) else 0
 
     @cached_property
     def _touched_regions(self) -> set[int]:

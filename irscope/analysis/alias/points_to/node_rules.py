@@ -107,7 +107,8 @@ class Copies:
         return ViewAliases(self._graph)
 
 
-# Points-to rules derived from op schemas: results, writes and stores as the annotations say.
+# Points-to rules: of ops that need their own (constructors and accessors, objects, calls, tasks), and for all others by their schemas:
+# results, writes and stores as the annotations say.
 #
 # For an op that moves elements between containers, the operands' own types matter as well. An op without a schema is treated
 # as unseen code, to which all its operands escape.
@@ -124,15 +125,20 @@ def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:
     return node.inputs[positions[0]], node.inputs[positions[1]]
 
 
-class SchemaRules:
-    """Adds the elements, edges and writes that schemas imply for single nodes to a builder."""
+class NodeRules:
+    """Adds the elements, edges and writes of single nodes without blocks to a builder."""
 
-    def __init__(self, graph: Graph, builder: PointsToBuilder, signatures: Signatures) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, builder: PointsToBuilder, signatures: Signatures, callees: Summaries) -> None:
+        self.graph, self.callees = graph, callees
         self.copies: Callable[[Node], bool] = lambda node: False
         """Decides whether a node that may copy does so in every run."""
         self.builder, self.elements, self.outside = builder, builder.elements, builder.outside
         self.signatures = signatures
+        self.calls_back: Callable[[Node], bool] = lambda node: False
+        """Handles a recursive call of a program that is being walked; returns whether the node is such a call."""
+        self._list_of_tensors: Type | None = None
+
+    # What op schemas imply
 
     def by_signature(self, node: Node) -> None:
         if node.op in STATISTICS:
@@ -284,25 +290,6 @@ class SchemaRules:
 
     def parts(self, node: Node, sources: tuple[Source, ...]) -> list[int]:
         return [e for index, part in sources if index < len(node.inputs) for e in self.part_of(node.inputs[index], part)]
-
-
-# Points-to rules of ops that need their own: constructors and accessors, objects, calls, tasks.
-#
-# Ops without a rule here follow their schema (`irscope.analysis.alias.points_to.node_rules`).
-
-_PASS_ON: Final = frozenset(f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split())
-_PAIRWISE: Final = frozenset(f"prim::{name}" for name in "TypeCheck RequiresGradCheck BroadcastMKLDNNTensors".split())
-
-
-class NodeRules(SchemaRules):
-    """Adds the elements, edges and writes of single nodes without blocks to a builder."""
-
-    def __init__(self, graph: Graph, builder: PointsToBuilder, signatures: Signatures, callees: Summaries) -> None:
-        super().__init__(graph, builder, signatures)
-        self.callees = callees
-        self.calls_back: Callable[[Node], bool] = lambda node: False
-        """Handles a recursive call of a program that is being walked; returns whether the node is such a call."""
-        self._list_of_tensors: Type | None = None
 
     # Constructors and accessors
 
@@ -497,6 +484,8 @@ def _chunked(node: Node, position: int) -> Sequence[Value]:
     return node.inputs[min(position // each, len(node.inputs) - 1) :][:1]
 
 
+_PASS_ON: Final = frozenset(f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split())
+_PAIRWISE: Final = frozenset(f"prim::{name}" for name in "TypeCheck RequiresGradCheck BroadcastMKLDNNTensors".split())
 LIST_RULES: Final[Mapping[tuple[str, int], Rule]] = {("aten::__getitem__", 2): NodeRules.get_item, ("aten::select", 2): NodeRules.get_item}
 
 RULES: Final[Mapping[str, Rule]] = {

@@ -458,7 +458,7 @@ class _Step:
         moved = before.class_of.moved if isinstance(before.class_of, Classes) else Layers({})
         labels = before.labels.changed if isinstance(before.labels, Labels) else Layers({})
         classes = Classes(base.class_of, moved.changed(elements.moved), len(elements.labels))
-        written, reshaped = Marks(base.is_written), Marks(base.is_reshaped, to_shape=True)
+        written, reshaped = Marks(base.is_written, len(classes)), Marks(base.is_reshaped, len(classes), to_shape=True)
         points_to = _points_to(
             _layered(before.element_of).changed(elements.element_of, self._nameless),
             Labels(base.labels, labels.changed({**elements.labels.added(), **elements.relabelled}), classes),

@@ -95,15 +95,13 @@ class Dependences:
                     came_from[tie.node] = tie
                     todo.append(tie.node)
             if first in came_from:
-                return self._chain(first, last, came_from)
-        return no(f"no dependence joins {self.db.node_words(last)} to {self.db.node_words(first)}", first, last)
-
-    def _chain(self, first: Node, last: Node, came_from: Mapping[Node, Dependence]) -> Verdict:
-        chain, here = [], first
+                break
+        else:
+            return no(f"no dependence joins {self.db.node_words(last)} to {self.db.node_words(first)}", first, last)
+        chain, here = list[Dependence](), first
         while here is not last:
-            tie = came_from[here]
-            chain.append(tie)
-            here = tie.obstacle.later
+            chain.append(came_from[here])
+            here = chain[-1].obstacle.later
         words = [tie.because for tie in chain]
         if len(words) > 3:
             words = [words[0], f"after {len(words) - 2} more dependences", words[-1]]

@@ -131,7 +131,8 @@ def layer_of(node: Node, constant: Constant) -> Layer | None:
         return None
     if bias is not None and _extents(bias, laid_out=False) != (matrix[-1 if node.op in _TURNED else 0],):
         return None
-    if other is not None and (not is_alike(other.type, node.output.type) or not _adds(known)):
+    adds = known.get("binary_attr") == "add" and known.get("alpha") in (None, 1)
+    if other is not None and (not is_alike(other.type, node.output.type) or not adds):
         return None
     read = _product if node.op in _PRODUCTS else _convolution
     layer = read(node, (x, weight, bias, other), (sizes, made, matrix), known, bounds)
@@ -164,10 +165,6 @@ def _bounds(known: Mapping[str, Any]) -> Bounds | None:
         return None
     low, high = map(float, np.array(numbers, np.float32))
     return None if low != low or high != high else (low, high)  # NaN, which makes all of the result so
-
-
-def _adds(known: Mapping[str, Any]) -> bool:
-    return known.get("binary_attr") == "add" and known.get("alpha") in (None, 1)
 
 
 def _product(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import ref
 
 from irscope.analysis.alias import AliasDb
@@ -26,13 +26,6 @@ from irscope.ops.type_rules import channels_last_strides, static_shape
 # alive: once the record is gone, the analysis runs from scratch.
 
 T = TypeVar("T")
-
-
-class _Lead(Record, Protocol):
-    """The part of a pass's record that `leads` uses."""
-
-    @property
-    def keeps_facts(self) -> bool: ...
 
 
 class _Kept(dict[Hashable, Any]):
@@ -91,7 +84,7 @@ def with_types(graph: Graph, input_types: Mapping[Value, Type]) -> Graph:
     return after
 
 
-def leads(record: _Lead) -> None:
+def leads(record: Record) -> None:
     """Record that a pass turned one graph into another; its edits must be complete, as those of a `Rewriter` are."""
     if record.after is not record.before:
         _kept(record.after)[leads] = ref(record)
@@ -107,7 +100,7 @@ def _kept(graph: Graph) -> _Kept:
     return fresh
 
 
-def _lead_to(graph: Graph) -> _Lead | None:
+def _lead_to(graph: Graph) -> Record | None:
     reference = _kept(graph).get(leads)
     return None if reference is None else reference()
 

@@ -295,16 +295,15 @@ class Slicer:
         for members in partition.schedule():
             number = earliest.get(partition.find(members[0]), -1)
             found = [plan.block.nodes[index] for index in members]
-            placed.extend(found if number < 0 else [self._group_node(found, (plan, number), done)])
+            if number < 0:
+                placed.extend(found)
+                continue
+            identity, leaving = self._identity.setdefault((plan, number), Identity()), leaving_values(found, self._uses)
+            group = outline_nodes("prim::DifferentiableGraph", found, leaving, self._constant, identity=identity)
+            done.outside_of |= outside_names(group)
+            done.group_of |= dict.fromkeys(found, group)
+            placed.append(group)
         return placed
-
-    def _group_node(self, members: Sequence[Node], key: object, done: Sliced) -> Node:
-        """Build one group node that runs the members in their order."""
-        identity, leaving = self._identity.setdefault(key, Identity()), leaving_values(members, self._uses)
-        group = outline_nodes("prim::DifferentiableGraph", members, leaving, self._constant, identity=identity)
-        done.outside_of |= outside_names(group)
-        done.group_of |= dict.fromkeys(members, group)
-        return group
 
     def _constant(self, value: Value, copy: Value, user: Node) -> Node | None:
         if not self.rules.is_number(value):

@@ -27,23 +27,20 @@ LEFT_OUTSIDE: Final = frozenset(
 DIFFERENTIABLE: Final = frozenset(
     """
     aten::_autocast_to_full_precision aten::_autocast_to_reduced_precision aten::_dim_arange aten::_grad_sum_to_size
-    aten::_slow_conv2d_forward aten::abs aten::acos aten::adaptive_avg_pool1d aten::adaptive_avg_pool2d
-    aten::adaptive_avg_pool3d aten::add.Scalar aten::add.Tensor aten::addcmul aten::addmm aten::asin aten::atan
-    aten::avg_pool2d aten::batch_norm aten::bmm aten::cat aten::ceil aten::clamp aten::clamp.Tensor aten::contiguous
-    aten::cos aten::cosh aten::div.Scalar aten::div.Scalar_mode aten::div.Tensor aten::div.Tensor_mode aten::dot
-    aten::dropout aten::embedding aten::eq.Scalar aten::erf aten::erfc aten::exp aten::expm1 aten::floor
-    aten::fmod.Scalar aten::frac aten::ge.Scalar aten::gelu aten::gt.Scalar aten::hardshrink aten::hardsigmoid
-    aten::hardswish aten::hardtanh aten::index.Tensor_hacked_twin aten::layer_norm aten::le.Scalar aten::leaky_relu
-    aten::lerp.Scalar aten::lerp.Tensor aten::linear aten::log aten::log10 aten::log1p aten::log2
-    aten::log_softmax.int aten::logsumexp aten::lt.Scalar aten::matmul aten::max.other aten::max_pool2d
-    aten::max_pool2d_with_indices aten::mean aten::mean.dim aten::min.other aten::mm aten::mul.Scalar
-    aten::mul.Tensor aten::mv aten::native_batch_norm aten::ne.Scalar aten::neg aten::nll_loss aten::nonzero
-    aten::permute aten::pow.Scalar aten::pow.Tensor_Scalar aten::pow.Tensor_Tensor aten::reciprocal aten::relu
-    aten::relu6 aten::remainder.Scalar aten::round aten::rsqrt aten::rsub.Scalar aten::sigmoid aten::silu aten::sin
-    aten::sinh aten::softmax.int aten::softplus aten::sqrt aten::squeeze aten::squeeze.dim aten::stack aten::std
-    aten::std.correction aten::std.dim aten::sub.Scalar aten::sub.Tensor aten::t aten::tan aten::tanh
-    aten::threshold aten::to.prim_Device aten::trunc aten::type_as aten::unsqueeze aten::var aten::var.correction
-    aten::var.dim aten::where.self prim::AutogradAdd prim::AutogradZero prim::ConstantChunk
+    aten::_slow_conv2d_forward aten::abs aten::acos aten::adaptive_avg_pool1d aten::adaptive_avg_pool2d aten::adaptive_avg_pool3d
+    aten::add.Scalar aten::add.Tensor aten::addcmul aten::addmm aten::asin aten::atan aten::avg_pool2d aten::batch_norm aten::bmm aten::cat
+    aten::ceil aten::clamp aten::clamp.Tensor aten::contiguous aten::cos aten::cosh aten::div.Scalar aten::div.Scalar_mode aten::div.Tensor
+    aten::div.Tensor_mode aten::dot aten::dropout aten::embedding aten::eq.Scalar aten::erf aten::erfc aten::exp aten::expm1 aten::floor
+    aten::fmod.Scalar aten::frac aten::ge.Scalar aten::gelu aten::gt.Scalar aten::hardshrink aten::hardsigmoid aten::hardswish
+    aten::hardtanh aten::index.Tensor_hacked_twin aten::layer_norm aten::le.Scalar aten::leaky_relu aten::lerp.Scalar aten::lerp.Tensor
+    aten::linear aten::log aten::log10 aten::log1p aten::log2 aten::log_softmax.int aten::logsumexp aten::lt.Scalar aten::matmul
+    aten::max.other aten::max_pool2d aten::max_pool2d_with_indices aten::mean aten::mean.dim aten::min.other aten::mm aten::mul.Scalar
+    aten::mul.Tensor aten::mv aten::native_batch_norm aten::ne.Scalar aten::neg aten::nll_loss aten::nonzero aten::permute aten::pow.Scalar
+    aten::pow.Tensor_Scalar aten::pow.Tensor_Tensor aten::reciprocal aten::relu aten::relu6 aten::remainder.Scalar aten::round aten::rsqrt
+    aten::rsub.Scalar aten::sigmoid aten::silu aten::sin aten::sinh aten::softmax.int aten::softplus aten::sqrt aten::squeeze
+    aten::squeeze.dim aten::stack aten::std aten::std.correction aten::std.dim aten::sub.Scalar aten::sub.Tensor aten::t aten::tan
+    aten::tanh aten::threshold aten::to.prim_Device aten::trunc aten::type_as aten::unsqueeze aten::var aten::var.correction aten::var.dim
+    aten::where.self prim::AutogradAdd prim::AutogradZero prim::ConstantChunk
     """.split()
 )
 """Names with overloads, such as `aten::add.Tensor`; `prim::ConstantChunk` has no schema and is listed by its name."""
@@ -142,7 +139,11 @@ class _Flow:
     def _follow(self, use: Use) -> None:
         user, index = use
         if isinstance(user, Block):
-            self._leave(user, index)
+            owner = self.graph.owner.get(user)
+            if owner is not None and owner.op != "prim::Loop":
+                self.mark(owner.outputs[index : index + 1])
+            elif owner is not None and index >= 1:
+                self.mark((user.params[index], owner.outputs[index - 1]))
         elif user.op == "prim::Loop":
             if index >= 2:
                 self.mark((user.blocks[0].params[index - 1], user.outputs[index - 2]))
@@ -152,15 +153,6 @@ class _Flow:
             self.mark(block.params[index] for block in user.blocks if index < len(block.params))
         elif user.op not in CUTS_GRADIENT:
             self.reach(user)
-
-    def _leave(self, block: Block, index: int) -> None:
-        owner = self.graph.owner.get(block)
-        if owner is None:
-            return
-        if owner.op != "prim::Loop":
-            self.mark(owner.outputs[index : index + 1])
-        elif index >= 1:
-            self.mark((block.params[index], owner.outputs[index - 1]))
 
     def reach(self, node: Node) -> None:
         """Mark the results of a node that reads a marked value, and the memory that it writes."""

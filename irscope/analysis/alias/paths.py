@@ -50,10 +50,6 @@ class Paths:
         labels = [self._points_to.labels[element] for element in self._members[place]]
         return next((label for label in labels if isinstance(label, Value)), labels[0])
 
-    def next_labels(self, element: int) -> tuple[Label, ...]:
-        """The labels that an element's edges lead to."""
-        return tuple(self._points_to.labels[target] for target in self._points_to.edges.get(element, ()))
-
     @cached_property
     def _members(self) -> Mapping[int, Sequence[int]]:
         found: dict[int, list[int]] = {}

@@ -175,8 +175,10 @@ class Questions:
     def points_to(self, value: Value | str) -> tuple[Label, ...]:
         """The values and places that a value points to in one step; the value itself if it is memory of its own."""
         found = self._value(value)
-        element = self.sealed.element_of.get(found)
-        return self._explainer.paths.next_labels(element) or (self.sealed.labels[element],) if element is not None else (found,)
+        element, labels = self.sealed.element_of.get(found), self.sealed.labels
+        if element is None:
+            return (found,)
+        return tuple(labels[target] for target in self.sealed.edges.get(element, ())) or (labels[element],)
 
     def locations(self, value: Value | str) -> tuple[Label, ...]:
         """The memory locations that a value may be, each named by the value or place with which it was created."""

@@ -152,7 +152,9 @@ def following(graph: Graph, sources: Collection[Value]) -> list[Value]:
         inside = list(_inside(node))
         if all(follows.isdisjoint(read) for _, read, _ in inside):
             continue
-        if any(_may_hide_operand(inner) for inner, _, _ in inside):
+        effects = ((inner, effect_of(inner)) for inner, _, _ in inside if not inner.blocks)
+        # an operand may be reached through a list or an unknown op, so that nodes that do not name it may return it
+        if any(e == "opaque" or (e == "in-place" and any(isinstance(v.type, ListType) for v in inner.inputs)) for inner, e in effects):
             return [value for value in graph.values() if value not in graph.inputs]
         follows.update(value for _, _, bound in inside for value in bound)
     return [value for value in graph.values() if value in follows and value not in graph.inputs]
@@ -166,11 +168,3 @@ def _inside(node: Node) -> Iterator[tuple[Node, list[Value], list[Value]]]:
         read = [*here.inputs, *(value for block in here.blocks for value in block.returns)]
         yield here, read, [*here.outputs, *(value for block in here.blocks for value in block.params)]
         todo.extend(inner for block in here.blocks for inner in block.nodes)
-
-
-def _may_hide_operand(node: Node) -> bool:
-    """Whether some operand may be reachable through a list or an unknown op, so that nodes that do not name it may return it."""
-    if node.blocks:
-        return False
-    effect = effect_of(node)
-    return effect == "opaque" or (effect == "in-place" and any(isinstance(value.type, ListType) for value in node.inputs))

@@ -240,7 +240,7 @@ class PointsToBuilder:
         self.outside = outside or OutsideMemory(self.elements)
         self.writes: list[Write] = []
         self.rebound: list[tuple[int, int, Node]] = []
-        """Tensors that got another storage, with the source of that storage and the node."""
+        """Tensor objects that got another storage, under all their names (`tensor.set_(source)`): tensor, source, and node."""
         self.calls: dict[int, Called] = {}
         self._constants: dict[Value, int] = {}
         self.applied: set[tuple[Hashable, int]] = set()
@@ -251,10 +251,6 @@ class PointsToBuilder:
     def write(self, node: Node, element: int, *, to_shape: bool = False) -> None:
         """Record that a node writes the memory of an element."""
         self.writes.append(Write(node, element, to_shape))
-
-    def rebind_storage(self, tensor: int, source: int, node: Node) -> None:
-        """Record `tensor.set_(source)`: the tensor object, under all its names, has the source's storage from now on."""
-        self.rebound.append((tensor, source, node))
 
     # Calls
 

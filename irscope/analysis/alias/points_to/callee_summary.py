@@ -190,7 +190,7 @@ def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequ
     for tensor, source in summary.rebound:
         rebound, storage = of[tensor], of[source]
         if rebound is not None and storage is not None:
-            builder.rebind_storage(rebound, storage, node)
+            builder.rebound.append((rebound, storage, node))
     for value, result in zip(node.outputs, summary.results, strict=True):
         if result is not None:
             elements.bind_any(value, [of[result]], node)

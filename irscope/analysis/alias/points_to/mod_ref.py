@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from irscope.analysis.alias.points_to.elements import class_name
 from irscope.analysis.alias.points_to.graph import Called, PointsTo, Reachability
-from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, reads_by_name
+from irscope.analysis.effects import Signatures, changes_random_state, reads_by_name
 from irscope.ir import CONTROL_FLOW, GENERATOR, GROUPS, NOT_CONSTANT, Block, ClassType, Graph, Node, Value, constant_of, steps
 from irscope.ops.op import draws_random_numbers, has_side_effects
 from irscope.ops.registry import bind, schema_of
@@ -179,7 +179,14 @@ class Accesses:
         if points_to.opaque is not None and self._is_opaque(node):
             return [Access(node, None, points_to.class_of[points_to.opaque], False)]
         kind = reads_by_name(node.op) or self._signatures.of(node).reads
-        reads = [] if kind == "none" else self._reads_of_kind(node, kind)
+        reads = self._deep_reads(node) if kind == "deep" else []
+        if kind in ("shape", "object"):
+            only_shape = kind == "shape"
+            marks = points_to.is_reshaped if only_shape else points_to.is_written
+            for value in node.inputs:
+                element = points_to.element_of.get(value)
+                if element is not None and marks[place := points_to.class_of[element]]:
+                    reads.append(Access(node, value, place, only_shape))
         if node.op in STOPS:
             reads.extend(Access(node, None, place, False) for place in points_to.outside if points_to.is_written[place])
         return reads
@@ -192,18 +199,6 @@ class Accesses:
         if called.effects.stops:
             shared.update(dict.fromkeys(self._points_to.outside))
         found.extend(Access(node, None, place, False) for place in shared if is_written[place])
-        return found
-
-    def _reads_of_kind(self, node: Node, kind: ReadKind) -> list[Access]:
-        if kind == "deep":
-            return self._deep_reads(node)
-        only_shape = kind == "shape"
-        marks = self._points_to.is_reshaped if only_shape else self._points_to.is_written
-        found: list[Access] = []
-        for value in node.inputs:
-            element = self._points_to.element_of.get(value)
-            if element is not None and marks[place := self._points_to.class_of[element]]:
-                found.append(Access(node, value, place, only_shape))
         return found
 
     def _deep_reads(self, node: Node) -> list[Access]:

@@ -193,7 +193,7 @@ class NodeRules:
         if node.op in REBINDS_STORAGE and len(node.inputs) > 1:
             target, source = elements.element(node.inputs[0]), elements.element(node.inputs[1])
             if target is not None and source is not None:
-                self.builder.rebind_storage(target, source, node)
+                self.builder.rebound.append((target, source, node))
 
     def container(self, node: Node, signature: MemorySignature) -> None:
         """Move elements between containers, and between containers and results, as the operands' own types allow."""

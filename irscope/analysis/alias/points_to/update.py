@@ -130,7 +130,7 @@ class Knowledge:
 
 
 class Record(Protocol):
-    """The part of a pass's record that is needed here."""
+    """The part of a pass's record that analyses use."""
 
     @property
     def before(self) -> Graph: ...
@@ -138,6 +138,8 @@ class Record(Protocol):
     def after(self) -> Graph: ...
     @property
     def edits(self) -> Sequence[Edit]: ...
+    @property
+    def keeps_facts(self) -> bool: ...
 
 
 def follow(points_to: PointsTo, reach: Reachability, knowledge: Knowledge, record: Record) -> tuple[PointsTo, Reachability]:

@@ -112,8 +112,7 @@ class BlockSlices:
         """
         if not self.merges and self.threshold > 1:
             return ()
-        roots = {self.settled.find(index) for index in range(len(self.fit)) if self.fit[index]}
-        groups = sorted(group for root in roots if len(group := sorted(self.settled.members(root))) >= self.threshold)
+        groups = [group for group in self._groups(self.settled) if len(group) >= self.threshold]
         whole = {group[0] for group in groups if 1 < len(group) == len(self.partition.members(group[0]))}
         first = {index: group[0] for group in groups for index in group}
         rest = [tuple(group) for group in groups if group[0] not in whole]
@@ -121,13 +120,20 @@ class BlockSlices:
 
     def after(self, count: int) -> Partition:
         """The groups after only the first `count` merges: nodes not merged yet are single, so no cycle can close."""
-        if count >= len(self.decided):
-            return self.settled
+        return self.settled if count >= len(self.decided) else self._merged(self.decided[:count])
+
+    def _groups(self, partition: Partition) -> list[list[int]]:
+        """The groups with fit nodes, and the single ones of these, in order."""
+        roots = {partition.find(index) for index in range(len(self.fit)) if self.fit[index]}
+        return sorted(sorted(partition.members(root)) for root in roots)
+
+    def _merged(self, groups: Iterable[Sequence[int]]) -> Partition:
+        """The partition with these groups, or parts of groups, of which it is known that they close no cycle."""
         made = Partition(self.ties.before)
-        for nodes in self.decided[:count]:
-            for index in nodes[1:]:
-                path = made.merge(nodes[0], index)
-                assert not path, "fewer merges close no cycle"
+        for first, *rest in groups:
+            for index in rest:
+                path = made.merge(first, index)
+                assert not path, "the rest of a group can still be a group, and fewer merges close no cycle"
         return made
 
     def grow(self, reader: int) -> None:
@@ -148,20 +154,14 @@ class BlockSlices:
         """Remove members that may not be in a group, and drop groups that are too small."""
         if not self.merges and self.threshold > 1:
             return
-        roots = {self.partition.find(index) for index in range(len(self.fit)) if self.fit[index]}
         kept, is_changed = [], False
-        for members in sorted(sorted(self.partition.members(root)) for root in roots):
+        for members in self._groups(self.partition):
             staying = self._without_aliases(members) if len(members) >= self.threshold else []
             if len(staying) >= self.threshold:
                 kept.append(staying)
             is_changed |= len(members) > 1 and (len(staying) < len(members) or len(staying) < self.threshold)
-        if not is_changed:
-            return
-        self._settled = settled = Partition(self.ties.before)
-        for group in kept:
-            for index in group[1:]:
-                path = settled.merge(group[0], index)
-                assert not path, "the rest of a group can still be a group"
+        if is_changed:
+            self._settled = self._merged(kept)
 
     def _without_aliases(self, members: list[int]) -> list[int]:
         """The members that can stay so that no output may be the memory of an input or of an earlier output."""

@@ -17,7 +17,6 @@ from irscope.ir import (
     Dim,
     ListType,
     Node,
-    Opaque,
     OptionalType,
     TensorData,
     TensorType,
@@ -186,8 +185,6 @@ def fact_of_payload(payload: Any, declared: Type) -> Fact:
         if payload.array is not None:
             return argument_type(payload.array).with_(dtype=payload.dtype)  # type: ignore[attr-defined]
         return TensorType(payload.dtype, payload.shape, device=payload.device)
-    if isinstance(payload, Opaque) or payload is NOT_CONSTANT:
-        return declared if isinstance(declared, TensorType) else Unknown(declared)
     if isinstance(payload, tuple):
         return tuple(fact_of_payload(item, _part(declared, index)) for index, item in enumerate(payload))
     return declared if isinstance(declared, TensorType) else Unknown(declared)
@@ -274,7 +271,7 @@ class KnownLists:
                 return Unknown(declared)
             for index, item in enumerate(() if fact.is_flat else fact):
                 if isinstance(item, list | tuple):
-                    fact[index] = self.trusted(item, _element(fact.type), known)
+                    fact[index] = self.trusted(item, item_type(fact.type), known)
         elif isinstance(fact, tuple) and any(isinstance(item, list | tuple) for item in fact):
             parts = [
                 self.trusted(item, item.type if isinstance(item, KnownList) else declared, known)
@@ -293,5 +290,5 @@ class KnownLists:
             self.forget(types)
 
 
-def _element(type: Type) -> Type:
+def item_type(type: Type) -> Type:
     return type.element if isinstance(type, ListType) else type

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from irscope._base.frozen import EMPTY
-from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, KnownLists, fact_of_payload, join, settled, too_large
+from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, KnownLists, fact_of_payload, item_type, join, settled, too_large
 from irscope.errors import ArgumentError
 from irscope.ir import (
     ANY,
@@ -449,7 +449,7 @@ class AbstractNodes:
         if isinstance(fact, TensorType):
             return fact if device is None or fact.device is not None else fact.with_(device=device)
         if type(fact) is list:
-            return self.lists.make([self._placed(item, device, _element(declared)) for item in fact], declared)
+            return self.lists.make([self._placed(item, device, item_type(declared)) for item in fact], declared)
         return fact
 
     def _give_up(self, node: Node) -> None:
@@ -498,10 +498,6 @@ def _contents(fact: Fact) -> object:
     if kind is KnownList:
         return (kind, *map(_contents, fact))
     return kind, repr(fact) if kind is float else fact
-
-
-def _element(type: Type) -> Type:
-    return type.element if isinstance(type, ListType) else type
 
 
 def _common_device(operands: Sequence[Fact]) -> str | None:

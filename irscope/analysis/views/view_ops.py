@@ -55,7 +55,8 @@ class ViewOps:
         if named is None:
             return None
         if form is None:
-            key = (node.op, id(layout), device, *map(_frozen, named.items()))
+            frozen = ((name, tuple(given) if isinstance(given, list) else given) for name, given in named.items())
+            key = (node.op, id(layout), device, *frozen)
             if key in self._results:
                 return self._results[key]
         lowered = lower(node.op, layout.shape, layout.dtype, device, named)
@@ -160,11 +161,6 @@ def placed(result: Result, operand: Placement, source: Value) -> Placement:
     if layout is not None and not result.is_decided:
         layout = make_layout(layout.shape, layout.strides, 0, layout.dtype)
     return Placement("copy", None, origin, layout, source, False, result.is_decided, result.failure)
-
-
-def _frozen(item: tuple[str, Any]) -> Any:
-    name, argument = item
-    return (name, tuple(argument)) if isinstance(argument, list) else item
 
 
 def _possible_steps(op: str, shape: tuple[Num, ...], arguments: Mapping[str, Any]) -> Steps | None:

@@ -75,11 +75,7 @@ class Layers(Mapping[K, V]):
         return found  # type: ignore[no-any-return]
 
     def __contains__(self, key: object) -> bool:
-        for delta in self._deltas:
-            found = delta.get(key, self)  # type: ignore[arg-type]
-            if found is not self:
-                return found is not _GONE
-        return key in self._base
+        return self.get(key, _GONE) is not _GONE  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[K]:
         joined = self.joined()

@@ -111,7 +111,7 @@ def _neighbours(one: Sequence[Any], other: Sequence[Any], place: Mapping[Any, in
 
 
 def _readers(fusion: Fusion, value: Value) -> dict[Node, None]:
-    users, rules, waiting, found = fusion.original.users, fusion._plans.rules, [value], dict[Node, None]()
+    users, rules, waiting, found = fusion.original.users, fusion.rules, [value], dict[Node, None]()
     while waiting:
         for use in users.get(waiting.pop(), ()):
             if isinstance(use.user, Node) and rules.is_view(use.user):
@@ -122,7 +122,7 @@ def _readers(fusion: Fusion, value: Value) -> dict[Node, None]:
 
 
 def _computes(fusion: Fusion, node: Node) -> bool:
-    return not node.blocks and not node.op.startswith("prim::") and not fusion._plans.rules.is_view(node)
+    return not node.blocks and not node.op.startswith("prim::") and not fusion.rules.is_view(node)
 
 
 def kernels_of(fusion: Fusion, node: Node) -> Set[Node] | None:

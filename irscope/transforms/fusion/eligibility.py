@@ -305,6 +305,9 @@ class Eligibility:
             payload = self._shapes.known(value)
         return NOT_CONSTANT if isinstance(payload, TensorData | Opaque | Graph) else payload
 
+    def is_known(self, value: Value) -> bool:
+        return self.known(value) is not NOT_CONSTANT
+
     def _judge(self, node: Node) -> Refusal | None:
         if node.op == "prim::Constant":
             what = f"{self.name(node.output)} is a constant, which is copied into each group that uses it"

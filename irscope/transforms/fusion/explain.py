@@ -159,16 +159,6 @@ def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
     raise AssertionError("the groups are as they were planned, and have no common domain")
 
 
-def given_groups(graph: Graph) -> dict[Block, Node | None]:
-    """The outermost group or unknown op around each block of a graph before it was fused, other than ifs and loops; None for a block
-    that is fused."""
-    around: dict[Block, Node | None] = {graph.body: None}
-    for node in graph.nodes():  # a node before those of its blocks
-        for block in node.blocks:
-            around[block] = around[graph.block_of[node]] or (None if node.op in CONTROL_FLOW else node)
-    return around
-
-
 # The remarks of a fusion pass: one per group, and one per missed opportunity.
 
 _NOT_A_MISS = frozenset({"not-pointwise", "view", "cycle", "random", "side-effect"})

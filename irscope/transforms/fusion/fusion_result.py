@@ -13,21 +13,13 @@ from irscope._base.words import listed, plural
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import GROUPS, Block, Graph, Node, Value, nodes_called
+from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, Value, nodes_called
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.view_steps import Num
 from irscope.transforms.base import History, Remark, Unpicklable
-from irscope.transforms.fusion.block_plan import Subject
-from irscope.transforms.fusion.explain import (
-    DEFAULT_BANDWIDTH,
-    Cost,
-    given_groups,
-    group_table,
-    memory_of,
-    program_cost,
-    why_apart,
-    with_cause,
-)
+from irscope.transforms.fusion.block_plan import BlockPlan, Subject
+from irscope.transforms.fusion.eligibility import Eligibility
+from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, Cost, group_table, memory_of, program_cost, why_apart, with_cause
 from irscope.transforms.fusion.planning import FusionOptions, Named, Plans, Score, Sides, Wishes, policy_of, read_wishes, some, subject_of
 from irscope.transforms.grouping import Refusal
 
@@ -60,6 +52,11 @@ class Fusion(Unpicklable, Drawn):
     """Groups the same program, or one with other assumptions about its inputs, by other options."""
 
     pickle_instead = "pickle f.original and fuse it again, or f.graph, which is the result"
+
+    @property
+    def rules(self) -> Eligibility:
+        """The properties of the nodes and values of the program, by irscope's rules: sizes, spaces, operations."""
+        return self._plans.rules
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -110,7 +107,7 @@ class Fusion(Unpicklable, Drawn):
         >>> f.what_if(step=1, opaque=["c"]).groups == f.groups, f.what_if(distinct=True).original.distinct_inputs
         (False, True)
         """
-        options, graphs = self._plans.options, (self._plans.rules.graph, self.original)
+        options, graphs = self._plans.options, (self.rules.graph, self.original)
         new, before = read_wishes(self._meant, graphs, forbid, force, opaque), options.wishes
         wishes = Wishes(
             forbid=(*(each for each in before.forbid if not any(self._opposed(each, other) for other in new.force)), *new.forbid),
@@ -130,7 +127,7 @@ class Fusion(Unpicklable, Drawn):
         for each in members or [named]:
             node = self._find(each)
             if not isinstance(node, Verdict):
-                found.append(subject_of(self._plans.rules.graph, node))
+                found.append(subject_of(self.rules.graph, node))
                 continue
             removed = each if isinstance(each, Node) else self._maker(each)
             if removed is None or removed not in self.original.position:
@@ -166,7 +163,7 @@ class Fusion(Unpicklable, Drawn):
 
     @cached_property
     def _cost(self) -> Cost:
-        return program_cost(self.graph, self._members, self._plans.rules)
+        return program_cost(self.graph, self._members, self.rules)
 
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
         """One row per group: its ops, its iteration space, and its cost.
@@ -186,8 +183,7 @@ class Fusion(Unpicklable, Drawn):
         >>> irs.fuse(g).table(bandwidth="10 GB/s").loc[0, ["bytes before", "bytes after", "flops", "µs at 10 GB/s"]].astype(float).tolist()
         [20000000.0, 8000000.0, 2000000.0, 800.0]
         """
-        plans = self._plans
-        return group_table(self.graph, self._members, plans.by_block, plans.rules, self.traffic, bandwidth)
+        return group_table(self.graph, self._members, self._plans.by_block, self.rules, self.traffic, bandwidth)
 
     def traffic(self, group: Node | Value | str) -> tuple[Num, Num]:
         """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`; of a node, those of
@@ -196,7 +192,7 @@ class Fusion(Unpicklable, Drawn):
         if isinstance(node, Verdict):
             raise ArgumentError(node.because, hint="ask about a group, or a node that runs")
         node = node if node in self._members else self._group(node) or node
-        memory = memory_of(self._plans.rules)
+        memory = memory_of(self.rules)
         return memory.traffic(node, self._members[node]) if node in self._members else (memory.alone(node),) * 2
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
@@ -210,12 +206,22 @@ class Fusion(Unpicklable, Drawn):
 
     @cached_property
     def _given(self) -> dict[Block, Node | None]:
-        return given_groups(self._plans.rules.graph)
+        """The outermost group or unknown op around each block of the folded graph, other than ifs and loops; None for a block that is
+        fused."""
+        graph = self.rules.graph
+        around: dict[Block, Node | None] = {graph.body: None}
+        for node in graph.nodes():  # a node before those of its blocks
+            for block in node.blocks:
+                around[block] = around[graph.block_of[node]] or (None if node.op in CONTROL_FLOW else node)
+        return around
+
+    def _plan_of(self, node: Node) -> BlockPlan:
+        return self._plans.by_block[self.rules.graph.block_of[node]]
 
     def _group(self, node: Node) -> Node | None:
         """The group that contains a node of the folded graph: one that this fusion built, or one that existed before."""
         made = self._group_of.get(node)
-        given = self._given[self._plans.rules.graph.block_of[node]] if made is None else None
+        given = self._given[self.rules.graph.block_of[node]] if made is None else None
         return given if given is not None and given.op in GROUPS else made
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
@@ -242,7 +248,7 @@ class Fusion(Unpicklable, Drawn):
         answer = self._why_not(*found, remedy=members == (a, b))
         if not any(isinstance(each, str) and self._inside(each) for each in (a, b)):
             return answer
-        asked = " and ".join(map(self._plans.rules.db.node_words, dict.fromkeys(found)))
+        asked = " and ".join(map(self.rules.db.node_words, dict.fromkeys(found)))
         return replace(answer, because=f"{answer.because} (asked of {asked})")
 
     def _stand_ins(self, a: Node | Value | str, b: Node | Value | str) -> tuple[Node | Value | str, Node | Value | str]:
@@ -252,8 +258,10 @@ class Fusion(Unpicklable, Drawn):
             return a, b
         if a is b and one and not isinstance(a, str):
             return one[-1], one[-1]
-        graph = self._plans.rules.graph
-        left, right = one or self._found(a), other or self._found(b)
+        graph = self.rules.graph
+        left, right = (
+            inside or [node for node in [self._find(subject)] if isinstance(node, Node)] for inside, subject in ((one, a), (other, b))
+        )
         for first, second in ((left, set(right)), (right, set(left))):
             users = ((node, use.user) for node in first for value in node.outputs for use in graph.users.get(value, ()))
             for node, user in users:
@@ -275,10 +283,6 @@ class Fusion(Unpicklable, Drawn):
             return None
         called = nodes_called(self.original, subject)
         return [found for node in called if isinstance(found := self._find(node), Node)] or [*called] or None
-
-    def _found(self, subject: Node | Value | str) -> list[Node]:
-        node = self._find(subject)
-        return [node] if isinstance(node, Node) else []
 
     def _why_not(self, a: Node, b: Node, *, remedy: bool = False) -> Verdict:
         if a is b:
@@ -314,19 +318,17 @@ class Fusion(Unpicklable, Drawn):
         group = self._group(a)
         if a is b or (group is not None and group is self._group(b)):
             return None
-        refusal, options = self._never(a, b), self._plans.options
-        if refusal is not None:
-            return refusal
-        plan = self._plans.by_block[self._plans.rules.graph.block_of[a]]
-        return why_apart(plan, options.policy, a, b, min_size=options.min_size if remedy else None)
+        options = self._plans.options
+        min_size = options.min_size if remedy else None
+        return self._never(a, b) or why_apart(self._plan_of(a), options.policy, a, b, min_size=min_size)
 
     def _never(self, a: Node, b: Node) -> Refusal | None:
         """Why two nodes can be in one group by no policy: one is in a group that was given, or unfit, or they are in different blocks."""
-        rules, folded = self._plans.rules, self._plans.rules.graph
+        folded = self.rules.graph
         for node in (a, b):
             given = self._given[folded.block_of[node]]
             if given is not None:
-                what = f"{rules.db.node_words(node)} is inside {given.op}, which the program had already and which stays as it is"
+                what = f"{self.rules.db.node_words(node)} is inside {given.op}, which the program had already and which stays as it is"
                 return Refusal("given-group", what, (node, given))
         for node in (a, b):
             refusal = self._plans.refusal(node)
@@ -345,8 +347,7 @@ class Fusion(Unpicklable, Drawn):
         node = self._find(self._stand_ins(subject, subject)[0])
         if isinstance(node, Verdict):
             return _apart(node.because, *node.witness)
-        rules, graph = self._plans.rules, self._plans.rules.graph
-        group = self._group(node)
+        graph, group = self.rules.graph, self._group(node)
         if group is not None and group.attrs.get("kind") == "view":
             return _fused("it is in a group of views, which needs no kernel", group, node)
         if group is not None and len(self._members.get(group, ())) == 1:
@@ -358,9 +359,8 @@ class Fusion(Unpicklable, Drawn):
             refusal = with_cause(graph, node, refusal)
             return _apart(refusal.because, *refusal.evidence)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-        producers = [graph.producer.get(value) for value in node.inputs]
-        for other in (*users, *producers):
-            if isinstance(other, Node) and rules.refusal(other) is None:
+        for other in (*users, *map(graph.producer.get, node.inputs)):
+            if isinstance(other, Node) and self.rules.refusal(other) is None:
                 return self._why_not(node, other)
         return _apart("none of its producers and users can be part of a kernel", node)
 
@@ -382,15 +382,21 @@ class Fusion(Unpicklable, Drawn):
         """The producer of a value of the original or the fused graph, or the node of the given name."""
         if isinstance(subject, str) and "::" in subject and not subject.startswith("%"):
             return self.original.node(subject)
-        value = self._value(subject)
+        try:
+            value = self.original.value(subject)
+        except UnknownName as unknown:
+            try:
+                value = self.graph.value(subject)
+            except UnknownName:
+                raise unknown from None
         value = self._outside_of.get(value, value)
         kept = self.history.forward(value, 0, self._fused_at) or value
         made = self.original.producer.get(value)
-        return self._plans.rules.graph.producer.get(kept) or (made and self._twin(made)) or made
+        return self.rules.graph.producer.get(kept) or (made and self._twin(made)) or made
 
     def _twin(self, write: Node) -> Node | None:
         """The functional variant that took the place and the name of an in-place op; None if there is none."""
-        planned, names = self._plans.rules.graph, [self.original.names[value] for value in write.outputs]
+        planned, names = self.rules.graph, [self.original.names[value] for value in write.outputs]
         found = planned.producer.get(planned.value(names[0])) if names and names[0] in planned.names.values() else None
         return found if found is not None and found.op == write.op.removesuffix("_") != write.op else None
 
@@ -399,25 +405,15 @@ class Fusion(Unpicklable, Drawn):
         """The number of passes that ran before the groups were formed."""
         return next(step for step, record in enumerate(self.history.records) if record.name == GROUPING)
 
-    def _value(self, name: Value | str) -> Value:
-        """The value, or the value of this name, in the original graph, or else in the fused one."""
-        try:
-            return self.original.value(name)
-        except UnknownName as unknown:
-            try:
-                return self.graph.value(name)
-            except UnknownName:
-                raise unknown from None
-
     @cached_property
     def _by_id(self) -> dict[int, Node]:
         """The planned nodes by id: nodes are rebuilt when their operands or blocks change, but keep their ids."""
-        return {node.id: node for node in self._plans.rules.graph.nodes()}
+        return {node.id: node for node in self.rules.graph.nodes()}
 
     @cached_property
     def _members(self) -> dict[Node, list[Node]]:
         members: dict[Node, list[Node]] = {group: [] for group in self.groups}
-        for node in self._plans.rules.graph.nodes():
+        for node in self.rules.graph.nodes():
             group = self._group_of.get(node)
             if group is not None:
                 members[group].append(node)

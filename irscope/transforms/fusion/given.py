@@ -10,7 +10,7 @@ Why two nodes are apart is asked in this order: the other compiler's own reason,
 inside the given ones. Each answer says whose it is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -20,27 +20,17 @@ from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, PassError
-from irscope.ir import NOT_CONSTANT, Block, Created, Edit, Graph, Merged, Node, Rewriter, Value, make_node, make_value, new_id
+from irscope.ir import Block, Created, Edit, Graph, Merged, Node, Rewriter, Value, make_value, new_id
 from irscope.ops.registry import category_of, effect_of
 from irscope.ops.view_steps import Num, byte_words, is_unknown
 from irscope.transforms.base import History, PassRecord, Remark
-from irscope.transforms.fusion.block_plan import BlockPlan, PlacedWishes, Subject
-from irscope.transforms.fusion.eligibility import Eligibility
+from irscope.transforms.fusion.block_plan import PlacedWishes, Subject
 from irscope.transforms.fusion.explain import Cost, memory_of
 from irscope.transforms.fusion.fuse_pass import form_groups, prepare
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
 from irscope.transforms.fusion.outline import copies_of
 from irscope.transforms.fusion.planning import FusionOptions, Plans, Policy, place_wishes, plans_of
-from irscope.transforms.grouping import (
-    Partition,
-    Refusal,
-    explain_path,
-    leaving_values,
-    outline_nodes,
-    outside_names,
-    unused_constants,
-    with_groups,
-)
+from irscope.transforms.grouping import Partition, Refusal, explain_path, outline_nodes, outside_names, unused_constants, with_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +86,6 @@ class GivenFusion(Fusion):
         before, after = super().traffic(group)
         return before, next((self.told_bytes[each] for each in self.groups_of(group) if each in self.told_bytes), after)
 
-    @property
-    def rules(self) -> Eligibility:
-        """The properties of the nodes and values of the program, by irscope's rules: sizes, spaces, operations."""
-        return self._plans.rules
-
     def groups_of(self, subject: Node | Value | str) -> tuple[Node, ...]:
         """All groups that compute a node: several if that compiler computes it again instead of reading it."""
         found = (self._group(node) for node in self._computing(subject))
@@ -143,7 +128,7 @@ class GivenFusion(Fusion):
         found = self._never(a, b) or self._by_rules(a, b)
         if found is not None:
             return Refusal(found.rule, f"{self.policy} {self.silence}; by irscope's rules, {found.because}", found.evidence)
-        plan = self._plans.by_block[self._plans.rules.graph.block_of[a]]
+        plan = self._plan_of(a)
         candidate = plan.candidate(*sorted((plan.index[a], plan.index[b])))
         waste = candidate.waste()
         if waste is not None:
@@ -155,8 +140,7 @@ class GivenFusion(Fusion):
 
     def _by_rules(self, a: Node, b: Node) -> Refusal | None:
         """What forbids a kernel of two nodes' kernels: a path between them, or else what keeps irscope's groups inside them apart."""
-        planned = self._plans.rules.graph
-        plan = self._plans.by_block[planned.block_of[a]]
+        plan = self._plan_of(a)
         ends = [self._group(node) or node for node in (a, b)]
         block = next((block for block in self.graph.blocks() if block.id == plan.block.id), None)
         place = {node.id: index for index, node in enumerate(block.nodes)} if block is not None else {}
@@ -212,13 +196,10 @@ def given_fusion(
     >>> f.why_not("b", "c").because
     "it is legal by irscope's rules, and other gave no reason; one kernel would save 4 kB"
     """
+    merges_nothing = Policy(compiler, lambda plan: None, None)
     with without_collector():
         found = [replace(group, nodes=_completed(graph, group)) for group in groups]
-        return _given(graph, found, FusionOptions(Policy(compiler, _as_given, None), min_size=1), tuple(reasons), silence, ())
-
-
-def _as_given(_: BlockPlan) -> None:
-    """The policy that merges nothing: the groups were given."""
+        return _given(graph, found, FusionOptions(merges_nothing, min_size=1), tuple(reasons), silence, ())
 
 
 def _completed(graph: Graph, group: GivenGroup) -> tuple[Node, ...]:
@@ -238,105 +219,90 @@ def _completed(graph: Graph, group: GivenGroup) -> tuple[Node, ...]:
 # The pass that puts copies of what several groups compute beside the original.
 
 
-@dataclass(slots=True)
 class _Copying:
     """Who computes each node: the node of each group that has one, and the node whose result all others read."""
 
-    graph: Graph
-    groups: Sequence[GivenGroup]
-    holders: dict[Node, list[int]]
-    members: list[list[Node]]
-    """The nodes of each group in the graph with copies, in program order."""
-    copies: dict[Node, tuple[Node, ...]]
-    edits: dict[Block, list[Edit]]
-    renamed: list[dict[Value, Value]]
-    """For each group, the results of its own copies by those of the originals."""
-    staying: set[Node] = field(default_factory=set)
-    """Nodes that stay outside of all groups, beside the copies in these, for others that read them."""
+    def __init__(self, graph: Graph, groups: Sequence[GivenGroup]) -> None:
+        self.graph = graph
+        self.groups = groups
+        self.holders: dict[Node, list[int]] = {}
+        for index, group in enumerate(groups):
+            for node in group.nodes:
+                self.holders.setdefault(node, []).append(index)
+        self.members: list[list[Node]] = [[] for _ in groups]
+        """The nodes of each group in the graph with copies, in program order."""
+        self.copies: dict[Node, tuple[Node, ...]] = {}
+        self._edits: dict[Block, list[Edit]] = {}
+        self._renamed: list[dict[Value, Value]] = [{} for _ in groups]
+        """For each group, the results of its own copies by those of the originals."""
+        self._staying: set[Node] = set()
+        """Nodes that stay outside of all groups, beside the copies in these, for others that read them."""
+        self.history = self._carried_out()
 
-    def carry_out(self, compiler: str) -> PassRecord:
-        """The graph with copies, or the graph itself."""
+    def _carried_out(self) -> History:
+        """The history with the pass that makes the copies, if there are any."""
         for node in reversed([*self.graph.nodes()]):  # what stays keeps its operands
             holders = self.holders.get(node, ())
             if holders and self._keeper(node, holders) is None:
-                self.staying.add(node)
+                self._staying.add(node)
         rewriter = Rewriter(self.graph)
         for block in dict.fromkeys(self.graph.block_of[node] for node in self.holders):
             nodes = [made for node in block.nodes for made in self._of(node)]
-            if self.edits.get(block):
-                rewriter.set_nodes(block, nodes, self.edits[block])
+            if self._edits.get(block):
+                rewriter.set_nodes(block, nodes, self._edits[block])
         after, edits = rewriter.finish(), rewriter.edits
         remarks = [Remark("passed", "recomputed", edit.node, edit.reason) for edit in edits if isinstance(edit, Created)]
-        return PassRecord("recompute", self.graph, after, edits, tuple(remarks))
+        record = PassRecord("recompute", self.graph, after, edits, tuple(remarks))
+        return History(self.graph, () if after is self.graph else (record,))
 
-    def _of(self, node: Node) -> Iterator[Node]:
+    def _of(self, node: Node) -> list[Node]:
         """The node, in its place, and the copies behind it."""
         holders = self.holders.get(node, [])
         keeper = self._keeper(node, holders)
-        if holders and (len(holders) > 1 or keeper is None):
-            self._check(node, holders)
-        first = node if keeper is None else self._renamed(node, keeper)
-        made = [first]
+        is_pure = effect_of(node) in ("pure", "view") and category_of(node) != "random" and not node.blocks
+        if holders and (len(holders) > 1 or keeper is None) and not is_pure:
+            names = listed([self.groups[group].name for group in holders])
+            what = f"{node!r} is computed in {names} and read elsewhere, and has an effect, or may have one: it cannot be computed twice"
+            raise PassError(what, rule="copies-are-pure")
+        made = [node]
         if keeper is not None:
-            self.members[keeper].append(first)
+            inputs = self._own_operands(node, keeper)
+            made = [node if inputs == node.inputs else replace(node, inputs=inputs)]
+            self.members[keeper] += made
         for group in holders:
             if group != keeper:
                 made.append(self._copy(node, group))
                 self.members[group].append(made[-1])
         if holders and made != [node]:
             self.copies[node] = tuple(made)
-        return iter(made)
+        return made
 
     def _keeper(self, node: Node, holders: Sequence[int]) -> int | None:
         """The group whose result others read; None if no group stores it and others read it."""
-        if not holders or not self._is_read_elsewhere(node, holders):
+        here = set(holders)
+        users = [use.user for value in node.outputs for use in self.graph.users.get(value, ())]
+        is_inside = all(
+            isinstance(user, Node) and user not in self._staying and here.issuperset(self.holders.get(user, (-1,))) for user in users
+        )
+        if not holders or is_inside:
             return holders[0] if holders else None
         storing = (group for group in holders if node in (self.groups[group].stores or ()))
         silent = (group for group in holders if self.groups[group].stores is None)
         return next(storing, next(silent, None))
 
-    def _is_read_elsewhere(self, node: Node, holders: Sequence[int]) -> bool:
-        here = set(holders)
-        uses = (use.user for value in node.outputs for use in self.graph.users.get(value, ()))
-        return any(
-            not isinstance(user, Node) or user in self.staying or not here.issuperset(self.holders.get(user, (-1,))) for user in uses
-        )
-
-    def _renamed(self, node: Node, group: int) -> Node:
-        """The node with the operands that its group computes itself."""
-        own = self.renamed[group]
-        inputs = tuple([own.get(value, value) for value in node.inputs])
-        if inputs == node.inputs:
-            return node
-        return make_node(node.id, node.op, inputs, node.outputs, node.attrs, node.blocks, node.location, node.scope)
+    def _own_operands(self, node: Node, group: int) -> tuple[Value, ...]:
+        """The operands of a node, with the copies of those that its group computes itself."""
+        own = self._renamed[group]
+        return tuple([own.get(value, value) for value in node.inputs])
 
     def _copy(self, node: Node, group: int) -> Node:
-        own = self.renamed[group]
-        inputs = tuple([own.get(value, value) for value in node.inputs])
         outputs = tuple([make_value(new_id(), value.type, value.name) for value in node.outputs])
-        own.update(zip(node.outputs, outputs, strict=True))
-        made = make_node(new_id(), node.op, inputs, outputs, node.attrs, (), node.location, node.scope)
+        made = replace(node, id=new_id(), inputs=self._own_operands(node, group), outputs=outputs)
+        self._renamed[group].update(zip(node.outputs, outputs, strict=True))
         names = listed(node.outputs, lambda value: f"%{self.graph.names[value]}")
         reason = f"{self.groups[group].name} computes {names} itself instead of reading it"
-        self.edits.setdefault(self.graph.block_of[node], []).append(Created(made, reason))
+        self._edits.setdefault(self.graph.block_of[node], []).append(Created(made, reason))
         return made
-
-    def _check(self, node: Node, holders: Sequence[int]) -> None:
-        if effect_of(node) in ("pure", "view") and category_of(node) != "random" and not node.blocks:
-            return
-        names = listed([self.groups[group].name for group in holders])
-        what = f"{node!r} is computed in {names} and read elsewhere, and has an effect, or may have one: it cannot be computed twice"
-        raise PassError(what, rule="copies-are-pure")
-
-
-def _with_copies(graph: Graph, groups: Sequence[GivenGroup], compiler: str) -> tuple[History, _Copying]:
-    holders: dict[Node, list[int]] = {}
-    for index, group in enumerate(groups):
-        for node in group.nodes:
-            holders.setdefault(node, []).append(index)
-    copying = _Copying(graph, groups, holders, [[] for _ in groups], {}, {}, [{} for _ in groups])
-    record = copying.carry_out(compiler)
-    return (History(graph) if record.after is graph else History(graph).then(record)), copying
 
 
 # Building the groups.
@@ -346,20 +312,47 @@ def _given(
     graph: Graph, groups: Sequence[GivenGroup], options: FusionOptions, reasons: tuple[Reason, ...], silence: str, refused: Sequence[Remark]
 ) -> GivenFusion:  # fmt: skip
     compiler = options.policy.name
-    history, copying = _with_copies(graph, groups, compiler)
-    plans = plans_of(history, replace(options, wishes=FusionOptions().wishes))
+    copying = _Copying(graph, groups)
+    plans = plans_of(copying.history, replace(options, wishes=FusionOptions().wishes))
     plans = replace(plans, options=options, refused=tuple(refused))
     built = _Building(plans, groups, copying.members, compiler)
-    record, group_of = built.carry_out()
-    group_nodes = tuple(built.nodes)
-    made = {node for node in group_nodes if node is not None}
+    after, edits = built.grouped()
+    merges = [edit for edit in edits if isinstance(edit, Merged)]
+    remarks = [Remark("passed", edit.group.attrs["kind"], edit.group, edit.reason, edit.group.outputs) for edit in merges]
+
+    def saved(merge: Merged) -> Num:
+        before, after = memory_of(plans.rules).traffic(merge.group, merge.nodes)
+        return before - after
 
     def again(options: FusionOptions, assumed: Graph | None) -> Fusion:
-        return _again(assumed or graph, groups, options, compiler, reasons, silence)
+        """The same program by another policy, or with some of the given groups taken apart or joined."""
+        program = assumed or graph
+        with without_collector():
+            if options.policy.name != compiler:
+                history = prepare(program, options)
+                return form_groups(history, plans_of(history, options))
+            if options.exact:
+                what = f"the groups are those of {compiler}, and not all of them have kernels that keep torch's bits"
+                raise ArgumentError(what, hint='irs.fuse(f.original, exact="torch") forms groups that do')
+            by_id = {node.id: node for node in program.nodes()}
+            here = [
+                replace(
+                    group, nodes=tuple(by_id[node.id] for node in group.nodes),
+                    stores=None if group.stores is None else frozenset(by_id[node.id] for node in group.stores),
+                )
+                for group in groups
+            ]  # fmt: skip
+            found, refused = _by_wishes(program, here, place_wishes(options.wishes, History(program)))
+            return _given(program, found, options, reasons, silence, refused)
 
+    told = (*remarks, *plans.refused)
+    record = PassRecord(GROUPING, plans.rules.graph, after, edits, told, 0.0, lambda count: built.grouped(count)[0], saved)
+    group_nodes = tuple(built.nodes)
+    made = {node for node in group_nodes if node is not None}
     return GivenFusion(
-        record.after, graph, compiler, tuple(node for node in record.after.nodes() if node in made), history.then(record), plans,
-        group_of, built.outside_of, again, group_nodes=group_nodes, reasons=reasons, silence=silence, _copies=copying.copies,
+        after, graph, compiler, tuple(node for node in after.nodes() if node in made), copying.history.then(record), plans,
+        {node: edit.group for edit in merges for node in edit.nodes}, built.outside_of, again,
+        group_nodes=group_nodes, reasons=reasons, silence=silence, _copies=copying.copies,
     )  # fmt: skip
 
 
@@ -367,68 +360,46 @@ class _Building:
     """The group nodes of one graph, and the graph after any number of them."""
 
     def __init__(self, plans: Plans, groups: Sequence[GivenGroup], members: Sequence[Sequence[Node]], compiler: str) -> None:
-        self.graph = graph = plans.rules.graph
         self.plans = plans
-        self.compiler = compiler
+        self.graph = graph = plans.rules.graph
         self.members = members
+        self.compiler = compiler
         self.outside_of: dict[Value, Value] = {}
         """Maps parameters and results inside groups to the outside values that they represent."""
-        self.nodes: list[Node | None] = []
-        self._known = plans.rules.known
-        self._order = sorted(
-            (k for k, inside in enumerate(members) if len(inside) > groups[k].is_library), key=lambda k: graph.position[members[k][-1]]
-        )
+        is_built = [len(inside) > group.is_library for group, inside in zip(groups, members, strict=True)]
+        self._order = sorted((k for k, built in enumerate(is_built) if built), key=lambda k: graph.position[members[k][-1]])
         _check_order(graph, [(groups[k].name, members[k]) for k in self._order])
-        for k, group in enumerate(groups):
-            self.nodes.append(self._outlined(group, members[k]) if len(members[k]) > group.is_library else None)
-
-    def carry_out(self) -> tuple[PassRecord, dict[Node, Node]]:
-        """The pass that forms the groups, and the group of each node."""
-        after, edits = self._grouped(len(self._order))
-        group_of = {node: group for k in self._order if (group := self.nodes[k]) is not None for node in self.members[k]}
-        remarks = [
-            Remark("passed", group.attrs["kind"], group, edit.reason, group.outputs)
-            for edit in edits if isinstance(edit, Merged) for group in [edit.group]
-        ]  # fmt: skip
-        told = (*remarks, *self.plans.refused)
-        return PassRecord(GROUPING, self.graph, after, edits, told, 0.0, lambda count: self._grouped(count)[0], self._saved), group_of
-
-    def _saved(self, merge: Merged) -> Num:
-        before, after = memory_of(self.plans.rules).traffic(merge.group, merge.nodes)
-        return before - after
+        self.nodes = [self._outlined(group, members[k]) if is_built[k] else None for k, group in enumerate(groups)]
 
     def _outlined(self, group: GivenGroup, members: Sequence[Node]) -> Node:
         """One group node; irscope's own groups inside it are merged in the plan, for questions about it."""
-        plan = self.plans.by_block[self.graph.block_of[members[-1]]]
+        rules, plan = self.plans.rules, self.plans.by_block[self.graph.block_of[members[-1]]]
         inside = {plan.index[node] for node in members}
         for index in sorted(inside):
             for producer in plan.producers(index) if plan.fusible[index] else ():
                 if producer in inside and plan.partition.find(producer) != plan.partition.find(index):
                     plan.try_merge(plan.candidate(producer, index))
-        reduces = any(self.plans.rules.axes(node) for node in members)
-        kind = "library" if group.is_library else "reduction" if reduces else "pointwise"
+        kind = "library" if group.is_library else "reduction" if any(map(rules.axes, members)) else "pointwise"
         attrs: FrozenDict[str, str] = FrozenDict(kind=kind, kernel=group.name)
-        leaving = leaving_values(members, self.plans.profiles.readings)
-        made = outline_nodes("prim::FusionGroup", members, leaving, copies_of(self._known), attrs=attrs)
+        made = outline_nodes("prim::FusionGroup", members, plan.leaving(members), copies_of(rules.known), attrs=attrs)
         self.outside_of |= outside_names(made)
         return made
 
-    def _grouped(self, count: int) -> tuple[Graph, tuple[Edit, ...]]:
-        """The graph with the first groups only. Leaving groups out closes no cycle: see `BlockPlan.schedule_after`."""
+    def grouped(self, count: int | None = None) -> tuple[Graph, tuple[Edit, ...]]:
+        """The graph with the first groups only, or all. Leaving groups out closes no cycle: see `BlockPlan.schedule_after`."""
         groups = {self.members[k][-1]: (self.nodes[k], self.members[k]) for k in self._order[:count]}
         scheduled: dict[Block, Sequence[Node]] = {}
         merged: dict[Block, list[Edit]] = {}
         for last, (group, members) in groups.items():
             assert group is not None  # `_order` has those with a node
-            block = self.graph.block_of[last]
             reason = f"{self.compiler} computes {plural(len(members), 'node')} in {group.attrs['kernel']}"
-            merged.setdefault(block, []).append(Merged(tuple(members), group, reason, "given"))
+            merged.setdefault(self.graph.block_of[last], []).append(Merged(tuple(members), group, reason, "given"))
         for block in merged:
             order = _partition(self.graph, block, [members for _, members in groups.values()]).schedule()
             nodes = [block.nodes[part[-1]] for part in order]
             scheduled[block] = [groups[node][0] or node if node in groups else node for node in nodes]
         taken = [node for _, members in groups.values() for node in members]
-        unused = unused_constants(self.graph, taken, lambda value: self._known(value) is not NOT_CONSTANT, self.plans.profiles.readings)
+        unused = unused_constants(self.graph, taken, self.plans.rules.is_known, self.plans.profiles.readings)
         return with_groups(self.graph, scheduled, merged, unused)
 
 
@@ -455,30 +426,7 @@ def _check_order(graph: Graph, groups: Sequence[tuple[str, Sequence[Node]]]) -> 
 # Other groups by a user's wishes.
 
 
-def _again(
-    graph: Graph, groups: Sequence[GivenGroup], options: FusionOptions, compiler: str, reasons: tuple[Reason, ...], silence: str
-) -> Fusion:  # fmt: skip
-    """The same program by another policy, or with some of the given groups taken apart or joined."""
-    with without_collector():
-        if options.policy.name != compiler:
-            history = prepare(graph, options)
-            return form_groups(history, plans_of(history, options))
-        if options.exact:
-            what = f"the groups are those of {compiler}, and not all of them have kernels that keep torch's bits"
-            raise ArgumentError(what, hint='irs.fuse(f.original, exact="torch") forms groups that do')
-        node_of = {node.id: node for node in graph.nodes()}
-        here = [replace(g, nodes=tuple(node_of[n.id] for n in g.nodes), stores=_there(node_of, g.stores)) for g in groups]
-        found, refused = _by_wishes(graph, here, place_wishes(options.wishes, History(graph)), compiler)
-        return _given(graph, found, options, reasons, silence, refused)
-
-
-def _there(node_of: Mapping[int, Node], nodes: frozenset[Node] | None) -> frozenset[Node] | None:
-    return None if nodes is None else frozenset(node_of[node.id] for node in nodes)
-
-
-def _by_wishes(
-    graph: Graph, groups: Sequence[GivenGroup], wishes: PlacedWishes, compiler: str
-) -> tuple[list[GivenGroup], list[Remark]]:  # fmt: skip
+def _by_wishes(graph: Graph, groups: Sequence[GivenGroup], wishes: PlacedWishes) -> tuple[list[GivenGroup], list[Remark]]:
     """The groups without opaque nodes, without those that hold what was to be apart, and with those joined that were to be together."""
     found: list[GivenGroup] = []
     refused: list[Remark] = []
@@ -498,8 +446,9 @@ def _by_wishes(
         one = GivenGroup(name, nodes, stores=frozenset[Node]().union(*stores) if stores else None)
         trial = [*(group for group in found if group not in joined), one]
         try:
-            history, copying = _with_copies(graph, trial, compiler)
-            _check_order(history.final, [(group.name, inside) for group, inside in zip(trial, copying.members, strict=True) if inside])
+            copying = _Copying(graph, trial)
+            named = zip((group.name for group in trial), copying.members, strict=True)
+            _check_order(copying.history.final, [(name, inside) for name, inside in named if inside])
         except PassError as error:
             refused.append(Remark("missed", error.rule, several[-1], f"they cannot be in one kernel, as you wanted: {error.what}", several))
         else:

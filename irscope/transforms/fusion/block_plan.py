@@ -530,12 +530,6 @@ class BlockPlan:
         maker = self.maker
         return [maker[value] for value in self.block.nodes[index].inputs if value in maker]
 
-    def reader(self, index: int, value: Value) -> int:
-        """The first user of a value in the group of a node."""
-        find = self.partition.find
-        here = find(index)
-        return next(reader for reader in self.readers[value] if find(reader) == here)
-
     def members(self, index: int) -> Iterator[Node]:
         """The nodes of the group of a node, in no particular order."""
         return (self.block.nodes[member] for member in self.partition.members(index))

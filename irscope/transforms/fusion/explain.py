@@ -23,7 +23,6 @@ from irscope.transforms.base import LateRemark, Remark
 from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
 from irscope.transforms.fusion.eligibility import Eligibility, format_space
-from irscope.transforms.fusion.outline import Grouped
 from irscope.transforms.fusion.planning import POLICIES, Policy
 from irscope.transforms.grouping import Refusal, explain_path, ties_along
 
@@ -41,7 +40,7 @@ def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: in
     found = plan.obstacle(x, y)
     found = _told_path(plan, x, y, found) if found is not None and found.rule == "cycle" else found
     if found is None:
-        found = _own_limit(plan, x, y) or _declined(plan, policy, x, y)
+        found = _declined(plan, policy, x, y)
     elif found.rule in ("argument-limit", "size-limit") or plan.untouched.obstacle(x, y) is not None:
         return found
     else:
@@ -88,21 +87,11 @@ def _remedy(plan: BlockPlan, policy: Policy, x: int, y: int, min_size: int) -> s
     return ""
 
 
-def _own_limit(plan: BlockPlan, x: int, y: int) -> Refusal | None:
-    """The refusal of a legal merge of the two groups by what the policy counts: arguments, or what is computed again; None if
-    there is none."""
-    refusal = _last_refusal(plan, x, y)
-    return refusal if refusal is not None and refusal.rule in ("argument-limit", "recomputed") else None
-
-
-def _last_refusal(plan: BlockPlan, x: int, y: int) -> Refusal | None:
-    """Why the policy refused the merge of these two groups when it last tried."""
-    find = plan.partition.find
-    return plan.refused_groups.get(frozenset((find(x), find(y))))
-
-
 def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
     """Returns why a policy did not do a merge that would be legal."""
+    before = plan.refused_groups.get(frozenset(map(plan.partition.find, (x, y))))
+    if before is not None and before.rule in ("argument-limit", "recomputed"):  # what the policy counts
+        return before
     found = plan.candidate(x, y)
     nodes, name = plan.nodes(x, y), plan.rules.name
     quoted = f"policy {policy.name!r}"
@@ -118,7 +107,6 @@ def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
         is_view = not found.bytes_saved and policy.score is None
         what = f"counts no bytes for {name(found.common[0])}, the view that both read" if is_view else policy.siblings(found)
         return Refusal("siblings", f"{opening} {quoted} {what}", nodes)
-    before = _last_refusal(plan, x, y)
     if before is not None:
         return Refusal("declined", f"when {quoted} tried, {before.because}; it did not try again after the merges that ended this", nodes)
     return Refusal("declined", f"{quoted} never reconsidered this pair after its groups had grown", nodes)
@@ -126,8 +114,7 @@ def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
 
 def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal) -> Refusal:
     """Returns which earlier merge made it impossible for two nodes to be one kernel, though they could be without it."""
-    path = plan.partition.obstacle(x, y)
-    merge = plan.merges[_last_on_path(plan, x, y, path) if path else _first_that_blocks(plan, x, y)]
+    merge = plan.merges[_decisive(plan, x, y)]
     nodes = plan.nodes(merge.producer, merge.consumer)
     a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
     saved = memory_of(plan.rules).saved(plan, merge.producer, merge.consumer)
@@ -136,26 +123,23 @@ def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal
     return Refusal("other-partner", what, (*nodes, *now.evidence))
 
 
-def _last_on_path(plan: BlockPlan, x: int, y: int, path: list[int]) -> int:
-    """The index of the merge that completed the path between two groups: each group on it is entered at one node and left at
-    another, and the last two of these that became one group completed it."""
+def _decisive(plan: BlockPlan, x: int, y: int) -> int:
+    """The index of the merge since which two groups cannot be one: the one that completed a path between them, or else the first after
+    which they have no common domain."""
     index, find = plan.index, plan.partition.find
-    ties = ties_along(plan.ties, plan.partition, path)
-    first, last = (x, y) if find(path[0]) == find(x) else (y, x)
-    entered = [first, *(index[tie.obstacle.later] for tie in ties)]
-    left = [*(index[tie.node] for tie in ties), last]
-    return max(plan.merged_at(a, b) for a, b in zip(entered, left, strict=True))
-
-
-def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
-    """The index of the first merge after which two groups have no common domain. That depends on the merges of these two alone."""
-    find, replay = plan.partition.find, plan.anew()
-    ends = {find(x), find(y)}
-    for index, merge in enumerate(plan.merges):
+    path = plan.partition.obstacle(x, y)
+    if path:  # each group on it is entered at one node and left at another; the last two of these that became one group completed it
+        ties = ties_along(plan.ties, plan.partition, path)
+        first, last = (x, y) if find(path[0]) == find(x) else (y, x)
+        entered = [first, *(index[tie.obstacle.later] for tie in ties)]
+        left = [*(index[tie.node] for tie in ties), last]
+        return max(plan.merged_at(a, b) for a, b in zip(entered, left, strict=True))
+    replay, ends = plan.anew(), {find(x), find(y)}  # a common domain depends on the merges of these two groups alone
+    for place, merge in enumerate(plan.merges):
         if find(merge.producer) in ends:
             replay.try_merge(Candidate(replay, merge.producer, merge.consumer))
             if isinstance(replay.candidate(x, y).verdict(), Refusal):
-                return index
+                return place
     raise AssertionError("the groups are as they were planned, and have no common domain")
 
 
@@ -165,21 +149,21 @@ _NOT_A_MISS = frozenset({"not-pointwise", "view", "cycle", "random", "side-effec
 """Rules whose refusals are not missed opportunities, as fusion is impossible there."""
 
 
-def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ...]:
+def remarks_of(plans: Sequence[BlockPlan], group_of: Mapping[Node, Node]) -> tuple[Remark, ...]:
     """Returns the passed remarks, then the missed ones, each in program order of blocks."""
-    passed = [remark for plan in plans for remark in _passed(plan, grouped)]
-    missed = [remark for plan in plans for remark in _missed(plan, grouped)]
+    passed = [remark for plan in plans for remark in _passed(plan, group_of)]
+    missed = [remark for plan in plans for remark in _missed(plan, group_of)]
     return (*passed, *missed)
 
 
-def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
+def _passed(plan: BlockPlan, group_of: Mapping[Node, Node]) -> Iterator[Remark]:
     members: dict[Node, list[Node]] = {}
     for node in plan.block.nodes:
-        if node in grouped.group_of:
-            members.setdefault(grouped.group_of[node], []).append(node)
+        if node in group_of:
+            members.setdefault(group_of[node], []).append(node)
     again: dict[Node, int] = {}
     for merge in plan.merges:
-        group = grouped.group_of.get(plan.block.nodes[merge.consumer])
+        group = group_of.get(plan.block.nodes[merge.consumer])
         if group is not None:
             again[group] = again.get(group, 0) + merge.recomputed
     for group, recomputed in again.items():
@@ -196,10 +180,10 @@ def _one_kernel(rules: Eligibility, group: Node, members: Sequence[Node], recomp
     return f"{count} nodes became one kernel{amount}{price}"
 
 
-def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
+def _missed(plan: BlockPlan, group_of: Mapping[Node, Node]) -> Iterator[Remark]:
     """Yields one remark per obstacle, however many pairs it keeps apart: it is one thing to change."""
     found: dict[object, tuple[Refusal, Value | Node, int]] = {}
-    for key, refusal, subject in (*_apart(plan, grouped), *_unfit(plan)):
+    for key, refusal, subject in (*_apart(plan, group_of), *_unfit(plan)):
         known = found.get(key)
         found[key] = (refusal, subject, 1) if known is None else (*known[:2], known[2] + 1)
     for refusal, subject, count in found.values():
@@ -207,7 +191,7 @@ def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
         yield Remark("missed", refusal.rule, subject, f"{refusal.because}{more}", refusal.evidence)
 
 
-def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal, Value | Node]]:
+def _apart(plan: BlockPlan, group_of: Mapping[Node, Node]) -> Iterator[tuple[object, Refusal, Value | Node]]:
     """Yields the producers that stayed apart from their users, keyed by the obstacle to remove."""
     nodes = plan.block.nodes
     for (producer, consumer), refusal in plan.refusals.items():
@@ -221,7 +205,7 @@ def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal,
         if found.rule in _NOT_A_MISS:
             continue
         if found.rule in ("argument-limit", "size-limit"):
-            key: object = grouped.group_of.get(nodes[consumer], nodes[consumer])
+            key: object = group_of.get(nodes[consumer], nodes[consumer])
         else:
             key = found.evidence[:1] if found.rule != "blocked-by-write" else frozenset(found.evidence[:2])
         yield (found.rule, key), found, nodes[consumer]
@@ -232,36 +216,19 @@ def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
     if all(plan.fusible):
         return
     producer_of = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
-    beside = _beside_fusible(plan, producer_of)
+    beside: set[int] = set()
+    for index, node in enumerate(plan.block.nodes):
+        for source in (producer_of[value] for value in node.inputs if value in producer_of):
+            beside.update(other for one, other in ((index, source), (source, index)) if plan.fusible[one])
     for index, node in enumerate(plan.block.nodes):
         refusal = plan.rules.refusal(node) if not plan.fusible[index] else None
         if refusal is None or refusal.rule in _NOT_A_MISS or (index not in beside and refusal.rule != "in-place"):
             continue  # a write is in the way of every reader of its memory, beside it or not
-        if refusal.rule != "in-place" or _has_fusible_variant(node):
+        variant = lookup(node.op.removesuffix("_")) if node.op.endswith("_") else None
+        if refusal.rule != "in-place" or (variant is not None and variant.expression is not None):
             found = with_cause(plan.rules.graph, node, refusal)
             cause = found.because.removeprefix(refusal.because)
             yield (refusal.rule, node.op, cause), found, node
-
-
-def _beside_fusible(plan: BlockPlan, producer_of: dict[Value, int]) -> set[int]:
-    """The nodes that use, or are used by, a fusible node of the block."""
-    beside: set[int] = set()
-    for index, node in enumerate(plan.block.nodes):
-        for value in node.inputs:
-            source = producer_of.get(value)
-            if source is None:
-                continue
-            if plan.fusible[index]:
-                beside.add(source)
-            if plan.fusible[source]:
-                beside.add(index)
-    return beside
-
-
-def _has_fusible_variant(node: Node) -> bool:
-    """Whether the op's functional variant could be part of a kernel."""
-    variant = lookup(node.op.removesuffix("_")) if node.op.endswith("_") else None
-    return variant is not None and variant.expression is not None
 
 
 # Costs of fusion groups as a table: memory traffic of the ops and of the kernel, arithmetic, and time at a memory bandwidth.

@@ -363,32 +363,30 @@ def form_groups(history: History, plans: Plans, step: Callable[[], object] = lam
     before, options = history.final, plans.options
     started = perf_counter()
     groups = Groups(plans.profiles, plans.by_block.values(), min_size=options.min_size)
-    done = groups.carry_out()
+    after, edits, group_of = groups.carry_out()
     step()
     told = any(record.name == "functionalize" for record in history.records)  # its remarks say which writes stay in place
-    found = [remark for remark in remarks_of(list(plans.by_block.values()), done) if not told or remark.rule != "in-place"]
-    remarks = (*found, *plans.refused)
+    found = [remark for remark in remarks_of(list(plans.by_block.values()), group_of) if not told or remark.rule != "in-place"]
+
+    def saved(merge: Merged) -> Num:
+        plan = plans.by_block[plans.rules.graph.block_of[merge.nodes[0]]]
+        return memory_of(plans.rules).saved(plan, *map(plan.index.__getitem__, merge.nodes))
+
     seconds = perf_counter() - started
-    record = PassRecord(GROUPING, before, done.graph, done.edits, remarks, seconds, groups.after, partial(_saved, plans))
+    record = PassRecord(GROUPING, before, after, edits, (*found, *plans.refused), seconds, groups.after, saved)
     leads(record)
     step()
-    made = set(done.group_of.values())
-    nodes = tuple(node for node in done.graph.nodes() if node in made)
+    made = set(group_of.values())
 
     def again(options: FusionOptions, assumed: Graph | None) -> Fusion:
         start = history if assumed is None else History(assumed)
         with without_collector():
             return form_groups(start, plans_of(start, options))
 
+    nodes = tuple(node for node in after.nodes() if node in made)
     return Fusion(
-        done.graph, history.initial, options.policy.name, nodes, history.then(record), plans, done.group_of,
-        groups.outside_of, again,
+        after, history.initial, options.policy.name, nodes, history.then(record), plans, group_of, groups.outside_of, again,
     )  # fmt: skip
-
-
-def _saved(plans: Plans, merge: Merged) -> Num:
-    plan = plans.by_block[plans.rules.graph.block_of[merge.nodes[0]]]
-    return memory_of(plans.rules).saved(plan, *map(plan.index.__getitem__, merge.nodes))
 
 
 # Constants worked on once: a program whose weights stay as they are, for inference on a processor.
@@ -481,7 +479,7 @@ def fuse_rebuilding(graph: Graph, per: Literal["block", "merge"]) -> Fusion:
     groups = Groups(profiles, plans.values(), min_size=options.min_size)
     for block in fusible_blocks(history.final):
         before = sum(len(plan.kept_merges(options.min_size)) for plan in plans.values())
-        plan = plans[block] = BlockPlan(dependences_by(AliasDb(groups.carry_out().graph), block), profiles, options.limits)
+        plan = plans[block] = BlockPlan(dependences_by(AliasDb(groups.carry_out()[0]), block), profiles, options.limits)
         options.policy.grow(plan)
         for merge in range(len(plan.merges)) if per == "merge" else ():
             merged = groups.after(before + merge + 1)

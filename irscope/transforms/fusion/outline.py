@@ -7,8 +7,9 @@ both graphs: a group is identified by its last node, keeps its id while it grows
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from math import prod
+from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict, fast_constructor
 from irscope.analysis.dependence import dependences
@@ -17,6 +18,7 @@ from irscope.analysis.shapes import Shapes
 from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
 from irscope.ops.registry import bind, effect_of, schema_of
 from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS
+from irscope.ops.type_rules import static_shape
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup import constant_node, moves_on
 from irscope.transforms.fusion.block_plan import BlockPlan
@@ -37,14 +39,8 @@ from irscope.transforms.grouping import (
 _make_merged = fast_constructor(Merged)
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """The graph with groups, and the group of each node."""
-
-    graph: Graph
-    edits: tuple[Edit, ...]
-    group_of: dict[Node, Node]
-    """Maps each grouped node of the old graph to its group."""
+Grouped = tuple[Graph, tuple[Edit, ...], dict[Node, Node]]
+"""The graph with groups, the edits, and the group of each grouped node of the old graph."""
 
 
 class Groups:
@@ -75,16 +71,16 @@ class Groups:
         for plan in self._plans:
             schedules.append(plan.schedule_after(merges, self._min_size))
             merges = max(0, merges - len(plan.kept_merges(self._min_size)))
-        return self._grouped(schedules, 1).graph
+        return self._grouped(schedules, 1)[0]
 
     def _grouped(self, schedules: Sequence[Sequence[Sequence[int]]], min_size: int) -> Grouped:
         group_of: dict[Node, Node] = {}
         scheduled: dict[Block, Sequence[Node]] = {}
         for plan, schedule in zip(self._plans, schedules, strict=True):
             scheduled[plan.block] = self._placed(plan, schedule, min_size, group_of)
-        unused = unused_constants(self._graph, group_of, self._is_known, self._profiles.readings)
+        unused = unused_constants(self._graph, group_of, self._profiles.rules.is_known, self._profiles.readings)
         merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
-        return Grouped(*with_groups(self._graph, scheduled, merged, unused), group_of)
+        return *with_groups(self._graph, scheduled, merged, unused), group_of
 
     def _placed(self, plan: BlockPlan, schedule: Sequence[Sequence[int]], min_size: int, group_of: dict[Node, Node]) -> list[Node]:
         """The nodes of a block in their new order."""
@@ -111,9 +107,6 @@ class Groups:
         self.outside_of |= outside_names(group)
         return group
 
-    def _is_known(self, value: Value) -> bool:
-        return self._profiles.rules.known(value) is not NOT_CONSTANT
-
 
 def copies_of(known: Callable[[Value], Any]) -> Constant:
     """Copies the numbers that are known into a group."""
@@ -135,8 +128,7 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
         group = group_of.get(consumer)
         if group is None:
             continue
-        space = formatted.get(merge.domain)
-        if space is None:
+        if (space := formatted.get(merge.domain)) is None:
             space = formatted[merge.domain] = str(merge.domain)
         a, b = names[producer.outputs[0]], names[consumer.outputs[0]]
         if merge.is_sibling:
@@ -167,52 +159,38 @@ def group_views(graph: Graph) -> PassRecord:
     >>> print(group_views(g).remarks[0].because)
     2 nodes are views of the same memory: no kernel
     """
-    known, readings = profiles_of(graph).rules.known, count_uses(graph)
+    rules, readings = profiles_of(graph).rules, count_uses(graph)
     group_of: dict[Node, Node] = {}
     scheduled: dict[Block, list[Node]] = {}
     merged: dict[Block, list[Edit]] = {}
+    remarks: list[Remark] = []
     for block in fusible_blocks(graph):
-        placed, found = _placed(graph, block, known, readings, group_of)
-        if found:
-            scheduled[block], merged[block] = placed, found
-    unused = unused_constants(graph, group_of, lambda value: known(value) is not NOT_CONSTANT, readings)
-    after, edits = with_groups(graph, scheduled, merged, unused)
-    remarks = tuple(map(_remark, dict.fromkeys(group_of.values())))
-    return PassRecord("group-views", graph, after, edits, remarks)
-
-
-def _remark(group: Node) -> Remark:
-    count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
-    return Remark("passed", "view", group, f"{count} nodes are views of the same memory: no kernel", group.outputs)
-
-
-def _placed(
-    graph: Graph, block: Block, known: Callable[[Value], Any], readings: Mapping[Value, int],
-    group_of: dict[Node, Node],
-) -> tuple[list[Node], list[Edit]]:  # fmt: skip
-    """The nodes of a block in their new order, and its groups."""
-    edits: list[Edit] = []
-    views = {node: index for index, node in enumerate(block.nodes) if _never_copies(graph, node)}
-    if len(views) < 2:
-        return [], edits
-    partition = Partition(dependences(graph, block).before)
-    for node, index in views.items():
-        producer = graph.producer.get(node.inputs[0])
-        if producer in views:
-            partition.merge(views[producer], index)
-    placed: list[Node] = []
-    for indexes in partition.schedule():
-        members = [block.nodes[index] for index in indexes]
-        if sum(node.op != "prim::ListUnpack" for node in members) < 2 or _cut_apart(graph, members):
-            placed += members
+        views = {node: index for index, node in enumerate(block.nodes) if _never_copies(graph, node)}
+        if len(views) < 2:
             continue
-        leaving = leaving_values(members, readings)
-        group = outline_nodes("prim::FusionGroup", members, leaving, copies_of(known), attrs=FrozenDict(kind="view"))
-        group_of.update(dict.fromkeys(members, group))
-        names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
-        edits.append(Merged(tuple(members), group, f"only views lie between its inputs and {names}", rule="view"))
-        placed.append(group)
-    return placed, edits
+        partition = Partition(dependences(graph, block).before)
+        for node, index in views.items():
+            producer = graph.producer.get(node.inputs[0])
+            if producer in views:
+                partition.merge(views[producer], index)
+        placed: list[Node] = []
+        for indexes in partition.schedule():
+            members = [block.nodes[index] for index in indexes]
+            if sum(node.op != "prim::ListUnpack" for node in members) < 2 or _cut_apart(graph, members):
+                placed += members
+                continue
+            leaving = leaving_values(members, readings)
+            group = outline_nodes("prim::FusionGroup", members, leaving, copies_of(rules.known), attrs=FrozenDict(kind="view"))
+            group_of.update(dict.fromkeys(members, group))
+            names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
+            reason = f"only views lie between its inputs and {names}"
+            merged.setdefault(block, []).append(Merged(tuple(members), group, reason, rule="view"))
+            because = f"{len(members)} nodes are views of the same memory: no kernel"
+            remarks.append(Remark("passed", "view", group, because, group.outputs))
+            placed.append(group)
+        scheduled[block] = placed
+    after, edits = with_groups(graph, scheduled, merged, unused_constants(graph, group_of, rules.is_known, readings))
+    return PassRecord("group-views", graph, after, edits, tuple(remarks))
 
 
 def _never_copies(graph: Graph, node: Node) -> bool:
@@ -255,7 +233,11 @@ def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -
     if not bodies:
         return PassRecord("group-turns", graph, graph)
     rules = profiles_of(graph).rules
-    alone = {block: _alone(block, refusal or rules.refusal) for block in bodies}
+    why_not, alone = refusal or rules.refusal, list[Node]()
+    for block in bodies:  # the ops outside of groups that kernels could compute, if all else in it is kernels or moves what these read
+        rest = [node for node in block.nodes if node.op not in GROUPS and not moves_on(node)]
+        if not any(node.op in JOINS or why_not(node) is not None for node in rest):
+            alone += rest
     reason = "a kernel of its own, so that all of a turn is kernels"
 
     def kind(node: Node) -> str:
@@ -266,21 +248,12 @@ def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -
     return replace(record, remarks=tuple(remarks))
 
 
-def _alone(block: Block, refusal: Callable[[Node], object]) -> list[Node]:
-    """The ops outside of groups that kernels could compute, if all else in a loop's body is kernels or moves what these read."""
-    rest = [node for node in block.nodes if node.op not in GROUPS and not moves_on(node)]
-    return [] if any(node.op in JOINS or refusal(node) is not None for node in rest) else rest
-
-
 def _groups_of_one(
-    name: str, graph: Graph, alone: Mapping[Block, Sequence[Node]], reason: str, rule: str, kind: Callable[[Node], str]
+    name: str, graph: Graph, alone: Sequence[Node], reason: str, rule: str, kind: Callable[[Node], str]
 ) -> tuple[PassRecord, dict[Node, Node]]:
     """Make each of these nodes a group; returns the record without remarks, and the groups. Each is a step of the history."""
     known, uses = shapes_of(graph).known, count_uses(graph)
     constant = copies_of(known)
-
-    def group(node: Node) -> Node:
-        return outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind=kind(node)))
 
     def built(chosen: Mapping[Node, Node]) -> tuple[Graph, tuple[Edit, ...]]:
         blocks = dict.fromkeys(graph.block_of[node] for node in chosen)
@@ -289,7 +262,7 @@ def _groups_of_one(
         unused = unused_constants(graph, chosen, lambda value: known(value) is not NOT_CONSTANT, uses)
         return with_groups(graph, scheduled, merged, unused)
 
-    groups = {node: group(node) for nodes in alone.values() for node in nodes}
+    groups = {node: outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind=kind(node))) for node in alone}
     after, edits = built(groups)
     order = [edit.nodes[0] for edit in edits if isinstance(edit, Merged)]
     steps = lambda count: built({node: groups[node] for node in order[:count]})[0]  # noqa: E731
@@ -322,17 +295,18 @@ def group_pools(graph: Graph) -> PassRecord:
     >>> print(record.told(record.remarks[0]))
     passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
     """
-    shapes, remarks = shapes_of(graph), list[Remark]()
-    alone: dict[Block, list[Node]] = {}
+    shapes, remarks, alone = shapes_of(graph), list[Remark](), list[Node]()
     for block in fusible_blocks(graph):
         for node in block.nodes:
-            if node.op in MAX_POOLS:
-                why_not = _refusal(node, shapes)
-                kind: Literal["missed", "passed"] = "missed" if why_not else "passed"
-                what = why_not or _saved(node, shapes)
-                remarks.append(Remark(kind, "pool-kernel", node, what, (node.inputs[0],)))
-                if not why_not:
-                    alone.setdefault(block, []).append(node)
+            if node.op not in MAX_POOLS:
+                continue
+            if why_not := _refusal(node, shapes):
+                remarks.append(Remark("missed", "pool-kernel", node, why_not, (node.inputs[0],)))
+            else:
+                saved = 8 * prod(_extents(node.output, shapes) or ())
+                because = f"a kernel of its own leaves out the indices of the maxima: {saved:,} bytes"
+                remarks.append(Remark("passed", "pool-kernel", node, because, (node.inputs[0],)))
+                alone.append(node)
     reason = "its kernel reads the windows, and does not write the indices of the maxima"
     record, _ = _groups_of_one("group-pools", graph, alone, reason, "pool", lambda _: "pointwise")
     return replace(record, remarks=tuple(remarks))
@@ -340,17 +314,24 @@ def group_pools(graph: Graph) -> PassRecord:
 
 def _refusal(node: Node, shapes: Shapes) -> str:
     """Returns why a pooling stays an op of the library; empty if it need not."""
-    given, made, schema = shapes.type(node.inputs[0]), shapes.type(node.output), schema_of(node)
-    if not isinstance(given, TensorType) or not given.is_static or not isinstance(made, TensorType) or not made.is_static:
+    given, made, schema = _extents(node.inputs[0], shapes), _extents(node.output, shapes), schema_of(node)
+    if given is None or made is None:
         return "its extents are not all known before the run"
     bound = bind(node, schema) if schema is not None else {}
     known = {name: shapes.known(value) if isinstance(value, Value) else value for name, value in bound.items() if name != "self"}
     if not known or NOT_CONSTANT in known.values():
         return "its windows are not all known before the run"
+    if known["stride"] in ((), []):
+        known["stride"] = known["kernel_size"]
     axes = int(node.op[-2])
     parts = 1
-    for axis in range(-axes, 0):
-        parts *= _kinds(_whole(given, axis), _whole(made, axis), *(_along(known, name, axis, axes) for name in _SETTINGS))
+    for axis in range(-axes, 0):  # one number is for all axes
+        numbers = ([known[name]] if isinstance(known[name], int) else list(known[name]) for name in _SETTINGS)
+        size, step, margin, gap = (each[axis] if len(each) == axes else each[0] for each in numbers)
+        kinds = {
+            tuple([0 <= index * step - margin + place * gap < given[axis] for place in range(size)]) for index in range(made[axis])
+        }  # the ways in which windows along this axis are cut off by the border, including not at all
+        parts *= max(len(kinds), 1)
     if parts > _MOST_PARTS:
         return f"the border cuts its windows off in {parts} ways, each of which would be a kernel"
     return ""
@@ -359,27 +340,6 @@ def _refusal(node: Node, shapes: Shapes) -> str:
 _SETTINGS: Final = ("kernel_size", "stride", "padding", "dilation")
 
 
-def _whole(type: TensorType, axis: int) -> int:
-    assert type.shape is not None
-    size = type.shape[axis]
-    assert isinstance(size, int)  # static
-    return size
-
-
-def _along(known: dict[str, Any], name: str, axis: int, axes: int) -> int:
-    """A setting along one axis: one number is for all axes, and the default stride is the size of the window."""
-    given = known["kernel_size"] if name == "stride" and known[name] in ((), []) else known[name]
-    numbers = [given] if isinstance(given, int) else list(given)
-    return numbers[axis] if len(numbers) == axes else numbers[0]
-
-
-def _kinds(extent: int, count: int, size: int, step: int, margin: int, gap: int) -> int:
-    """The number of ways in which windows along an axis are cut off by the border, including not at all."""
-    kinds = {tuple([0 <= index * step - margin + place * gap < extent for place in range(size)]) for index in range(count)}
-    return max(len(kinds), 1)
-
-
-def _saved(node: Node, shapes: Shapes) -> str:
-    made = shapes.type(node.output)
-    count = made.numel if isinstance(made, TensorType) else None
-    return f"a kernel of its own leaves out the indices of the maxima: {8 * (count or 0):,} bytes"
+def _extents(value: Value, shapes: Shapes) -> tuple[int, ...] | None:
+    type = shapes.type(value)
+    return static_shape(type) if isinstance(type, TensorType) else None

@@ -89,22 +89,16 @@ def grow_greedily(plan: BlockPlan) -> None:
             pull_producers(plan.partition, consumer, plan.producers, partial(_is_merged, plan, waits=True))
     for _ in range(_ROUNDS):
         before = len(plan.merges)
-        _retry(plan)
+        refused = [pair for pair, refusal in plan.refusals.items() if refusal.rule not in _FOR_GOOD]
+        for producer, consumer in sorted(refused, key=lambda pair: (pair[1], pair[0]), reverse=True):
+            if find(producer) != find(consumer):
+                single = plan.group(producer).size == 1
+                if _is_merged(plan, producer, consumer) and single:
+                    pull_producers(plan.partition, producer, plan.producers, partial(_is_merged, plan))
         if len(plan.merges) == before:
             join_siblings(plan)
         if len(plan.merges) == before:
             break
-
-
-def _retry(plan: BlockPlan) -> None:
-    """Try the pairs that were refused, consumers bottom-up."""
-    find = plan.partition.find
-    refused = [pair for pair, refusal in plan.refusals.items() if refusal.rule not in _FOR_GOOD]
-    for producer, consumer in sorted(refused, key=lambda pair: (pair[1], pair[0]), reverse=True):
-        if find(producer) != find(consumer):
-            single = plan.group(producer).size == 1
-            if _is_merged(plan, producer, consumer) and single:
-                pull_producers(plan.partition, producer, plan.producers, partial(_is_merged, plan))
 
 
 def _is_merged(plan: BlockPlan, producer: int, reader: int, *, waits: bool = False) -> bool:
@@ -150,7 +144,7 @@ def _look_up(plan: BlockPlan, consumer: int) -> bool:
     find, place, maker = plan.partition.find, plan.partition.place, plan.maker
     read = {find(maker[value]): (maker[value], value) for value in plan.group(consumer).inputs if value in maker}
     for producer, value in sorted(read.values(), key=lambda found: place(found[0]), reverse=True):
-        reader = plan.reader(consumer, value)
+        reader = next(reader for reader in plan.readers[value] if find(reader) == find(consumer))
         refusal = _fuse(plan, Candidate(plan, producer, reader))
         if refusal is None:
             return True
@@ -232,23 +226,19 @@ class _Queue:
 
     def put(self, producer: int, consumer: int) -> None:
         """Queue a candidate, if its score is positive."""
-        candidate = self._candidate(producer, consumer)
-        if candidate is not None:
-            score = self._scored(candidate)
-            if score > 0:
-                heappush(self._heap, (-score, -producer, -consumer))
+        found = self._scored(producer, consumer)
+        if found is not None:
+            heappush(self._heap, (-found[1], -producer, -consumer))
 
     def run(self) -> None:
         """Merge until no candidate is left."""
         heap, plan = self._heap, self._plan
         while heap:
             waiting, producer, consumer = heappop(heap)
-            candidate = self._candidate(-producer, -consumer)
-            if candidate is None:
+            found = self._scored(-producer, -consumer)
+            if found is None:
                 continue
-            score = self._scored(candidate)
-            if score <= 0:
-                continue
+            candidate, score = found
             if -score > waiting:
                 heappush(heap, (-score, producer, consumer))
                 continue
@@ -260,46 +250,39 @@ class _Queue:
             elif not candidate.is_sibling:
                 plan.refusals[-producer, -consumer] = refusal
 
-    def _scored(self, candidate: Candidate) -> float:
-        """The score of a candidate, 0 if it is declined; one that would be computed again for more than it saves is a refusal."""
+    def _scored(self, producer: int, consumer: int) -> tuple[Candidate, float] | None:
+        """The candidate of two nodes' current groups and its score; None when it is declined, when they are one group already, or siblings
+        too early. What would be computed again for more than it saves is a refusal."""
+        plan, find = self._plan, self._plan.partition.find
+        candidate = plan.candidate(producer, consumer) if find(producer) != find(consumer) else None
+        if candidate is None or not (candidate.shared or self.takes_siblings):
+            return None
         score = self._score(candidate) or 0.0
         if not hasattr(score, "__float__") or score != score:  # NaN
             name = getattr(self._score, "__name__", type(self._score).__name__)
             raise ArgumentError(f"the policy {name!r} scores a merge with {score!r}", hint="return a number; 0 declines it")
         if score <= 0 and self._score is score_by_bytes and (waste := candidate.waste()):
-            self._plan.refusals[candidate.producer_index, candidate.consumer_index] = waste
-        return score
-
-    def _candidate(self, producer: int, consumer: int) -> Candidate | None:
-        """The candidate of two nodes' current groups; None when they are one already, or siblings too early."""
-        find = self._plan.partition.find
-        if find(producer) == find(consumer):
-            return None
-        candidate = self._plan.candidate(producer, consumer)
-        return candidate if candidate.shared or self.takes_siblings else None
+            plan.refusals[candidate.producer_index, candidate.consumer_index] = waste
+        return (candidate, score) if score > 0 else None
 
     def _requeue(self, members: list[int]) -> None:
-        """Queue the candidates of nodes whose group has grown."""
+        """Queue the candidates of nodes whose group has grown: with the producers of their operands, the users of these directly before
+        and after them, and the users of their results."""
         plan = self._plan
         for index in members:
             node = plan.block.nodes[index]
             for value in node.inputs:
-                self._neighbours(value, index)
+                producer = plan.maker.get(value)
+                if producer is not None:
+                    self.put(producer, index)
+                readers = plan.readers.get(value, [])
+                if self.takes_siblings and len(readers) > 1:
+                    place = bisect_left(readers, index)
+                    for other in readers[max(0, place - 1) : place + 2]:
+                        self.put(*sorted((other, index)))
             for value in node.outputs:
                 for reader in plan.readers.get(value, ())[:_NEXT_READERS]:
                     self.put(index, reader)
-
-    def _neighbours(self, value: Value, index: int) -> None:
-        """Queue a node with the producer of a value, and with the users of it directly before and after the node."""
-        plan = self._plan
-        producer = plan.maker.get(value)
-        if producer is not None:
-            self.put(producer, index)
-        readers = plan.readers.get(value, [])
-        if self.takes_siblings and len(readers) > 1:
-            place = bisect_left(readers, index)
-            for other in readers[max(0, place - 1) : place + 2]:
-                self.put(*sorted((other, index)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,8 +354,7 @@ class Wishes:
         return bool(self.forbid or self.force or self.opaque or self.kept)
 
     def subjects(self) -> Iterator[Subject]:
-        for several in (*chain.from_iterable(self.forbid), *self.force, *self.kept, self.opaque):
-            yield from several
+        return chain(*chain.from_iterable(self.forbid), *self.force, *self.kept, self.opaque)
 
 
 # Wishes are carried out before a policy begins, as far as they are legal: a merge that would be wrong is not done, and the refusal
@@ -433,7 +415,7 @@ def _pair(several: Any) -> list[Named]:
 
 
 def _together(meant: Meant, several: Sequence[Named]) -> tuple[Subject, ...]:
-    found = tuple(dict.fromkeys(subject for named in several for subject in meant(named)))
+    found = tuple(dict.fromkeys(chain.from_iterable(map(meant, several))))
     if len(found) < 2:
         raise ArgumentError("a pair is two different nodes", hint=_PAIRS)
     return found
@@ -536,9 +518,8 @@ def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> 
 def _merge(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
     """Merge the groups of two nodes, or return why not."""
     x, y = sorted((plan.index[a], plan.index[b]))
-    if plan.partition.find(x) == plan.partition.find(y):
-        return None
-    return plan.obstacle(x, y) or plan.try_merge(plan.candidate(x, y))
+    is_one = plan.partition.find(x) == plan.partition.find(y)
+    return None if is_one else plan.obstacle(x, y) or plan.try_merge(plan.candidate(x, y))
 
 
 def _bring_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan, BlockPlan]) -> Refusal | None:

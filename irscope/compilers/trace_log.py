@@ -25,6 +25,7 @@ from irscope.compilers.output_code import OutputCode, kernels_of, read_output_co
 from irscope.compilers.record import Break, Decisions, Program, likely
 from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.files import read_file
+from irscope.frontends.refusals import start_of
 from irscope.frontends.torch.fx_text import read_fx_text
 
 T = TypeVar("T")
@@ -55,11 +56,8 @@ def reads(source: object, compiler: str | None) -> bool:
 
 
 def _is_trace(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return path.is_file() and bool(_HEAD.match(file.read(1 << 12).decode("utf-8", "replace").partition("\n")[0][: 1 << 10] + "{"))
-    except OSError:
-        return False
+    first = start_of(path)[: 1 << 12].decode("utf-8", "replace").partition("\n")[0] if path.is_file() else ""
+    return bool(_HEAD.match(first[: 1 << 10] + "{"))
 
 
 def decisions(source: Path, args: Sequence[Any]) -> Decisions:

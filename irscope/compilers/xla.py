@@ -23,8 +23,9 @@ from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Progr
 from irscope.compilers.xla_dump import Dump, times_of, vanished
 from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra, ParseError, PassError
 from irscope.files import read_text
-from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text, is_serialised, read_proto
+from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text, is_serialised, read_proto, recognizes
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
+from irscope.frontends.refusals import start_of
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, make_block, make_node
 from irscope.ops.registry import category_of, effect_of
 
@@ -41,7 +42,7 @@ def reads(source: object, compiler: str | None) -> bool:
     if isinstance(source, str):
         return is_hlo_text(source)
     if isinstance(source, Path):
-        return bool(_dumps(source)) if source.is_dir() else is_serialised(source) or _begins_as_hlo(source)
+        return bool(_dumps(source)) if source.is_dir() else recognizes(source, start_of(source))
     home = type(source).__module__
     is_jax = home.startswith(("jax.", "jaxlib.")) and (hasattr(source, "lower") or hasattr(source, "compile") or hasattr(source, "as_text"))
     return is_jax or (compiler == "xla" and callable(source) and torch_model_of(source) is None)
@@ -50,14 +51,6 @@ def reads(source: object, compiler: str | None) -> bool:
 def _dumps(folder: Path) -> list[Path]:
     """The dumps of optimized modules in a folder, as text where there are both."""
     return sorted(folder.glob(_DUMPS)) or sorted(folder.glob(_SERIALISED))
-
-
-def _begins_as_hlo(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return is_hlo_text(file.read(4096).decode("utf-8", "replace"))
-    except OSError:
-        return False
 
 
 def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, **options: Any) -> Decisions:

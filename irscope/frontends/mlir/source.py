@@ -282,16 +282,33 @@ def _reader_of(names: Sequence[str], content: bytes, file: str, shapes: Sequence
         return str(found["reader"])
     if "refused" in found:
         raise _refused(found["refused"], content, file)
-    raise LoadError(
-        f"MLIR's parser cannot be started, so that {file or 'this text'} is not read: {found['missing']}",
-        hint="check its installation (import jaxlib.mlir.ir), and the limits of this process (ulimit -v, ulimit -t)",
-    )
+    hint = "check its installation (import jaxlib.mlir.ir), and the limits of this process (ulimit -v, ulimit -t)"
+    raise LoadError(f"MLIR's parser cannot be started, so that {file or 'this text'} is not read: {found['missing']}", hint=hint)
 
 
 def _tried(names: Sequence[str], content: bytes, shapes: Sequence[Sequence[int] | None] | None) -> dict[str, str]:
     """Parses on a thread with a small stack; returns the reader that succeeded, or the first one's complaint, or why none started."""
     found: dict[str, str] = {}
-    run_on_small_stack(lambda: _parse(names, content, shapes, found))
+
+    def parse() -> None:
+        for name in names:
+            try:
+                bindings = required(name)
+                context = new_context(bindings)
+            except BaseException as error:
+                found.setdefault("missing", f"{name}: {type(error).__name__}: {error}".replace("\n", " "))
+                continue
+            try:
+                module = bindings.ir.Module.parse(content, context)
+                if shapes is not None:
+                    narrowed(bindings, module, shapes)
+            except BaseException as error:
+                found.setdefault("refused", str(error) or type(error).__name__)
+            else:
+                found["reader"] = name
+                return
+
+    run_on_small_stack(parse)
     return found
 
 
@@ -301,25 +318,6 @@ def run_on_small_stack(work: Callable[[], None]) -> None:
     worker = threading.Thread(target=work)
     worker.start()
     worker.join()
-
-
-def _parse(names: Sequence[str], content: bytes, shapes: Sequence[Sequence[int] | None] | None, found: dict[str, str]) -> None:
-    for name in names:
-        try:
-            bindings = required(name)
-            context = new_context(bindings)
-        except BaseException as error:
-            found.setdefault("missing", f"{name}: {type(error).__name__}: {error}".replace("\n", " "))
-            continue
-        try:
-            module = bindings.ir.Module.parse(content, context)
-            if shapes is not None:
-                narrowed(bindings, module, shapes)
-        except BaseException as error:
-            found.setdefault("refused", str(error) or type(error).__name__)
-        else:
-            found["reader"] = name
-            return
 
 
 def _refused(answer: str, content: bytes, file: str) -> LoadError | ParseError:
@@ -370,6 +368,8 @@ def generic_form(text: str) -> str:
 
 
 def _line(line: str) -> str:
+    from irscope.frontends.mlir.types import apart
+
     at = _LOCATION.search(line)
     if at is not None and _LINE.match(line):
         return _line(line[: at.start()]) + at[0]
@@ -390,14 +390,5 @@ def _line(line: str) -> str:
         return line
     operands, attributes, given, made = op.groups()
     given = given if given.startswith("(") else f"({given})"
-    return f'{results}"{name}"({operands or ""}){f" {attributes}" if attributes else ""} : {given} -> {_results(made)}'
-
-
-def _results(types: str) -> str:
-    """Returns result types, in parentheses if there are several: a comma inside of `<…>` separates nothing."""
-    depth = 0
-    for letter in types:
-        depth += (letter in "<[(") - (letter in ">])")
-        if letter == "," and not depth:
-            return f"({types})"
-    return types
+    made = f"({made})" if len(apart(made)) > 1 else made
+    return f'{results}"{name}"({operands or ""}){f" {attributes}" if attributes else ""} : {given} -> {made}'

@@ -84,7 +84,7 @@ def torch_type(text: str) -> Type | None:
         return _PYTHON[name]
     if name in ("vtensor", "tensor"):
         return _torch_tensor(inside)
-    parts = [torch_type(part) for part in _apart(inside)]
+    parts = [torch_type(part) for part in apart(inside)]
     known = [part for part in parts if part is not None]
     if not known or len(known) != len(parts):
         return None
@@ -110,7 +110,7 @@ def _torch_tensor(inside: str) -> TensorType | None:
     return TensorType(dtype, shape, None if shape else ())
 
 
-def _apart(text: str) -> list[str]:
+def apart(text: str) -> list[str]:
     """Returns the parts of a list of types, between commas that are not inside of brackets."""
     parts, depth = [""], 0
     for letter in text:

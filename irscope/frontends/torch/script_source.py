@@ -16,7 +16,7 @@ from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError, VerifyError
 from irscope.files import read_file
-from irscope.frontends.refusals import not_trusted
+from irscope.frontends.refusals import not_trusted, start_of
 from irscope.frontends.torch.capture import CAPTURE_LOCK, modes_of
 from irscope.frontends.torch.script_importer import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.types import require_torch, tied_names
@@ -183,10 +183,7 @@ def _refuse_foreign(path: Path, members: Sequence[str]) -> None:
         called = f"load_pickle({'.'.join(held[:-1])!r}, {held[-1]!r})"
         hint = f"if you trust it: irs.load(torch.package.PackageImporter({str(path)!r}).{called}, x)"
         raise LoadError(f"{str(path)!r} is an archive of torch.package: Python code and pickles, not a program", hint=hint)
-    is_pickle = False
-    with suppress(OSError), path.open("rb") as file:
-        is_pickle = file.read(len(_OLD_PICKLE)) == _OLD_PICKLE
-    if is_pickle or (members and not any(f"/{member}".count("/code/") for member in members)):
+    if start_of(path).startswith(_OLD_PICKLE) or (members and not any(f"/{member}".count("/code/") for member in members)):
         hint = "torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)"
         raise LoadError(f"{str(path)!r} holds tensors or a pickled object, not a program", hint=hint)
 

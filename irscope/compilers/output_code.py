@@ -18,7 +18,7 @@ from irscope.analysis.memory_plan import Allocation, OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.record import Certainty, Kernel
 from irscope.errors import LoadError
-from irscope.frontends.torch.fx_text import FxText
+from irscope.frontends.torch.fx_text import FxText, dotted
 from irscope.ir import ITEM_SIZE, Node
 from irscope.ops.registry import category_of
 
@@ -147,7 +147,7 @@ def _calls(function: ast.FunctionDef, kernels: Mapping[str, Generated], lines: S
         expression = getattr(statement, "value", None)
         if not isinstance(expression, ast.Call):
             continue
-        name = _name(expression.func)
+        name = dotted(expression.func)
         generated = name.removesuffix(".run")
         if generated not in kernels and (not _computes(name)):
             continue
@@ -166,14 +166,6 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
         yield statement
         if isinstance(statement, ast.With | ast.If | ast.For | ast.While):
             todo.extend(reversed([*statement.body, *getattr(statement, "orelse", ())]))
-
-
-def _name(expression: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(expression, ast.Attribute):
-        parts.append(expression.attr)
-        expression = expression.value
-    return ".".join([expression.id if isinstance(expression, ast.Name) else "", *reversed(parts)])
 
 
 def _computes(name: str) -> bool:
@@ -199,7 +191,7 @@ def _memory(function: ast.FunctionDef, kernels: Mapping[str, Generated], sizes: 
     for statement in statements:
         value = getattr(statement, "value", None)
         called = value if isinstance(value, ast.Call) else None
-        name = _name(called.func).removesuffix(".run") if called is not None else ""
+        name = dotted(called.func).removesuffix(".run") if called is not None else ""
         if name in kernels or _computes(name):
             calls.append(name)
         for target in statement.targets if isinstance(statement, ast.Assign | ast.Delete) else ():
@@ -216,7 +208,7 @@ def _memory(function: ast.FunctionDef, kernels: Mapping[str, Generated], sizes: 
 
 def _held(name: str, value: ast.expr, held: Mapping[str, Allocation], sizes: Mapping[str, int], at: int) -> Allocation | None:
     """Returns the memory that a name gets before call number `at`, or by the call before; None if it is none of the program's."""
-    called = _name(value.func) if isinstance(value, ast.Call) else ""
+    called = dotted(value.func) if isinstance(value, ast.Call) else ""
     source = value if isinstance(value, ast.Name) else value.args[0] if isinstance(value, ast.Call) and value.args else None
     if called.startswith("empty_strided"):
         return Allocation(name, _bytes_of(value), at, at)

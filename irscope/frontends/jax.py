@@ -20,6 +20,7 @@ import numpy as np
 from irscope._base.nested import leaves_by_path
 from irscope.errors import ArgumentError, CaptureError, MissingExtra, RunError
 from irscope.frontends.mlir.types import ELEMENTS, is_plain_string
+from irscope.frontends.refusals import first_line
 from irscope.ir import Block, Graph, Module, Node, TensorData, TensorType, Type, Value, make_block, make_value, nested_paths, new_id
 from irscope.ir.module import inlined, renamed_body
 from irscope.ir.payload import element_name
@@ -238,8 +239,7 @@ def _compiled(node: Node, types: tuple[TensorType, ...], device: Any) -> Any:
 
 
 def _failed(node: Node, error: Exception) -> RunError:
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return RunError(f"JAX cannot run {node.op}: {first}", where=repr(node), rule="unknown-op")
+    return RunError(f"JAX cannot run {node.op}: {first_line(error)}", where=repr(node), rule="unknown-op")
 
 
 # Kept ops of StableHLO and CHLO are written as MLIR again: a module whose one function is the op, in generic form.

@@ -34,6 +34,11 @@ def start_of(path: Path) -> bytes:
         return b""
 
 
+def first_line(error: Exception) -> str:
+    """Returns the first line of what an error says, or its class if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def refuse_foreign(source: Path | str, start: bytes) -> None:
     """Raises LoadError for a file, or a text, of a known kind that no frontend reads."""
     if isinstance(source, Path):

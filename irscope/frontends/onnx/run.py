@@ -17,6 +17,7 @@ import numpy as np
 
 from irscope.errors import MissingExtra, RunError
 from irscope.frontends.onnx.types import FLOATS, is_sound, proto_of, schema_of_op
+from irscope.frontends.refusals import first_line
 from irscope.ir import NONE, ListType, Node, Opaque, OptionalType, TensorData, TensorType, Type
 from irscope.ir.payload import argument_type, element_name
 
@@ -243,8 +244,7 @@ def _widened(item: Any) -> Any:
 
 def _first_line(error: Exception) -> str:
     """Returns the first line of an error's text, without onnxruntime's number of it."""
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", first)[:300]
+    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", first_line(error))[:300]
 
 
 def _attribute(onnx: Any, name: str, payload: Any) -> Any:

@@ -19,7 +19,7 @@ from irscope._base.isolated import machine_memory
 from irscope._base.loaded_code import cell_name
 from irscope._base.words import byte_count
 from irscope.errors import LoadError
-from irscope.frontends.refusals import refuse_pointer, start_of
+from irscope.frontends.refusals import first_line, refuse_pointer, start_of
 from irscope.ir import TENSOR, DictType, Dim, ListType, Location, OptionalType, TensorType, Type
 
 ELEMENT_TYPES: Final[Mapping[int, str]] = dict(
@@ -284,7 +284,7 @@ def elements_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, A
     try:
         return np.array(numpy_helper.to_array(proto))
     except Exception as error:  # NumPy's and onnx's complaints about counts and types
-        raise LoadError(f"the elements of {what} cannot be read: {_first_line(error)}", hint=_HINT) from None
+        raise LoadError(f"the elements of {what} cannot be read: {first_line(error)[:200]}", hint=_HINT) from None
 
 
 def is_missing(proto: Any, folder: Path | None) -> bool:
@@ -381,10 +381,6 @@ def dense_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, Any]
     except (IndexError, ValueError):
         raise LoadError(f"{what} is sparse, and its indices do not fit its shape {list(shape)}", hint=_HINT) from None
     return dense
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 # The user's source locations of nodes: the exporter's stack traces and module paths, if it wrote them.

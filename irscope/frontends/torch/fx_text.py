@@ -191,7 +191,9 @@ class _Reader:
     def node(self, name: str, expression: ast.expr, type: Type | None) -> Any:
         """Returns what one FX node makes: a value, several in a tuple, or a constant."""
         if isinstance(expression, ast.Call):
-            target = _dotted(expression.func)
+            target = dotted(expression.func)
+            if not target or target.startswith("."):
+                raise Refused("it calls something that has no name")
             args = [self.expression(arg) for arg in expression.args]
             kwargs = {str(each.arg): self.expression(each.value) for each in expression.keywords}
             if target in ("device", "torch.device"):
@@ -210,8 +212,8 @@ class _Reader:
             return self.arithmetic(expression.ops[0], (expression.left, expression.comparators[0]), compared)
         if isinstance(expression, ast.UnaryOp) and isinstance(expression.operand, ast.Name):
             return self.arithmetic(expression.op, (expression.operand,), type or INT)
-        if isinstance(expression, ast.Attribute) and _dotted(expression).startswith("self."):
-            self.unknown.add(_dotted(expression))
+        if isinstance(expression, ast.Attribute) and dotted(expression).startswith("self."):
+            self.unknown.add(dotted(expression))
             return self.emit.input(name, type or TENSOR)  # a constant of the module, whose elements the text does not have
         return self.expression(expression)
 
@@ -281,8 +283,8 @@ class _Reader:
         if isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.USub):
             return -self.expression(expression.operand)
         if isinstance(expression, ast.Attribute):
-            return self.named(_dotted(expression))
-        if isinstance(expression, ast.Call) and _dotted(expression.func) in ("device", "torch.device"):
+            return self.named(dotted(expression))
+        if isinstance(expression, ast.Call) and dotted(expression.func) in ("device", "torch.device"):
             given = [self.expression(each) for each in (*expression.args, *(each.value for each in expression.keywords))]
             return _Named(":".join(map(str, given)), DEVICE)
         raise self.unread(expression.lineno, f"{ast.unparse(expression)[:80]} is not an argument as FX prints them")
@@ -329,15 +331,13 @@ class _Reader:
         return LoadError(f"line {line} of an FX graph's text is none that FX prints: {why}", where=where, hint=_HINT)
 
 
-def _dotted(expression: ast.expr) -> str:
-    """Returns a name with its attributes, `torch.ops.aten.add.Tensor`. Raises Refused for another expression."""
+def dotted(expression: ast.expr) -> str:
+    """Returns a name with its attributes, `torch.ops.aten.add.Tensor`; those of something without a name begin with a dot."""
     parts: list[str] = []
     while isinstance(expression, ast.Attribute):
         parts.append(expression.attr)
         expression = expression.value
-    if not isinstance(expression, ast.Name):
-        raise Refused("it calls something that has no name")
-    return ".".join([expression.id, *reversed(parts)])
+    return ".".join([expression.id if isinstance(expression, ast.Name) else "", *reversed(parts)])
 
 
 _DTYPES: Final = {

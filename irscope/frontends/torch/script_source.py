@@ -16,7 +16,7 @@ from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError, VerifyError
 from irscope.files import read_file
-from irscope.frontends.refusals import not_trusted, start_of
+from irscope.frontends.refusals import first_line, not_trusted, start_of
 from irscope.frontends.torch.capture import CAPTURE_LOCK, modes_of
 from irscope.frontends.torch.script_importer import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.types import require_torch, tied_names
@@ -206,8 +206,7 @@ def _read(torch: Any, path: Path, data: io.BytesIO | None, args: Sequence[Any], 
     except IrscopeError:
         raise
     except Exception as error:  # torch reads some of it lazily
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
-        what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first[:300]}"
+        what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first_line(error).partition('. ')[0][:300]}"
         raise LoadError(what, hint="save it again with torch.jit.save") from None
 
 

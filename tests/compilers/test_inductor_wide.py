@@ -1,4 +1,4 @@
-"""Ten models: kernels and library calls are those that Inductor itself writes down, and the program with its groups is right.
+"""Models: kernels and library calls are those that Inductor itself writes down, and the program with its groups is right.
 
 The judge is torch's own dump of the scheduler after fusion (`ir_post_fusion.txt` of `torch._inductor.config.trace`), written by another
 compilation, and its own map from generated code to ops (`inductor_provenance_tracking_node_mappings.json`).
@@ -19,6 +19,7 @@ from irscope.compilers import Decisions
 from irscope.errors import CaptureError
 from irscope.ir import TensorType
 from irscope.ops.registry import effect_of
+from tests.oracles.architectures import ARCHITECTURES, make
 
 torch = pytest.importorskip("torch")
 nn, F = torch.nn, torch.nn.functional
@@ -68,6 +69,30 @@ class Gru(nn.Module):
         return h
 
 
+class Graphs(nn.Module):
+    """Two rounds of messages along edges."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.message, self.update = nn.Linear(8, 8), nn.Linear(16, 8)
+
+    def forward(self, x: Any, edges: Any) -> Any:
+        for _ in range(2):
+            sent = F.relu(self.message(x))[edges[0]]
+            got = torch.zeros_like(x).index_add(0, edges[1], sent)
+            x = F.layer_norm(self.update(torch.cat([x, got], -1)), (8,))
+        return x.mean(0)
+
+
+class Bag(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag, self.words, self.top = nn.EmbeddingBag(50, 16), nn.Embedding(50, 16), nn.Linear(32, 4)
+
+    def forward(self, ids: Any) -> Any:
+        return F.log_softmax(self.top(torch.cat([self.bag(ids), self.words(ids).amax(1)], -1)), -1)
+
+
 class Residual(nn.Module):
     """Two convolutions with a group norm and a shortcut."""
 
@@ -109,9 +134,13 @@ def halves(x: Any) -> Any:
 
 MODELS = {
     "mlp": (Mlp, [(32, 64)]), "attention": (Attention, [(2, 16, 64)]), "conv": (Conv, [(2, 3, 16, 16)]), "gru": (Gru, [(5, 4, 16)]),
-    "residual": (Residual, [(2, 8, 12, 12)]), "slices": (slices, [(8, 8), (8, 8)]), "loss": (softmax_loss, [(16, 10), None]),
+    "residual": (Residual, [(2, 8, 12, 12)]), "slices": (slices, [(8, 8), (8, 8)]), "loss": (softmax_loss, [(16, 10), (10, (16,))]),
+    "graphs": (Graphs, [(10, 8), (10, (2, 24))]), "bag": (Bag, [(50, (3, 7))]),
     "stencil": (stencil, [(2, 9, 9)]), "sorted": (sorted_and_joined, [(6, 12), (6, 3)]), "halves": (halves, [(16, 40)]),
 }  # fmt: skip
+
+
+"""Functions and modules with the shapes of what they take; the numbers of a tensor of integers are below the first of two."""
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -119,8 +148,15 @@ def test_kernels_are_those_that_torch_writes_down(name: str, tmp_path: Path) -> 
     torch.manual_seed(0)
     made, shapes = MODELS[name]
     model = made().eval() if isinstance(made, type) else made
-    args = [torch.randint(10, (16,)) if shape is None else torch.randn(*shape) for shape in shapes]
+    args = [torch.randint(*shape) if isinstance(shape[-1], tuple) else torch.randn(*shape) for shape in shapes]
     check(model, args, tmp_path, near=1e-2 if name == "halves" else 1e-4)  # where eager rounds each step to a half, kernels round the last
+
+
+@pytest.mark.parametrize("name", ["DistilBERT", "ViT"])
+def test_so_are_those_of_architectures_of_transformers(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    model, args = make(next(each for each in ARCHITECTURES if each.name == name))
+    check(model, list(args), tmp_path)
 
 
 def check(model: Any, args: list[Any], folder: Path, near: float = 1e-4) -> Decisions:

@@ -15,89 +15,15 @@ from irscope.ir import TENSOR, DictType, Graph, GraphBuilder, ListType, OpSchema
 from irscope.ir.types import AwaitType, FutureType, RRefType
 from irscope.ops.registry import known_names, overloads
 
-CASES = json.loads(Path(__file__).with_name("nvfuser_cases.json").read_text(encoding="utf-8").replace('"in"', '"source"'))
-
-
-class _Text:
-    """A case as IR: one or more lines for each of its ops."""
-
-    def __init__(self, case: dict[str, Any]) -> None:
-        self.lines: list[str] = []
-        self.demands: dict[str, Any] = {}
-        self.rank = {name: len(given["shape"]) for name, given in case["inputs"].items()}
-        inputs = [
-            f"%{name} : Float({', '.join(map(str, given['shape']))}, strides={given['strides']})" for name, given in case["inputs"].items()
-        ]
-        for op in case["ops"]:
-            self.op(op["op"], op["args"][0], op["out"], op.get("attrs", {}))
-            if "layout" in op:
-                self.demands[op["out"]] = Demand(tuple(op["layout"]["order"]), tuple(op["layout"]["contiguity"]))
-        outputs = ", ".join(f"%{name}" for name in dict.fromkeys(case["outputs"]))
-        self.text = "\n".join([f"graph({', '.join(inputs)}):", *self.lines, f"  return ({outputs})"])
-
-    def constant(self, value: Any) -> str:
-        name = f"%c{len(self.lines)}"
-        type = "int[]" if isinstance(value, list) else "int"
-        self.lines.append(f"  {name} : {type} = prim::Constant[value={value}]()")
-        return name
-
-    def call(self, aten: str, source: str, out: str, *arguments: Any) -> None:
-        operands = ", ".join([f"%{source}", *map(self.constant, arguments)])
-        self.lines.append(f"  %{out} : Tensor = aten::{aten}({operands})")
-
-    def op(self, op: str, source: str, out: str, attrs: dict[str, Any]) -> None:
-        rank = self.rank[source]
-        if op in ("set", "segment_set"):
-            self.call("alias", source, out)
-        elif op == "permute":
-            self.call("permute", source, out, attrs["dims"])
-        elif op == "reshape":
-            self.call("reshape", source, out, attrs["shape"])
-            rank = len(attrs["shape"])
-        elif op == "expand":
-            self.call("expand", source, out, attrs["sizes"])
-        elif op == "squeeze":
-            gone = [axis for axis, is_gone in enumerate(attrs["mask"]) if is_gone]
-            self.call("squeeze", source, out, gone)
-            rank -= len(gone)
-        elif op == "broadcast":
-            new = [axis for axis, is_new in enumerate(attrs["mask"]) if is_new]
-            rank += len(new)
-            self.chain("unsqueeze", source, out, [(axis,) for axis in new])
-        elif op == "slice":
-            cuts = zip(attrs["starts"], attrs["stops"], strict=True)
-            self.chain("slice", source, out, [(axis, start, stop, 1) for axis, (start, stop) in enumerate(cuts)])
-        elif op == "select":
-            self.call("select", source, out, attrs["dim"], attrs["index"])
-            rank -= 1
-        elif op == "diagonal":
-            self.call("diagonal", source, out)
-            rank -= 1
-        elif op == "bitcast":
-            self.call("view", source, out, {"int32": 3}[attrs["dtype"]])
-        elif op == "flip":
-            self.call("flip", source, out, attrs["dims"])
-        elif op == "sum":
-            self.call("sum", source, out, attrs["dims"])
-            rank -= len(attrs["dims"])
-        elif op == "add1":  # nvFuser allocates what it computes row by row
-            self.call("add", source, out, 1, 1)
-            self.demands[out] = "rows"
-        else:
-            raise AssertionError(op)
-        self.rank[out] = rank
-
-    def chain(self, aten: str, source: str, out: str, calls: list[tuple[int, ...]]) -> None:
-        for index, arguments in enumerate(calls):
-            name = out if index == len(calls) - 1 else f"{out}_{index}"
-            self.call(aten, source, name, *arguments)
-            source = name
+CASES = json.loads(Path(__file__).with_name("nvfuser_cases.json").read_text(encoding="utf-8"))
+"""Each with its origin, its program, the layouts in which nvFuser allocates what it computes, and what is expected of its values."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 def test_a_case(case: dict[str, Any]) -> None:
-    text = _Text(case)
-    va = irs.ViewAliases(irs.parse(text.text), demands=text.demands)
+    asked = case.get("demands", {}).items()
+    demands = {name: layout if layout == "rows" else Demand(*map(tuple, layout)) for name, layout in asked}
+    va = irs.ViewAliases(irs.parse(case["text"]), demands=demands)
     for name, expected in case["expect"].items():
         layout = va.layout(name)
         assert layout is not None

@@ -114,11 +114,15 @@ def write_sections(sections: Sections) -> str:
     return "\n".join(parts) + "\n"
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Torch with one thread: where programs are small, others would only spin."""
-    torch = pytest.importorskip("torch")
+@pytest.fixture(scope="session")
+def torch() -> Any:
+    """PyTorch; without it, the test is skipped."""
+    return pytest.importorskip("torch")
 
+
+@pytest.fixture
+def one_thread(torch: Any) -> Iterator[None]:
+    """Torch with one thread: where programs are small, others would only spin."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

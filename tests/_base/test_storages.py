@@ -1,6 +1,7 @@
 """Which tensors have memory in common, beside NumPy's own answer."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,8 +44,7 @@ def test_slices_of_one_array_are_one_block(seed: int) -> None:
     assert set(by_storage({**dict(enumerate(slices)), "other": other}).values()) == {0, 1}
 
 
-def test_what_lies_nowhere_has_no_number() -> None:
-    torch = pytest.importorskip("torch")
+def test_what_lies_nowhere_has_no_number(torch: Any) -> None:
     assert address_range(None) is None
     assert address_range(torch.zeros(3, device="meta")) is None
     assert address_range(torch.eye(3).to_sparse()) is None

@@ -97,8 +97,7 @@ def test_what_an_error_quotes_of_a_file_gives_a_terminal_no_commands(suffix: str
     assert quoted[caret.index("^") :].startswith("\\x1b")
 
 
-def test_torch_files_that_are_not_programs(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+def test_torch_files_that_are_not_programs(tmp_path: Path, torch: Any) -> None:
     model, x = torch.nn.Linear(2, 2), torch.zeros(1, 2)
     torch.jit.script(model).save(str(tmp_path / "good.pt"))
     torch.export.save(torch.export.export(model, (x,)), tmp_path / "good.pt2")
@@ -261,8 +260,7 @@ def test_a_layout_that_the_program_was_not_loaded_for() -> None:
 
 
 @pytest.mark.parametrize("how", ["script", "export"])
-def test_models_with_arguments_that_do_not_fit(how: str) -> None:
-    torch = pytest.importorskip("torch")
+def test_models_with_arguments_that_do_not_fit(how: str, torch: Any) -> None:
     model, x = torch.nn.Linear(2, 3), torch.zeros(1, 2)
     source = torch.jit.script(model) if how == "script" else model
     wrong = CaptureError if how == "export" else ArgumentError
@@ -279,8 +277,7 @@ def test_models_with_arguments_that_do_not_fit(how: str) -> None:
     refused(ArgumentError, lambda: run(x.double()), "Double")
 
 
-def test_a_number_that_export_has_baked_in() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_number_that_export_has_baked_in(torch: Any) -> None:
     run = irs.compile(irs.load(lambda x, n: x * n, torch.ones(2), 3))
     assert run(torch.ones(2), 3).tolist() == [3.0, 3.0]
     refused(RunError, lambda: run(torch.ones(2), 4), "export it again")
@@ -321,8 +318,7 @@ def test_an_op_that_fails(op: str, library: str, device: str) -> None:
 # -- models that cannot be captured -----------------------------------------------------------------------------------
 
 
-def test_models_that_cannot_be_captured() -> None:
-    torch = pytest.importorskip("torch")
+def test_models_that_cannot_be_captured(torch: Any) -> None:
     x = torch.ones(2)
 
     def branches(x: Any) -> Any:
@@ -487,8 +483,7 @@ def scaled(x: Any, *, by: Any) -> Any:
     return x * by
 
 
-def test_an_argument_taken_by_name_has_a_hint_that_works_as_it_stands() -> None:
-    torch = pytest.importorskip("torch")
+def test_an_argument_taken_by_name_has_a_hint_that_works_as_it_stands(torch: Any) -> None:
     for x in (np.ones(3, np.float32), torch.ones(3)):
         with pytest.raises(ArgumentError) as caught:
             irs.load(scaled, x)

@@ -34,8 +34,7 @@ def test_a_case_is_one_kernel_that_computes_its_program(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_competitors_compute_the_same(case: Case) -> None:
-    torch = pytest.importorskip("torch")
+def test_competitors_compute_the_same(case: Case, torch: Any) -> None:
     arrays = operands(case)
     (truth,) = run_reference(irs.load(case.text, *arrays), *arrays, precision="float64")
     tensors = [torch.from_numpy(array) for array in arrays]

@@ -124,8 +124,7 @@ def test_an_onnx_model_is_imported_by_iree(tmp_path: Path) -> None:
 
 @iree_only
 @pytest.mark.long
-def test_a_torch_model_is_exported_first() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_torch_model_is_exported_first(torch: Any) -> None:
     pytest.importorskip("onnxscript")
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()).eval()
     x = torch.randn(2, 8)

@@ -167,8 +167,7 @@ def test_weights_may_be_beside_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_torch_model_and_its_graph_are_exported_first() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_torch_model_and_its_graph_are_exported_first(torch: Any) -> None:
     pytest.importorskip("onnxscript")
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval()
     x = torch.randn(2, 8)

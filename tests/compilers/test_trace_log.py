@@ -18,6 +18,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,8 +76,7 @@ def test_programs_kernels_and_breaks_of_a_job(version: str) -> None:
 
 
 @BOTH
-def test_programs_of_a_log_have_the_results_of_the_job(version: str) -> None:
-    torch = pytest.importorskip("torch")
+def test_programs_of_a_log_have_the_results_of_the_job(version: str, torch: Any) -> None:
     first, rest = irs.decisions(LOGS / f"torch-{version}.log").programs[:2]
     x, w = np.random.default_rng(0).standard_normal((2, 64, 64), dtype=np.float32)
     x = x[:32]

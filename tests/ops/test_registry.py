@@ -168,8 +168,7 @@ def test_random_ops_and_those_whose_flag_is_off() -> None:
     assert not draws_random_numbers("aten::relu")
 
 
-def test_random_ops_are_those_that_torch_tags() -> None:
-    torch = pytest.importorskip("torch")
+def test_random_ops_are_those_that_torch_tags(torch: Any) -> None:
     missed = []
     for name in {schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith("aten::")}:
         packet = getattr(torch.ops.aten, name.removeprefix("aten::"), None)
@@ -203,9 +202,8 @@ def test_every_overload_is_declared_once() -> None:
         assert len(declared) == len(set(declared)), f"{name}: {declared}"
 
 
-def test_declared_schemas_are_torchs() -> None:
+def test_declared_schemas_are_torchs(torch: Any) -> None:
     """What the op files and the bundled text declare is what torch declares, but for corrected annotations."""
-    torch = pytest.importorskip("torch")
     theirs = {parse_schema(str(s)).full_name: parse_schema(str(s)) for s in torch._C._jit_get_all_schemas()}
 
     def signature(schema: Any) -> Any:

@@ -178,8 +178,7 @@ def test_names_of_files_and_of_a_model_s_parts(tmp_path: Path) -> None:
             clean(str(graph))
 
 
-def test_names_of_a_model_s_parts(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+def test_names_of_a_model_s_parts(tmp_path: Path, torch: Any) -> None:
     for text in SHORT:
         if not text.isprintable() or "." in text:
             continue  # torch has no such names

@@ -65,9 +65,7 @@ def test_what_python_knows_is_shown_also_from_a_cell(monkeypatch: pytest.MonkeyP
     del linecache.cache["<cell 7>"]
 
 
-def test_programs_of_torch(tmp_path: Path, secret: Path) -> None:
-    torch = pytest.importorskip("torch")
-
+def test_programs_of_torch(tmp_path: Path, secret: Path, torch: Any) -> None:
     class Net(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.tanh(x * 2)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,8 +149,7 @@ def test_the_bar_changes_the_story_and_a_bad_message_is_answered() -> None:
     assert "no step 77" in asked(view, {"kind": "go", "number": 77})[-1]["message"]
 
 
-def test_boxes_of_modules_are_named_by_their_path() -> None:
-    torch = pytest.importorskip("torch")
+def test_boxes_of_modules_are_named_by_their_path(torch: Any) -> None:
     inner = lambda: torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))  # noqa: E731
     s = irs.story(irs.load(torch.nn.Sequential(inner(), inner(), torch.nn.Tanh()).eval(), torch.ones(2, 4)))
     boxes = [name for name in s.names._ids if name.startswith("box ")]

@@ -110,9 +110,8 @@ def test_loops_inside_loops_are_not_refined_once_for_every_way_through_them() ->
     assert str(infer(parse(f"{head}{opened}{step}{closed}return (%v0)")).type("v0")) in ("Tensor", "FloatTensor")
 
 
-def test_a_branch_that_was_never_entered_before_is_inferred_from_scratch() -> None:
+def test_a_branch_that_was_never_entered_before_is_inferred_from_scratch(torch: Any) -> None:
     """Folding and functionalizing a scripted `interpolate` enters branches which the first inference had skipped."""
-    torch = pytest.importorskip("torch")
 
     def resized(x: torch.Tensor):
         doubled = x * 2

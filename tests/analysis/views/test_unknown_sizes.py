@@ -14,9 +14,7 @@ def kinds(va: irs.ViewAliases, *names: str) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_dynamic_dimensions_of_an_exported_program() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_dynamic_dimensions_of_an_exported_program(torch: Any) -> None:
     class Heads(torch.nn.Module):
         def forward(self, x: Any) -> Any:
             batch, length, _ = x.shape
@@ -204,9 +202,7 @@ def test_parts_and_regroupings_of_unknown_extents_of_stablehlo() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_model_as_if_its_input_were_channels_last() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_a_model_as_if_its_input_were_channels_last(torch: Any) -> None:
     class Net(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,8 +54,7 @@ def test_constants_keep_their_sign_and_are_rounded_to_their_type(dtype: str) -> 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_constants_round_as_torch_rounds(dtype: str) -> None:
-    torch = pytest.importorskip("torch")
+def test_constants_round_as_torch_rounds(dtype: str, torch: Any) -> None:
     bits = np.random.default_rng(0).integers(0, 2**64, 2000, np.uint64).view(np.float64)
     near = np.random.default_rng(1).normal(size=2000) * 10.0 ** np.random.default_rng(2).integers(-46, 40, 2000)
     edges = [65504.0, 65519.99, 65520.0, 3.4028235677973366e38, 3.3961775292304601e38, 1e-45, 7e-46, 2**-25, 2**-24]

@@ -172,8 +172,7 @@ PRODUCT = """%p = "arith.mulf"(%e0, %e1) <{fastmath = #arith.fastmath<none>}> : 
     """ + _yield("%s")
 
 
-def test_convolutions_of_any_order_of_dimensions_are_torchs() -> None:
-    torch = pytest.importorskip("torch")
+def test_convolutions_of_any_order_of_dimensions_are_torchs(torch: Any) -> None:
     numbers = np.random.default_rng(2)
     image, kernel = (numbers.normal(size=size).astype(np.float32) for size in ((2, 9, 8, 3), (3, 2, 3, 5)))
     # batch, rows, columns, features; kernel's rows and columns, channels: rows two apart, the kernel's columns three apart

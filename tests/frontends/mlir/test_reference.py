@@ -42,8 +42,7 @@ def _argument(type: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "tolerance"), [("quant24", 0), ("resnet18", 2e-6)])
-def test_samples_equal_xla(name: str, tolerance: float) -> None:
-    torch = pytest.importorskip("torch")
+def test_samples_equal_xla(name: str, tolerance: float, torch: Any) -> None:
     path = SAMPLES / f"{name}.stablehlo.mlir"
     graph, rng = inlined(irs.load(path)), np.random.default_rng(0)
     arguments = [_argument(value.type, rng) for value in graph.inputs]

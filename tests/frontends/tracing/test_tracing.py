@@ -330,8 +330,7 @@ def test_arrays_do_not_outlive_their_trace() -> None:
         trace("f", (2,))  # type: ignore[arg-type]
 
 
-def test_a_function_that_calls_torch_says_how_to_load_it() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_function_that_calls_torch_says_how_to_load_it(torch: Any) -> None:
     with pytest.raises(CaptureError, match="torch's tanh") as caught:
         irs.trace(lambda x: torch.tanh(x), (3,))
     assert "irs.load(function, *tensors)" in str(caught.value)

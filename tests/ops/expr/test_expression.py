@@ -73,8 +73,7 @@ def test_halves_compute_in_float32(dtype: str) -> None:
     assert (made.args[0].op, made.args[0].dtype) == ("mul", "float32")
 
 
-def test_bfloat16_rounds_to_nearest_even() -> None:
-    torch = pytest.importorskip("torch")
+def test_bfloat16_rounds_to_nearest_even(torch: Any) -> None:
     values = np.concatenate([np.random.default_rng(0).normal(size=5000), [0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-40]])
     single = values.astype(np.float32)
     theirs = torch.from_numpy(single).to(torch.bfloat16).float().numpy()
@@ -168,8 +167,7 @@ def test_a_dropout_that_drops_nothing_is_its_input() -> None:
     assert found.reference(input=array, p=0.5, train=False) is array
 
 
-def test_prelu_lays_its_weight_along_the_channels() -> None:
-    torch = pytest.importorskip("torch")
+def test_prelu_lays_its_weight_along_the_channels(torch: Any) -> None:
     found = the_op("aten::prelu")
     x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     weight = np.array([0.1, 0.2, 0.3], np.float32)
@@ -243,8 +241,7 @@ LAID = [op for op in POINTWISE if (op.category, op.effect, op.name[:6]) == ("poi
 
 
 @pytest.mark.parametrize("op", LAID, ids=lambda op: op.name.removeprefix("aten::"))
-def test_every_op_lays_its_result_out_as_torch_does(op: Op) -> None:
-    torch = pytest.importorskip("torch")
+def test_every_op_lays_its_result_out_as_torch_does(op: Op, torch: Any) -> None:
     assert op.type_rule is not None
     pick = random.Random(op.name)
     dtypes = ["int64"] if op.name.startswith(("aten::bitwise", "aten::__")) else ["float32"] if op.name in ODD else DTYPES

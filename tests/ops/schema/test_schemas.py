@@ -60,8 +60,7 @@ def compare_argument(ours: Argument, theirs: Any) -> None:
     compare_alias(ours.alias, theirs.alias_info)
 
 
-def test_every_schema_of_torch_means_the_same() -> None:
-    torch = pytest.importorskip("torch")
+def test_every_schema_of_torch_means_the_same(torch: Any) -> None:
     schemas = torch._C._jit_get_all_schemas()
     assert len(schemas) > 3000
     for theirs in schemas:
@@ -162,9 +161,8 @@ def test_an_overload_that_lies_is_caught(findings: list[dict[str, Any]]) -> None
     assert told["aten::relu"] == []
 
 
-def test_a_correction_that_is_dropped_is_noticed() -> None:
+def test_a_correction_that_is_dropped_is_noticed(torch: Any) -> None:
     """Each correction but those that need other inputs: without it, the same run tells of a lie."""
-    torch = pytest.importorskip("torch")
     schemas = {
         schema.full_name: schema
         for schema in map(parse_schema, map(str, torch._C._jit_get_all_schemas()))
@@ -183,8 +181,7 @@ def test_an_honest_schema_is_left_alone() -> None:
     assert corrected(schema) is schema
 
 
-def test_every_correction_names_an_overload_of_torch() -> None:
-    torch = pytest.importorskip("torch")
+def test_every_correction_names_an_overload_of_torch(torch: Any) -> None:
     known = {parse_schema(str(schema)).full_name: parse_schema(str(schema)) for schema in torch._C._jit_get_all_schemas()}
     for name in overlaid_names():
         assert name in known, name

@@ -1,5 +1,7 @@
 """What the tables say of writes and side effects is what schemas and torch's tags say, of ops that there are."""
 
+from typing import Any
+
 import pytest
 
 from irscope.ops import traits
@@ -36,8 +38,7 @@ def test_what_reads_a_shape_gives_a_number(name: str) -> None:
     assert not any(str(result.type).startswith("Tensor") for schema in overloads(name) for result in schema.returns)
 
 
-def test_what_torch_calls_an_inplace_view_is_a_writer_of_the_object() -> None:
-    torch = pytest.importorskip("torch")
+def test_what_torch_calls_an_inplace_view_is_a_writer_of_the_object(torch: Any) -> None:
     tagged = set()
     for full in torch._C._dispatch_get_all_op_names():
         name, _, overload = full.removeprefix("aten::").partition(".")
@@ -71,8 +72,7 @@ def test_running_statistics_are_where_they_are_looked_for(name: str) -> None:
         assert names[3:5] == ["running_mean", "running_var"] and names[5] == MOVES_STATISTICS[name]
 
 
-def test_a_range_that_is_not_kept_ends_the_program() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_range_that_is_not_kept_ends_the_program(torch: Any) -> None:
     for name in ("sym_constrain_range", "sym_constrain_range_for_size"):
         assert f"aten::{name}" in STOPS
         with pytest.raises(RuntimeError):

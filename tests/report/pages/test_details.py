@@ -1,6 +1,7 @@
 """The inspector's answers and the numbers of the whole view are those of the analyses, and what a view selects exists."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,9 +113,8 @@ def test_everything_that_can_be_selected_is_a_record(exploration: Exploration) -
         assert set(cls["members"]) <= known
 
 
-def test_the_way_to_the_hottest_node_starts_open() -> None:
+def test_the_way_to_the_hottest_node_starts_open(torch: Any) -> None:
     """It is in one of many modules, which start closed without a profile."""
-    torch = pytest.importorskip("torch")
     from torch import nn
 
     def part(k: int) -> nn.Module:

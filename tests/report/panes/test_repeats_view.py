@@ -50,9 +50,7 @@ def test_layers_without_scopes_are_one_box_with_what_differs(fused: bool) -> Non
     assert view["sentence"].endswith("; each reads the result of the one before")
 
 
-def test_weights_go_by_what_they_are_called_in_every_layer() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_weights_go_by_what_they_are_called_in_every_layer(torch: Any) -> None:
     class Layer(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self, rate: float) -> None:
             super().__init__()

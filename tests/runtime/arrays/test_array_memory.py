@@ -67,9 +67,7 @@ def test_several_arguments_are_compared_each_with_its_own() -> None:
     assert not guard(one, 3)
 
 
-def test_a_torch_without_guards_or_with_others_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-
+def test_a_torch_without_guards_or_with_others_is_not_asked(monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
     class Agreeable:
         def __init__(self, *arguments: Any, **more: Any) -> None:
             pass

@@ -72,8 +72,7 @@ def test_layouts_and_byte_orders_mix(text: str, device: str) -> None:
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_into_torch_they_go_as_copies() -> None:
-    torch = pytest.importorskip("torch")
+def test_into_torch_they_go_as_copies(torch: Any) -> None:
     run = irs.compile(irs.fuse(irs.parse(BETWEEN)))
     x, y = given("other order, turned", 1), given("plain", 2)
     found = run(x, torch.from_numpy(y))

@@ -109,8 +109,7 @@ class _Frozen(Lent):
         return self.array
 
 
-def test_a_program_with_parameters_of_torch_takes_them_too() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_program_with_parameters_of_torch_takes_them_too(torch: Any) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
     x, _ = pair()
     run = irs.compile(irs.fuse(irs.load(model, torch.from_numpy(x))))

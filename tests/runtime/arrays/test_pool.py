@@ -48,8 +48,7 @@ def test_a_view_keeps_the_memory() -> None:
     assert address in {array.ctypes.data for array in both}
 
 
-def test_a_tensor_over_the_array_keeps_the_memory() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_tensor_over_the_array_keeps_the_memory(torch: Any) -> None:
     pool = BufferPool()
     tensor = torch.from_numpy(pool.empty((64,), "float32"))
     tensor.fill_(3)

@@ -46,8 +46,7 @@ def test_arrays_of_jax_give_what_jax_gives(fused: bool) -> None:
             near(ours, theirs)
 
 
-def test_arrays_of_ml_dtypes_come_back_as_such_and_are_written_in_place() -> None:
-    torch = pytest.importorskip("torch")
+def test_arrays_of_ml_dtypes_come_back_as_such_and_are_written_in_place(torch: Any) -> None:
     x = numbers(4)
     wanted = torch.from_numpy(x.view(np.int16).copy()).view(torch.bfloat16)
     run = irs.compile(irs.fuse(irs.parse(WRITES)))

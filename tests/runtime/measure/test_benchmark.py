@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -211,8 +212,7 @@ def test_a_busy_machine_is_reported_first(taken: float, threads: int, told: str,
         assert told in repr(found).splitlines()[0]
 
 
-def test_threads_are_chosen_and_given_back() -> None:
-    torch = pytest.importorskip("torch")
+def test_threads_are_chosen_and_given_back(torch: Any) -> None:
     seen, before = [], torch.get_num_threads()
     x = torch.rand(8)
     irs.compare(irs.load(torch.tanh, x), x, peers={"peer": lambda x: seen.append(torch.get_num_threads()) or x}, repeats=1, threads=3)
@@ -224,8 +224,7 @@ def test_threads_are_chosen_and_given_back() -> None:
 # -- errors against the truth: the oracle is float64, computed by hand ----------------------------------------------------
 
 
-def test_a_nan_in_place_of_a_number_is_an_infinite_error() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_nan_in_place_of_a_number_is_an_infinite_error(torch: Any) -> None:
     x = torch.full((16,), -0.25) / 0.75
     fusion = irs.fuse(irs.load(lambda x: torch.sqrt(x * 0.75 + 0.25), x))
     assert bool(irs.compile(fusion)(x).isnan().all()) and not bool(torch.sqrt(x * 0.75 + 0.25).isnan().any())
@@ -238,8 +237,7 @@ def test_a_nan_in_place_of_a_number_is_an_infinite_error() -> None:
     assert 'NaN in 16 of 16; rounding between ops is the cause: with exact="torch" they agree.' in " ".join(found.warnings)
 
 
-def test_a_comparison_that_flips_is_a_difference() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_comparison_that_flips_is_a_difference(torch: Any) -> None:
     x = torch.full((3,), -0.25) / 0.75
     found = irs.compare(irs.fuse(irs.load(lambda x: (x * 0.75 + 0.25) < 0, x)), x, repeats=1)
     rows = {row.label: row for row in found.rows}
@@ -297,9 +295,8 @@ CANCELS = """graph(%x : Tensor):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_an_error_of_what_is_zero_but_for_rounding_is_relative_to_what_cancels(library: str, dtype: str) -> None:
+def test_an_error_of_what_is_zero_but_for_rounding_is_relative_to_what_cancels(library: str, dtype: str, torch: Any) -> None:
     """The gradient of the sum of a softmax is zero: its float64 run is rounding as well, and no measure of a difference."""
-    torch = pytest.importorskip("torch")
     x = np.random.default_rng(1).normal(size=(8, 16)).astype(dtype)
     args = (torch.from_numpy(x),) if library == "torch" else (x,)
     found = compare(irs.load(CANCELS, *args), *args, repeats=1)
@@ -309,9 +306,7 @@ def test_an_error_of_what_is_zero_but_for_rounding_is_relative_to_what_cancels(l
         assert "(result 0)" in found.caption and "(result 1)" not in found.caption
 
 
-def test_a_wrong_side_of_a_jump_is_an_error_beside_a_mask_too() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_a_wrong_side_of_a_jump_is_an_error_beside_a_mask_too(torch: Any) -> None:
     def right(x):
         return torch.heaviside(x - 1.0, torch.tensor(1.0)) - 1.0, x * 0 + torch.finfo(torch.float32).min
 
@@ -332,9 +327,7 @@ def test_without_torch_arrays_are_disturbed_too(monkeypatch: pytest.MonkeyPatch)
     assert cancelled(graph, [x], truth)[0] > 0.01
 
 
-def test_arguments_that_share_memory_are_restored_and_have_no_float64_run() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_arguments_that_share_memory_are_restored_and_have_no_float64_run(torch: Any) -> None:
     def f(x, y):
         x.add_(1)
         return x * y + y
@@ -355,8 +348,7 @@ def test_arguments_that_share_memory_are_restored_and_have_no_float64_run() -> N
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_small_numbers_and_jumps_are_not_taken_for_rounding(library: str) -> None:
-    torch = pytest.importorskip("torch")
+def test_small_numbers_and_jumps_are_not_taken_for_rounding(library: str, torch: Any) -> None:
     names = {"small": "aten::mul(%x, %tiny)", "jump": "aten::eq(%x, %x0)", "zero": "aten::sub(%x, %x, %one)"}
     held = {"tiny": "float = prim::Constant[value=1e-20]", "x0": "float = prim::Constant[value=1.0]"}
     held["one"] = "int = prim::Constant[value=1]"
@@ -374,8 +366,7 @@ def test_small_numbers_and_jumps_are_not_taken_for_rounding(library: str) -> Non
             assert wrong is not None and wrong.relative >= 0.99, name
 
 
-def test_a_truth_of_complex_numbers_is_more_exact_than_they_are() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_truth_of_complex_numbers_is_more_exact_than_they_are(torch: Any) -> None:
     x = torch.tensor([1 / 3 + 1j], dtype=torch.complex64)
     rows = irs.compare(irs.load(lambda x: x * x * 0.1, x), x, repeats=1).rows
     assert all(0 < row.error < 1e-6 for row in rows)
@@ -390,8 +381,7 @@ def test_a_truth_of_complex_numbers_is_more_exact_than_they_are() -> None:
         (lambda torch: lambda x: torch.nextafter(x, x + 1) - x, "depend on the element type"),
     ],
 )
-def test_without_a_truth_the_rest_stands(function, reason: str) -> None:
-    torch = pytest.importorskip("torch")
+def test_without_a_truth_the_rest_stands(function, reason: str, torch: Any) -> None:
     x = torch.rand(4, 4)
     found = irs.compare(irs.load(function(torch), x), x, repeats=1)
     assert reason in found.no_errors and found.rows[0].median > 0
@@ -464,9 +454,8 @@ print((grown - min(4 * cache_bytes(), 128 << 20)) >> 20)
     assert grown < 100, "besides the copy that the machine's bandwidth is measured by"
 
 
-def test_launches_are_the_kernels_and_calls_of_the_fusion() -> None:
+def test_launches_are_the_kernels_and_calls_of_the_fusion(torch: Any) -> None:
     """A view that copies is a call, and remarks about convolutions and products count no group."""
-    torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64)).eval()
     x = torch.ones(4, 8, 64)
     with torch.no_grad():

@@ -78,8 +78,7 @@ def _products() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["addmm", "baddbmm", "einsum", "einsum that sums first", "grouped", "transposed", *TRAINED])
-def test_products_count_as_torch_counts_them_which_leaves_out_additions(name: str) -> None:
-    torch = pytest.importorskip("torch")
+def test_products_count_as_torch_counts_them_which_leaves_out_additions(name: str, torch: Any) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
     function, args = _products()[name]

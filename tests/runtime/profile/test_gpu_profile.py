@@ -110,8 +110,7 @@ def test_a_gpu_whose_events_lie_no_time_apart_gets_no_share_of_it(monkeypatch: p
 
 
 @pytest.mark.cuda
-def test_a_profile_on_a_gpu() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_profile_on_a_gpu(torch: Any) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     x = torch.randn(1 << 22, device="cuda")

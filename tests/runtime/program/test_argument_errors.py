@@ -35,8 +35,7 @@ class Kept:
         return all(reference() is None for reference in self.references)
 
 
-def test_a_result_that_overlaps_itself_is_refused_and_says_why() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_result_that_overlaps_itself_is_refused_and_says_why(torch: Any) -> None:
     text = "graph(%x : Tensor, %y : Tensor, %k : int):\n  %z : Tensor = aten::add_(%x, %y, %k)\n  return (%z)"
     run = compile_graph(irs.fuse(irs.parse(text)))
     wide = torch.zeros(1).expand(4)

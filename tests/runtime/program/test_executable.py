@@ -159,8 +159,7 @@ def test_a_traced_program_runs_on_the_kernels_that_were_made_for_rows() -> None:
     assert len(irs.compile(graph).kernels) == 0
 
 
-def test_a_model_and_its_arguments_are_loaded_and_fused() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_model_and_its_arguments_are_loaded_and_fused(torch: Any) -> None:
     model, x = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.GELU()).eval(), torch.rand(5, 8)
     run = irs.compile(model, x)
     assert len(run.kernels) == 1

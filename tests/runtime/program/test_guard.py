@@ -96,8 +96,7 @@ def test_wrong_ones_are_refused_as_ever(library: str, wrong: str) -> None:
     np.testing.assert_allclose(np.asarray(run(x, w, 2, 0.5)), expected(x, w, 2, 0.5), rtol=1e-4, atol=1e-4)
 
 
-def test_an_argument_that_the_program_turns_is_known_as_it_came() -> None:
-    torch = pytest.importorskip("torch")
+def test_an_argument_that_the_program_turns_is_known_as_it_came(torch: Any) -> None:
     text = """graph(%x : Tensor):
       %i : int = prim::Constant[value=0]()
       %j : int = prim::Constant[value=1]()
@@ -242,8 +241,7 @@ def test_torch_and_numpy_take_turns() -> None:
     assert type(one(converted("torch", pair[0])[0], pair[1])) is not np.ndarray, "one of torch's is enough"
 
 
-def test_results_without_gradients_and_large_ones_are_ordinary_tensors() -> None:
-    torch = pytest.importorskip("torch")
+def test_results_without_gradients_and_large_ones_are_ordinary_tensors(torch: Any) -> None:
     x = torch.rand(2200, 1000, requires_grad=True).detach()
     run = compile_graph(irs.fuse(irs.parse(CHAIN)))
     for dtype in (torch.float32, torch.bfloat16):
@@ -259,8 +257,7 @@ def test_results_without_gradients_and_large_ones_are_ordinary_tensors() -> None
     assert run.pool.free_bytes >= kept + 2 * x.numel(), "the memory came back"
 
 
-def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_program_that_resizes_its_tensors_has_torchs_own_memory(torch: Any) -> None:
     text = f"""graph(%x : Tensor, %y : Tensor, %size : int[]):
 {BODY}
   %d : Tensor = aten::resize_(%c, %size, %none)
@@ -272,8 +269,7 @@ def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
 
 
 @pytest.mark.parametrize("guards", [True, False])
-def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
+def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
     if not guards:
         monkeypatch.setattr("irscope.runtime.arrays.torch._quick_guards", lambda torch: None)
     x, y = (torch.from_numpy(array) for array in arrays((8,), (8,)))
@@ -289,8 +285,7 @@ def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch:
     assert not is_known(run, x[:4], y)
 
 
-def test_a_number_may_be_a_tensor_in_one_call_and_a_number_in_the_next() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_number_may_be_a_tensor_in_one_call_and_a_number_in_the_next(torch: Any) -> None:
     graph = irs.parse("""graph(%x : Float(3), %s : Scalar):
       %a : Float(3) = aten::mul(%x, %s)
       %b : Float(3) = aten::tanh(%a)

@@ -123,8 +123,7 @@ def test_a_list_keeps_what_is_in_it() -> None:
     assert run.peak_bytes(np.zeros(1000, np.float32), 5) == 2 * 5 * 4_000
 
 
-def test_an_operand_that_only_a_group_reads_lives_no_longer_where_its_ops_run_one_by_one() -> None:
-    torch = pytest.importorskip("torch")
+def test_an_operand_that_only_a_group_reads_lives_no_longer_where_its_ops_run_one_by_one(torch: Any) -> None:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 

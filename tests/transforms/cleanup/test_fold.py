@@ -74,9 +74,8 @@ def test_a_fused_graph_with_a_larger_constant_runs_after_it_was_printed(n: int) 
     np.testing.assert_array_equal(run_reference(again, x), run_reference(graph, x))
 
 
-def test_what_libraries_round_differently_is_computed_at_each_run() -> None:
+def test_what_libraries_round_differently_is_computed_at_each_run(torch: Any) -> None:
     """Steps of an `arange` that are fractions, and a sum with a factor, have other last bits in torch than in NumPy."""
-    torch = pytest.importorskip("torch")
 
     def rows(x: Any) -> Any:
         return x * (torch.arange(0.0, 0.4, 0.01)[:, None] >= torch.full((), 0.09))

@@ -91,8 +91,7 @@ def test_constants_that_a_caller_may_change_are_not_merged() -> None:
     assert merged(bound(ones, ones)) == "merged"
 
 
-def test_trained_parameters_are_merged_only_if_tied() -> None:
-    torch = pytest.importorskip("torch")
+def test_trained_parameters_are_merged_only_if_tied(torch: Any) -> None:
     a, b = (torch.nn.Parameter(torch.ones(4)) for _ in range(2))
     assert merged(bound(a, b)) == "trained"
     assert merged(bound(a, b), frozen=True) == "trained"
@@ -124,8 +123,7 @@ def test_literals_are_merged_unless_written_or_returned() -> None:
     assert [remark.rule for remark in merge_constants(literals(True, 0)).remarks] == ["written-memory"]
 
 
-def test_equal_running_means_of_a_new_network_are_not_merged() -> None:
-    torch = pytest.importorskip("torch")
+def test_equal_running_means_of_a_new_network_are_not_merged(torch: Any) -> None:
     model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)).eval()
     graph = irs.load(model, torch.rand(2, 4))
     constants = find_constants(graph)
@@ -134,9 +132,7 @@ def test_equal_running_means_of_a_new_network_are_not_merged() -> None:
     assert not merge_constants(graph).edits
 
 
-def test_tied_weights_of_a_model_are_found() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_tied_weights_of_a_model_are_found(torch: Any) -> None:
     class Tied(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -214,8 +210,7 @@ def test_a_difference_names_the_elements() -> None:
     assert not verdict and verdict.witness[0] == "equal" and "only from step 'equal' on" in verdict.because
 
 
-def test_tied_weights_and_views_save_nothing() -> None:
-    torch = pytest.importorskip("torch")
+def test_tied_weights_and_views_save_nothing(torch: Any) -> None:
     weight = torch.rand(4, 4)
     b = GraphBuilder()
     x = b.input("x", TensorType("float32", (4, 4)))
@@ -289,9 +284,8 @@ def test_functions_of_a_module_share_one_array() -> None:
 
 
 @pytest.mark.parametrize("passes", ["dedup-constants", "dedup-constants{step=tied}", "pool-constants", "cse"])
-def test_a_write_into_a_returned_constant_changes_no_other(passes: str) -> None:
+def test_a_write_into_a_returned_constant_changes_no_other(passes: str, torch: Any) -> None:
     """The program's constants are one memory for all calls."""
-    torch = pytest.importorskip("torch")
     b = GraphBuilder()
     x = b.input("x", typed(W))
     given, own = (b.constant(TensorData.of(W.copy()), typed(W), name) for name in ("given", "own"))

@@ -224,8 +224,7 @@ def check_outlined(graph: Graph, program: Program, least: int) -> tuple[Repeat, 
     return found
 
 
-def test_the_steps_of_an_lstm_are_found_without_scopes_and_in_any_order() -> None:
-    torch = pytest.importorskip("torch")
+def test_the_steps_of_an_lstm_are_found_without_scopes_and_in_any_order(torch: Any) -> None:
     from lstm import lstm
 
     graph = without_scopes(irs.load(lstm(inputs=8, hidden=16), torch.randn(12, 2, 8)))
@@ -318,9 +317,8 @@ def test_a_finer_step_outlines_only_what_is_the_same_by_it(unit: Any) -> None:
     assert isinstance(chosen.program, irs.Module) and len(chosen.program.graphs) > 1
 
 
-def test_places_that_read_and_write_in_another_order_are_another_region() -> None:
+def test_places_that_read_and_write_in_another_order_are_another_region(torch: Any) -> None:
     """The edges are the same; torch says what the order is worth."""
-    torch = pytest.importorskip("torch")
     orders = [True, True, False, False, True, False]
     lines = [f"graph({', '.join(f'%x{i} : Float(4)' for i in range(6))}):", "  %o : int = prim::Constant[value=1]()"]
     for i, reads_first in enumerate(orders):

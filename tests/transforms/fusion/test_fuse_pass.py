@@ -1,5 +1,7 @@
 """Fusion on random programs: the result means the same, also after every merge; no dependence is reversed; the answers agree."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -191,8 +193,7 @@ def test_an_op_on_tensors_is_not_said_to_compute_with_numbers() -> None:
 
 @pytest.mark.parametrize(("source", "target"), [("float32", "int32"), ("int64", "float64"), ("uint8", "int8"), ("float16", "int16")])
 @pytest.mark.parametrize("count", [7, 8])
-def test_the_same_bytes_as_another_type_part_two_groups(source: str, target: str, count: int) -> None:
-    torch = pytest.importorskip("torch")
+def test_the_same_bytes_as_another_type_part_two_groups(source: str, target: str, count: int, torch: Any) -> None:
     x = (torch.arange(count) - 3).to(getattr(torch, source))
 
     def bits(x):
@@ -318,9 +319,7 @@ def test_a_fusion_is_fused_again_and_given_groups_are_counted() -> None:
             verb(*programs_)
 
 
-def test_a_module_or_an_op_stands_for_its_nodes_and_each_node_has_its_bytes() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_a_module_or_an_op_stands_for_its_nodes_and_each_node_has_its_bytes(torch: Any) -> None:
     class Block(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()

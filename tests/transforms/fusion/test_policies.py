@@ -317,9 +317,8 @@ def _read(torch: Any, name: str, c: Any, y: Any) -> Any:
     ("inner", (16, 8), (16, 8, 32)), ("turned", (8, 16), (16, 32, 8)), ("expanded", (1, 64), (32, 64)), ("cut", (33,), (32, 64)),
     ("summed", (64,), (32, 64)), ("maximum", (32,), (32, 64)), ("twice", (1, 64), (16, 32, 64)),
 ])  # fmt: skip
-def test_what_a_kernel_computes_again_is_counted_as_in_its_loops(name: str, c: tuple[int, ...], y: tuple[int, ...]) -> None:
+def test_what_a_kernel_computes_again_is_counted_as_in_its_loops(name: str, c: tuple[int, ...], y: tuple[int, ...], torch: Any) -> None:
     """The judge is the kernel itself: the loops around its sigmoid."""
-    torch = pytest.importorskip("torch")
     times = []
 
     def counted(candidate: Candidate) -> float:

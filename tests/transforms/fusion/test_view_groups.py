@@ -57,8 +57,7 @@ def test_only_on_request() -> None:
     assert len(view_groups(fuse(fusion.graph, view_groups=True))) == 0  # what is one node already stays
 
 
-def test_the_results_are_the_callers_memory() -> None:
-    torch = pytest.importorskip("torch")
+def test_the_results_are_the_callers_memory(torch: Any) -> None:
     text = CHAIN + "  %w : Tensor = aten::fill_(%s, %one)\n  return (%t, %s)"
     fusion = made(text)
     run = irs.compile(fusion)

@@ -7,6 +7,7 @@ walk of each body would distinguish. Each callee is walked once.
 import random
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -226,8 +227,7 @@ def test_a_method_goes_by_its_class() -> None:
     assert not db.can_move_after("b", "prim::SetAttr#0")
 
 
-def test_scripts_of_torch_are_answered_as_inlined() -> None:
-    torch = pytest.importorskip("torch")
+def test_scripts_of_torch_are_answered_as_inlined(torch: Any) -> None:
     unit = torch.jit.CompilationUnit("""
 def swap(x: Tensor, y: Tensor):
     return y, x.t()

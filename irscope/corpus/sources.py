@@ -122,9 +122,8 @@ def _files(folder: Path) -> list[Path]:
     suffixes = {suffix for home in FRONTENDS for suffix in import_module(home).suffixes} - {*_NOT_LOOKED_FOR}
     found = [path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file()]
     if not found:
-        raise LoadError(
-            f"the folder {str(folder)!r} holds no programs", hint=f"looked for {', '.join(sorted(suffixes))}, in folders inside too"
-        )
+        hint = f"looked for {', '.join(sorted(suffixes))}, in folders inside too"
+        raise LoadError(f"the folder {str(folder)!r} holds no programs", hint=hint)
     return sorted(found)
 
 

@@ -472,21 +472,18 @@ class _Merge:
             return "trained", "a training step may change one of them"
         if bound and not self._frozen:
             return "may-change", "one of them may be changed between two calls (`frozen=True` promises that they are not)"
-        return self._seen(value, other, bool(bound))
-
-    def _seen(self, value: Value, other: Value, bound: bool) -> tuple[str, str]:
         db = alias_db_of(self._graph)
         if db.is_written(value) or db.is_written(other):
             return "written-memory", "one of them is written"
         if bound:
-            reached = any(db.may_contain_alias(out, one) for out in self._graph.outputs for one in (value, other))
-            return ("seen-memory", "a caller may get hold of one of them") if reached else ("", "")
-        if self._onlookers is None:
-            self._onlookers = EscapeInfo(db)
-        if self._onlookers.obstacle(value, other, lasting=True):
-            return "seen-memory", "a caller may get hold of one of them"
-        self._onlookers.become_one(value, other)
-        return "", ""
+            is_seen = any(db.may_contain_alias(out, one) for out in self._graph.outputs for one in (value, other))
+        else:
+            if self._onlookers is None:
+                self._onlookers = EscapeInfo(db)
+            is_seen = bool(self._onlookers.obstacle(value, other, lasting=True))
+            if not is_seen:
+                self._onlookers.become_one(value, other)
+        return ("seen-memory", "a caller may get hold of one of them") if is_seen else ("", "")
 
     def finish(self) -> Graph:
         """Carry out the merges and return the next graph, without the inputs that became unused."""

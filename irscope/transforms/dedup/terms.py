@@ -294,19 +294,13 @@ def _may_write(body: Body) -> bool:
 def _needed_terms(flow: Flow) -> list[int]:
     """The terms that a result or the state at the end depends on, in order."""
     found: set[int] = set()
-    todo = [flow.top]
-    pending: list[int] = []
-    while todo or pending:
-        if todo:
-            region = todo.pop()
-            ends = () if region.end is None else (region.end,)
-            pending.extend(o.term for o in (*region.returns, *ends) if isinstance(o, Ref))
-            continue
-        number = pending.pop()
-        if number in found:
-            continue
-        found.add(number)
-        term = flow.terms[number]
-        pending.extend(operand.term for operand in term.operands if isinstance(operand, Ref))
-        todo.extend(term.regions)
+    pending: list[Operand | None] = [*flow.top.returns, flow.top.end]
+    while pending:
+        operand = pending.pop()
+        if isinstance(operand, Ref) and operand.term not in found:
+            found.add(operand.term)
+            term = flow.terms[operand.term]
+            pending += term.operands
+            for region in term.regions:
+                pending += (*region.returns, region.end)
     return sorted(found)

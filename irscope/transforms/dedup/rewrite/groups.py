@@ -186,16 +186,17 @@ def _merge(rewriters: Mapping[Graph, Rewriter], pieces: Sequence[Piece], relatio
     if not body.rows and all(match(holes.leader, piece, "alpha") for piece in holes.members[1:]):
         return  # all have the leader's body as it is
     done: dict[Node, None] = {}
+    name = holes.leader.member if isinstance(holes.leader.member, str) else holes.leader.label
     for place, (piece, found) in enumerate(zip(holes.members, holes.matches, strict=True)):
         node = _node(piece)
         if node not in done:  # a graph may have two names
             done[node] = None
             nodes = _group(node, body, place, found.arguments)
             rest = f", which reads {plural(len(body.rows), 'number')} from operands now" if body.rows else ""
-            runs = "the body of its class" if piece is holes.leader else f"runs the body of {_name(holes.leader)} with operands of its own"
+            runs = "the body of its class" if piece is holes.leader else f"runs the body of {name} with operands of its own"
             rewriters[piece.graph].replace_node(node, nodes, reason=runs + rest)
     what = f", with {plural(len(body.rows), 'parameter')} in place of a number" if body.rows else ""
-    because = f"the body of {_name(holes.leader)} serves {plural(len(holes.members), 'group')}{what}"
+    because = f"the body of {name} serves {plural(len(holes.members), 'group')}{what}"
     remarks.append(Remark("passed", "one-body", _node(holes.leader), because, tuple(done)))
 
 
@@ -207,10 +208,6 @@ def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> 
     block = body.of(body.holes.matches[place])
     made.append(make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope))
     return made
-
-
-def _name(piece: Piece) -> str:
-    return piece.member if isinstance(piece.member, str) else piece.label
 
 
 def _node(piece: Piece) -> Node:

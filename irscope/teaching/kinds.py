@@ -45,8 +45,7 @@ def alias_questions(graph: Graph, rng: random.Random, subject: Value | None = No
     db = AliasDb(graph)
     tensors = [value for value in graph.values() if isinstance(value.type, TensorType)]
     for asked in [subject] if subject is not None else _shuffled(tensors, rng):
-        others = [value for value in tensors if value is not asked]
-        chosen = _some(others, rng, partial(db.may_alias, asked))
+        chosen = _some([value for value in tensors if value is not asked], rng, partial(db.may_alias, asked))
         options = [_of_value(graph, value, db.may_alias(asked, value)) for value in chosen]
         if subject is not None or _is_mixed(options):
             yield Question(
@@ -84,8 +83,7 @@ def fusion_questions(fusion: Fusion, rng: random.Random, subject: Value | None =
         return (group := fusion.group_of(asked)) is not None and fusion.group_of(value) is group
 
     for asked in [subject] if subject is not None else _shuffled(grouped, rng):
-        others = [value for value in made if value is not asked]
-        chosen = _some(others, rng, partial(together, asked))
+        chosen = _some([value for value in made if value is not asked], rng, partial(together, asked))
         options = [_of_value(graph, value, fusion.why_not(asked, value)) for value in chosen]
         if subject is not None or _is_mixed(options):
             prompt = f"One kernel computes %{graph.names[asked]}. Which of these will it compute too?"
@@ -147,12 +145,11 @@ def _returns(group: Node) -> str:
 
 
 def _of_value(graph: Graph, value: Value, verdict: Verdict) -> Option:
-    node = graph.producer.get(value)
-    text = ""
+    node, text = graph.producer.get(value), str(value.type)
     if node is not None and len(node.outputs) == 1:
         read = replace(node, inputs=tuple(operand for operand in node.inputs if operand not in graph.bound))  # weights make it long
         text = print_node(read, graph.names).partition(" = ")[2]
-    return Option(f"%{graph.names[value]}", text or str(value.type), verdict, value)
+    return Option(f"%{graph.names[value]}", text, verdict, value)
 
 
 def _is_mixed(options: Sequence[Option]) -> bool:

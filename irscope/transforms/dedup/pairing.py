@@ -26,7 +26,6 @@ from irscope.transforms.dedup.piece import (
     apart_from_symbols,
     attrs_of,
     format_difference,
-    format_payload,
     operand_name,
 )
 from irscope.transforms.dedup.terms import Leaf
@@ -246,16 +245,13 @@ class Listing(SideBySide):
 
     def _attributes(self, a: Mapping[str, Any], b: Mapping[str, Any], where: Node | str) -> None:
         for key in sorted({*a, *b}):
-            if self.symbols.pair_attribute(key, a.get(key, ABSENT), b.get(key, ABSENT)) is not None:
+            ours, theirs = a.get(key, ABSENT), b.get(key, ABSENT)
+            if self.symbols.pair_attribute(key, ours, theirs) is not None:
                 continue
-            values = a.get(key), b.get(key)
-            one, other = format_difference(*values)
-            if not (key in a and key in b):
-                one, other = (format_payload(side[key]) if key in side else "nothing" for side in (a, b))
             kind: HoleKind = "attribute"
             place = f"attribute {key!r} of {where if isinstance(where, str) else where.op}"
             if isinstance(where, Node) and where.op == "prim::Constant":
                 uses = self.left.graph.users.get(where.output, ())
                 named = (operand_name(use.user, use.index) for use in uses if isinstance(use.user, Node))
                 kind, place = "constant", next(named, "a constant")
-            self.holes.append(Hole(kind, place, one, other, Site(where, key, 0, 0), values))
+            self.holes.append(Hole(kind, place, *format_difference(ours, theirs), Site(where, key, 0, 0), (a.get(key), b.get(key))))

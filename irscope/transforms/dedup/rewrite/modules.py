@@ -387,7 +387,7 @@ class _Work:
             constants, inputs = ([], inputs) if call is None else call.operands(inputs)
             attrs = _renamed_attrs(node.attrs if call is None else call.attrs, renaming)
             lists = made.lists.get(node, ()) if made is not None else ()
-            rewriter.replace_node(node, [*lists, *constants, _with(node, inputs, attrs)], reason=_REASON)
+            rewriter.replace_node(node, [*lists, *constants, replace(node, id=new_id(), inputs=inputs, attrs=attrs)], reason=_REASON)
         changed = rewriter.finish()
         return changed if made is None or not (made.rows or made.types) else with_parameters(changed, made)
 
@@ -467,10 +467,6 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         return FrozenDict({key: _map_texts(item, change) for key, item in value.items()})
     return change(value) if isinstance(value, str) and "@" in value and not value.startswith('"') else value
-
-
-def _with(node: Node, inputs: tuple[Value, ...], attrs: Mapping[str, Any]) -> Node:
-    return make_node(new_id(), node.op, inputs, node.outputs, attrs, node.blocks, node.location, node.scope)
 
 
 def _thunk(function: Graph, one: _Merged, name: str) -> Graph:

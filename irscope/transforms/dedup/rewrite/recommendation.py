@@ -79,18 +79,15 @@ def cost_of(holes: ClassHoles, seconds: Mapping[Any, float], members: Sequence[P
     `members` are all members of the class, if `holes` has only those that differ in more than names.
     """
     members = holes.members if members is None else members
-    others = members[1:]
     distinct = {id(piece): piece for piece in members}  # one piece may represent a thousand members that differ in names only
-    nodes = {key: len(piece.nodes) for key, piece in distinct.items()}
-    text = {key: text_bytes(piece) for key, piece in distinct.items()}
+    size_of = {key: (len(piece.nodes), text_bytes(piece)) for key, piece in distinct.items()}
+    saved = [size_of[id(piece)] for piece in members[1:]]
+    ops, text = sum(size for size, _ in saved), sum(size for _, size in saved)
     times = [compile_seconds(piece, seconds) for piece in members]
     varying = [row for row in holes.rows if row.parameter is not None]
-    is_fixed = holes.leader.group is None
-    lost, slowdown = _lost(varying, is_fixed=is_fixed)
-    return Cost(
-        len(others), sum(nodes[id(piece)] for piece in others), sum(text[id(piece)] for piece in others), sum(times) - max(times),
-        len({(row.parameter, row.follows) for row in varying if is_parameter(row)}), lost, slowdown,
-    )  # fmt: skip
+    parameters = {(row.parameter, row.follows) for row in varying if is_parameter(row)}
+    lost, slowdown = _lost(varying, is_fixed=holes.leader.group is None)
+    return Cost(len(saved), ops, text, sum(times) - max(times), len(parameters), lost, slowdown)
 
 
 def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...], float]:

@@ -28,7 +28,7 @@ from irscope.ops.traits import (
     STARTS_LIKE_FIRST,
 )
 from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
-from irscope.transforms.functionalize.pure_ops import Operands, Twin, Twins, is_steady, written_operands
+from irscope.transforms.functionalize.pure_ops import Twin, Twins, is_steady, kept_operands, writes_first_only, written_operands
 from irscope.transforms.grouping import Refusal
 
 
@@ -231,7 +231,6 @@ class Families:
         self._scatter = scatter
         shapes = shapes_of(graph)
         self.twins = Twins(graph, shapes)
-        self._operands = Operands()
         self._steady: dict[Value, bool] = {}
         self._reshaped = shapes.reshaped
         self._foreign: set[Block] = set()
@@ -315,7 +314,7 @@ class Families:
             if effect == "view" and node.inputs and node.inputs[0] not in self.member_of:
                 self._roots.update(dict.fromkeys(node.outputs, self._roots.get(node.inputs[0], node.inputs[0])))
             if any(value in self.member_of for value in node.inputs):
-                kept = self._operands.kept(node)
+                kept = kept_operands(node)
                 self._capture(kept, node, block, time)
                 if effect == "pure":
                     self.kept[node] = kept
@@ -387,13 +386,13 @@ class Families:
     def _write(self, node: Node, block: Block, time: int) -> None:
         schema = schema_of(node)
         target = node.inputs[0]
-        if schema is None or not isinstance(target.type, TensorType) or not self._operands.writes_first_only(schema):
-            self._capture(self._operands.kept(node), node, block, time)
+        if schema is None or not isinstance(target.type, TensorType) or not writes_first_only(schema):
+            self._capture(kept_operands(node), node, block, time)
             if any(isinstance(value.type, TensorType) for value in written_operands(node, schema)):
                 self.refusals.append((node, Refusal("writes-several", f"{node.op} writes more than its first operand")))
             return
         if any(value in self.member_of for value in node.inputs[1:]):
-            self._capture(tuple(v for v in self._operands.kept(node) if v is not target), node, block, time)
+            self._capture(tuple(v for v in kept_operands(node) if v is not target), node, block, time)
         member = self.member_of.get(target)
         refusal = self._refusal(node, target, member, schema, block)
         if isinstance(refusal, Refusal):

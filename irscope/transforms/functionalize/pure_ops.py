@@ -53,47 +53,28 @@ def written_operands(node: Node, schema: OpSchema | None) -> list[Value]:
     return [value for argument, value in pairs if argument.alias is not None and argument.alias.has_write]
 
 
-class Operands:
-    """How the ops of one graph use their operands, with each schema inspected once."""
+def kept_operands(node: Node) -> tuple[Value, ...]:
+    """The operands whose memory the node may keep, return, or write in an unknown way."""
+    op, inputs = node.op, node.inputs
+    if op.startswith("prim::"):
+        return () if op == "prim::Print" or op in SHAPE_READERS else inputs
+    schema = None if node.blocks else schema_of(node)
+    if op in SHAPE_READERS and schema is not None:
+        return inputs[len(schema.arguments) :]
+    if schema is None or schema.is_vararg or is_fully_opaque(op):
+        return inputs
+    pairs = zip(schema.arguments, inputs, strict=False)
+    kept = [value for argument, value in pairs if argument.alias is not None or not _is_tensor(argument.type)]
+    return (*kept, *inputs[len(schema.arguments) :])
 
-    def __init__(self) -> None:
-        self._kept: dict[int, tuple[int, ...] | None] = {}
-        """The positions of the operands that an op may keep; None for all."""
-        self._writes_first: dict[int, bool] = {}
-        self._schemas: list[OpSchema] = []
-        """The schemas inspected, kept alive so that no other schema gets the id of one of them."""
 
-    def kept(self, node: Node) -> tuple[Value, ...]:
-        """The operands whose memory the node may keep, return, or write in an unknown way."""
-        op, inputs = node.op, node.inputs
-        if op.startswith("prim::"):
-            return () if op == "prim::Print" or op in SHAPE_READERS else inputs
-        schema = None if node.blocks else schema_of(node)
-        if schema is None:
-            return inputs
-        if id(schema) not in self._kept:
-            self._schemas.append(schema)
-            self._kept[id(schema)] = None
-            if op in SHAPE_READERS:
-                self._kept[id(schema)] = ()
-            elif not (schema.is_vararg or is_fully_opaque(op)):
-                self._kept[id(schema)] = tuple(i for i, a in enumerate(schema.arguments) if a.alias is not None or not _is_tensor(a.type))
-        places = self._kept[id(schema)]
-        if places is None:
-            return inputs
-        named, given = len(schema.arguments), len(inputs)
-        kept = tuple(inputs[place] for place in places if place < given) if places else ()
-        return kept + inputs[named:] if given > named else kept
-
-    def writes_first_only(self, schema: OpSchema) -> bool:
-        """Whether an op writes only its first operand, and returns no operand's memory but that."""
-        if id(schema) not in self._writes_first:
-            self._schemas.append(schema)
-            (first, *others), returned = schema.arguments, [result.alias for result in schema.returns if result.alias is not None]
-            writes_first = first.alias is not None and first.alias.is_write and not any(argument.alias for argument in others)
-            is_returned = all(first.alias is not None and alias.before == first.alias.before for alias in returned)
-            self._writes_first[id(schema)] = writes_first and len(schema.returns) <= 1 and is_returned
-        return self._writes_first[id(schema)]
+def writes_first_only(schema: OpSchema) -> bool:
+    """Whether an op writes only its first operand, and returns no operand's memory but that."""
+    first, *others = schema.arguments
+    if first.alias is None or not first.alias.is_write or any(argument.alias for argument in others):
+        return False
+    returned = [result.alias for result in schema.returns if result.alias is not None]
+    return len(schema.returns) <= 1 and all(alias.before == first.alias.before for alias in returned)
 
 
 def _is_tensor(type: Type) -> bool:

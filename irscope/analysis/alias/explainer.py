@@ -168,10 +168,9 @@ class Explainer:
         if obstacle.kind == "data":
             assert obstacle.value is not None
             return f"{later} uses %{self._name(obstacle.value)}, which {earlier} makes"
-        if obstacle.kind == "effect":
-            return f"{earlier} and {later} both have an effect on the world, in this order"
-        if obstacle.kind == "random":
-            return f"{earlier} and {later} both draw random numbers, in this order"
+        if obstacle.kind in ("effect", "random"):
+            what = "have an effect on the world" if obstacle.kind == "effect" else "draw random numbers"
+            return f"{earlier} and {later} both {what}, in this order"
         assert obstacle.accesses is not None
         return self.accesses_words(*obstacle.accesses)
 

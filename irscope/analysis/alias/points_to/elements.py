@@ -95,14 +95,10 @@ class Structures:
                 return self._primitive(name)
             case OptionalType(element):
                 return self.of(element)
-            case ListType(element):
-                return self._box("List", element)
-            case FutureType(element):
-                return self._box("Future", element)
-            case AwaitType(element):
-                return self._box("Await", element)
-            case RRefType(element):
-                return self._box("RRef", element)
+            case ListType(element) | FutureType(element) | AwaitType(element) | RRefType(element):
+                content = self.of(element)
+                word = type.__class__.__name__.removesuffix("Type")
+                return self._unique(Structure("box", f"{word}[{content.bucket if content else element}]", content=content))
             case DictType(key, value):
                 return self._dict(key, value)
             case TupleType(elements, name):
@@ -122,10 +118,6 @@ class Structures:
         if name == "Storage":  # the memory of a tensor
             return TENSOR
         return self._unique(Structure("handle", name)) if name in _HANDLES else MIXED
-
-    def _box(self, word: str, element: Type) -> Structure:
-        content = self.of(element)
-        return self._unique(Structure("box", f"{word}[{content.bucket if content else element}]", content=content))
 
     def _dict(self, key: Type, value: Type) -> Structure:
         holds = [part for part in (self.of(key), self.of(value)) if part is not None]

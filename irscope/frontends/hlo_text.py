@@ -286,7 +286,7 @@ class _Reader:
 
 def _refuse_circles(reader: _Reader, module: HloText) -> None:
     """Raises ParseError if a computation leads to itself, or if they are nested too deeply."""
-    calls = {name: {called for each in inside for called in each.called} for name, inside in module.computations.items()}
+    calls = {name: dict.fromkeys(called for each in inside for called in each.called) for name, inside in module.computations.items()}
     depth: dict[str, int] = {}
     try:
         for name in TopologicalSorter(calls).static_order():  # what a computation runs comes before it

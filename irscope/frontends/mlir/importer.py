@@ -438,10 +438,10 @@ def import_program(reading: Reading, operation: Any, name: str) -> Graph | Modul
         if operation.name != "builtin.module":
             return _verified(run(_region_graph(reading, operation, _name_of(operation) or "function")), name)
         made: Module = run(_module(reading, operation))
-    graphs = list(made.graphs.values())
-    if len(graphs) == 1 and not made.modules and not made.constants and len(made.symbols) <= 1:
-        return _verified(graphs[0], name)
-    verify_module(made)
+        graphs = list(made.graphs.values())
+        if len(graphs) == 1 and not made.modules and not made.constants and len(made.symbols) <= 1:
+            return _verified(graphs[0], name)
+        verify_module(made)
     return Module(made.graphs, made.constants, name or made.name, made.modules, made.symbols, made.attrs)
 
 

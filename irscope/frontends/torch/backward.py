@@ -132,7 +132,8 @@ class _Capture:
             for kind, tensors in (("PARAMETER", module.named_parameters()), ("BUFFER", module.named_buffers()))
             for path, tensor in tensors
         ]  # fmt: skip
-        self.held = list({id(entry.held): entry for entry in reversed(own)}.values())[::-1]  # each tensor once, by its first path
+        first = {id(entry.held): entry for entry in reversed(own)}
+        self.held = [entry for entry in own if first[id(entry.held)] is entry]  # each tensor once, by its first path
         taken = {entry.name for entry in self.held}
         pytree = self.torch.utils._pytree
         self.nested = (*args, *targets)

@@ -168,18 +168,15 @@ class _Verifier:
         if not node.op.startswith("prim::"):
             return
         if node.op == "prim::If":
-            self.arity_of_if(node)
+            if len(node.inputs) != 1 or len(node.blocks) != 2 or any(block.params for block in node.blocks):
+                self.fail("block-arity", "an if has one operand and two blocks without parameters", {node: ""})
+            for block in node.blocks:
+                self.count("block-arity", node, "results of a block", block.returns, node.outputs, block)
+                self.flow(node, block.returns, node.outputs, block)
         elif node.op == "prim::Loop":
             self.arity_of_loop(node)
         elif node.op in ISOLATED:
             self.arity_of_group(node)
-
-    def arity_of_if(self, node: Node) -> None:
-        if len(node.inputs) != 1 or len(node.blocks) != 2 or any(block.params for block in node.blocks):
-            self.fail("block-arity", "an if has one operand and two blocks without parameters", {node: ""})
-        for block in node.blocks:
-            self.count("block-arity", node, "results of a block", block.returns, node.outputs, block)
-            self.flow(node, block.returns, node.outputs, block)
 
     def arity_of_loop(self, node: Node) -> None:
         if len(node.inputs) < 2 or len(node.blocks) != 1:

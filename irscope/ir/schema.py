@@ -28,13 +28,6 @@ class AliasAnnotation:
         """Whether the op writes this memory, or that of what it holds."""
         return self.is_write or (self.element is not None and self.element.has_write)
 
-    def __str__(self) -> str:
-        mark = "!" if self.is_write else ""
-        text = "|".join(sorted(self.before)) + mark
-        if self.after != self.before:
-            text += " -> " + "|".join(sorted(self.after))
-        return f"({text})" if text else ""
-
 
 class _Required:
     def __repr__(self) -> str:

@@ -70,11 +70,7 @@ def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
 
 
 def at(array: Array, *index: Any) -> Array:
-    """Return `array[index]`, for an index whose number of entries is not known statically.
-
-    >>> at(np.arange(6).reshape(2, 3), *[slice(None)] * 1, 2).tolist()
-    [2, 5]
-    """
+    """Return `array[index]`, for an index whose number of entries is not known statically."""
     part: Array = array[index]
     return part
 

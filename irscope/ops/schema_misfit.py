@@ -124,8 +124,7 @@ def _wrong_constant(node: Node) -> Wrong | None:
     absent = payload is None and value.type not in _PAYLOADS
     if absent or (payload is not None and _may_be_value(payload, value.type)):
         return None
-    text = repr(payload)
-    return Wrong("constant-kind", f"{value!r} is {value.type}, and {text if len(text) < 60 else text[:60] + '…'} is not")
+    return Wrong("constant-kind", f"{value!r} is {value.type}, and {_short(repr(payload))} is not")
 
 
 def _may_be_value(payload: object, type: Type) -> bool:
@@ -160,41 +159,26 @@ _PAYLOADS: Final[Mapping[Type, tuple[type, ...]]] = {
 
 def _wrong_parts(node: Node) -> Wrong | None:
     """Check the elements that go into a container or come out of it against the container's type."""
-    if node.op == "prim::ListConstruct":
-        return _wrong_elements(node)
     if node.op == "prim::DictConstruct" and len(node.inputs) % 2:
         return Wrong("operand-count", f"{node.op} has a value for each key, and here {len(node.inputs)} operands")
-    if node.op == "prim::TupleConstruct":
-        return _wrong_fields(node, node.outputs[0].type, node.inputs)
-    if node.op == "prim::TupleUnpack":
-        return _wrong_fields(node, node.inputs[0].type, node.outputs)
     if node.op == "prim::TupleSlice" and not all(isinstance(node.attrs.get(key), int) for key in ("beg", "end")):
         return Wrong("attribute", f"{node.op} has no attributes 'beg' and 'end' that are numbers")
-    return None
-
-
-def _wrong_elements(node: Node) -> Wrong | None:
-    inner = _inner(node.outputs[0].type)
-    if not isinstance(inner, ListType):
+    if node.op not in ("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack"):
         return None
-    types: dict[int, Value] = {id(value.type): value for value in node.inputs}
-    for value in types.values():
-        if not _may_meet(value.type, inner.element):
-            return Wrong("operand-kind", f"{value!r} is {value.type}, and the list holds {inner.element}")
-    return None
-
-
-def _wrong_fields(node: Node, type: Type, values: tuple[Value, ...]) -> Wrong | None:
-    inner = _inner(type)
-    if not isinstance(inner, TupleType) or inner.name:
+    is_unpacked = node.op == "prim::TupleUnpack"
+    container, values, kind = (node.inputs[0], node.outputs, "result") if is_unpacked else (node.outputs[0], node.inputs, "operand")
+    inner = _inner(container.type)
+    if isinstance(inner, TupleType) and not inner.name:
+        wanted, holds = inner.elements, "that part of the tuple is"
+    elif isinstance(inner, ListType):
+        wanted, holds = (inner.element,) * len(values), "the list holds"
+    else:
         return None
-    if len(inner.elements) != len(values):
-        rule = "operand-count" if node.op == "prim::TupleConstruct" else "result-count"
-        return Wrong(rule, f"a tuple of type {_short(inner)} has {len(inner.elements)} parts, and {node.op} has {len(values)}")
-    for value, part in zip(values, inner.elements, strict=True):
+    if len(wanted) != len(values):
+        return Wrong(f"{kind}-count", f"a tuple of type {_short(str(inner))} has {len(wanted)} parts, and {node.op} has {len(values)}")
+    for value, part in zip(values, wanted, strict=True):
         if not _may_meet(value.type, part):
-            rule = "operand-kind" if node.op == "prim::TupleConstruct" else "result-kind"
-            return Wrong(rule, f"{value!r} is {value.type}, and that part of the tuple is {part}")
+            return Wrong(f"{kind}-kind", f"{value!r} is {value.type}, and {holds} {part}")
     return None
 
 
@@ -225,8 +209,7 @@ def _word(kinds: tuple[type[Type], ...]) -> str:
     return kinds[0].__name__.removesuffix("Type").lower()
 
 
-def _short(type: Type) -> str:
-    text = str(type)
+def _short(text: str) -> str:
     return text if len(text) < 60 else f"{text[:60]}…"
 
 

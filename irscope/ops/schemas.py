@@ -88,8 +88,8 @@ def parse_schema(text: str) -> OpSchema:
     >>> schema = parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
     >>> schema.full_name, [a.name for a in schema.arguments], schema.arguments[2].default
     ('aten::add_.Tensor', ['self', 'other', 'alpha'], 1)
-    >>> str(schema.arguments[0].alias), schema.is_mutable
-    ('(a!)', True)
+    >>> schema.arguments[0].alias.is_write, schema.is_mutable
+    (True, True)
 
     Raises ParseError with the column at which the text stops being a schema.
     """
@@ -332,8 +332,8 @@ aten::batch_norm_gather_stats_with_counts.out(Tensor input, Tensor mean, Tensor 
 def corrected(schema: OpSchema) -> OpSchema:
     """Return the schema with correct alias annotations: itself, unless a correction is known.
 
-    >>> str(corrected(parse_schema("aten::type_as(Tensor self, Tensor other) -> Tensor")).returns[0].alias)
-    '(a)'
+    >>> corrected(parse_schema("aten::type_as(Tensor self, Tensor other) -> Tensor")).returns[0].alias.before
+    frozenset({'a'})
     """
     if schema.full_name in _RETURNS_FIRST:
         first, *others = schema.arguments
@@ -376,11 +376,7 @@ _NAMESPACES: Final = frozenset({"aten", "prim", "prims", "quantized", "_quantize
 
 
 def torch_schemas(name: str) -> tuple[OpSchema, ...]:
-    """Return all overloads that torch has registered under a name, in its order and not corrected (see `corrected`).
-
-    >>> torch_schemas("nobody::knows")
-    ()
-    """
+    """Return all overloads that torch has registered under a name, in its order and not corrected (see `corrected`)."""
     torch = sys.modules.get("torch")
     if name.count("::") != 1:
         return ()  # such as `^f`, a call of Python

@@ -41,11 +41,7 @@ FLOAT_DTYPES = frozenset(name for name in DTYPES if name.startswith(("float", "b
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value of which only the type is known.
-
-    >>> Unknown(INT)
-    Unknown(type=PrimitiveType(name='int'))
-    """
+    """A value of which only the type is known."""
 
     type: Type
 

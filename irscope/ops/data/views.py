@@ -6,6 +6,7 @@ depends on a name is not known of the result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -47,11 +48,10 @@ from irscope.ops.view_steps import (
 
 def _define(name: str, overloads: Sequence[str]) -> Op:
     """Return the op whose type and reference follow from its rule."""
-    schemas = define(*overloads, category="view").schemas
-    defaults = {each.name: each.default for schema in schemas for each in schema.arguments if each.default is not REQUIRED}
-    is_list = any(isinstance(result.type, ListType) for result in schemas[0].returns)
-    type_rule, reference = _type_rule(name, defaults, is_list=is_list), _reference(name, defaults)
-    return define(*overloads, category="view", type_rule=type_rule, reference=reference)
+    op = define(*overloads, category="view")
+    defaults = {each.name: each.default for schema in op.schemas for each in schema.arguments if each.default is not REQUIRED}
+    is_list = any(isinstance(result.type, ListType) for result in op.schemas[0].returns)
+    return replace(op, type_rule=_type_rule(name, defaults, is_list=is_list), reference=_reference(name, defaults))
 
 
 # Types. A number that is not known goes by a name, and what the steps make of it is looked up again afterwards.

@@ -49,11 +49,7 @@ def erfinv(y: Array) -> Array:
 
 
 def lgamma(x: Array) -> Array:
-    """Return the logarithm of the size of the gamma function; infinity at its poles.
-
-    >>> round(float(lgamma(np.array(4.0))), 12), float(lgamma(np.array(-1.0)))
-    (1.791759469228, inf)
-    """
+    """Return the logarithm of the size of the gamma function; infinity at its poles."""
     return _each(_log_gamma, x)
 
 
@@ -88,11 +84,7 @@ def digamma(x: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    """Return 1 / (1 + exp(-x)), without overflow.
-
-    >>> float(sigmoid(np.array(-1000.0)))
-    0.0
-    """
+    """Return 1 / (1 + exp(-x)), without overflow."""
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x >= 0, 1, np.where(np.isnan(x), x, small)) / (1 + small))
 
@@ -139,11 +131,7 @@ def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
 
 
 def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
-    """Apply one op of the first table to arrays, with a result of this type.
-
-    >>> apply("add", [np.array([1, 2]), np.array([3, 4])], "int64")
-    array([4, 6])
-    """
+    """Apply one op of the first table to arrays, with a result of this type."""
     if op == "cast":
         return round_to(args[0], dtype)
     return np.asarray(ON_ARRAYS[op](*args), _storage(dtype))

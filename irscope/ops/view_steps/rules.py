@@ -108,9 +108,7 @@ def lower(op: str, shape: tuple[Num, ...], dtype: str | None, device: str | None
         found = rule(Operand(shape, dtype, device, arguments))
     except (NotKnown, ArgumentError, KeyError):
         return None
-    if found is FRESH or not isinstance(found, list):
-        return found if found is FRESH else (found,)  # type: ignore[return-value]
-    return tuple(found)
+    return FRESH if found is FRESH else tuple(found) if isinstance(found, list) else (found,)
 
 
 # Other axes: permuted, dropped, inserted.

@@ -8,7 +8,6 @@ from .payload import NOT_CONSTANT as NOT_CONSTANT, Opaque as Opaque, TensorData 
 from .payload import constant_of as constant_of, constant_value as constant_value
 from .rewriter import Created as Created, Edit as Edit, Erased as Erased, Merged as Merged, Moved as Moved, Replaced as Replaced
 from .rewriter import Rewriter as Rewriter
-from .schema import REQUIRED as REQUIRED, AliasAnnotation as AliasAnnotation, Argument as Argument, OpSchema as OpSchema
 from .types import ANY as ANY, BOOL as BOOL, COMPLEX as COMPLEX, DEVICE as DEVICE, DTYPES as DTYPES, FLOAT as FLOAT
 from .types import GENERATOR as GENERATOR, INT as INT, ITEM_SIZE as ITEM_SIZE, NONE as NONE, NUMBER as NUMBER, STORED_SIZE as STORED_SIZE
 from .types import STR as STR, TENSOR as TENSOR, AwaitType as AwaitType, ClassType as ClassType, DictType as DictType, Dim as Dim
@@ -16,3 +15,4 @@ from .types import FutureType as FutureType, ListType as ListType, OptionalType 
 from .types import RRefType as RRefType, TensorType as TensorType, TupleType as TupleType, Type as Type, UnionType as UnionType
 from .types import contradiction as contradiction, erase_refinements as erase_refinements, is_subtype as is_subtype, parts as parts
 from .types import walk as walk
+from .types import REQUIRED as REQUIRED, AliasAnnotation as AliasAnnotation, Argument as Argument, OpSchema as OpSchema

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from irscope.ir.schema import Argument, OpSchema
+from irscope.ir import Argument, OpSchema
 from irscope.ir.types import OptionalType, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, input_element
 from irscope.ops.op import Op

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from irscope.errors import ArgumentError
+from irscope.ir import OpSchema
 from irscope.ir.payload import argument_type
-from irscope.ir.schema import OpSchema
 from irscope.ir.types import ListType, TensorType
 from irscope.ops.op import Op
 from irscope.ops.pointwise import activation, arithmetic, comparison

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.ir.schema import Argument, OpSchema
+from irscope.ir import Argument, OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, OptionalType, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, input_element, number
 from irscope.ops.expr.numpy_eval import evaluate, round_to

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from irscope.ir.schema import AliasAnnotation, Argument, OpSchema
+from irscope.ir import AliasAnnotation, Argument, OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, TENSOR, ListType, OptionalType, PrimitiveType, TensorType, Type, walk
 from irscope.ops.op import has_side_effects
 from irscope.ops.schemas import corrected, parse_schema

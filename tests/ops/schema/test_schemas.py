@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from irscope.errors import ParseError
-from irscope.ir.schema import REQUIRED, AliasAnnotation, Argument, OpSchema
+from irscope.ir import REQUIRED, AliasAnnotation, Argument, OpSchema
 from irscope.ir.types import AwaitType, DictType, FutureType, ListType, OptionalType, PrimitiveType, RRefType, TensorType, TupleType, Type
 from irscope.ops.registry import overloads
 from irscope.ops.schemas import corrected, overlaid_names, parse_schema

@@ -76,8 +76,7 @@ def tie_assembly(text: str, source: SourceText) -> SourceText:
 
 def ptx_lines(text: str, source: SourceText) -> SourceText:
     """Return the PTX that NVRTC emitted for CUDA text with line information, with the line information removed."""
-    wanted = (line for line in text.partition("\t.file\t")[0].splitlines())
-    return _tie("ptx", source, _with_places(wanted))
+    return _tie("ptx", source, _with_places(text.partition("\t.file\t")[0].splitlines()))
 
 
 def tie_sass(text: str, source: SourceText) -> SourceText:

@@ -59,11 +59,6 @@ def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
     return tuple(REGISTER[dtype] for dtype, _ in accumulators(spec, index))
 
 
-def first_values(spec: KernelSpec, index: int) -> tuple[str, ...]:
-    """Return the initial values of a reduction's accumulators."""
-    return tuple(literal(value, dtype) for dtype, value in accumulators(spec, index))
-
-
 def gathered(spec: KernelSpec, index: int, held: Sequence[str]) -> str:
     """Return a reduction's result, from its accumulators."""
     if spec.instructions[index].op != EXPONENTIALS:
@@ -337,9 +332,9 @@ class ReductionText(EntryText):
         schedule, spec = self.schedule, self.spec
         self.add(f"// pass {number + 1} of {len(self.nest.passes)}")
         for index in each.reductions:
-            for part, (kind, first) in enumerate(zip(kinds(spec, index), first_values(spec, index), strict=True)):
-                values = ", ".join([first] * self.width)
-                self.add(f"{kind} a{index}_{part}[{self.width}] = {{{values}}};", node=spec.instructions[index].node)
+            for part, (dtype, first) in enumerate(accumulators(spec, index)):
+                values = ", ".join([literal(first, dtype)] * self.width)
+                self.add(f"{REGISTER[dtype]} a{index}_{part}[{self.width}] = {{{values}}};", node=spec.instructions[index].node)
         read = [spec.instructions[i].operand for i in fresh if spec.instructions[i].op == "input"]
         operands = [i for i in dict.fromkeys(read) if spec.inputs[i].kind == "tensor"]
         if schedule.held:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
 from math import prod
+from types import SimpleNamespace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -104,7 +105,8 @@ class CupyGpu:
         cuda, torch = self.cupy.cuda, self._torch(owner)
         if torch is not None:  # its allocator also handles graph capture
             try:
-                return _TorchLease(torch.empty(nbytes, dtype=torch.uint8, device="cuda"))
+                tensor = torch.empty(nbytes, dtype=torch.uint8, device="cuda")
+                return SimpleNamespace(ptr=int(tensor.data_ptr()), tensor=tensor)
             except torch.cuda.OutOfMemoryError:
                 raise out_of_memory(nbytes) from None
         try:
@@ -116,14 +118,6 @@ class CupyGpu:
         """Returns the number of the GPU that has this memory; -1 if no GPU does."""
         found = self.cupy.cuda.runtime.pointerGetAttributes(address)
         return int(found.device) if getattr(found, "type", 2) in (2, 3) else -1  # device or managed memory
-
-
-class _TorchLease:
-    """A tensor's memory."""
-
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = tensor
-        self.ptr = int(tensor.data_ptr())
 
 
 class _At:

@@ -72,8 +72,11 @@ class MissLog:
             with suppress(KeyError, TypeError, ValueError):
                 name, text, seconds = str(line["kernel"]), str(line["text"]), float(line["seconds"])
                 marks = [f"{level} {skeleton(text, level)}" for level in LEVELS]
-                near = next((known[mark] for mark in marks if mark in known), None)
-                found.append(Miss(name, near[0] if near else "", _differs(text, near), seconds))
+                nearest, near = next((known[mark] for mark in marks if mark in known), ("", ""))
+                differs = spec_difference(text, near) if near else "nothing like it was compiled before"
+                if near == text:
+                    differs = "the same kernel, for another processor, compiler or size of results, or thrown away"
+                found.append(Miss(name, nearest, differs, seconds))
                 for mark in marks:
                     known.setdefault(mark, (name, text))
         return found
@@ -95,11 +98,3 @@ class MissLog:
                 found = json.loads(line)
                 if isinstance(found, dict):
                     yield found
-
-
-def _differs(text: str, near: tuple[str, str] | None) -> str:
-    if near is None:
-        return "nothing like it was compiled before"
-    if near[1] == text:
-        return "the same kernel, for another processor, compiler or size of results, or thrown away"
-    return spec_difference(text, near[1])

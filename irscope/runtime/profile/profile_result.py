@@ -66,8 +66,8 @@ class Profile(Readings, Drawn):
         shown = min(10, len(measured.nodes))
         if not doubtful:
             return f"the order of the {plural(shown, 'slowest node')} is sure, after {plural(measured.runs, 'run')}"
-        names = {row.node.id: row.name for row in self.rows(way)}
-        names_text = ", ".join(names[measured.nodes[index].id] for index in doubtful[:3])
+        rows = self.rows(way)
+        names_text = ", ".join(rows[index].name for index in doubtful[:3])
         more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
         return f"the order is not sure after {plural(measured.runs, 'run')}: {names_text}{more} may come after the next; measure longer"
 

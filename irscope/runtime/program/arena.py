@@ -24,7 +24,7 @@ import numpy as np
 
 from irscope._base.nested import address_range, leaves
 from irscope.analysis.live_ranges import Offers
-from irscope.analysis.memory_placement import Block, Place
+from irscope.analysis.memory_placement import Place
 from irscope.analysis.memory_plan import MemoryPlan, memory_plan
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.ir import Graph, Node, TensorType, make_node, new_id
@@ -93,13 +93,11 @@ class Arena:
         size = span(type)
         if place is None or place.buffer.value is not value or not 0 < size <= place.buffer.bytes:
             return plain
-        if place.block.result is place.buffer and not self._has_guests(place.block):
+        guests = (each for each in self.plan.places if each.block is place.block and each.buffer is not place.buffer)
+        if place.block.result is place.buffer and next(guests, None) is None:
             return plain
         cut = _cut_torch(memory, type, place) if memory.library == "torch" else _cut_numpy(type, place)
         return self._in_place(place, cut, plain, memory)
-
-    def _has_guests(self, block: Block) -> bool:
-        return any(place.block is block and place.buffer is not block.result for place in self.plan.places)
 
     def _in_place(self, place: Place, cut: Callable[[dict[Any, Any]], Any], plain: Callable[[], Any], memory: Memory) -> Callable[[], Any]:
         run, block = self._run, place.block

@@ -28,7 +28,7 @@ from irscope._base.results import Drawn
 from irscope._base.words import plural, time_words, warn_caller
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable
-from irscope.ir import FLOAT, GROUPS, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
+from irscope.ir import FLOAT, GROUPS, Graph, Node, Type, check_count, flatten_arguments, graph_of, has_kernel
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.runtime.arrays import (
     BufferPool,
@@ -230,16 +230,17 @@ class Executable(Drawn):
             self._groups[node].expected = expected
         if self._is_planned:
             self._plan_memory()
-        known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
+        known = self._known_types()
         for node, plan in self._kernels.prepare_all(known).items():
             self._groups[node].keep(known[node], plan)
+
+    def _known_types(self) -> dict[Node, tuple[Type, ...]]:
+        return {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
 
     def _plan_memory(self) -> None:
         """Places results in memory; runs before kernels are compiled, since one that overwrites an operand is different."""
         kernels = self._kernels
-
-        known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
-        offers = {node: kernels.offers(node, types) for node, types in known.items()}
+        offers = {node: kernels.offers(node, types) for node, types in self._known_types().items()}
 
         def offered(node: Node, output: int) -> Sequence[int]:
             if node in self._groups:

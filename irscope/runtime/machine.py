@@ -179,8 +179,6 @@ def _processor() -> str:
     return next(names, platform.machine())
 
 
-# -- the arithmetic peak ----------------------------------------------------------------------------------------------
-
 # The peak float32 arithmetic of one thread of this processor: multiply-adds that wait for nothing.
 #
 # It runs a loop over a dozen independent vectors in registers, each multiplied and added to in every iteration: enough of

@@ -403,8 +403,6 @@ def _waiter(devices: Collection[str]) -> Callable[[], object]:
     return lambda: None
 
 
-# -- two programs side by side ----------------------------------------------------------------------------------------
-
 # Timing of several programs in turn, each on its own arguments: ways to fuse one program, or assumptions about its inputs.
 
 _TURNS = 15

@@ -23,8 +23,6 @@ from irscope.ir import Graph, check_count
 from irscope.runtime.arrays import are_torchs, host_array, is_cupys, is_foreign, is_torch_tensor, off_the_gpu, on_processor
 from irscope.runtime.cpu import CpuDevice
 
-# -- threads ----------------------------------------------------------------------------------------------------------
-
 # The number of threads that a measurement runs on: as many as usual, or one where other programs keep the processors busy.
 #
 # Two threads of one op wait for each other. Where another program has the processor of one of them, the other waits for the rest
@@ -143,8 +141,6 @@ def _blas() -> Iterator[_Switch]:
                     break
 
 
-# -- arguments --------------------------------------------------------------------------------------------------------
-
 # Detection of the tensors that a program writes, and their restoration before the next run.
 
 
@@ -210,8 +206,6 @@ def _same(tensor: Any, copy: Any) -> bool:
     return bool(((tensor == copy) | ((tensor != tensor) & (copy != copy))).all())
 
 
-# -- memory -----------------------------------------------------------------------------------------------------------
-
 # Settings of the C library's allocator that keep freed memory while competitors are measured.
 #
 # glibc returns a freed block of more than 32 MiB to the system, and the next one costs a page fault every 4 KiB: more than a
@@ -251,8 +245,6 @@ def no_gradients() -> AbstractContextManager[object]:
     torch = sys.modules.get("torch")
     return torch.no_grad() if torch is not None and hasattr(torch, "no_grad") else nullcontext()
 
-
-# -- the user's own function ------------------------------------------------------------------------------------------
 
 # What the user wrote, as a competitor: the NumPy function itself, `jax.jit` of a JAX function, a torch model in eager mode.
 

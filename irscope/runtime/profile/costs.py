@@ -148,8 +148,6 @@ def _facts(value: Any) -> TensorFacts | None:
         return None
 
 
-# -- the limits of the machine ----------------------------------------------------------------------------------------
-
 # The machine's limits at many sizes: the time of a copy, and of arithmetic.
 #
 # Measuring a copy of each size would take a second; sizes are measured on demand in steps of four, and the speed between two

@@ -17,8 +17,6 @@ from irscope.runtime.timer import Spread, measure
 if TYPE_CHECKING:
     import pandas as pd
 
-# -- trying a remark --------------------------------------------------------------------------------------------------
-
 # The program that follows a remark and the original one are measured in turn. If the new program's results differ by more than
 # rounding, the trial says so. A remark whose gain was measured already (the gain of fusing) is not measured again.
 
@@ -98,8 +96,6 @@ def _far(one: list[Any], other: list[Any]) -> float:
     found = distance(other, one)
     return 0.0 if found is None else found.relative
 
-
-# -- comparing two profiles -------------------------------------------------------------------------------------------
 
 # The difference of two profiles: pieces that compute the same are matched, whatever their names.
 #

@@ -222,8 +222,6 @@ def _claimed_part(evidence: Evidence, remark: Remark, claimed: dict[Node, float]
     return sum(evidence.ns(node) * claimed.get(node, 0.0) for node in remark.nodes) / whole if whole else 0.0
 
 
-# -- Chrome and Perfetto ----------------------------------------------------------------------------------------------
-
 # A run of each way as a trace that Chrome and Perfetto open.
 #
 # There is one process per way; its lanes are the host, the GPU's stream if there is one or else the further threads of our
@@ -266,8 +264,6 @@ def chrome_trace(readings: Readings) -> dict[str, Any]:
             })  # fmt: skip
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"environment": readings.environment}}
 
-
-# -- speedscope -------------------------------------------------------------------------------------------------------
 
 # A run of each way in speedscope's file format: an evented profile whose stack is the modules, then the line, then the op.
 #

@@ -14,8 +14,6 @@ from irscope.runtime.profile.evidence import Evidence, Remark, line_of
 from irscope.runtime.profile.readings import NodeRow
 from irscope.transforms.fusion import Fusion
 
-# -- operands that are expanded or lie across -------------------------------------------------------------------------
-
 # Unfavourable combinations of operands: broadcasts of small tensors to a large one, and mixed row and column order.
 
 _EXPANDS: Final = 4
@@ -233,8 +231,6 @@ def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
         )  # fmt: skip
 
 
-# -- calls and waits --------------------------------------------------------------------------------------------------
-
 # Time spent on calls and waits rather than on work: many small ops, and numbers that Python waits for.
 
 _WAITS: Final = frozenset(
@@ -375,8 +371,6 @@ def _idle(evidence: Evidence) -> Iterator[Remark]:
         "x.captured(*args) replays them with one call", now_ns=idle, certainty=0.8,
     )  # fmt: skip
 
-
-# -- what memory and arithmetic allow ---------------------------------------------------------------------------------
 
 # The distance of each slow op from its memory and arithmetic limits: the rule for ops that no other rule covers.
 

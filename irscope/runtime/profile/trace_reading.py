@@ -33,8 +33,6 @@ from irscope.runtime.profile.way import Stopwatch, Way
 from irscope.runtime.program import compile_graph
 from irscope.runtime.timer import Spread
 
-# -- which event is which node ----------------------------------------------------------------------------------------
-
 # A trace of `torch.profiler` mapped to a graph: the node of each of its events.
 #
 # Torch writes Chrome's JSON, whose events of category `cpu_op` are nested calls of ops. The outermost call of an op that the

@@ -56,8 +56,6 @@ def _compute(graph: Graph, values: Sequence[Value]) -> list[Any]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
-# -- copies -----------------------------------------------------------------------------------------------------------
-
 # Redundant copies: of tensors with another layout, and of expanded tensors.
 #
 # A result is a copy if it has the operand's elements in other memory. Its users could read the operand instead, unless one
@@ -146,8 +144,6 @@ def _is_replaceable(evidence: Evidence, nodes: list[Node]) -> bool:
     return True
 
 
-# -- the same result again --------------------------------------------------------------------------------------------
-
 # Redundant work: the same result in each call, in each turn of a loop, twice in one call, or unused.
 #
 # A node's result is the same in each call if it is pure and depends on no argument; parameters that are never written do
@@ -162,9 +158,6 @@ def repeated_remarks(evidence: Evidence) -> Iterator[Remark]:
     yield from _twice(evidence, known)
     yield from _unused(evidence)
     yield from _in_every_turn(evidence)
-
-
-# --- in each call ---------------------------------------------------------------------------------------------------
 
 
 def _same_in_every_call(evidence: Evidence) -> set[Node]:
@@ -218,9 +211,6 @@ def _stretches(evidence: Evidence, known: set[Node]) -> list[list[Node]]:
     return list(found.values())
 
 
-# --- twice, or unused -----------------------------------------------------------------------------------------------
-
-
 def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
     seen: dict[object, Node] = {}
     same: dict[Value, Value] = {}
@@ -261,9 +251,6 @@ def _unused(evidence: Evidence) -> Iterator[Remark]:
         )  # fmt: skip
 
 
-# --- in each turn of a loop -----------------------------------------------------------------------------------------
-
-
 def _in_every_turn(evidence: Evidence) -> Iterator[Remark]:
     graph = evidence.graph
     for row in evidence.rows:
@@ -279,8 +266,6 @@ def _in_every_turn(evidence: Evidence) -> Iterator[Remark]:
             f"the loop computes it {row.calls} times from operands that do not change in it", "compute it before the loop",
         )  # fmt: skip
 
-
-# -- tensors that grow ------------------------------------------------------------------------------------------------
 
 # Tensors that grow piece by piece: each join copies everything joined before, which is quadratic in the number of pieces.
 
@@ -329,8 +314,6 @@ def _chains(evidence: Evidence) -> Iterator[list[Node]]:
             carried.add(node)
     yield from (nodes for nodes in chain.values() if len(nodes) > 1 or nodes[0] in carried)
 
-
-# -- float64 ----------------------------------------------------------------------------------------------------------
 
 # Float64 in a program that computes in smaller types: one such tensor promotes every tensor it is combined with.
 #

@@ -13,6 +13,7 @@ without torch, NumPy computes bfloat16 as float32, and results are rounded at th
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -111,20 +112,15 @@ def in_native_order(value: Any, *, may_write: bool) -> Any:
     apart = not on_whole_elements(value)
     if value.dtype.isnative and not apart:
         return value
-    if may_write and apart:
-        raise ArgumentError(
-            f"an argument, an array of {value.dtype}, has elements that lie {value.strides} bytes apart, which is not a "
-            "whole number of elements, and the program may write into it",
-            rule="byte-steps",
-            hint="pass x.copy(), which the program then writes instead",
-        )
     if may_write:
+        rule, copy = ("byte-steps", "x.copy()") if apart else ("byte-order", 'x.astype(x.dtype.newbyteorder("="))')
+        what = "its elements in another byte order than this machine"
+        if apart:
+            what = f"elements that lie {value.strides} bytes apart, which is not a whole number of elements"
         raise ArgumentError(
-            f"an argument, an array of {value.dtype}, has its elements in another byte order than this machine, and the "
-            "program may write into it",
-            rule="byte-order",
-            hint='pass x.astype(x.dtype.newbyteorder("=")), which the program then writes instead',
-        )
+            f"an argument, an array of {value.dtype}, has {what}, and the program may write into it", rule=rule,
+            hint=f"pass {copy}, which the program then writes instead",
+        )  # fmt: skip
     return value.astype(value.dtype.newbyteorder("="))
 
 
@@ -234,15 +230,10 @@ def widened(array: np.ndarray[Any, Any], *, may_write: bool) -> np.ndarray[Any, 
 
 def rounded(results: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:
     """Returns arrays that were held as float32 in their declared element types, or unchanged without `ml_dtypes`."""
-    return tuple(_rounded(result, type) for result, type in zip(results, types, strict=True))
-
-
-def _rounded(result: Any, type: object) -> Any:
-    wanted = type.dtype if isinstance(type, TensorType) else None
-    if wanted not in SMALL_FLOATS or not isinstance(result, np.ndarray) or str(result.dtype) == wanted:
-        return result
-    try:
-        import ml_dtypes
-    except ImportError:
-        return result
-    return result.astype(getattr(ml_dtypes, wanted))
+    found = list(results)
+    for place, (result, type) in enumerate(zip(results, types, strict=True)):
+        wanted = type.dtype if isinstance(type, TensorType) else None
+        if wanted in SMALL_FLOATS and isinstance(result, np.ndarray) and str(result.dtype) != wanted:
+            with suppress(ImportError):
+                found[place] = result.astype(getattr(import_module("ml_dtypes"), wanted))
+    return tuple(found)

@@ -147,8 +147,16 @@ class ObjectStore:
 
     def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
         """Saves bytes under a key; returns False when the directory cannot take them."""
+        name = _name(key, kernel)
         try:
-            self._write(_name(key, kernel), payload)
+            folder = self._folder()
+            aside = folder / f"{_UNFINISHED}{token_hex(8)}"
+            try:
+                aside.write_bytes(_MAGIC + _digest(name, payload) + payload)
+                aside.replace(folder / name)  # at once: no process reads half a file
+            except BaseException:
+                aside.unlink(missing_ok=True)
+                raise
         except OSError as error:
             self.refused += 1
             self._refusal = _reason(error)
@@ -221,16 +229,6 @@ class ObjectStore:
         with suppress(OSError):
             os.utime(path)  # the least recently used go first
         return data[start:]
-
-    def _write(self, name: str, payload: bytes) -> None:
-        folder = self._folder()
-        aside = folder / f"{_UNFINISHED}{token_hex(8)}"
-        try:
-            aside.write_bytes(_MAGIC + _digest(name, payload) + payload)
-            aside.replace(folder / name)  # at once: no process reads half a file
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
 
     def _files(self) -> list[tuple[float, int, str]]:
         """Returns time of last use, bytes and name of each entry."""

@@ -30,80 +30,6 @@ if TYPE_CHECKING:
     from irscope.transforms.base import History
     from irscope.transforms.dedup import Dedup
 
-# An index of a graph's nodes by op, type, module and line, so that a query term examines each of these once and not each node.
-#
-# Built lazily, in time linear in the program.
-
-
-class NodeIndex:
-    """The index of one graph.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> index = NodeIndex(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
-    >>> list(index.of_op), index.small_lines
-    (['aten::relu'], ['  %y : tensor = aten::relu(%x)'])
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def prepare(self) -> None:
-        self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of  # noqa: B018
-        records_of(self._graph)
-
-    @cached_property
-    def nodes(self) -> list[Node]:
-        return list(self._graph.nodes())
-
-    @cached_property
-    def lines(self) -> list[str]:
-        return print_graph(self._graph, locations=False).split("\n")
-
-    @cached_property
-    def line_of(self) -> Mapping[int, int]:
-        return node_lines(self._graph)
-
-    @cached_property
-    def small_lines(self) -> list[str]:
-        """The line of each node in lower case, in the order of `nodes`."""
-        lines, of = "\n".join(self.lines).lower().split("\n"), self.line_of
-        return [lines[of[node.id]] for node in self.nodes]
-
-    @cached_property
-    def value_of(self) -> Mapping[str, Value]:
-        """Values by their printed names."""
-        return {name: value for value, name in self._graph.names.items()}
-
-    @cached_property
-    def of_op(self) -> Mapping[str, list[Node]]:
-        found: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            found.setdefault(node.op, []).append(node)
-        return found
-
-    @cached_property
-    def of_types(self) -> list[tuple[Type, list[Node]]]:
-        """Types, each with the nodes that produce it; equal types may appear twice."""
-        found: dict[int, tuple[Type, list[Node]]] = {}
-        for node in self.nodes:
-            for value in node.outputs:
-                known = found.get(id(value.type))
-                if known is None:
-                    known = found[id(value.type)] = value.type, []
-                known[1].append(node)
-        return [*found.values()]
-
-    @cached_property
-    def of_place(self) -> Mapping[str, list[Node]]:
-        """Nodes by module and by source location, both in lower case."""
-        found: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            for told in (node.scope, "" if node.location is None else str(node.location)):
-                if told:
-                    found.setdefault(told.lower(), []).append(node)
-        return found
-
-
 Found = frozenset[Node | Value]
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "=": lambda a, b: a == b,
@@ -127,14 +53,10 @@ class Queries:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        history: History | None = None,
-        dedup: Callable[[], Dedup] | None = None,
+        self, graph: Graph, history: History | None = None, dedup: Callable[[], Dedup] | None = None,
         db: Callable[[], AliasDb] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.graph = graph
-        self.index = NodeIndex(graph)
         self._history = history
         self._dedup = dedup
         self._make_db = db or (lambda: AliasDb(graph))
@@ -146,9 +68,9 @@ class Queries:
         found = self._found(parse_query(query))
         if _has_value(found):
             return sorted(found, key=self._stands if len(found) < _FEW else self._place.__getitem__)
-        if len(found) > len(self.index.nodes) // 32:  # a scan over all nodes is faster than sorting
-            return [node for node in self.index.nodes if node in found]
-        lines = self.index.line_of
+        if len(found) > len(self.nodes) // 32:  # a scan over all nodes is faster than sorting
+            return [node for node in self.nodes if node in found]
+        lines = self.line_of
         return sorted(found, key=lambda record: lines[record.id])
 
     def in_any_state(self, query: str) -> list[Node | Value]:
@@ -172,7 +94,7 @@ class Queries:
         >>> [query for query, _ in Queries(g).examples(3)]
         ['op:relu_ & bytes>=32B', 'is:write', 'alias %x']
         """
-        nodes = [node for node in self.index.nodes if node.op != "prim::Constant" and node.op not in GROUPS]
+        nodes = [node for node in self.nodes if node.op != "prim::Constant" and node.op not in GROUPS]
         op = Counter(node.op for node in nodes if node.outputs and isinstance(node.outputs[0].type, TensorType)).most_common(1)
         sizes = [size for node in nodes if op and node.op == op[0][0] and (size := getattr(node.outputs[0].type, "nbytes", None))]
         word, large = op[0][0].partition("::")[2] if op else "", max(sizes, default=0)
@@ -205,7 +127,7 @@ class Queries:
         """The queries of the program before the first pass; None if no pass changed it, or if it is so long that the first
         query takes over a second."""
         initial = self.graph if self._history is None else self._history.initial
-        return None if initial is self.graph or len(self.index.nodes) > _LONG else Queries(initial)
+        return None if initial is self.graph or len(self.nodes) > _LONG else Queries(initial)
 
     @cached_property
     def names(self) -> Mapping[Value, str]:
@@ -214,12 +136,12 @@ class Queries:
 
     def prepare(self) -> None:
         """Build the indexes that the first query of each kind would wait for."""
-        self.index.prepare()
+        self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of, records_of(self.graph)
         self._db, self.graph.users, self.graph.producer, self.graph.block_of, self.graph.owner  # noqa: B018
 
     def _stands(self, record: Node | Value) -> tuple[int, int]:
         """The entry of `_place` for one record, without computing the rest."""
-        lines = self.index.line_of
+        lines = self.line_of
         if isinstance(record, Node):
             return lines[record.id], -1
         maker = self.graph.producer.get(record)
@@ -228,13 +150,67 @@ class Queries:
     @cached_property
     def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
         """The sort key of each record: its line, nodes before their results."""
-        lines = self.index.line_of
+        lines = self.line_of
         placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self.graph.values())}
-        for node in self.index.nodes:
+        for node in self.nodes:
             placed[node] = lines[node.id], -1
             placed.update((value, (lines[node.id], k)) for k, value in enumerate(node.outputs))
             placed.update((value, (lines[node.id], len(node.outputs) + k)) for block in node.blocks for k, value in enumerate(block.params))
         return placed
+
+    # The index: nodes by op, type, module and line, so that a term examines each of these once and not each node
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        return list(self.graph.nodes())
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return print_graph(self.graph, locations=False).split("\n")
+
+    @cached_property
+    def line_of(self) -> Mapping[int, int]:
+        return node_lines(self.graph)
+
+    @cached_property
+    def small_lines(self) -> list[str]:
+        """The line of each node in lower case, in the order of `nodes`."""
+        lines, of = "\n".join(self.lines).lower().split("\n"), self.line_of
+        return [lines[of[node.id]] for node in self.nodes]
+
+    @cached_property
+    def value_of(self) -> Mapping[str, Value]:
+        """Values by their printed names."""
+        return {name: value for value, name in self.graph.names.items()}
+
+    @cached_property
+    def of_op(self) -> Mapping[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            found.setdefault(node.op, []).append(node)
+        return found
+
+    @cached_property
+    def of_types(self) -> list[tuple[Type, list[Node]]]:
+        """Types, each with the nodes that produce it; equal types may appear twice."""
+        found: dict[int, tuple[Type, list[Node]]] = {}
+        for node in self.nodes:
+            for value in node.outputs:
+                known = found.get(id(value.type))
+                if known is None:
+                    known = found[id(value.type)] = value.type, []
+                known[1].append(node)
+        return [*found.values()]
+
+    @cached_property
+    def of_place(self) -> Mapping[str, list[Node]]:
+        """Nodes by module and by source location, both in lower case."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for told in (node.scope, "" if node.location is None else str(node.location)):
+                if told:
+                    found.setdefault(told.lower(), []).append(node)
+        return found
 
     @cached_property
     def _db(self) -> AliasDb:
@@ -248,7 +224,7 @@ class Queries:
                 found = self._found(part)
                 if found and not _has_node(found):
                     return frozenset(self.graph.values()) - found
-                return frozenset(self.index.nodes) - self._as_nodes(found)
+                return frozenset(self.nodes) - self._as_nodes(found)
             case Combined("|", parts):
                 return frozenset().union(*map(self._found, parts))
             case Combined(_, parts):
@@ -277,7 +253,7 @@ class Queries:
             if not found and term.meant:  # an operator or a unit
                 raise ArgumentError(f"{term.text!r} does not occur in this program, and is not understood as a query", hint=term.meant)
             return found
-        graph, nodes = self.graph, self.index.nodes
+        graph, nodes = self.graph, self.nodes
         ask: dict[str, Callable[[str], Iterable[Node | Value]]] = {
             "": self._word, "remark": self._remark, "is": self._is,
             "reads": lambda name: (use.user for use in graph.users.get(graph.value(name), ()) if isinstance(use.user, Node)),
@@ -293,13 +269,13 @@ class Queries:
     def _word(self, text: str) -> Iterable[Node | Value]:
         """Matches everything printed about a node (names, op, types, constants), its type as boxes show it, its module and its
         source; matches inputs by their declaration."""
-        exact = self.index.value_of.get(text.removeprefix("%"))
+        exact = self.value_of.get(text.removeprefix("%"))
         wanted = text.lower()
         for value in self.graph.inputs:
             if wanted in f"%{self.graph.names[value]} : {value.type}".lower():
                 yield value
-        yield from (node for node, line in zip(self.index.nodes, self.index.small_lines, strict=True) if wanted in line)
-        for told, nodes in self.index.of_place.items():
+        yield from (node for node, line in zip(self.nodes, self.small_lines, strict=True) if wanted in line)
+        for told, nodes in self.of_place.items():
             if wanted in told:
                 yield from nodes
         yield from self._of_type(wanted)
@@ -308,21 +284,21 @@ class Queries:
 
     def _matched(self, field: str, text: str) -> Iterable[Node | Value]:
         """What has an op, a name, a module or a rule with this text, or that a regular expression finds."""
-        index, has = self.index, _matcher(text.removeprefix("%") if field == "name" else text)
+        has = _matcher(text.removeprefix("%") if field == "name" else text)
         match field:
             case "op":
-                return (node for op, nodes in index.of_op.items() if has(op) for node in nodes)
+                return (node for op, nodes in self.of_op.items() if has(op) for node in nodes)
             case "name":
-                return (value for name, value in index.value_of.items() if has(name))
+                return (value for name, value in self.value_of.items() if has(name))
             case "scope":
-                return (node for node in index.nodes if node.scope and has(node.scope))
+                return (node for node in self.nodes if node.scope and has(node.scope))
         return self._remarked(lambda remark: has(remark.rule))
 
     def _numbered(self, field: str, first: float, last: float) -> Iterable[Node]:
         """The nodes of some lines or classes, or the groups of these numbers with what is in them."""
-        lines, groups = self.index.line_of, self._groups() if field == "group" else []
+        lines, groups = self.line_of, self._groups() if field == "group" else []
         if field == "line":
-            return (node for node in self.index.nodes if first <= lines[node.id] + 1 <= last)
+            return (node for node in self.nodes if first <= lines[node.id] + 1 <= last)
         if field == "group":
             return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
         if self._dedup is None:
@@ -330,15 +306,15 @@ class Queries:
         return (member for cls in self._dedup().classes if first <= cls.index <= last for member in cls.members if isinstance(member, Node))
 
     def _of_type(self, wanted: str) -> Iterator[Node]:
-        for type, nodes in self.index.of_types:
+        for type, nodes in self.of_types:
             short = short_type(type).lower()
             if wanted in short or wanted in short.replace(" ", "") or wanted in str(type).lower().replace(" ", ""):
                 yield from nodes
 
     def _groups(self) -> list[Node]:
-        if not any(op in GROUPS for op in self.index.of_op):
+        if not any(op in GROUPS for op in self.of_op):
             return []
-        return [node for node in self.index.nodes if node.op in GROUPS]
+        return [node for node in self.nodes if node.op in GROUPS]
 
     def _remarked(self, holds: Callable[[Any], bool]) -> Iterable[Node | Value]:
         remarks = self._history.remarks if self._history is not None else ()
@@ -354,11 +330,11 @@ class Queries:
         graph = self.graph
         kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
             "group": self._groups,
-            "write": lambda: (node for node in self.index.nodes if writes_memory(graph, node)),
+            "write": lambda: (node for node in self.nodes if writes_memory(graph, node)),
             "input": lambda: graph.free_inputs, "parameter": lambda: graph.bound, "output": lambda: graph.outputs,
-            "constant": lambda: (node for node in self.index.nodes if node.op == "prim::Constant"),
-            "block": lambda: (node for node in self.index.nodes if node.blocks and node.op not in GROUPS),
-            "unused": lambda: (node for node in self.index.nodes if graph.users.keys().isdisjoint(node.outputs)),
+            "constant": lambda: (node for node in self.nodes if node.op == "prim::Constant"),
+            "block": lambda: (node for node in self.nodes if node.blocks and node.op not in GROUPS),
+            "unused": lambda: (node for node in self.nodes if graph.users.keys().isdisjoint(node.outputs)),
         }  # fmt: skip
         kinds["in-place"] = kinds["write"]
         if text not in kinds:
@@ -369,9 +345,9 @@ class Queries:
     def _amount(self, term: Term) -> Iterable[Node]:
         compare, wanted = _COMPARE[term.relation], _number(term.text)
         if term.field in ("inputs", "outputs"):
-            return (node for node in self.index.nodes if compare(len(getattr(node, term.field)), wanted))
+            return (node for node in self.nodes if compare(len(getattr(node, term.field)), wanted))
         measure = _AMOUNTS[term.field]
-        amounts = ((measure(type), nodes) for type, nodes in self.index.of_types if isinstance(type, TensorType))
+        amounts = ((measure(type), nodes) for type, nodes in self.of_types if isinstance(type, TensorType))
         return (node for amount, nodes in amounts if amount is not None and compare(amount, wanted) for node in nodes)
 
 

@@ -147,7 +147,7 @@ class Inspection(HistoryInspection):
 
     def prepare(self) -> None:
         """Warm up the analyses behind the first questions, by asking about one node of each op."""
-        for nodes in islice(self._of.queries.index.of_op.values(), _MOST_SAMPLES):
+        for nodes in islice(self._of.queries.of_op.values(), _MOST_SAMPLES):
             self.detail(nodes[len(nodes) // 2].id)
 
     def show(self, exploration: Exploration) -> None:

@@ -57,7 +57,7 @@ class ProgramIndex:
 
     @cached_property
     def _node_lines(self) -> list[int]:
-        return list(self._queries.index.line_of.values())
+        return list(self._queries.line_of.values())
 
     def first_text(self) -> TextView:
         """The lines a page shows first: where the nodes begin."""
@@ -67,10 +67,10 @@ class ProgramIndex:
     def lines(self, first: int, count: int) -> TextView:
         """A range of lines, with the records behind the names in them."""
         first = max(0, first)
-        return self._page(first, self._queries.index.lines[first : first + min(count, _MOST_LINES)])
+        return self._page(first, self._queries.lines[first : first + min(count, _MOST_LINES)])
 
     def _page(self, first: int, printed: Sequence[str]) -> TextView:
-        index = self._queries.index
+        index = self._queries
         lines = list(map(shortened, printed))
         begin, end = (bisect_left(self._node_lines, line) for line in (first, first + len(lines)))
         here = index.nodes[begin:end]

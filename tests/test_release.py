@@ -54,7 +54,7 @@ def test_wheel_and_source_install_in_a_clean_environment_without_node(tmp_path: 
         inside = set(archive.namelist())
     with tarfile.open(sdist) as archive:
         source = {name.partition("/")[2] for name in archive.getnames()}
-    for name in ("irscope/py.typed", "irscope/__init__.pyi", "irscope/widgets/static/irscope.js", "irscope/widgets/static/irscope.css"):
+    for name in ("irscope/py.typed", "irscope/__init__.pyi", "irscope/widgets/static/irscope.js"):
         assert name in inside and name in source, name
     assert "irscope/share/notebooks/00_tour.ipynb" in inside
     assert {"CITATION.cff", "SECURITY.md", "CONTRIBUTING.md", "docs/concepts.md", "tests/test_release.py"} <= source

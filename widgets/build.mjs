@@ -1,4 +1,4 @@
-// Bundles src/ into the Python package: irscope.js, one ES module with its style sheet inside, and irscope.css, the sheet by itself.
+// Bundles src/ into the Python package: irscope.js, one ES module with its style sheet inside.
 // The first line of the bundle names the sources that it was made from; hatch_build.py reads it.
 
 import { createHash } from "node:crypto";
@@ -48,6 +48,5 @@ const { outputFiles } = await build({
 const script = outputFiles[0].text;
 if (script.includes("</script")) throw new Error("the bundle contains '</script' and could not stand in a page");
 mkdirSync(target, { recursive: true });
-writeFileSync(join(target, "irscope.css"), css);
 writeFileSync(join(target, "irscope.js"), `/* irscope front end, sources ${digest} */\n${script}`);
-console.log(`irscope.js ${(script.length / 1024).toFixed(0)} kB, irscope.css ${(css.length / 1024).toFixed(0)} kB`);
+console.log(`irscope.js ${(script.length / 1024).toFixed(0)} kB, ${(css.length / 1024).toFixed(0)} kB of them styles`);

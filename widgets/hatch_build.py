@@ -54,7 +54,7 @@ def is_up_to_date() -> bool:
     """Whether the bundle was made from the sources as they are now."""
     try:
         with BUNDLE.open(encoding="utf-8") as lines:
-            return sources_digest() in lines.readline() and BUNDLE.with_suffix(".css").exists()
+            return sources_digest() in lines.readline()
     except FileNotFoundError:
         return False
 

@@ -5,8 +5,6 @@ picture.
 """
 
 from base64 import b64encode
-from dataclasses import dataclass
-from functools import cached_property
 from gzip import compress
 from hashlib import sha256
 from importlib import resources
@@ -22,45 +20,25 @@ from irscope.report.pages.parts import explorer_view, history_view
 from irscope.report.view_models import ExplorerView
 from irscope.transforms.base import History
 
-# The front end as text: the bundle built from `widgets/`, for notebooks and standalone pages.
-
 _PLACE: Final = "irscope/widgets/static"
 
 
-@dataclass(frozen=True)
-class FrontEnd:
-    """One ES module and its style sheet.
+def front_end() -> str:
+    """Read the bundle built from `widgets/`, for notebooks and standalone pages: one ES module, which adds its style sheet to its document.
 
-    The module contains the style sheet and adds it to its document; `style` is for pages that must look right before any
-    script runs. A page draws itself when it holds an `ExplorerView` in a
-    `<script type="application/json" data-irscope="view">` and an element with `data-irscope="explorer"`.
-    """
+    A page draws itself when it holds an `ExplorerView` in a `<script type="application/json" data-irscope="view">` and an element with
+    `data-irscope="explorer"`. Raises LoadError, with the build command, if the package was installed without the bundle.
 
-    script: str
-    style: str
-
-    @cached_property
-    def digest(self) -> str:
-        """A content hash of this bundle."""
-        return sha256(self.script.encode()).hexdigest()[:16]
-
-
-def front_end() -> FrontEnd:
-    """Read the bundle; raises LoadError, with the build command, if the package was installed without it.
-
-    >>> "</script" in front_end().script
+    >>> "</script" in front_end()
     False
     """
-    static = resources.files("irscope") / "widgets" / "static"
     try:
-        script = (static / "irscope.js").read_text(encoding="utf-8")
-        style = (static / "irscope.css").read_text(encoding="utf-8")
+        return (resources.files("irscope") / "widgets" / "static" / "irscope.js").read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise LoadError(
             f"the front end {error.filename or 'irscope.js'} is not there", where=_PLACE, rule="front-end-is-built",
             hint="in a checkout: pip install --editable . builds it; or python widgets/hatch_build.py",
         ) from None  # fmt: skip
-    return FrontEnd(script, style)
 
 
 _PAGE = """<!doctype html>
@@ -98,7 +76,7 @@ def history_html(history: History) -> str:
 
 def page_html(view: ExplorerView) -> str:
     """The page of a view with precomputed answers."""
-    script = front_end().script
+    script = front_end()
     code = script.replace("</script", "<\\/script")  # would end the element early
     digest = b64encode(sha256(code.encode()).digest()).decode()
     data, packed = in_script(view), ""

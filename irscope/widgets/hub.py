@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from hashlib import sha256
 from typing import Any, ClassVar, TypeVar
 
 from irscope.display.html import front_end
@@ -126,10 +127,10 @@ class Runtime(anywidget.AnyWidget):  # type: ignore[misc]
     @classmethod
     def shared(cls) -> "Runtime":
         """The one runtime of this kernel; created again if its widget was closed or the bundle was rebuilt."""
-        bundle = front_end()
-        known = cls._shared
-        if known is None or known.comm is None or known.digest != bundle.digest:
-            known = cls._shared = cls(code=bundle.script, digest=bundle.digest)
+        code, known = front_end(), cls._shared
+        digest = sha256(code.encode()).hexdigest()[:16]
+        if known is None or known.comm is None or known.digest != digest:
+            known = cls._shared = cls(code=code, digest=digest)
         return known
 
 

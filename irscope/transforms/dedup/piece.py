@@ -157,7 +157,7 @@ class _Results(dict[Hashable, Any]):
 def kept_in(most: int) -> Callable[[Callable[Concatenate[B, P], T]], Callable[Concatenate[B, P], T]]:
     """Makes a function keep its last `most` results, each in its first argument: they refer to the graph, and with it to a
     model's weights, and so must not outlive the program as those of an `lru_cache` do."""
-    recent: deque[tuple[ref[Any], Hashable]] = deque()
+    recent: deque[ref[Any]] = deque()
 
     def keeping(function: Callable[Concatenate[B, P], T]) -> Callable[Concatenate[B, P], T]:
         @wraps(function)
@@ -167,10 +167,10 @@ def kept_in(most: int) -> Callable[[Callable[Concatenate[B, P], T]], Callable[Co
             result: T = results.get(key, _MISSING)
             if result is _MISSING:
                 result = results[key] = function(holder, *args, **kwargs)
-                recent.append((ref(holder), key))
+                recent.append(ref(holder))  # not the key, whose arguments may be pieces of other programs
                 if len(recent) > most:
-                    oldest, gone = recent.popleft()
-                    getattr(oldest(), "_results", {}).pop(gone, None)
+                    oldest = getattr(recent.popleft()(), "_results", {})
+                    oldest.pop(next((each for each in list(oldest) if each[0] is function), None), None)
             return result
 
         return call

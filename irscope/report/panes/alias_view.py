@@ -43,18 +43,13 @@ class AliasViews:
         """
         if not self.db.is_memory(value):
             return None
-        shared = self._shared(value)
-        return vm.AliasDetail(summary=self._summary(value, shared), alias_set=shared.ids, writers=shared.writer_ids)
-
-    def _shared(self, value: Value) -> _Shared:
         key = self.db.same_alias_set(value)
-        found = self._sets.get(key)
-        if found is None:
+        if key not in self._sets:
             others, writers = self.db.alias_set(value), self.db.writers(value)
-            ids = [other.id for other in others], [node.id for node in writers]
             first = self.db.node_words(writers[0]) if writers else ""
-            found = self._sets[key] = _Shared(others, *ids, first)
-        return found
+            self._sets[key] = _Shared(others, [other.id for other in others], [node.id for node in writers], first)
+        shared = self._sets[key]
+        return vm.AliasDetail(summary=self._summary(value, shared), alias_set=shared.ids, writers=shared.writer_ids)
 
     def _summary(self, value: Value, shared: _Shared) -> str:
         name = f"%{self._names[value]}"

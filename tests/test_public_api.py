@@ -24,13 +24,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(irscope, "no_such_name")
 
 
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [
-        ("irscope", "torch pandas llvmlite cupy jax onnx IPython matplotlib anywidget"),
-        ("irscope.runtime.cpu", "numpy llvmlite torch irscope.ops.registry irscope.session"),
-    ],
-)
+@pytest.mark.parametrize(("module", "heavy"), [
+    ("irscope", "torch pandas llvmlite cupy jax onnx IPython matplotlib anywidget"),
+    ("irscope.runtime.cpu", "numpy llvmlite torch irscope.ops.registry irscope.session"),
+])  # fmt: skip
 def test_an_import_waits_for_nothing_heavy(module: str, heavy: str) -> None:
     code = f"import sys, {module}; found = set({heavy!r}.split()) & set(sys.modules); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True)

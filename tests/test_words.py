@@ -11,28 +11,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "irscope"
 
 INSTEAD = {
-    r"\bnobody\b": "say what is not observable, unused, or unknown",
-    r"\bsomebody\b": "say who: the caller, a user, another node",
-    r"\banew\b": "again, or from scratch",
-    r"(?<!there )\bis no [a-z]": "is not a …, or has no …",
-    r"\bare no [a-z]": "are not …",
-    r"\bcomputes what\b": "functional variant",
-    r"\btaken in\b": "accumulated",
-    r"\b(whoever|whosoever)\b": "name the caller or the user",
-    r"\bat hand\b": "available, or installed",
-    r"\bturned reads?\b": "transposed reads",
-    r"\bmakers?\b": "producer",
-    r"\breaders? of\b": "users of",
-    r"\btwins?\b": "functional variant",
-    r"\bcalm\b": "reorderable",
-    r"\bdear\b": "expensive",
-    r"\bat the run\b": "at run time",
-    r"\b(is|are) computed$": "is known only at run time",
-    r"\bcut off\b": "truncated",
-    r"\btalks? to\b": "communicates with",
-    r"\bnothing ties\b": "no dependence joins",
+    r"\bnobody\b": "say what is not observable, unused, or unknown", r"\bsomebody\b": "say who: the caller, a user, another node",
+    r"\banew\b": "again, or from scratch", r"(?<!there )\bis no [a-z]": "is not a …, or has no …", r"\bare no [a-z]": "are not …",
+    r"\bcomputes what\b": "functional variant", r"\btaken in\b": "accumulated", r"\b(whoever|whosoever)\b": "name the caller or the user",
+    r"\bat hand\b": "available, or installed", r"\bturned reads?\b": "transposed reads", r"\bmakers?\b": "producer",
+    r"\breaders? of\b": "users of", r"\btwins?\b": "functional variant", r"\bcalm\b": "reorderable", r"\bdear\b": "expensive",
+    r"\bat the run\b": "at run time", r"\b(is|are) computed$": "is known only at run time", r"\bcut off\b": "truncated",
+    r"\btalks? to\b": "communicates with", r"\bnothing ties\b": "no dependence joins",
     r"\bbits of its own\b": "say that it rounds otherwise",
-}
+}  # fmt: skip
 
 IN_TESTS = {**INSTEAD, r"\btold\b": "reported, given, distinguished"}
 

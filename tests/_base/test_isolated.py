@@ -33,16 +33,13 @@ def _busy() -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("work", "told"),
-    [
-        (lambda: ctypes.string_at(0), "crashes with signal 11"), (os.abort, "crashes with signal 6"), (_busy, "takes over 1 s"),
-        (lambda: bytearray(1 << 32), "raises MemoryError"), (lambda: 1 // 0, "raises ZeroDivisionError: integer"),
-        (lambda: os._exit(3), "ends its own process, with exit code 3"),
-        (lambda: os.closerange(3, 200), "with exit code 0, or closes"), (lambda: sys.exit(2), "SystemExit: 2"),
-        (lambda: os.kill(os.getppid(), 0) or os.kill(os.getpid(), signal.SIGKILL), "was killed from outside, as systems"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("work", "told"), [
+    (lambda: ctypes.string_at(0), "crashes with signal 11"), (os.abort, "crashes with signal 6"), (_busy, "takes over 1 s"),
+    (lambda: bytearray(1 << 32), "raises MemoryError"), (lambda: 1 // 0, "raises ZeroDivisionError: integer"),
+    (lambda: os._exit(3), "ends its own process, with exit code 3"),
+    (lambda: os.closerange(3, 200), "with exit code 0, or closes"), (lambda: sys.exit(2), "SystemExit: 2"),
+    (lambda: os.kill(os.getppid(), 0) or os.kill(os.getpid(), signal.SIGKILL), "was killed from outside, as systems"),
+])  # fmt: skip
 def test_what_becomes_of_bad_work(work: Callable[[], object], told: str) -> None:
     before, mask, children = _open_files(), signal.pthread_sigmask(signal.SIG_BLOCK, ()), _children()
     with pytest.raises(IsolatedError, match=told):

@@ -225,16 +225,10 @@ def test_a_selection_that_is_not_there() -> None:
 
 GOOD = np.zeros((4, 8), np.float32)
 WRONG: dict[str, tuple[Any, ...]] = {
-    "None": (None,),
-    "too many": (GOOD, GOOD),
-    "a list of numbers": ([1.0, 2.0],),
-    "a text": ("x",),
-    "an object": (object(),),
-    "element type": (GOOD.astype(np.float64),),
-    "shape": (np.zeros((4, 9), np.float32),),
-    "rank": (np.zeros(4, np.float32),),
+    "None": (None,), "too many": (GOOD, GOOD), "a list of numbers": ([1.0, 2.0],), "a text": ("x",), "an object": (object(),),
+    "element type": (GOOD.astype(np.float64),), "shape": (np.zeros((4, 9), np.float32),), "rank": (np.zeros(4, np.float32),),
     "a number": (1.0,),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)

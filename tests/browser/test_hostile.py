@@ -18,17 +18,11 @@ from tests.oracles.hostile import program
 TEXTS = ["</script><img src=x onerror=window.pwned=1>", "<!--<script>", "a\udc80b", "nul\0 \x1b[31m", "\u202e\u2028"]
 """
 CELLS = (
-    PROGRAM,
-    *(f"irs.explore(program(TEXTS[{k}]))" for k in range(4)),
-    "%load_ext irscope\nprogram(TEXTS[0])",
-    "irs.fuse(program(TEXTS[2]))",
-    "irs.AliasDb(program(TEXTS[3]))",
-    "irs.timeline(irs.fuse(program(TEXTS[4])))",
-    "irs.quiz.alias(program(TEXTS[0]), count=1)",
-    "irs.diff(program(TEXTS[0]), irs.fuse(program(TEXTS[0])))",
-    "irs.ViewAliases(program(TEXTS[0]))",
-    "irs.memory_plan(program(TEXTS[0]))",
-)
+    PROGRAM, *(f"irs.explore(program(TEXTS[{k}]))" for k in range(4)), "%load_ext irscope\nprogram(TEXTS[0])",
+    "irs.fuse(program(TEXTS[2]))", "irs.AliasDb(program(TEXTS[3]))", "irs.timeline(irs.fuse(program(TEXTS[4])))",
+    "irs.quiz.alias(program(TEXTS[0]), count=1)", "irs.diff(program(TEXTS[0]), irs.fuse(program(TEXTS[0])))",
+    "irs.ViewAliases(program(TEXTS[0]))", "irs.memory_plan(program(TEXTS[0]))",
+)  # fmt: skip
 
 
 def test_every_view_of_a_notebook_is_alive(lab: Any) -> None:

@@ -124,12 +124,9 @@ IN_SIGHT = """() => { const around = document.querySelector('.irs-stage').getBou
 def test_what_a_step_selects_is_in_sight_whatever_fills_the_explorer(browser: Any, tmp_path: Path) -> None:
     s = irs.story(irs.parse("graph(%x : Float(4)):\n  %a : Float(4) = aten::relu(%x)\n  %b : Float(4) = foreign::op(%a)\n  return (%b)"))
     steps = (
-        ("All panes.", "a", ""),
-        ("The graph alone.", "b", "graph"),
-        ("All of them.", "a", ""),
-        ("The text alone.", "b", "text"),
+        ("All panes.", "a", ""), ("The graph alone.", "b", "graph"), ("All of them.", "a", ""), ("The text alone.", "b", "text"),
         ("Memory.", "a", "points-to"),
-    )
+    )  # fmt: skip
     for text, selection, pane in steps:
         s.add(text, selection=selection, pane=pane)
     saved = s.save(tmp_path / "story.html")

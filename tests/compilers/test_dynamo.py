@@ -132,28 +132,25 @@ def test_a_users_own_trace_log_hears_nothing_of_it() -> None:
         log.removeHandler(handler)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason", "place"),
-    [
-        (
-            'Graph break in user code at m.py:3\nReason: Data-dependent jump\nUser code traceback:\n  File "m.py", line 3, in f\n',
-            "Data-dependent jump", 3,
-        ),
-        (
-            "Graph break in user code at m.py:3\nGraph Break Reason: Encountered graph break when attempting to trace CALL: a call:\n\n"
-            "Failed to trace it\n  Explanation: it\n    prints.\n\nUser code traceback:\n"
-            '  File "/x/torch/_dynamo/y.py", line 1, in z\n  File "m.py", line 4, '
-            "in torch_dynamo_resume_in_f_at_3\n    g()\n\nTraceback (most recent call last):\nValueError: no\n", "Failed to trace it", 4,
-        ),
-        (
-            "Graph break: torch.compile cannot properly resume from this graph break, which results in a skip.\n"
-            'The graph break occurred in the following user code:\n  File "m.py", line 5, in f\n    g()\n\n'
-            'Traceback (most recent call last):\n  File "y.py", line 1, in z\n    '
-            "raise\ntorch._dynamo.exc.Unsupported: Call of a C function\n  Explanation: no\n", "Call of a C function", 5,
-        ),
-        ("", "torch does not say why", 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "reason", "place"), [
+    (
+        'Graph break in user code at m.py:3\nReason: Data-dependent jump\nUser code traceback:\n  File "m.py", line 3, in f\n',
+        "Data-dependent jump", 3,
+    ),
+    (
+        "Graph break in user code at m.py:3\nGraph Break Reason: Encountered graph break when attempting to trace CALL: a call:\n\n"
+        "Failed to trace it\n  Explanation: it\n    prints.\n\nUser code traceback:\n"
+        '  File "/x/torch/_dynamo/y.py", line 1, in z\n  File "m.py", line 4, '
+        "in torch_dynamo_resume_in_f_at_3\n    g()\n\nTraceback (most recent call last):\nValueError: no\n", "Failed to trace it", 4,
+    ),
+    (
+        "Graph break: torch.compile cannot properly resume from this graph break, which results in a skip.\n"
+        'The graph break occurred in the following user code:\n  File "m.py", line 5, in f\n    g()\n\n'
+        'Traceback (most recent call last):\n  File "y.py", line 1, in z\n    '
+        "raise\ntorch._dynamo.exc.Unsupported: Call of a C function\n  Explanation: no\n", "Call of a C function", 5,
+    ),
+    ("", "torch does not say why", 0),
+])  # fmt: skip
 def test_messages_of_all_kinds_are_read(text: str, reason: str, place: int) -> None:
     made = read_break(text)
     assert made.reason == reason

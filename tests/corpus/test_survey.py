@@ -37,12 +37,9 @@ from tests.corpus.programs import (
 )
 
 MODELS = {
-    "a": chain("relu", "tanh"),
-    "renamed": chain("relu", "tanh", name="input"),
-    "wider": chain("relu", "tanh", size=8),
-    "scaled": chain("relu", "tanh", scale=0.25),
-    "other": chain("exp", "sin"),
-}
+    "a": chain("relu", "tanh"), "renamed": chain("relu", "tanh", name="input"), "wider": chain("relu", "tanh", size=8),
+    "scaled": chain("relu", "tanh", scale=0.25), "other": chain("exp", "sin"),
+}  # fmt: skip
 SORTS = """graph(%x : Float(64, 8, strides=[8, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %no : bool = prim::Constant[value=0]()
@@ -328,15 +325,12 @@ def test_one_is_opened_in_its_model(tmp_path: Path, asked: list[str]) -> None:
         Survey(tmp_path).fusion("a")
 
 
-@pytest.mark.parametrize(
-    ("models", "options", "words"),
-    [
-        ([], {}, "nothing to survey"),
-        ("no/such/folder", {}, "no file or folder"),
-        ({"a": "graph():\n  return ()"}, {"seconds": 0}, "too little"),
-        ({"a": "graph():\n  return ()"}, {"client": 3}, "a client is a distributed.Client"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("models", "options", "words"), [
+    ([], {}, "nothing to survey"),
+    ("no/such/folder", {}, "no file or folder"),
+    ({"a": "graph():\n  return ()"}, {"seconds": 0}, "too little"),
+    ({"a": "graph():\n  return ()"}, {"client": 3}, "a client is a distributed.Client"),
+])  # fmt: skip
 def test_mistakes_are_reported_before_anything_is_done(tmp_path: Path, models: Any, options: Any, words: str) -> None:
     if "client" in options:
         pytest.importorskip("distributed")

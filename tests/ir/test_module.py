@@ -88,18 +88,15 @@ def test_several_public_graphs_must_be_named() -> None:
     assert "choose one of f, g: irs.load(source, graph=NAME)" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("", "the text ends"),
-        ('module "m" = module::attributes():\n', "the text ends"),
-        ("graph():\n  return ()\n", "expected module"),
-        ('module "m" = module::attributes():\nend\nend', "the end of the text"),
-        ('module "m" = module::attributes():\ngraph "f":\ngraph(:\nend', "expected"),
-        ('module "m" = module::attributes():\ngraph "f":\ngraph():\n  return ()\ngraph "f":\ngraph():\n  return ()\nend', "two parts"),
-        ('module "m" = module::attributes([:\nend', "expected"),
-    ],
-)
+@pytest.mark.parametrize(("text", "what"), [
+    ("", "the text ends"),
+    ('module "m" = module::attributes():\n', "the text ends"),
+    ("graph():\n  return ()\n", "expected module"),
+    ('module "m" = module::attributes():\nend\nend', "the end of the text"),
+    ('module "m" = module::attributes():\ngraph "f":\ngraph(:\nend', "expected"),
+    ('module "m" = module::attributes():\ngraph "f":\ngraph():\n  return ()\ngraph "f":\ngraph():\n  return ()\nend', "two parts"),
+    ('module "m" = module::attributes([:\nend', "expected"),
+])  # fmt: skip
 def test_text_that_is_not_a_module_says_where(text: str, what: str) -> None:
     with pytest.raises(ParseError, match=what):
         parse_module(text)

@@ -36,21 +36,18 @@ def test_a_graph_is_the_same_as_itself():
     assert same_structure(g, g)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("aten::mul(%x, %y)", "aten::mul(%y, %x)", "operand of aten::mul, number 0, is %x in one and %y in the other"),
-        ("aten::mul(%x", "aten::div(%x", "node 1 is aten::mul in one and aten::div in the other"),
-        ("value=0.", "value=-0.", "the attribute 'value' of prim::Constant differs"),
-        ("value=0.", "other=0.", "has other attributes"),
-        ("-> (%a)", "-> (%x)", "result 0 is %a in one and %x in the other"),
-        ("return (%a, %b)", "return (%b, %a)", "result 0 is %a in one and %b in the other"),
-        ("return (%a, %b)", "return (%a)", "a block has 2 results in one and 1 in the other"),
-        ("%y : Float(2)", "%y : Float(3)", "a parameter is of type Float(2) in one and Float(3) in the other"),
-        ("aten::mul(%x, %y)", "aten::mul(%x)", "another number of operands"),
-        ("      %s : Float(2) = aten::mul(%a, %k)\n      -> (%s)", "      -> (%a)", "a block has 1 nodes in one and 0 in the other"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "reason"), [
+    ("aten::mul(%x, %y)", "aten::mul(%y, %x)", "operand of aten::mul, number 0, is %x in one and %y in the other"),
+    ("aten::mul(%x", "aten::div(%x", "node 1 is aten::mul in one and aten::div in the other"),
+    ("value=0.", "value=-0.", "the attribute 'value' of prim::Constant differs"),
+    ("value=0.", "other=0.", "has other attributes"),
+    ("-> (%a)", "-> (%x)", "result 0 is %a in one and %x in the other"),
+    ("return (%a, %b)", "return (%b, %a)", "result 0 is %a in one and %b in the other"),
+    ("return (%a, %b)", "return (%a)", "a block has 2 results in one and 1 in the other"),
+    ("%y : Float(2)", "%y : Float(3)", "a parameter is of type Float(2) in one and Float(3) in the other"),
+    ("aten::mul(%x, %y)", "aten::mul(%x)", "another number of operands"),
+    ("      %s : Float(2) = aten::mul(%a, %k)\n      -> (%s)", "      -> (%a)", "a block has 1 nodes in one and 0 in the other"),
+])  # fmt: skip
 def test_every_difference_is_reported(old, new, reason):
     assert old in BASE
     verdict = same_structure(parse(BASE), parse(BASE.replace(old, new, 1)))
@@ -79,67 +76,38 @@ def test_it_is_symmetric_and_follows_the_text(one, other):
         assert same_structure(a, b)
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "same"),
-    [
-        (1, 1.0, False),
-        (1, True, False),
-        (0.0, -0.0, False),
-        (float("nan"), float("nan"), True),
-        (complex(0, -0.0), complex(0, 0), False),
-        ((1, (2,)), (1, (2,)), True),
-        ((1,), (1, 2), False),
-        (FrozenDict(a=1), FrozenDict(a=1), True),
-        (FrozenDict(a=1), FrozenDict(a=2), False),
-        (FrozenDict(a=1, b=2), FrozenDict(b=2, a=1), False),
-        ("a", "a", True),
-        (None, None, True),
-        (None, 0, False),
-        (TensorData.of(np.zeros(2)), TensorData.of(np.zeros(2)), True),
-        (TensorData.of(np.zeros(2)), TensorData.of(-np.zeros(2)), False),
-        (TensorData.of(np.zeros(2)), TensorData.of(np.zeros(2, np.float32)), False),
-    ],
-)
+@pytest.mark.parametrize(("x", "y", "same"), [
+    (1, 1.0, False),
+    (1, True, False),
+    (0.0, -0.0, False),
+    (float("nan"), float("nan"), True),
+    (complex(0, -0.0), complex(0, 0), False),
+    ((1, (2,)), (1, (2,)), True),
+    ((1,), (1, 2), False),
+    (FrozenDict(a=1), FrozenDict(a=1), True),
+    (FrozenDict(a=1), FrozenDict(a=2), False),
+    (FrozenDict(a=1, b=2), FrozenDict(b=2, a=1), False),
+    ("a", "a", True),
+    (None, None, True),
+    (None, 0, False),
+    (TensorData.of(np.zeros(2)), TensorData.of(np.zeros(2)), True),
+    (TensorData.of(np.zeros(2)), TensorData.of(-np.zeros(2)), False),
+    (TensorData.of(np.zeros(2)), TensorData.of(np.zeros(2, np.float32)), False),
+])  # fmt: skip
 def test_payloads(x, y, same):
     assert same_payload(x, y) is same
     assert same_payload(y, x) is same
 
 
-@pytest.mark.parametrize(
-    ("have", "want", "answer"),
-    [
-        ("Float(2)", "Tensor", True),
-        ("Tensor", "Float(2)", True),
-        ("Tensor", "int", False),
-        ("int", "Tensor", False),
-        ("int", "float", False),
-        ("int", "Scalar", True),
-        ("str", "Scalar", False),
-        ("Tensor", "Scalar", False),
-        ("NoneType", "int?", True),
-        ("int?", "int?", True),
-        ("int", "int?", True),
-        ("str", "int?", False),
-        ("int?", "int", False),
-        ("int", "Union(int, str)", True),
-        ("float", "Union(int, str)", False),
-        ("Union(int, str)", "Union(str, int, float)", True),
-        ("int?", "Union(int, NoneType)", True),
-        ("int[]", "int[]", True),
-        ("int[]", "float[]", False),
-        ("int[]", "int", False),
-        ("(int, str)", "(int, str)", True),
-        ("(int, str)", "(int)", False),
-        ("Dict(str, int)", "Dict(str, str)", False),
-        ("Future[int]", "Future[str]", False),
-        ("__torch__.M", "int", True),
-        ("Tensor", "InterfaceType<I>", True),
-        ("Any", "int", True),
-        ("int", "Any", True),
-        ("t", "int", True),
-        ("int", "t[]", False),
-        ("Generator", "Generator", True),
-    ],
-)
+@pytest.mark.parametrize(("have", "want", "answer"), [
+    ("Float(2)", "Tensor", True), ("Tensor", "Float(2)", True), ("Tensor", "int", False), ("int", "Tensor", False),
+    ("int", "float", False), ("int", "Scalar", True), ("str", "Scalar", False), ("Tensor", "Scalar", False), ("NoneType", "int?", True),
+    ("int?", "int?", True), ("int", "int?", True), ("str", "int?", False), ("int?", "int", False), ("int", "Union(int, str)", True),
+    ("float", "Union(int, str)", False), ("Union(int, str)", "Union(str, int, float)", True), ("int?", "Union(int, NoneType)", True),
+    ("int[]", "int[]", True), ("int[]", "float[]", False), ("int[]", "int", False), ("(int, str)", "(int, str)", True),
+    ("(int, str)", "(int)", False), ("Dict(str, int)", "Dict(str, str)", False), ("Future[int]", "Future[str]", False),
+    ("__torch__.M", "int", True), ("Tensor", "InterfaceType<I>", True), ("Any", "int", True), ("int", "Any", True), ("t", "int", True),
+    ("int", "t[]", False), ("Generator", "Generator", True),
+])  # fmt: skip
 def test_fits(have, want, answer):
     assert is_subtype(parse_type(have), parse_type(want)) is answer

@@ -42,76 +42,50 @@ def overload(op: str, *types: Type) -> str | None:
     return None if schema is None else schema.full_name
 
 
-@pytest.mark.parametrize(
-    ("op", "types", "expected"),
-    [
-        ("aten::add", (TENSOR, TENSOR, INT), "aten::add.Tensor"),
-        ("aten::add", (TensorType("float32", (2,)), TensorType("int64", ()), INT), "aten::add.Tensor"),
-        ("aten::add", (TENSOR, FLOAT, INT), "aten::add.Scalar"),
-        ("aten::add", (TENSOR, TENSOR), "aten::add.Tensor"),
-        ("aten::add", (INT, INT), "aten::add.int"),
-        ("aten::add", (INT, FLOAT), "aten::add.int_float"),
-        ("aten::add", (NUMBER, NUMBER), "aten::add"),
-        ("aten::add", (TENSORS, TENSORS), "aten::add.t"),
-        ("aten::add", (STR, STR), "aten::add.str"),
-        ("aten::select", (TENSOR, INT, INT), "aten::select.int"),
-        ("aten::clamp", (TENSOR, NONE, FLOAT), "aten::clamp"),
-        ("aten::clamp", (TENSOR, NONE, TENSOR), "aten::clamp.Tensor"),
-        ("aten::max", (TENSOR,), "aten::max"),
-        ("aten::max", (TENSOR, TENSOR), "aten::max.other"),
-        ("aten::max", (TENSOR, INT, BOOL), "aten::max.dim"),
-        ("aten::append", (TENSORS, TENSOR), "aten::append.t"),
-        ("aten::__getitem__", (DictType(STR, TENSOR), STR), "aten::__getitem__.Dict_str"),
-        ("aten::__getitem__", (INTS, INT), "aten::__getitem__.t"),
-        ("aten::to", (TENSOR, INT, BOOL, BOOL, NONE), "aten::to.dtype"),
-        ("aten::to", (TENSOR, TENSOR, BOOL, BOOL, NONE), "aten::to.other"),
-        ("aten::where", (TENSOR,), "aten::where"),
-        ("aten::where", (TENSOR, TENSOR, FLOAT), "aten::where.ScalarOther"),
-        ("prim::Print", (STR, INT, TENSOR), "prim::Print"),
-    ],
-)
+@pytest.mark.parametrize(("op", "types", "expected"), [
+    ("aten::add", (TENSOR, TENSOR, INT), "aten::add.Tensor"),
+    ("aten::add", (TensorType("float32", (2,)), TensorType("int64", ()), INT), "aten::add.Tensor"),
+    ("aten::add", (TENSOR, FLOAT, INT), "aten::add.Scalar"),
+    ("aten::add", (TENSOR, TENSOR), "aten::add.Tensor"),
+    ("aten::add", (INT, INT), "aten::add.int"),
+    ("aten::add", (INT, FLOAT), "aten::add.int_float"),
+    ("aten::add", (NUMBER, NUMBER), "aten::add"),
+    ("aten::add", (TENSORS, TENSORS), "aten::add.t"),
+    ("aten::add", (STR, STR), "aten::add.str"),
+    ("aten::select", (TENSOR, INT, INT), "aten::select.int"),
+    ("aten::clamp", (TENSOR, NONE, FLOAT), "aten::clamp"),
+    ("aten::clamp", (TENSOR, NONE, TENSOR), "aten::clamp.Tensor"),
+    ("aten::max", (TENSOR,), "aten::max"),
+    ("aten::max", (TENSOR, TENSOR), "aten::max.other"),
+    ("aten::max", (TENSOR, INT, BOOL), "aten::max.dim"),
+    ("aten::append", (TENSORS, TENSOR), "aten::append.t"),
+    ("aten::__getitem__", (DictType(STR, TENSOR), STR), "aten::__getitem__.Dict_str"),
+    ("aten::__getitem__", (INTS, INT), "aten::__getitem__.t"),
+    ("aten::to", (TENSOR, INT, BOOL, BOOL, NONE), "aten::to.dtype"),
+    ("aten::to", (TENSOR, TENSOR, BOOL, BOOL, NONE), "aten::to.other"),
+    ("aten::where", (TENSOR,), "aten::where"),
+    ("aten::where", (TENSOR, TENSOR, FLOAT), "aten::where.ScalarOther"),
+    ("prim::Print", (STR, INT, TENSOR), "prim::Print"),
+])  # fmt: skip
 def test_the_overload_follows_the_operand_types(op: str, types: tuple[Type, ...], expected: str) -> None:
     assert overload(op, *types) == expected
 
 
-@pytest.mark.parametrize(
-    ("op", "types"),
-    [
-        ("aten::relu", (INTS,)),
-        ("aten::relu", (TENSOR, INT)),
-        ("aten::relu", ()),
-        ("aten::append", (INTS, TENSOR)),
-        ("aten::add", (STR, TENSOR)),
-        ("my::op", (TENSOR,)),
-    ],
-)
+@pytest.mark.parametrize(("op", "types"), [
+    ("aten::relu", (INTS,)), ("aten::relu", (TENSOR, INT)), ("aten::relu", ()), ("aten::append", (INTS, TENSOR)),
+    ("aten::add", (STR, TENSOR)), ("my::op", (TENSOR,)),
+])  # fmt: skip
 def test_operands_that_no_overload_takes_are_opaque(op: str, types: tuple[Type, ...]) -> None:
     assert overload(op, *types) is None
     assert effect_of(node(op, *types)) == "opaque"
 
 
-@pytest.mark.parametrize(
-    ("text", "operand", "fits"),
-    [
-        ("int[2] x", INT, True),
-        ("int[2] x", FLOAT, False),
-        ("int[] x", INT, False),
-        ("int[] x", TupleType((INT, INT)), True),
-        ("float x", INT, True),
-        ("int x", FLOAT, False),
-        ("Scalar x", TENSOR, True),
-        ("Scalar x", BOOL, True),
-        ("Tensor x", INT, False),
-        ("Tensor? x", NONE, True),
-        ("Tensor x", NONE, False),
-        ("Tensor x", OptionalType(TENSOR), False),
-        ("Tensor?[] x", TENSORS, True),
-        ("Any x", INTS, True),
-        ("Device? x", PrimitiveType("Device"), True),
-        ("t[] x", TENSORS, True),
-        ("t[] x", TENSOR, False),
-    ],
-)
+@pytest.mark.parametrize(("text", "operand", "fits"), [
+    ("int[2] x", INT, True), ("int[2] x", FLOAT, False), ("int[] x", INT, False), ("int[] x", TupleType((INT, INT)), True),
+    ("float x", INT, True), ("int x", FLOAT, False), ("Scalar x", TENSOR, True), ("Scalar x", BOOL, True), ("Tensor x", INT, False),
+    ("Tensor? x", NONE, True), ("Tensor x", NONE, False), ("Tensor x", OptionalType(TENSOR), False), ("Tensor?[] x", TENSORS, True),
+    ("Any x", INTS, True), ("Device? x", PrimitiveType("Device"), True), ("t[] x", TENSORS, True), ("t[] x", TENSOR, False),
+])  # fmt: skip
 def test_what_an_argument_takes(text: str, operand: Type, fits: bool) -> None:
     assert (choose_overload([parse_schema(f"test::f({text}) -> ()")], [operand]) is not None) == fits
 
@@ -129,24 +103,14 @@ def test_one_type_variable_stands_for_one_type() -> None:
     assert choose_overload(schema, [TENSORS, INT]) is None
 
 
-@pytest.mark.parametrize(
-    ("op", "types", "effect"),
-    [
-        ("aten::relu", (TENSOR,), "pure"),
-        ("aten::relu_", (TENSOR,), "in-place"),
-        ("aten::t", (TENSOR,), "view"),
-        ("aten::dropout", (TENSOR, FLOAT, BOOL), "view"),
-        ("aten::type_as", (TENSOR, TENSOR), "view"),
-        ("aten::append", (TENSORS, TENSOR), "in-place"),
-        ("prim::Print", (TENSOR,), "opaque"),
-        ("prim::RaiseException", (STR, NONE), "opaque"),
-        ("prim::SetAttr", (ANY, TENSOR), "opaque"),
-        ("prim::CallMethod", (ANY, TENSOR), "opaque"),
-        ("^my_function", (TENSOR,), "opaque"),
-        ("c10d::allreduce_", (TENSORS,), "opaque"),
-        ("my::op", (TENSOR,), "opaque"),
-    ],
-)
+@pytest.mark.parametrize(("op", "types", "effect"), [
+    ("aten::relu", (TENSOR,), "pure"), ("aten::relu_", (TENSOR,), "in-place"), ("aten::t", (TENSOR,), "view"),
+    ("aten::dropout", (TENSOR, FLOAT, BOOL), "view"), ("aten::type_as", (TENSOR, TENSOR), "view"),
+    ("aten::append", (TENSORS, TENSOR), "in-place"), ("prim::Print", (TENSOR,), "opaque"),
+    ("prim::RaiseException", (STR, NONE), "opaque"), ("prim::SetAttr", (ANY, TENSOR), "opaque"),
+    ("prim::CallMethod", (ANY, TENSOR), "opaque"), ("^my_function", (TENSOR,), "opaque"), ("c10d::allreduce_", (TENSORS,), "opaque"),
+    ("my::op", (TENSOR,), "opaque"),
+])  # fmt: skip
 def test_effects(op: str, types: tuple[Type, ...], effect: str) -> None:
     assert effect_of(node(op, *types)) == effect
 

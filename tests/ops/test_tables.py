@@ -63,17 +63,14 @@ def test_whole_numbers_become_floats_first() -> None:
     assert (bound.result, bound.computed_in, bound.formula) == ("float32", "float32", "exp(float32(self))")
 
 
-@pytest.mark.parametrize(
-    ("op", "arguments", "reason"),
-    [
-        ("nothing", {}, "aten::nothing is not an op that irscope knows"),
-        ("sum", {}, "aten::sum has no bound here"),
-        ("asin", {}, "aten::asin has no bound here"),
-        ("exp", {"dtype": "complex64"}, "kernels do not compute with complex64"),
-        ("gelu", {"dtype": "int32"}, "erf of int32 elements"),
-        ("exp", {"base": 2}, "no argument 'base'"),
-    ],
-)
+@pytest.mark.parametrize(("op", "arguments", "reason"), [
+    ("nothing", {}, "aten::nothing is not an op that irscope knows"),
+    ("sum", {}, "aten::sum has no bound here"),
+    ("asin", {}, "aten::asin has no bound here"),
+    ("exp", {"dtype": "complex64"}, "kernels do not compute with complex64"),
+    ("gelu", {"dtype": "int32"}, "erf of int32 elements"),
+    ("exp", {"base": 2}, "no argument 'base'"),
+])  # fmt: skip
 def test_what_has_no_bound_says_why(op: str, arguments: dict[str, object], reason: str) -> None:
     with pytest.raises(ArgumentError, match=reason):
         irs.error_bound(op, **arguments)  # type: ignore[arg-type]
@@ -109,15 +106,12 @@ def program(lines: str, result: str = "%r") -> str:
     return f"graph(%x : Tensor):{CONSTANTS}\n  {lines}\n  return ({result})"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "%r : int[] = aten::mul(%small, %huge)", "%r : int[] = aten::mul(%l, %huge)",
-        "%r : int = aten::__lshift__(%one, %huge)", "%r : int = aten::factorial(%huge)", "%r : str = aten::format(%wide, %one)",
-        "%r : str = aten::percentFormat(%percent, %one)", "%r : str = aten::percentFormat(%star, %huge, %one)",
-        "%r : int[] = prim::rangelist(%huge)",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("line", [
+    "%r : int[] = aten::mul(%small, %huge)", "%r : int[] = aten::mul(%l, %huge)",
+    "%r : int = aten::__lshift__(%one, %huge)", "%r : int = aten::factorial(%huge)", "%r : str = aten::format(%wide, %one)",
+    "%r : str = aten::percentFormat(%percent, %one)", "%r : str = aten::percentFormat(%star, %huge, %one)",
+    "%r : int[] = prim::rangelist(%huge)",
+])  # fmt: skip
 def test_what_would_fill_the_memory_is_left_to_the_run(line: str) -> None:
     started = time.process_time()
     fusion = irs.fuse(irs.parse(program(line)))
@@ -125,16 +119,13 @@ def test_what_would_fill_the_memory_is_left_to_the_run(line: str) -> None:
     assert line.partition("= ")[2].partition("(")[0] in str(fusion.graph)
 
 
-@pytest.mark.parametrize(
-    ("start", "step"),
-    [
-        ("%v0 : str = aten::add(%text, %text)", "%v{b} : str = aten::add(%v{a}, %v{a})"),
-        ("%v0 : int[] = aten::add(%l, %l)", "%v{b} : int[] = aten::add(%v{a}, %v{a})"),
-        ("%v0 : int[] = aten::add_(%l, %l)", "%v{b} : int[] = aten::add_(%l, %l)"),
-        ("aten::extend(%l, %l)", "aten::extend(%l, %l)"),
-        ("%v0 : str = aten::join(%text, %s)", "%v{b} : str = aten::replace(%v{a}, %text, %v{a})"),
-    ],
-)
+@pytest.mark.parametrize(("start", "step"), [
+    ("%v0 : str = aten::add(%text, %text)", "%v{b} : str = aten::add(%v{a}, %v{a})"),
+    ("%v0 : int[] = aten::add(%l, %l)", "%v{b} : int[] = aten::add(%v{a}, %v{a})"),
+    ("%v0 : int[] = aten::add_(%l, %l)", "%v{b} : int[] = aten::add_(%l, %l)"),
+    ("aten::extend(%l, %l)", "aten::extend(%l, %l)"),
+    ("%v0 : str = aten::join(%text, %s)", "%v{b} : str = aten::replace(%v{a}, %text, %v{a})"),
+])  # fmt: skip
 def test_doubling_sixty_times(start: str, step: str) -> None:
     strings = "%s : str[] = prim::ListConstruct(%text, %text)"
     lines = [strings, start, *(step.format(a=i, b=i + 1) for i in range(60))]

@@ -50,15 +50,12 @@ def test_no_memory_is_filled(device: str) -> None:
     assert str(found).startswith("Float(1000000000000")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "resize(%x, %sizes, %odd)", "resize(%x, %sizes, %n)", "resize_as(%x, %x, %odd)", "special_softmax(%x, %yes, %odd)",
-        "randint_like(%x, %n, %odd, %none, %none, %none, %none)", "randint_like(%x, %n, %none, %odd, %none, %none, %none)",
-        "hann_window(%n, %odd, %none, %none, %none)", "_remove_batch_dim(%x, %n, %n, %n)", "_ncf_unsqueeze(%x, %many)",
-        "range(%zero, %n, %tiny, %one, %none, %none, %none)", "_nnpack_spatial_convolution(%x, %x, %x, %sizes, %sizes)",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("call", [
+    "resize(%x, %sizes, %odd)", "resize(%x, %sizes, %n)", "resize_as(%x, %x, %odd)", "special_softmax(%x, %yes, %odd)",
+    "randint_like(%x, %n, %odd, %none, %none, %none, %none)", "randint_like(%x, %n, %none, %odd, %none, %none, %none)",
+    "hann_window(%n, %odd, %none, %none, %none)", "_remove_batch_dim(%x, %n, %n, %n)", "_ncf_unsqueeze(%x, %many)",
+    "range(%zero, %n, %tiny, %one, %none, %none, %none)", "_nnpack_spatial_convolution(%x, %x, %x, %sizes, %sizes)",
+])  # fmt: skip
 def test_what_would_end_the_process_is_not_handed_to_torch(call: str) -> None:
     """A number that stands for nothing, where torch reads a table, and kernels that take for granted where they are called."""
     result_of(call)

@@ -128,17 +128,14 @@ def test_a_list_that_is_unpacked_as_one_of_another_length(parts: int) -> None:
         irs.compile(irs.fuse(irs.parse(text)))(np.zeros((2, 6), np.float32))
 
 
-@pytest.mark.parametrize(
-    ("record", "part", "other", "told"),
-    [
-        ("models/model.json", b"aten.relu.default", b"aten.nope.default", "aten.nope"),
-        ("models/model.json", b'"as_tensor": {"name": "x"}', b'"as_tensor": {"name": "z"}', "KeyError: 'z'"),
-        ("models/model.json", b'"graph_module"', b'"graph_modul"', "graph_module"),
-        ("models/model.json", b'"schema_version": {"major": 8', b'"schema_version": {"major": 80', "80"),
-        ("data/weights/model_weights_config.json", b"}", b"", "model_weights_config.json is damaged"),
-        ("data/weights/model_weights_config.json", b'"as_int": 4', b'"as_int": 400', "out of bounds"),
-    ],
-)
+@pytest.mark.parametrize(("record", "part", "other", "told"), [
+    ("models/model.json", b"aten.relu.default", b"aten.nope.default", "aten.nope"),
+    ("models/model.json", b'"as_tensor": {"name": "x"}', b'"as_tensor": {"name": "z"}', "KeyError: 'z'"),
+    ("models/model.json", b'"graph_module"', b'"graph_modul"', "graph_module"),
+    ("models/model.json", b'"schema_version": {"major": 8', b'"schema_version": {"major": 80', "80"),
+    ("data/weights/model_weights_config.json", b"}", b"", "model_weights_config.json is damaged"),
+    ("data/weights/model_weights_config.json", b'"as_int": 4', b'"as_int": 400', "out of bounds"),
+])  # fmt: skip
 def test_a_damaged_program_of_torch_export_is_reported_in_a_few_lines(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], record: str, part: bytes, other: bytes, told: str
 ) -> None:

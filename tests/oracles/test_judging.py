@@ -40,19 +40,11 @@ def test_what_is_right_is_not_complained_of() -> None:
     assert complaint(changed(2, lambda y: y + 1e-7)) == ""
 
 
-@pytest.mark.parametrize(
-    ("index", "change", "said"),
-    [
-        (1, lambda y: y + 1e-4, "result 1"),
-        (1, lambda y: y.where(y > -0.5, torch.nan), "result 1"),
-        (1, lambda y: y.double(), "float64"),
-        (1, lambda y: y[:2], "(2, 4)"),
-        (1, lambda y: y.t().contiguous().t(), "(1, 3)"),
-        (0, lambda y: 1 - y, "result 0"),
-        (2, lambda y: y.tolist(), "results"),
-        (2, lambda y: 7, "not a tensor"),
-    ],
-)
+@pytest.mark.parametrize(("index", "change", "said"), [
+    (1, lambda y: y + 1e-4, "result 1"), (1, lambda y: y.where(y > -0.5, torch.nan), "result 1"), (1, lambda y: y.double(), "float64"),
+    (1, lambda y: y[:2], "(2, 4)"), (1, lambda y: y.t().contiguous().t(), "(1, 3)"), (0, lambda y: 1 - y, "result 0"),
+    (2, lambda y: y.tolist(), "results"), (2, lambda y: 7, "not a tensor"),
+])  # fmt: skip
 def test_what_differs_is_reported(index: int, change: Callable[[torch.Tensor], torch.Tensor], said: str) -> None:
     assert said in complaint(changed(index, change))
 

@@ -218,13 +218,6 @@ def several(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
 
 
 EDITS: dict[str, Callable[[Graph, Rewriter, random.Random], None]] = {
-    "insert": insert,
-    "erase": erase_dead,
-    "replace": forward,
-    "exchange": exchange,
-    "merge": merge,
-    "grow": grow,
-    "split": split,
-    "move": move,
-    "several": several,
-}
+    "insert": insert, "erase": erase_dead, "replace": forward, "exchange": exchange, "merge": merge, "grow": grow, "split": split,
+    "move": move, "several": several,
+}  # fmt: skip

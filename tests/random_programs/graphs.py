@@ -249,20 +249,11 @@ class _Generator:
 
     def statements(self, scope: _Scope, budget: int) -> None:
         makers: dict[str, tuple[float, Callable[[_Scope, int], int]]] = {
-            "": (4, self.pointwise),
-            "views": (3, self.view),
-            "in-place": (3, self.write),
-            "lists": (2, self.list_statement),
-            "tuples": (0.7, self.tuple_statement),
-            "dicts": (1, self.dict_statement),
-            "reductions": (0.7, self.reduction),
-            "matmul": (0.5, self.matmul),
-            "select": (0.7, self.select),
-            "if": (1, self.if_statement),
-            "loop": (1, self.loop_statement),
-            "norms": (2, self.norm),
-            "joins": (1.5, self.join),
-        }
+            "": (4, self.pointwise), "views": (3, self.view), "in-place": (3, self.write), "lists": (2, self.list_statement),
+            "tuples": (0.7, self.tuple_statement), "dicts": (1, self.dict_statement), "reductions": (0.7, self.reduction),
+            "matmul": (0.5, self.matmul), "select": (0.7, self.select), "if": (1, self.if_statement), "loop": (1, self.loop_statement),
+            "norms": (2, self.norm), "joins": (1.5, self.join),
+        }  # fmt: skip
         if "types" in self.features:
             makers |= {"": (6, self.typed), "in-place": (3, self.typed_write), "reductions": (1, self.typed_reduction)}
             makers = {feature: made for feature, made in makers.items() if feature not in ("matmul", "select", "norms")}

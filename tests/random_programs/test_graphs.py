@@ -7,17 +7,10 @@ from tests.random_programs.graphs import FEATURES, random_program
 
 def test_all_features_occur_and_can_be_left_out():
     ops = {
-        "views": "aten::select(",
-        "in-place": "aten::add_(",
-        "lists": "aten::append(",
-        "tuples": "prim::TupleIndex(",
-        "dicts": "prim::DictConstruct(",
-        "if": "prim::If(",
-        "loop": "prim::Loop(",
-        "reductions": "aten::sum(",
-        "matmul": "aten::mm(",
+        "views": "aten::select(", "in-place": "aten::add_(", "lists": "aten::append(", "tuples": "prim::TupleIndex(",
+        "dicts": "prim::DictConstruct(", "if": "prim::If(", "loop": "prim::Loop(", "reductions": "aten::sum(", "matmul": "aten::mm(",
         "select": "aten::where(",
-    }
+    }  # fmt: skip
     with_all = "".join(random_program(seed, size=20).text for seed in range(60))
     for feature, op in ops.items():
         assert op in with_all

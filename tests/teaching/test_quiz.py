@@ -73,12 +73,8 @@ def test_wrong_picks_take_away_what_right_ones_give_and_none_goes_below_zero() -
     assert asked.judge(["%a", "%c", "%x"]).points == pytest.approx(1 / 4)
     judged = asked.judge(["%a", "%x"])
     assert [(remark.option.name, remark.mark) for remark in judged.remarks] == [
-        ("%x", "wrong"),
-        ("%a", "right"),
-        ("%c", "missed"),
-        ("%w", "missed"),
-        ("%g", "missed"),
-    ]
+        ("%x", "wrong"), ("%a", "right"), ("%c", "missed"), ("%w", "missed"), ("%g", "missed"),
+    ]  # fmt: skip
     assert graph.value("x") in judged.witness or graph.value("b") in judged.witness
 
 
@@ -100,20 +96,17 @@ def test_a_program_without_such_a_question_says_so() -> None:
         irs.quiz.speed(bare)
 
 
-@pytest.mark.parametrize(
-    ("ask", "says"),
-    [
-        (lambda: irs.quiz.alias(difficulty=4), "difficulty"),
-        (lambda: irs.quiz.alias(count=0), "questions"),
-        (lambda: irs.quiz.alias(subject="a"), "subject"),
-        (lambda: irs.quiz.alias("no graph"), "works on a Graph"),
-        (lambda: irs.quiz.mixed(kinds=["nonsense"]), "nonsense"),
-        (lambda: irs.quiz.mixed(kinds=[]), "no kinds"),
-        (lambda: irs.quiz.alias(graph).answer("%nothing"), "not an answer"),
-        (lambda: irs.quiz.alias(graph).answer(question=7), "no question 7"),
-        (lambda: irs.quiz.views(graph, subject="f").answer("view", "copy"), "2 answers"),
-    ],
-)
+@pytest.mark.parametrize(("ask", "says"), [
+    (lambda: irs.quiz.alias(difficulty=4), "difficulty"),
+    (lambda: irs.quiz.alias(count=0), "questions"),
+    (lambda: irs.quiz.alias(subject="a"), "subject"),
+    (lambda: irs.quiz.alias("no graph"), "works on a Graph"),
+    (lambda: irs.quiz.mixed(kinds=["nonsense"]), "nonsense"),
+    (lambda: irs.quiz.mixed(kinds=[]), "no kinds"),
+    (lambda: irs.quiz.alias(graph).answer("%nothing"), "not an answer"),
+    (lambda: irs.quiz.alias(graph).answer(question=7), "no question 7"),
+    (lambda: irs.quiz.views(graph, subject="f").answer("view", "copy"), "2 answers"),
+])  # fmt: skip
 def test_mistakes_are_reported_in_the_users_terms(ask, says) -> None:
     with pytest.raises(ArgumentError, match=says):
         ask()

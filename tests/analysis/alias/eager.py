@@ -254,34 +254,16 @@ _RULES: dict[str, Any] = {
 }
 
 _CONTAINER_RULES: dict[str, Any] = {
-    "aten::__getitem__": lambda xs, key: xs[key],
-    "aten::append": _append,
-    "aten::_set_item": _set_item,
-    "aten::len": len,
-    "aten::add": lambda xs, ys: [*xs, *ys],
-    "aten::select": lambda xs, key: xs[key],
-    "aten::pop": lambda xs, key: xs.pop(key),
-    "aten::extend": lambda xs, ys: xs.extend(ys),
-    "aten::add_": _add_to,
-    "aten::mul": lambda xs, count: xs * count,
-    "aten::list": list,
-    "aten::copy": lambda xs: xs.copy(),
-    "aten::clear": lambda xs: xs.clear(),
-    "aten::insert": lambda xs, at, x: xs.insert(at, x),
-    "aten::reverse": lambda xs: xs.reverse(),
-    "aten::values": lambda xs: list(xs.values()),
-    "aten::update": lambda xs, ys: xs.update(ys),
-    "aten::get": lambda xs, key, other=None: xs.get(key, other),
-    "aten::setdefault": lambda xs, key, x: xs.setdefault(key, x),
+    "aten::__getitem__": lambda xs, key: xs[key], "aten::append": _append, "aten::_set_item": _set_item, "aten::len": len,
+    "aten::add": lambda xs, ys: [*xs, *ys], "aten::select": lambda xs, key: xs[key], "aten::pop": lambda xs, key: xs.pop(key),
+    "aten::extend": lambda xs, ys: xs.extend(ys), "aten::add_": _add_to, "aten::mul": lambda xs, count: xs * count, "aten::list": list,
+    "aten::copy": lambda xs: xs.copy(), "aten::clear": lambda xs: xs.clear(), "aten::insert": lambda xs, at, x: xs.insert(at, x),
+    "aten::reverse": lambda xs: xs.reverse(), "aten::values": lambda xs: list(xs.values()), "aten::update": lambda xs, ys: xs.update(ys),
+    "aten::get": lambda xs, key, other=None: xs.get(key, other), "aten::setdefault": lambda xs, key, x: xs.setdefault(key, x),
     "aten::slice": lambda xs, start, end, step: xs[start:end:step],
-}
+}  # fmt: skip
 
 _NUMBER_RULES: dict[str, Any] = {
-    "aten::lt": lambda a, b: a < b,
-    "aten::gt": lambda a, b: a > b,
-    "aten::eq": lambda a, b: a == b,
-    "aten::add": lambda a, b: a + b,
-    "aten::__not__": lambda a: not a,
-    "aten::sub": lambda a, b: a - b,
-    "aten::mul": lambda a, b: a * b,
-}
+    "aten::lt": lambda a, b: a < b, "aten::gt": lambda a, b: a > b, "aten::eq": lambda a, b: a == b, "aten::add": lambda a, b: a + b,
+    "aten::__not__": lambda a: not a, "aten::sub": lambda a, b: a - b, "aten::mul": lambda a, b: a * b,
+}  # fmt: skip

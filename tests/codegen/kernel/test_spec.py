@@ -241,14 +241,10 @@ def test_the_innermost_loop_walks_the_result_in_memory_order() -> None:
 def test_what_depends_on_the_row_alone_is_computed_once_a_row() -> None:
     inputs = (Operand("float32", "tensor", (2, 1)), Operand("float32", "tensor", (2, 0)), Operand("float64", "scalar"))
     code = (
-        Instruction("input", (), "float32", 0),
-        Instruction("input", (), "float32", 1),
-        Instruction("input", (), "float64", 2),
-        Instruction("cast", (2,), "float32"),
-        Instruction("add", (1, 3), "float32"),
-        Instruction("rsqrt", (4,), "float32"),
+        Instruction("input", (), "float32", 0), Instruction("input", (), "float32", 1), Instruction("input", (), "float64", 2),
+        Instruction("cast", (2,), "float32"), Instruction("add", (1, 3), "float32"), Instruction("rsqrt", (4,), "float32"),
         Instruction("mul", (0, 5), "float32"),
-    )
+    )  # fmt: skip
     nest = loop_nest(KernelSpec(inputs, code, (Result("float32", (2, 1), 6),), 2))
     assert nest.depths == (2, 1, 0, 0, 1, 1, 2)
     assert nest.stages == ((2, 3), (1, 4, 5), (0, 6))

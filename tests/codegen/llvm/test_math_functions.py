@@ -81,14 +81,9 @@ def arguments(op: str, dtype: str, count: int) -> Array:
     everywhere = (everywhere >> word(8 * everywhere.itemsize - mantissa) | exponents << word(mantissa)).view(dtype)
     top = 89 if dtype == "float32" else 710
     parts = [
-        everywhere,
-        rng.uniform(-12, 12, count),
-        rng.uniform(-1, 1, count),
-        rng.uniform(-1.2 * top, 1.2 * top, count),
-        np.exp(rng.uniform(-80, 80, count)),
-        rng.uniform(0.5, 2, count),
-        np.array(SPECIAL),
-    ]
+        everywhere, rng.uniform(-12, 12, count), rng.uniform(-1, 1, count), rng.uniform(-1.2 * top, 1.2 * top, count),
+        np.exp(rng.uniform(-80, 80, count)), rng.uniform(0.5, 2, count), np.array(SPECIAL),
+    ]  # fmt: skip
     with np.errstate(all="ignore"):
         values = np.concatenate([part.astype(dtype) for part in parts])
     if op in ("log", "log2", "sqrt", "rsqrt"):

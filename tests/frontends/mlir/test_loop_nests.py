@@ -84,13 +84,10 @@ def test_a_sum_of_products_is_a_product_of_matrices() -> None:
     np.testing.assert_allclose(irs.compile(graph)(X, V, np.zeros(3, np.float32)), X @ V, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("maps", "kinds", "body"),
-    [
-        (["i2", "i"], "pr", '"linalg.yield"(%e0) : (f32) -> ()'),
-        (["ij", "i"], "pr", '%s = "my.op"(%e1, %e0) : (f32, f32) -> f32\n "linalg.yield"(%s) : (f32) -> ()'),
-    ],
-)
+@pytest.mark.parametrize(("maps", "kinds", "body"), [
+    (["i2", "i"], "pr", '"linalg.yield"(%e0) : (f32) -> ()'),
+    (["ij", "i"], "pr", '%s = "my.op"(%e1, %e0) : (f32, f32) -> f32\n "linalg.yield"(%s) : (f32) -> ()'),
+])  # fmt: skip
 def test_a_loop_nest_without_a_counterpart_is_kept(maps: list[str], kinds: str, body: str) -> None:
     first = "tensor<5xf32>" if maps[0] == "i2" else T
     try:

@@ -97,18 +97,15 @@ def test_unknown_dialects_are_opaque_and_read_back() -> None:
     assert db.may_alias(graph.inputs[0], node.outputs[1])
 
 
-@pytest.mark.parametrize(
-    ("spelled", "bits"),
-    [
-        ("dense<[0xFF800000, 0x7FC00001]> : tensor<2xf32>", [0xFF800000, 0x7FC00001]),
-        ("dense<[-0.0, 0x1p-149]> : tensor<2xf32>", None),
-        ("dense<[0x7C01, 0xFC00]> : tensor<2xf16>", [0x7C01, 0xFC00]),
-        ("dense<[0x7FC1, 0xFF80]> : tensor<2xbf16>", [0x7FC1, 0xFF80]),
-        ("dense<[1.5, -2.0]> : tensor<2xbf16>", [0x3FC0, 0xC000]),
-        ("dense<0x7FF8000000000001> : tensor<1xf64>", [0x7FF8000000000001]),
-        ('dense<"0x000080FF0100C07F"> : tensor<2xf32>', [0xFF800000, 0x7FC00001]),
-    ],
-)
+@pytest.mark.parametrize(("spelled", "bits"), [
+    ("dense<[0xFF800000, 0x7FC00001]> : tensor<2xf32>", [0xFF800000, 0x7FC00001]),
+    ("dense<[-0.0, 0x1p-149]> : tensor<2xf32>", None),
+    ("dense<[0x7C01, 0xFC00]> : tensor<2xf16>", [0x7C01, 0xFC00]),
+    ("dense<[0x7FC1, 0xFF80]> : tensor<2xbf16>", [0x7FC1, 0xFF80]),
+    ("dense<[1.5, -2.0]> : tensor<2xbf16>", [0x3FC0, 0xC000]),
+    ("dense<0x7FF8000000000001> : tensor<1xf64>", [0x7FF8000000000001]),
+    ('dense<"0x000080FF0100C07F"> : tensor<2xf32>', [0xFF800000, 0x7FC00001]),
+])  # fmt: skip
 def test_constants_keep_every_bit(spelled: str, bits: list[int] | None) -> None:
     text = f"""func.func @f() -> {spelled.rpartition(" : ")[2]} {{
   %0 = stablehlo.constant {spelled}

@@ -83,22 +83,19 @@ def test_weights_are_read_only_from_the_folder_of_the_model(location: str, tmp_p
     refused(made, "of an unknown folder")
 
 
-@pytest.mark.parametrize(
-    ("op", "attributes", "shape"),
-    [
-        ("EyeLike", {}, (1 << 20, 1 << 20)),
-        ("Pad", {"mode": "reflect", "pads": [0, 1 << 40, 0, 0]}, (2, 1 << 41)),
-        ("Upsample", {}, (1 << 40, 2)),
-        ("Softmax", {"axis": 1 << 60}, (2, 3)),
-        ("Transpose", {"perm": [0, 0, 9]}, (2, 3)),
-        ("Squeeze", {"axes": ["a"]}, (2, 3)),
-        ("Concat", {}, (2, 3)),
-        ("LeakyRelu", {"alpha": "steep"}, (2, 3)),
-        ("Split", {"split": [1 << 62, 1 << 62]}, (2, 3)),
-        ("LRN", {"size": -(1 << 62)}, (2, 3)),
-        ("SpaceToDepth", {"blocksize": 0}, (1, 2, 2, 2)),
-    ],
-)
+@pytest.mark.parametrize(("op", "attributes", "shape"), [
+    ("EyeLike", {}, (1 << 20, 1 << 20)),
+    ("Pad", {"mode": "reflect", "pads": [0, 1 << 40, 0, 0]}, (2, 1 << 41)),
+    ("Upsample", {}, (1 << 40, 2)),
+    ("Softmax", {"axis": 1 << 60}, (2, 3)),
+    ("Transpose", {"perm": [0, 0, 9]}, (2, 3)),
+    ("Squeeze", {"axes": ["a"]}, (2, 3)),
+    ("Concat", {}, (2, 3)),
+    ("LeakyRelu", {"alpha": "steep"}, (2, 3)),
+    ("Split", {"split": [1 << 62, 1 << 62]}, (2, 3)),
+    ("LRN", {"size": -(1 << 62)}, (2, 3)),
+    ("SpaceToDepth", {"blocksize": 0}, (1, 2, 2, 2)),
+])  # fmt: skip
 def test_an_op_with_impossible_attributes_is_kept_or_refused(op: str, attributes: Any, shape: Any) -> None:
     made = model([helper.make_node(op, ["x"], ["y"], **attributes)], shape=shape)
     made.opset_import[0].version = 9
@@ -111,15 +108,12 @@ def test_an_op_with_impossible_attributes_is_kept_or_refused(op: str, attributes
     assert time.process_time() - start < 2
 
 
-@pytest.mark.parametrize(
-    ("op", "attributes", "inputs", "outputs"),
-    [
-        ("GatherND", {"batch_dims": -9}, [(T.FLOAT, (2, 3, 4)), (T.INT64, (1, 3))], 1),
-        ("LayerNormalization", {"axis": 2**31}, [(T.FLOAT, (2, 3)), (T.FLOAT, (3, 5))], 2),
-        ("Split", {"num_outputs": 1, "axis": 1}, [(T.FLOAT, (2, 3))], 4),
-        ("Expand", {}, [(T.STRING, (2,)), (T.INT64, (1 << 40,))], 1),
-    ],
-)
+@pytest.mark.parametrize(("op", "attributes", "inputs", "outputs"), [
+    ("GatherND", {"batch_dims": -9}, [(T.FLOAT, (2, 3, 4)), (T.INT64, (1, 3))], 1),
+    ("LayerNormalization", {"axis": 2**31}, [(T.FLOAT, (2, 3)), (T.FLOAT, (3, 5))], 2),
+    ("Split", {"num_outputs": 1, "axis": 1}, [(T.FLOAT, (2, 3))], 4),
+    ("Expand", {}, [(T.STRING, (2,)), (T.INT64, (1 << 40,))], 1),
+])  # fmt: skip
 def test_a_node_that_crashes_the_shape_inference_of_onnx(op: str, attributes: Any, inputs: Any, outputs: int) -> None:
     infos = [value(f"x{index}", kind, shape) for index, (kind, shape) in enumerate(inputs)]
     made = helper.make_node(op, [info.name for info in infos], [f"y{index}" for index in range(outputs)], **attributes)

@@ -32,12 +32,10 @@ class Lstm(torch.nn.Module):
 
 
 MODELS: dict[str, Any] = {
-    "resnet": lambda: models.resnet((8, 16), (1, 1), size=32),
-    "unet": lambda: models.unet(8, 16),
-    "lstm": lambda: (Lstm(), (torch.randint(0, 50, (3, 7)),)),
-    "bert": lambda: models.bert(2, 32, (2, 9)),
+    "resnet": lambda: models.resnet((8, 16), (1, 1), size=32), "unet": lambda: models.unet(8, 16),
+    "lstm": lambda: (Lstm(), (torch.randint(0, 50, (3, 7)),)), "bert": lambda: models.bert(2, 32, (2, 9)),
     "vit": lambda: models.vit(2, 32, size=32),
-}
+}  # fmt: skip
 
 
 def exported(name: str, path: Path, *, by_export: bool, any_batch: bool) -> list[Any]:

@@ -193,15 +193,12 @@ def test_wrong_arguments_say_which_are_expected(source: Any, args: tuple[int, ..
     assert caught.value.hint.startswith(hint)
 
 
-@pytest.mark.parametrize(
-    ("function", "names"),
-    [
-        (lambda x, weight: x * weight, ["x", "weight"]),
-        (lambda x, weight, /, *, scale=2.0: x * weight * scale, ["x", "weight"]),
-        (lambda *rows: rows[0] + rows[1], ["rows_0", "rows_1"]),
-        (torch.add, ["args_0", "args_1"]),
-    ],
-)
+@pytest.mark.parametrize(("function", "names"), [
+    (lambda x, weight: x * weight, ["x", "weight"]),
+    (lambda x, weight, /, *, scale=2.0: x * weight * scale, ["x", "weight"]),
+    (lambda *rows: rows[0] + rows[1], ["rows_0", "rows_1"]),
+    (torch.add, ["args_0", "args_1"]),
+])  # fmt: skip
 def test_inputs_of_a_function_have_its_parameters_names(function: Callable[..., Any], names: list[str]):
     graph = load(function, torch.ones(2), torch.ones(2))
     assert [graph.names[value] for value in graph.free_inputs] == names

@@ -113,21 +113,18 @@ def test_what_has_no_meaning_is_kept_as_it_is() -> None:
     irs.verify(read.graph)
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("", "no class with a function forward"),
-        ("class G:\n    def forward(self, x):\n        y = x.a.b(", "no Python"),
-        ("class G:\n    def forward(self, x):\n        y = x", "ends before it returns"),
-        ("class G:\n    def forward(self, x):\n        x.y = 1\n        return x", "line 3"),
-        ("class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(lambda: 1)\n        return y", "line 3"),
-        ("class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(x, x)\n        return y", "does not take these"),
-        (
-            "class G:\n    def forward(self, x):\n        y = torch.ops.aten.to.dtype(x, torch.nothing)\n        return y",
-            "not a constant of torch's",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "what"), [
+    ("", "no class with a function forward"),
+    ("class G:\n    def forward(self, x):\n        y = x.a.b(", "no Python"),
+    ("class G:\n    def forward(self, x):\n        y = x", "ends before it returns"),
+    ("class G:\n    def forward(self, x):\n        x.y = 1\n        return x", "line 3"),
+    ("class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(lambda: 1)\n        return y", "line 3"),
+    ("class G:\n    def forward(self, x):\n        y = torch.ops.aten.relu.default(x, x)\n        return y", "does not take these"),
+    (
+        "class G:\n    def forward(self, x):\n        y = torch.ops.aten.to.dtype(x, torch.nothing)\n        return y",
+        "not a constant of torch's",
+    ),
+])  # fmt: skip
 def test_what_fx_does_not_print_is_refused(text: str, what: str) -> None:
     with pytest.raises(LoadError, match=what):
         read_fx_text(text, "g")

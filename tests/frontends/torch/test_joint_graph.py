@@ -120,24 +120,21 @@ def test_modules(name: str, dtype: Any):
     assert_gradients(make().to(dtype), *arguments(dtype))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x, y: x * y + x.sin(),
-        lambda x, y: x.mm(y.t()).softmax(1),
-        lambda x, y: torch.where(x > y, x.exp(), y * 2),
-        lambda x, y: torch.cat([x, y], 1).sum(),
-        lambda x, y: (x.max(1).values, y.cumsum(0)),
-        lambda x, y: x.sort(1).values / (y * y + 1),
-        lambda x, y: x[:, ::2].sqrt().nan_to_num() + y[:, ::2],
-        lambda x, y: torch.einsum("ij,kj->ik", x, y).logsumexp(1),
-        lambda x, y: x.clone().mul_(2).add_(y).relu_(),
-        lambda x, y: x.expand(2, 3, 4).pow(3) - y.std(1, keepdim=True),
-        lambda x, y: {"norm": x.norm(), "most": y.amax(1), "count": x.argmax(1)},
-        lambda x, y: x,
-        lambda x, y: (x + y, x + y, 3, None),
-    ],
-)
+@pytest.mark.parametrize("function", [
+    lambda x, y: x * y + x.sin(),
+    lambda x, y: x.mm(y.t()).softmax(1),
+    lambda x, y: torch.where(x > y, x.exp(), y * 2),
+    lambda x, y: torch.cat([x, y], 1).sum(),
+    lambda x, y: (x.max(1).values, y.cumsum(0)),
+    lambda x, y: x.sort(1).values / (y * y + 1),
+    lambda x, y: x[:, ::2].sqrt().nan_to_num() + y[:, ::2],
+    lambda x, y: torch.einsum("ij,kj->ik", x, y).logsumexp(1),
+    lambda x, y: x.clone().mul_(2).add_(y).relu_(),
+    lambda x, y: x.expand(2, 3, 4).pow(3) - y.std(1, keepdim=True),
+    lambda x, y: {"norm": x.norm(), "most": y.amax(1), "count": x.argmax(1)},
+    lambda x, y: x,
+    lambda x, y: (x + y, x + y, 3, None),
+])  # fmt: skip
 def test_functions(function: Any):
     assert_gradients(function, leaf(3, 4), leaf(3, 4))
 
@@ -315,27 +312,24 @@ def test_the_reference_agrees():
     assert np.allclose(np.asarray(run(x.detach().numpy())[1]), found.numpy(), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "told"),
-    [
-        (lambda: irs.load(lambda x: x + 1, torch.rand(3), backward=True), ArgumentError, "nothing to differentiate"),
-        (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=F.relu), ArgumentError, "not one number"),
-        (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=len), ArgumentError, "not a tensor"),
-        (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=0.5), ArgumentError, "loss is a function"),
-        (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, targets=(1,)), ArgumentError, "targets"),
-        (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), loss=torch.sum), ArgumentError, "backward=True"),
-        (lambda: irs.load(nn.Linear(3, 2), backward=True), ArgumentError, "needs example arguments"),
-        (lambda: irs.load("graph(%x : Tensor):\n  return (%x)", backward=True), ArgumentError, "torch module or function"),
-        (lambda: irs.load(lambda x: x.add_(1).sum(), leaf(3), backward=True), CaptureError, "writes in place"),
-        (lambda: irs.load(lambda x: x[:2].mul_(2).sum(), leaf(3), backward=True), CaptureError, "writes in place"),
-        (lambda: irs.load(overwritten, leaf(3), backward=True), CaptureError, "overwrites a tensor"),
-        (lambda: irs.load(lambda x: x.detach() * 2, leaf(3), backward=True), CaptureError, "no gradient flows"),
-        (lambda: irs.load(lambda x: x if x.sum() > 0 else -x, leaf(3), backward=True), CaptureError, "values of a tensor"),
-        (lambda: irs.load(lambda x: x * x.max().item(), leaf(3), backward=True), CaptureError, "values of a tensor"),
-        (lambda: irs.load(lambda x: x * OUTSIDE, leaf(3), backward=True), CaptureError, "neither an argument"),
-        (lambda: irs.load(lambda x: x.nonsense(), leaf(3), backward=True), CaptureError, "nonsense"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "told"), [
+    (lambda: irs.load(lambda x: x + 1, torch.rand(3), backward=True), ArgumentError, "nothing to differentiate"),
+    (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=F.relu), ArgumentError, "not one number"),
+    (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=len), ArgumentError, "not a tensor"),
+    (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=0.5), ArgumentError, "loss is a function"),
+    (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, targets=(1,)), ArgumentError, "targets"),
+    (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), loss=torch.sum), ArgumentError, "backward=True"),
+    (lambda: irs.load(nn.Linear(3, 2), backward=True), ArgumentError, "needs example arguments"),
+    (lambda: irs.load("graph(%x : Tensor):\n  return (%x)", backward=True), ArgumentError, "torch module or function"),
+    (lambda: irs.load(lambda x: x.add_(1).sum(), leaf(3), backward=True), CaptureError, "writes in place"),
+    (lambda: irs.load(lambda x: x[:2].mul_(2).sum(), leaf(3), backward=True), CaptureError, "writes in place"),
+    (lambda: irs.load(overwritten, leaf(3), backward=True), CaptureError, "overwrites a tensor"),
+    (lambda: irs.load(lambda x: x.detach() * 2, leaf(3), backward=True), CaptureError, "no gradient flows"),
+    (lambda: irs.load(lambda x: x if x.sum() > 0 else -x, leaf(3), backward=True), CaptureError, "values of a tensor"),
+    (lambda: irs.load(lambda x: x * x.max().item(), leaf(3), backward=True), CaptureError, "values of a tensor"),
+    (lambda: irs.load(lambda x: x * OUTSIDE, leaf(3), backward=True), CaptureError, "neither an argument"),
+    (lambda: irs.load(lambda x: x.nonsense(), leaf(3), backward=True), CaptureError, "nonsense"),
+])  # fmt: skip
 def test_wrong_uses_are_errors(call: Any, error: type[Exception], told: str):
     with pytest.raises(error, match=told):
         call()

@@ -63,13 +63,10 @@ def test_a_tensor_that_is_longer_than_its_record(tmp_path: Path, good: dict[str,
         load(tmp_path / "m.pt", shorter)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        (b"ctorch\nFloatStorage\n", b"K\x06"), (b"ctorch\nFloatStorage\n", b"ctorch\nStorage\n"), (FOUR, b"\x88"),
-        (b"X\x01\x00\x00\x000", b"K\x00"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    (b"ctorch\nFloatStorage\n", b"K\x06"), (b"ctorch\nFloatStorage\n", b"ctorch\nStorage\n"), (FOUR, b"\x88"),
+    (b"X\x01\x00\x00\x000", b"K\x00"),
+])  # fmt: skip
 def test_storages_in_other_pickle_forms(tmp_path: Path, good: dict[str, bytes], change: tuple[bytes, bytes]) -> None:
     data = good["archive/data.pkl"]
     assert change[0] in data

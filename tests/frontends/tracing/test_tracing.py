@@ -176,22 +176,19 @@ def ran(function: Callable[..., Any], *given: Any) -> Any:
 
 
 @as_numpy_2
-@pytest.mark.parametrize(
-    ("function", "given"),
-    [
-        (np.sign, np.array([np.nan, -0.0, -3, np.inf])), (np.reciprocal, np.array([2, 1, -1], np.int8)),
-        (np.reciprocal, np.array([1, 2], np.uint32)), (lambda x: x**2, np.array([True, False])),
-        (lambda x: x // (x - 1), np.array([1, 2, 3])), (lambda x: x % (x - 1), np.array([1, 2, 3])), (lambda x: x // 0, np.array([5])),
-        (lambda x: x % np.array([-2.0, 2.0]), np.array([4.0, -4.0])), (lambda x: x % -1.5, np.array([-0.0, 3.0, 2])),
-        (lambda x: x == 300, np.array([44], np.uint8)), (lambda x: x > -1, np.array([255], np.uint8)),
-        (lambda x: np.clip(x, 0, 300), np.array([-1, 100], np.int8)), (lambda x: x * 0.1, np.array([3.0], np.float16)),
-        (lambda x: x**-0.5, np.array([-np.inf, -0.0, 4])), (np.round, np.array([True])),
-        (lambda x: x.mean(dtype=np.int8), np.array([100, 100])), (lambda x: x << x, np.array([1, 70])),
-        (lambda x: x.var(axis=()), np.array([1.0, 2])), (np.linalg.norm, np.array([100, 100], np.int8)),
-        (lambda x: x.max(axis=-1), np.array(3)),
-        (lambda x: x.__array_namespace__().arange(0, 2.5, 2, dtype=np.int64), np.array([1.0])),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("function", "given"), [
+    (np.sign, np.array([np.nan, -0.0, -3, np.inf])), (np.reciprocal, np.array([2, 1, -1], np.int8)),
+    (np.reciprocal, np.array([1, 2], np.uint32)), (lambda x: x**2, np.array([True, False])),
+    (lambda x: x // (x - 1), np.array([1, 2, 3])), (lambda x: x % (x - 1), np.array([1, 2, 3])), (lambda x: x // 0, np.array([5])),
+    (lambda x: x % np.array([-2.0, 2.0]), np.array([4.0, -4.0])), (lambda x: x % -1.5, np.array([-0.0, 3.0, 2])),
+    (lambda x: x == 300, np.array([44], np.uint8)), (lambda x: x > -1, np.array([255], np.uint8)),
+    (lambda x: np.clip(x, 0, 300), np.array([-1, 100], np.int8)), (lambda x: x * 0.1, np.array([3.0], np.float16)),
+    (lambda x: x**-0.5, np.array([-np.inf, -0.0, 4])), (np.round, np.array([True])),
+    (lambda x: x.mean(dtype=np.int8), np.array([100, 100])), (lambda x: x << x, np.array([1, 70])),
+    (lambda x: x.var(axis=()), np.array([1.0, 2])), (np.linalg.norm, np.array([100, 100], np.int8)),
+    (lambda x: x.max(axis=-1), np.array(3)),
+    (lambda x: x.__array_namespace__().arange(0, 2.5, 2, dtype=np.int64), np.array([1.0])),
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_results_where_numpy_differs_from_torch(function: Callable[..., Any], given: Any) -> None:
     found, wanted = np.asarray(ran(function, given)), np.asarray(function(given))
@@ -304,16 +301,13 @@ def test_calls_that_numpy_refuses_are_refused_with_the_line(function: Callable[.
     assert f"{__file__}:{function.__code__.co_firstlineno}" in caught.value.where
 
 
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        ((3.5,), "does not describe an array"), (("float99[2]",), "does not describe an array"),
-        (("float32[a]",), "does not describe an array"),
-        (((-1, 2),), "negative extent"), ((object(),), "does not describe an array"), ((), "cannot be called"),
-        (((2,), (2,)), "cannot be called"), ((np.array(["a"]),), "cannot be part of a graph"),
-        (("bfloat16[2]",), "NumPy has no element type"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "what"), [
+    ((3.5,), "does not describe an array"), (("float99[2]",), "does not describe an array"),
+    (("float32[a]",), "does not describe an array"),
+    (((-1, 2),), "negative extent"), ((object(),), "does not describe an array"), ((), "cannot be called"),
+    (((2,), (2,)), "cannot be called"), ((np.array(["a"]),), "cannot be part of a graph"),
+    (("bfloat16[2]",), "NumPy has no element type"),
+])  # fmt: skip
 def test_wrong_descriptions(arguments: tuple[Any, ...], what: str) -> None:
     with pytest.raises(ArgumentError, match=what):
         trace(lambda x: x, *arguments)

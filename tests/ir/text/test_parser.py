@@ -92,34 +92,31 @@ def test_a_name_may_be_used_again_in_a_sibling_block():
     assert sorted(g.names.values()) == ["c", "t", "t.1", "x", "y"]
 
 
-@pytest.mark.parametrize(
-    ("type", "text", "payload"),
-    [
-        ("float", "3.", 3.0),
-        ("float", "10000000000000000", 1e16),
-        ("float", "-inf", float("-inf")),
-        ("bool", "1", True),
-        ("int", "-9223372036854775808", -(2**63)),
-        ("complex", "0.+1.j", 1j),
-        ("complex", "-1.5-2.j", -1.5 - 2j),
-        ("int?", "None", None),
-        ("int[]", "annotate(List[int], [])", ()),
-        ("float[]", "[1, 2.5]", (1.0, 2.5)),
-        ("bool[]", "[True, False]", (True, False)),
-        ("(int, float)", "(1, 2)", (1, 2.0)),
-        ("Dict(str, float)", '{"a": 1}', FrozenDict(a=1.0)),
-        ("Device", '"cuda:0"', "cuda:0"),
-        ("Enum<__torch__.Color>", "__torch__.Color.RED", Opaque("__torch__.Color.RED")),
-        ("__torch__.M", "<__torch__.M object at 0x7f>", Opaque("<__torch__.M object at 0x7f>")),
-        ("Long(requires_grad=0)", "{3}", TensorData.of(np.array(3))),
-        ("ComplexFloat(1)", "{(1,2)}", TensorData.of(np.array([1 + 2j], np.complex64))),
-        ("Tensor", "{3}", Opaque("{3}")),
-        ("Float(2)", " 1e-05 *\n 1  2 [ CPUFloatType{2} ]", TensorData.of(np.array([1, 2], np.float32) * np.float32(1e-5))),
-        ("Bool(2)", " 1  0 [ CPUBoolType{2} ]", TensorData.of(np.array([True, False]))),
-        ("Tensor[]", "[<Tensors>]", Opaque("[<Tensors>]")),
-        ("(Tensor, int[])", "( 1  1 [ CPUFloatType{2} ], [1])", (TensorData.of(np.ones(2, np.float32)), (1,))),
-    ],
-)
+@pytest.mark.parametrize(("type", "text", "payload"), [
+    ("float", "3.", 3.0),
+    ("float", "10000000000000000", 1e16),
+    ("float", "-inf", float("-inf")),
+    ("bool", "1", True),
+    ("int", "-9223372036854775808", -(2**63)),
+    ("complex", "0.+1.j", 1j),
+    ("complex", "-1.5-2.j", -1.5 - 2j),
+    ("int?", "None", None),
+    ("int[]", "annotate(List[int], [])", ()),
+    ("float[]", "[1, 2.5]", (1.0, 2.5)),
+    ("bool[]", "[True, False]", (True, False)),
+    ("(int, float)", "(1, 2)", (1, 2.0)),
+    ("Dict(str, float)", '{"a": 1}', FrozenDict(a=1.0)),
+    ("Device", '"cuda:0"', "cuda:0"),
+    ("Enum<__torch__.Color>", "__torch__.Color.RED", Opaque("__torch__.Color.RED")),
+    ("__torch__.M", "<__torch__.M object at 0x7f>", Opaque("<__torch__.M object at 0x7f>")),
+    ("Long(requires_grad=0)", "{3}", TensorData.of(np.array(3))),
+    ("ComplexFloat(1)", "{(1,2)}", TensorData.of(np.array([1 + 2j], np.complex64))),
+    ("Tensor", "{3}", Opaque("{3}")),
+    ("Float(2)", " 1e-05 *\n 1  2 [ CPUFloatType{2} ]", TensorData.of(np.array([1, 2], np.float32) * np.float32(1e-5))),
+    ("Bool(2)", " 1  0 [ CPUBoolType{2} ]", TensorData.of(np.array([True, False]))),
+    ("Tensor[]", "[<Tensors>]", Opaque("[<Tensors>]")),
+    ("(Tensor, int[])", "( 1  1 [ CPUFloatType{2} ], [1])", (TensorData.of(np.ones(2, np.float32)), (1,))),
+])  # fmt: skip
 def test_constants(type, text, payload):
     read = parse(f"graph():\n  %c : {type} = prim::Constant[value={text}]()\n  return (%c)").node("c").attrs["value"]
     assert read == payload
@@ -160,31 +157,11 @@ def test_a_truncated_text_is_a_parse_error_that_says_where(text):
         assert f"line {error.line}, column {error.column}" in error.what
 
 
-@pytest.mark.parametrize(
-    "constant",
-    [
-        "9" * 5000,
-        "[" * 10_000,
-        "{" * 10_000,
-        "(" * 10_000,
-        "annotate(" * 5000,
-        "1e999999",
-        "{9" + "9" * 400 + "}",
-        '"\\',
-        '"\\u1"',
-        " 1 [ CPUFloatType{99999999999999999999} ]",
-        " 300 [ CPUByteType{1} ]",
-        " 1 [ CPUFloatType{,} ]",
-        "{1: {2: {3: 4}}}",
-        "{[]: 1}",
-        "{None: 1}",
-        " " * 20_000 + "x",
-        "1 " * 5_000,
-        '"\ud800"',
-        "<" * 5000,
-        "[" + "1, " * 20_000 + "!",
-    ],
-)
+@pytest.mark.parametrize("constant", [
+    "9" * 5000, "[" * 10_000, "{" * 10_000, "(" * 10_000, "annotate(" * 5000, "1e999999", "{9" + "9" * 400 + "}", '"\\', '"\\u1"',
+    " 1 [ CPUFloatType{99999999999999999999} ]", " 300 [ CPUByteType{1} ]", " 1 [ CPUFloatType{,} ]", "{1: {2: {3: 4}}}", "{[]: 1}",
+    "{None: 1}", " " * 20_000 + "x", "1 " * 5_000, '"\ud800"', "<" * 5000, "[" + "1, " * 20_000 + "!",
+])  # fmt: skip
 def test_strange_constants(constant):
     for type in ("int", "float", "Float(1)", "Byte(1)", "Dict(int, int)"):
         _only_parse_errors(f"graph():\n  %c : {type} = prim::Constant[value={constant}]()\n  return (%c)")

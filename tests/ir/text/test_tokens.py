@@ -117,48 +117,20 @@ def test_what_a_type_prints_reads_back(type):
     assert parse_type(str(type)) == type
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Float(2, *, strides=[3, 1], requires_grad=0, device=cuda:0)",
-        "Float()",
-        "FloatTensor",
-        "Tensor(requires_grad=1)",
-        "Tensor[Undefined]",
-        "Float(SS(-1), 2)[]",
-        "Dict(str, Tensor?[])?",
-        "()",
-        "(int)",
-        "NamedTuple(a : Tensor, b : (int, str))",
-        "Union(int[], int, str)",
-        "Future[Tensor]",
-        "Await(Tensor)",
-        "RRef[Tensor]",
-        "Enum<__torch__.Color>",
-        "InterfaceType<I>",
-        "__torch__.___torch_mangle_0.M[]",
-        "Tensor(2, *)",
-        "BFloat16(1, requires_grad=0)",
-        "t[]",
-        "AnyEnumType",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "Float(2, *, strides=[3, 1], requires_grad=0, device=cuda:0)", "Float()", "FloatTensor", "Tensor(requires_grad=1)",
+    "Tensor[Undefined]", "Float(SS(-1), 2)[]", "Dict(str, Tensor?[])?", "()", "(int)", "NamedTuple(a : Tensor, b : (int, str))",
+    "Union(int[], int, str)", "Future[Tensor]", "Await(Tensor)", "RRef[Tensor]", "Enum<__torch__.Color>", "InterfaceType<I>",
+    "__torch__.___torch_mangle_0.M[]", "Tensor(2, *)", "BFloat16(1, requires_grad=0)", "t[]", "AnyEnumType",
+])  # fmt: skip
 def test_the_words_of_torch_are_kept(text):
     assert str(parse_type(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [
-        ("Optional[Tensor]", "Tensor?"),
-        ("List[Dict[str, int]]", "Dict(str, int)[]"),
-        ("Tuple[int, str]", "(int, str)"),
-        ("Future(Tensor)", "Future[Tensor]"),
-        ("Union[int, str]", "Union(int, str)"),
-        ("number", "Scalar"),
-        (" int [ ] ", "int[]"),
-    ],
-)
+@pytest.mark.parametrize(("text", "same"), [
+    ("Optional[Tensor]", "Tensor?"), ("List[Dict[str, int]]", "Dict(str, int)[]"), ("Tuple[int, str]", "(int, str)"),
+    ("Future(Tensor)", "Future[Tensor]"), ("Union[int, str]", "Union(int, str)"), ("number", "Scalar"), (" int [ ] ", "int[]"),
+])  # fmt: skip
 def test_other_spellings(text, same):
     assert str(parse_type(text)) == same
 
@@ -231,17 +203,10 @@ ZEROS = packed(np.zeros(20))
 MANY = urlsafe_b64encode(zlib.compress(bytes(1 << 20))).decode()
 
 
-@pytest.mark.parametrize(
-    "inside",
-    [
-        f"CPULongType{{21}} {ZEROS}",
-        f"CPULongType{{3000000000}} {ZEROS}",
-        f"CPULongType{{20}} {MANY}",
-        f"CPULongType{{20}} {ZEROS[:-4]}",
-        "CPULongType{20} abc",
-        f"CPUOddType{{20}} {ZEROS}",
-    ],
-)
+@pytest.mark.parametrize("inside", [
+    f"CPULongType{{21}} {ZEROS}", f"CPULongType{{3000000000}} {ZEROS}", f"CPULongType{{20}} {MANY}", f"CPULongType{{20}} {ZEROS[:-4]}",
+    "CPULongType{20} abc", f"CPUOddType{{20}} {ZEROS}",
+])  # fmt: skip
 def test_letters_that_are_not_those_of_the_tensor_are_refused(inside):
     with pytest.raises(ParseError, match=r"these letters are not|is not a device and an element type"):
         read(f"<Tensor {inside}>")
@@ -263,14 +228,11 @@ def test_a_single_element_needs_the_type_of_its_value():
     assert tensor_text(tensor, None) == " 0.1 [ CPUFloatType{1,1} ]"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1 1 [ QuantizedCPUQInt8Type{2}, qscheme: per_tensor_affine, scale: 0.1, zero_point: 0 ]",
-        "1 1 [ CPUFloat8_e4m3fnType{2} ]",
-        "[ SparseCPUFloatType{} indices: 1 2 [ CPULongType{2} ] ]",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "1 1 [ QuantizedCPUQInt8Type{2}, qscheme: per_tensor_affine, scale: 0.1, zero_point: 0 ]",
+    "1 1 [ CPUFloat8_e4m3fnType{2} ]",
+    "[ SparseCPUFloatType{} indices: 1 2 [ CPULongType{2} ] ]",
+])  # fmt: skip
 def test_what_numpy_cannot_hold_stays_text(text):
     assert read(text) == Opaque(text)
 

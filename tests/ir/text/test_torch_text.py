@@ -106,31 +106,10 @@ class Everything(torch.nn.Module):
         z = z + self.half.sum() + self.bfloat.sum() + self.bools.sum() + self.empty.sum() + self.cube.sum() + self.big.sum()
         z = z + self.tensors[0].sum()
         return (
-            z,
-            found,
-            made,
-            made.a,
-            float("inf"),
-            float("nan"),
-            1e-30,
-            3.0,
-            1e16,
-            123456789.123,
-            -1.5,
-            1j,
-            self.device,
-            self.words,
-            self.flags,
-            self.complex,
-            (self.nested, self.table),
-            x[1:2, ..., None],
-            x.to(self.device, torch.float16),
-            self.mixed,
-            torch.zeros([2, 3]),
-            self.numbers,
-            self.tuple,
-            later.wait(),
-        )
+            z, found, made, made.a, float("inf"), float("nan"), 1e-30, 3.0, 1e16, 123456789.123, -1.5, 1j, self.device, self.words,
+            self.flags, self.complex, (self.nested, self.table), x[1:2, ..., None], x.to(self.device, torch.float16), self.mixed,
+            torch.zeros([2, 3]), self.numbers, self.tuple, later.wait(),
+        )  # fmt: skip
 
 
 class Doubled(torch.autograd.Function):
@@ -231,22 +210,9 @@ def corpus() -> dict[str, tuple[Any, str]]:
 
 
 NAMES = [
-    "scripted",
-    "inlined",
-    "frozen",
-    "_jit_pass_constant_propagation",
-    "_jit_pass_constant_pooling",
-    "_jit_pass_lower_all_tuples",
-    "control",
-    "traced",
-    "traced-inlined",
-    "shapes-erased",
-    "python-op",
-    "shape-analysis",
-    "autodiff",
-    "legacy-fuser",
-    "profiled",
-]
+    "scripted", "inlined", "frozen", "_jit_pass_constant_propagation", "_jit_pass_constant_pooling", "_jit_pass_lower_all_tuples",
+    "control", "traced", "traced-inlined", "shapes-erased", "python-op", "shape-analysis", "autodiff", "legacy-fuser", "profiled",
+]  # fmt: skip
 
 
 def test_every_graph_is_listed(corpus):

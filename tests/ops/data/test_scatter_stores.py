@@ -17,13 +17,9 @@ def numbers(*shape: int, dtype: Any = None) -> Any:
 
 
 LAYOUTS = {
-    "rows": numbers(4, 6),
-    "transposed": numbers(6, 4).t(),
-    "whole numbers": numbers(4, 6, dtype=torch.int64),
-    "halves": numbers(4, 6, dtype=torch.float16),
-    "every second": numbers(4, 12)[:, ::2],
-    "columns": numbers(6, 9)[:, 2:6].t(),
-}
+    "rows": numbers(4, 6), "transposed": numbers(6, 4).t(), "whole numbers": numbers(4, 6, dtype=torch.int64),
+    "halves": numbers(4, 6, dtype=torch.float16), "every second": numbers(4, 12)[:, ::2], "columns": numbers(6, 9)[:, 2:6].t(),
+}  # fmt: skip
 
 
 def layout_has_gaps(tensor: Any) -> bool:

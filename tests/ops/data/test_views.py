@@ -18,15 +18,10 @@ def numbers(*shape: int) -> Any:
 
 
 LAYOUTS = {
-    "rows": lambda: numbers(2, 3, 4),
-    "transposed": lambda: numbers(4, 3, 2).transpose(0, 2),
-    "sliced": lambda: numbers(4, 6, 8)[::2, 1::2, ::2],
-    "expanded": lambda: numbers(2, 1, 4).expand(2, 3, 4),
-    "ones": lambda: numbers(1, 3, 1),
-    "empty": lambda: numbers(2, 0, 4),
-    "vector": lambda: numbers(4)[::2],
-    "number": lambda: numbers(1)[0],
-}
+    "rows": lambda: numbers(2, 3, 4), "transposed": lambda: numbers(4, 3, 2).transpose(0, 2),
+    "sliced": lambda: numbers(4, 6, 8)[::2, 1::2, ::2], "expanded": lambda: numbers(2, 1, 4).expand(2, 3, 4),
+    "ones": lambda: numbers(1, 3, 1), "empty": lambda: numbers(2, 0, 4), "vector": lambda: numbers(4)[::2], "number": lambda: numbers(1)[0],
+}  # fmt: skip
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("aten::contiguous", ()), ("aten::clone", ()), ("aten::size", ()), ("aten::size.int", (-1,)), ("aten::stride", ()),

@@ -80,18 +80,15 @@ def test_bfloat16_rounds_to_nearest_even(torch: Any) -> None:
     np.testing.assert_array_equal(round_to(single, "bfloat16"), theirs)
 
 
-@pytest.mark.parametrize(
-    ("given", "dtype"),
-    [
-        ({"self": input_element(0, "int64"), "other": 2.5}, "float32"),
-        ({"self": input_element(0, "int64"), "other": number(1, "float64")}, "float32"),
-        ({"self": input_element(0, "float16"), "other": number(1, "float64")}, "float16"),
-        ({"self": input_element(0, "float32"), "other": input_element(1, "float64", rank=0)}, "float32"),
-        ({"self": input_element(0, "float32"), "other": input_element(1, "float64")}, "float64"),
-        ({"self": input_element(0, "uint8"), "other": input_element(1, "int8")}, "int16"),
-        ({"self": input_element(0, "bool"), "other": 2}, "int64"),
-    ],
-)
+@pytest.mark.parametrize(("given", "dtype"), [
+    ({"self": input_element(0, "int64"), "other": 2.5}, "float32"),
+    ({"self": input_element(0, "int64"), "other": number(1, "float64")}, "float32"),
+    ({"self": input_element(0, "float16"), "other": number(1, "float64")}, "float16"),
+    ({"self": input_element(0, "float32"), "other": input_element(1, "float64", rank=0)}, "float32"),
+    ({"self": input_element(0, "float32"), "other": input_element(1, "float64")}, "float64"),
+    ({"self": input_element(0, "uint8"), "other": input_element(1, "int8")}, "int16"),
+    ({"self": input_element(0, "bool"), "other": 2}, "int64"),
+])  # fmt: skip
 def test_results_promote(given: dict[str, Any], dtype: str) -> None:
     assert expression("aten::mul", **given).dtype == dtype
 
@@ -102,24 +99,21 @@ def test_the_strength_of_a_result_is_its_strongest_operands() -> None:
     assert (nothing * X).strength == X.strength
 
 
-@pytest.mark.parametrize(
-    ("op", "given", "reason"),
-    [
-        ("aten::add", {"self": input_element(0, "complex64"), "other": 1}, "complex64"),
-        ("aten::sub", {"self": input_element(0, "bool"), "other": input_element(1, "bool")}, "bools"),
-        ("aten::div", {"self": X, "other": Y, "rounding_mode": number(2, "int64")}, "rounding mode"),
-        ("aten::floor_divide", {"self": input_element(0, "int64"), "other": input_element(1, "int64")}, "zero"),
-        ("aten::floor_divide", {"self": input_element(0, "int64"), "other": 0}, "zero"),
-        ("aten::pow", {"self": X, "exponent": number(1, "float64")}, "exponent"),
-        ("aten::pow", {"self": input_element(0, "int64"), "exponent": -1}, "negative power"),
-        ("aten::dropout", {"input": X, "p": 0.5, "train": True}, "training"),
-        ("aten::dropout", {"input": X, "p": 0.5, "train": number(1, "bool")}, "training"),
-        ("aten::to", {"self": X, "dtype": number(1, "int64")}, "element type"),
-        ("aten::to", {"self": X, "dtype": 6, "device": "cuda"}, "device"),
-        ("aten::to", {"self": X, "dtype": 9}, "complex64"),
-        ("aten::gelu", {"self": X, "approximate": number(1, "int64")}, "approximation"),
-    ],
-)
+@pytest.mark.parametrize(("op", "given", "reason"), [
+    ("aten::add", {"self": input_element(0, "complex64"), "other": 1}, "complex64"),
+    ("aten::sub", {"self": input_element(0, "bool"), "other": input_element(1, "bool")}, "bools"),
+    ("aten::div", {"self": X, "other": Y, "rounding_mode": number(2, "int64")}, "rounding mode"),
+    ("aten::floor_divide", {"self": input_element(0, "int64"), "other": input_element(1, "int64")}, "zero"),
+    ("aten::floor_divide", {"self": input_element(0, "int64"), "other": 0}, "zero"),
+    ("aten::pow", {"self": X, "exponent": number(1, "float64")}, "exponent"),
+    ("aten::pow", {"self": input_element(0, "int64"), "exponent": -1}, "negative power"),
+    ("aten::dropout", {"input": X, "p": 0.5, "train": True}, "training"),
+    ("aten::dropout", {"input": X, "p": 0.5, "train": number(1, "bool")}, "training"),
+    ("aten::to", {"self": X, "dtype": number(1, "int64")}, "element type"),
+    ("aten::to", {"self": X, "dtype": 6, "device": "cuda"}, "device"),
+    ("aten::to", {"self": X, "dtype": 9}, "complex64"),
+    ("aten::gelu", {"self": X, "approximate": number(1, "int64")}, "approximation"),
+])  # fmt: skip
 def test_calls_that_no_kernel_computes_say_why(op: str, given: dict[str, Any], reason: str) -> None:
     with pytest.raises(NoExpression, match=reason):
         expression(op, **given)

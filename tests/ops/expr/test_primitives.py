@@ -16,12 +16,9 @@ from irscope.ops.expr.numpy_eval import evaluate
 from irscope.ops.registry import _op_files
 
 TAKEN = {
-    "all": ("float32", "float64", "int32", "uint8", "bool"),
-    "numbers": ("float32", "float64", "int32", "uint8"),
-    "floats": ("float32", "float64"),
-    "bits": ("int32", "uint8", "bool"),
-    "integers": ("int32", "uint8"),
-}
+    "all": ("float32", "float64", "int32", "uint8", "bool"), "numbers": ("float32", "float64", "int32", "uint8"),
+    "floats": ("float32", "float64"), "bits": ("int32", "uint8", "bool"), "integers": ("int32", "uint8"),
+}  # fmt: skip
 
 rows = pytest.mark.parametrize("op", sorted(PRIMITIVES))
 

@@ -21,31 +21,11 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.7, 6.0, 1e-3, 20.5, -100.0, 
 WHOLE = [0, 1, -1, 2, 3, -7, 100, 5, 6, -2, 120, -120, 1, 4, 0, -3, 7, 10]
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 4e-6, "float64": 1e-12}
 NUMBERS: dict[str, list[Any]] = {
-    "alpha": [2, 1],
-    "value": [2, 1],
-    "weight": [0.3, 0.8],
-    "negative_slope": [0.1],
-    "threshold": [1],
-    "beta": [2],
-    "scale": [2],
-    "input_scale": [3],
-    "min": [-1, None],
-    "max": [2, 3.5],
-    "min_val": [-2],
-    "lambd": [0.5, 3.7],
-    "max_val": [3],
-    "exponent": [2, 3, 0.5, -1, 0, 2.5, -2, -0.5],
-    "self": [2, 2.5],
-    "other": [3, -2, 2.5, 1, -1],
-    "nan": [1.5, None],
-    "posinf": [9.0, None],
-    "neginf": [None],
-    "eps": [1e-5],
-    "momentum": [0.1],
-    "p": [0.5],
-    "decimals": [0, 2],
-    "end": [2.0],
-}
+    "alpha": [2, 1], "value": [2, 1], "weight": [0.3, 0.8], "negative_slope": [0.1], "threshold": [1], "beta": [2], "scale": [2],
+    "input_scale": [3], "min": [-1, None], "max": [2, 3.5], "min_val": [-2], "lambd": [0.5, 3.7], "max_val": [3],
+    "exponent": [2, 3, 0.5, -1, 0, 2.5, -2, -0.5], "self": [2, 2.5], "other": [3, -2, 2.5, 1, -1], "nan": [1.5, None],
+    "posinf": [9.0, None], "neginf": [None], "eps": [1e-5], "momentum": [0.1], "p": [0.5], "decimals": [0, 2], "end": [2.0],
+}  # fmt: skip
 
 FINITE = {
     "gelu", "gelu_", "gelu_backward", "silu_backward", "hardtanh_backward", "elu_backward", "hardswish_backward", "mish_backward",

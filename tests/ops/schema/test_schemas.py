@@ -104,18 +104,15 @@ def test_annotations_of_what_a_list_holds(text: str) -> None:
     assert alias.element.before == {"a"}
 
 
-@pytest.mark.parametrize(
-    ("text", "column", "message"),
-    [
-        ("aten::add(Tensor self", 22, "expected ','"),
-        ("aten::add(Tensor) -> Tensor", 17, "argument's name"),
-        ("aten::add(Tensor a) Tensor", 21, "expected '->'"),
-        ("aten::add(Tensor a) -> Tensor Tensor b", 38, "expected the end"),
-        ("aten::add(Tensor a=@) -> Tensor", 20, "no meaning"),
-        ("(Tensor a) -> Tensor", 1, "op's name"),
-        ("aten::add(Tensor(a|!) a) -> Tensor", 20, "alias set"),
-    ],
-)
+@pytest.mark.parametrize(("text", "column", "message"), [
+    ("aten::add(Tensor self", 22, "expected ','"),
+    ("aten::add(Tensor) -> Tensor", 17, "argument's name"),
+    ("aten::add(Tensor a) Tensor", 21, "expected '->'"),
+    ("aten::add(Tensor a) -> Tensor Tensor b", 38, "expected the end"),
+    ("aten::add(Tensor a=@) -> Tensor", 20, "no meaning"),
+    ("(Tensor a) -> Tensor", 1, "op's name"),
+    ("aten::add(Tensor(a|!) a) -> Tensor", 20, "alias set"),
+])  # fmt: skip
 def test_a_text_that_is_not_a_schema_says_where(text: str, column: int, message: str) -> None:
     with pytest.raises(ParseError, match=message) as caught:
         parse_schema(text)

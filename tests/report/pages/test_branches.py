@@ -25,12 +25,9 @@ def grown(**arguments: Any) -> Branches:
 
 
 CHANGES: list[dict[str, Any]] = [
-    {"forbid": [("a", "b")]},
-    {"force": [("a", "d")], "step": 1},
-    {"policy": "min-bytes", "opaque": ["aten::tanh", "c"]},
-    {"distinct": ["x"], "channels_last": ["x", "y"]},
-    {"distinct": False},
-]
+    {"forbid": [("a", "b")]}, {"force": [("a", "d")], "step": 1}, {"policy": "min-bytes", "opaque": ["aten::tanh", "c"]},
+    {"distinct": ["x"], "channels_last": ["x", "y"]}, {"distinct": False},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", CHANGES)

@@ -45,38 +45,32 @@ def _libraries() -> list[object]:
     return [TorchLibrary(), NumpyLibrary()]
 
 
-@pytest.mark.parametrize(
-    ("line", "params", "operands", "expected"),
-    [
-        ("%y : Tensor[] = prim::ListConstruct(%a, %b)", "%a : Tensor, %b : Tensor", (1, 2), [1, 2]),
-        ("%y : (int, int) = prim::TupleConstruct(%a, %b)", "%a : int, %b : int", (1, 2), (1, 2)),
-        ("%y : Dict(str, int) = prim::DictConstruct(%a, %b)", "%a : str, %b : int", ("k", 2), {"k": 2}),
-        ("%y : int, %z : int = prim::TupleUnpack(%a)", "%a : (int, int)", ((1, 2),), (1, 2)),
-        ("%y : int = aten::__getitem__(%a, %b)", "%a : int[], %b : int", ([4, 5], -1), 5),
-        ("%y : str = aten::format(%a, %b)", "%a : str, %b : int", ("n={}", 3), "n=3"),
-        ("%y : bool = aten::__contains__(%a, %b)", "%a : str[], %b : str", (["a"], "b"), False),
-        ("%y : bool = prim::isinstance[types=[int]](%a)", "%a : Any", (True,), False),
-        ("%y : bool = prim::isinstance[types=[int, NoneType]](%a)", "%a : Any", (None,), True),
-    ],
-)
+@pytest.mark.parametrize(("line", "params", "operands", "expected"), [
+    ("%y : Tensor[] = prim::ListConstruct(%a, %b)", "%a : Tensor, %b : Tensor", (1, 2), [1, 2]),
+    ("%y : (int, int) = prim::TupleConstruct(%a, %b)", "%a : int, %b : int", (1, 2), (1, 2)),
+    ("%y : Dict(str, int) = prim::DictConstruct(%a, %b)", "%a : str, %b : int", ("k", 2), {"k": 2}),
+    ("%y : int, %z : int = prim::TupleUnpack(%a)", "%a : (int, int)", ((1, 2),), (1, 2)),
+    ("%y : int = aten::__getitem__(%a, %b)", "%a : int[], %b : int", ([4, 5], -1), 5),
+    ("%y : str = aten::format(%a, %b)", "%a : str, %b : int", ("n={}", 3), "n=3"),
+    ("%y : bool = aten::__contains__(%a, %b)", "%a : str[], %b : str", (["a"], "b"), False),
+    ("%y : bool = prim::isinstance[types=[int]](%a)", "%a : Any", (True,), False),
+    ("%y : bool = prim::isinstance[types=[int, NoneType]](%a)", "%a : Any", (None,), True),
+])  # fmt: skip
 def test_pythons_own(line: str, params: str, operands: tuple[object, ...], expected: object):
     for library in _libraries():
         assert library.function(last(f"  {line}", params))(*operands) == expected
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("%y : int = prim::Constant[value=3]()", 3),
-        ("%y : bool = prim::Constant[value=1]()", True),
-        ("%y : NoneType = prim::Constant()", None),
-        ("%y : Tensor? = prim::Constant()", None),
-        ("%y : int[]? = prim::Constant()", None),
-        ("%y : int[] = prim::Constant[value=[1, 2]]()", [1, 2]),
-        ("%y : (int, bool) = prim::Constant[value=(1, 0)]()", (1, False)),
-        ('%y : str = prim::Constant[value="a"]()', "a"),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected"), [
+    ("%y : int = prim::Constant[value=3]()", 3),
+    ("%y : bool = prim::Constant[value=1]()", True),
+    ("%y : NoneType = prim::Constant()", None),
+    ("%y : Tensor? = prim::Constant()", None),
+    ("%y : int[]? = prim::Constant()", None),
+    ("%y : int[] = prim::Constant[value=[1, 2]]()", [1, 2]),
+    ("%y : (int, bool) = prim::Constant[value=(1, 0)]()", (1, False)),
+    ('%y : str = prim::Constant[value="a"]()', "a"),
+])  # fmt: skip
 def test_constants(line: str, expected: object):
     for library in _libraries():
         made = library.constant(last(f"  {line}"))

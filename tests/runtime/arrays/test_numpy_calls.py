@@ -69,14 +69,11 @@ def test_a_write_is_into_the_operand():
     assert add.count == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("reshape", {"shape": [3, -1]}), ("permute", {"dims": [1, 0]}), ("unsqueeze", {"dim": 1}), ("select", {"dim": 1, "index": -1}),
-        ("slice", {"dim": 1, "start": 1, "end": None, "step": 2}), ("expand", {"size": [2, 2, 3]}), ("diagonal", {}),
-        ("narrow", {"dim": 1, "start": 1, "length": 2}), ("flatten", {}), ("contiguous", {}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("reshape", {"shape": [3, -1]}), ("permute", {"dims": [1, 0]}), ("unsqueeze", {"dim": 1}), ("select", {"dim": 1, "index": -1}),
+    ("slice", {"dim": 1, "start": 1, "end": None, "step": 2}), ("expand", {"size": [2, 2, 3]}), ("diagonal", {}),
+    ("narrow", {"dim": 1, "start": 1, "length": 2}), ("flatten", {}), ("contiguous", {}),
+])  # fmt: skip
 def test_views_are_views_of_the_same_memory(name, arguments):
     call = Counted(f"aten::{name}", "self", *arguments)
     for make in (lambda: np.arange(6.0).reshape(2, 3), lambda: np.arange(12.0).reshape(2, 6)[:, ::2], lambda: np.arange(6).reshape(3, 2).T):

@@ -56,13 +56,10 @@ def test_numbers_arrive_as_they_are(device: CpuDevice, number: Any, whole: Any) 
     assert set(filled) == {int(whole)}
 
 
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        ((3, "text"), TypeError), ((4, 1.5), struct.error), ((4, 2**63), struct.error), ((2, None), ValueError),
-        ((3, None), TypeError), ((3, 10**400), struct.error),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "error"), [
+    ((3, "text"), TypeError), ((4, 1.5), struct.error), ((4, 2**63), struct.error), ((2, None), ValueError),
+    ((3, None), TypeError), ((3, 10**400), struct.error),
+])  # fmt: skip
 def test_what_is_not_a_number_is_refused_before_the_kernel_runs(device: CpuDevice, change: tuple[int, Any], error: type[Exception]) -> None:
     product, filled, x = arrays()
     words: list[Any] = [product.ctypes.data, filled.ctypes.data, x.ctypes.data, 2.0, 7]

@@ -250,29 +250,26 @@ F = np.array
 NAN, INF = np.nan, np.inf
 
 
-@pytest.mark.parametrize(
-    ("results", "truth", "relative", "words"),
-    [
-        ([F([NAN, 2.0], "f")], [F([NAN, 4.0])], 0.5, ""),
-        ([F([NAN, 2.0], "f")], [F([1.0, 2.0])], INF, "NaN in 1 of 2"),
-        ([F([1.0, 2.0], "f")], [F([NAN, 2.0])], INF, "a number for NaN in 1 of 2"),
-        ([F([INF, 2.0], "f")], [F([INF, 2.0])], 0.0, ""),
-        ([F([INF, 2.0], "f")], [F([-INF, 2.0])], INF, "the other infinity in 1 of 2"),
-        ([F([INF, 2.0], "f")], [F([1.0, 2.0])], INF, "infinite in 1 of 2"),
-        ([F([1.0, 2.0], "f")], [F([INF, 2.0])], INF, "finite for infinite in 1 of 2"),
-        ([F([INF], "f")], [F([NAN])], INF, "a number for NaN in 1 of 1"),
-        ([F([1 + 1j], "F")], [F([1 + 3j])], 2 / np.sqrt(10), ""),
-        ([F([1 + 1j], "F")], [F([1.0])], 1.0, ""),
-        ([F([NAN + 1j], "F")], [F([1 + 3j])], INF, "NaN in 1 of 1"),
-        ([F([True, False])], [F([True, True])], 1.0, "1 of 2 differ"),
-        ([F([2**62 + 1, 5])], [F([2**62, 5])], 2.0**-62, "1 of 2 differ"),
-        ([F([1, 2]), F([1.0])], [F([1, 3]), F([2.0])], 0.5, "result 0: 1 of 2 differ"),
-        ([F([[1.0], [2.0]])], [F([1.0, 2.0])], INF, "shape (2, 1) instead of (2,)"),
-        ([F([1.0])], [F([1.0]), F([2.0])], INF, "1 result instead of 2"),
-        ([np.zeros((0, 3))], [np.zeros((0, 3))], 0.0, ""),
-        ([np.zeros((0, 3))], [np.zeros((0, 2))], INF, "shape (0, 3) instead of (0, 2)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("results", "truth", "relative", "words"), [
+    ([F([NAN, 2.0], "f")], [F([NAN, 4.0])], 0.5, ""),
+    ([F([NAN, 2.0], "f")], [F([1.0, 2.0])], INF, "NaN in 1 of 2"),
+    ([F([1.0, 2.0], "f")], [F([NAN, 2.0])], INF, "a number for NaN in 1 of 2"),
+    ([F([INF, 2.0], "f")], [F([INF, 2.0])], 0.0, ""),
+    ([F([INF, 2.0], "f")], [F([-INF, 2.0])], INF, "the other infinity in 1 of 2"),
+    ([F([INF, 2.0], "f")], [F([1.0, 2.0])], INF, "infinite in 1 of 2"),
+    ([F([1.0, 2.0], "f")], [F([INF, 2.0])], INF, "finite for infinite in 1 of 2"),
+    ([F([INF], "f")], [F([NAN])], INF, "a number for NaN in 1 of 1"),
+    ([F([1 + 1j], "F")], [F([1 + 3j])], 2 / np.sqrt(10), ""),
+    ([F([1 + 1j], "F")], [F([1.0])], 1.0, ""),
+    ([F([NAN + 1j], "F")], [F([1 + 3j])], INF, "NaN in 1 of 1"),
+    ([F([True, False])], [F([True, True])], 1.0, "1 of 2 differ"),
+    ([F([2**62 + 1, 5])], [F([2**62, 5])], 2.0**-62, "1 of 2 differ"),
+    ([F([1, 2]), F([1.0])], [F([1, 3]), F([2.0])], 0.5, "result 0: 1 of 2 differ"),
+    ([F([[1.0], [2.0]])], [F([1.0, 2.0])], INF, "shape (2, 1) instead of (2,)"),
+    ([F([1.0])], [F([1.0]), F([2.0])], INF, "1 result instead of 2"),
+    ([np.zeros((0, 3))], [np.zeros((0, 3))], 0.0, ""),
+    ([np.zeros((0, 3))], [np.zeros((0, 2))], INF, "shape (0, 3) instead of (0, 2)"),
+])  # fmt: skip
 def test_distances(results, truth, relative, words) -> None:
     found = distance(results, truth)
     assert found is not None and found.words == words
@@ -372,15 +369,12 @@ def test_a_truth_of_complex_numbers_is_more_exact_than_they_are(torch: Any) -> N
     assert all(0 < row.error < 1e-6 for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("function", "reason"),
-    [
-        (lambda torch: lambda x: torch.nn.functional.dropout(x, 0.5, True), "draws other random numbers"),
-        (lambda torch: lambda x: x.view(torch.int32) + 1, "reads the bits of floats"),
-        (lambda torch: lambda x: torch.nan_to_num(x / 0), "depend on the element type"),
-        (lambda torch: lambda x: torch.nextafter(x, x + 1) - x, "depend on the element type"),
-    ],
-)
+@pytest.mark.parametrize(("function", "reason"), [
+    (lambda torch: lambda x: torch.nn.functional.dropout(x, 0.5, True), "draws other random numbers"),
+    (lambda torch: lambda x: x.view(torch.int32) + 1, "reads the bits of floats"),
+    (lambda torch: lambda x: torch.nan_to_num(x / 0), "depend on the element type"),
+    (lambda torch: lambda x: torch.nextafter(x, x + 1) - x, "depend on the element type"),
+])  # fmt: skip
 def test_without_a_truth_the_rest_stands(function, reason: str, torch: Any) -> None:
     x = torch.rand(4, 4)
     found = irs.compare(irs.load(function(torch), x), x, repeats=1)

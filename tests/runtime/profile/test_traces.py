@@ -139,14 +139,11 @@ def _event(name: str = "aten::relu", **others: Any) -> dict[str, Any]:
     return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, **others}
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        _event(pid=[1]), _event(tid={"a": 1}), _event(ts=10**400), _event(dur=10**400), _event(ts=float("nan")), _event(ts="3"),
-        _event(args={"External id": []}), _event(cat="kernel", args={"External id": {}}), _event(dur=-1.0), _event(name=None),
-        _event(f"f({'1' * 5000}): g", cat="python_function"), _event(cat=["cpu_op"]), _event(ph={}), _event(args=[1]), {}, {"ph": "X"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("event", [
+    _event(pid=[1]), _event(tid={"a": 1}), _event(ts=10**400), _event(dur=10**400), _event(ts=float("nan")), _event(ts="3"),
+    _event(args={"External id": []}), _event(cat="kernel", args={"External id": {}}), _event(dur=-1.0), _event(name=None),
+    _event(f"f({'1' * 5000}): g", cat="python_function"), _event(cat=["cpu_op"]), _event(ph={}), _event(args=[1]), {}, {"ph": "X"},
+])  # fmt: skip
 def test_a_hostile_event_is_left_out_or_harmless(event: Any) -> None:
     reading = irs.profile.read({"traceEvents": [event, _event(ts=5.0)]}, irs.load(Model(), X))
     assert repr(reading) and reading.table() is not None

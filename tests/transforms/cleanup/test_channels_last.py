@@ -180,18 +180,15 @@ def test_what_is_written_between_two_convolutions_is_copied_for_each() -> None:
 ROWS = (8192, 1024, 32, 1)
 
 
-@pytest.mark.parametrize(
-    ("extra", "results"),
-    [
-        ("%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)", "%t"),
-        ("%l : Tensor[] = prim::ListConstruct(%a, %b)", "%l"),
-        ("%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)\n  %u : (Tensor, (Tensor, Tensor)) = prim::TupleConstruct(%b, %t)", "%u"),
-        ("%l : Tensor[] = prim::ListConstruct(%a)\n  %m : Tensor[] = aten::append(%l, %b)", "%l"),
-        ("%l : Tensor[] = aten::chunk(%b, %2, %0)", "%l"),
-        ("%r : Tensor = aten::roll(%b, %2, %0)".replace("%2, %0", "%1, %1"), "%r"),
-        ("%p : Tensor = prim::If(%yes)\n    block0():\n      -> (%a)\n    block1():\n      -> (%b)", "%p"),
-    ],
-)
+@pytest.mark.parametrize(("extra", "results"), [
+    ("%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)", "%t"),
+    ("%l : Tensor[] = prim::ListConstruct(%a, %b)", "%l"),
+    ("%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)\n  %u : (Tensor, (Tensor, Tensor)) = prim::TupleConstruct(%b, %t)", "%u"),
+    ("%l : Tensor[] = prim::ListConstruct(%a)\n  %m : Tensor[] = aten::append(%l, %b)", "%l"),
+    ("%l : Tensor[] = aten::chunk(%b, %2, %0)", "%l"),
+    ("%r : Tensor = aten::roll(%b, %2, %0)".replace("%2, %0", "%1, %1"), "%r"),
+    ("%p : Tensor = prim::If(%yes)\n    block0():\n      -> (%a)\n    block1():\n      -> (%b)", "%p"),
+])  # fmt: skip
 def test_the_caller_gets_rows_in_whatever_holds_them(extra: str, results: str) -> None:
     graph = last(extra=extra, results=results)
     x, w = torch.randn(2, 8, 32, 32), torch.randn(8, 8, 3, 3)

@@ -187,26 +187,23 @@ def rounds(params: str = "%p %q", start: str = "%a, %b", count: int = 3, back: s
   return (%r, %w)"""
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "step"),
-    [
-        (branches("neg(%a)", "tanh(%a)"), branches("tanh(%a)", "neg(%a)"), "never"),
-        (branches("neg(%a)", "tanh(%a)"), branches("neg(%a)", "tanh(%a)").replace("%x", "%q"), "alpha"),
-        (branches("neg(%a)", "tanh(%b)"), branches("neg(%b)", "tanh(%a)"), "arguments"),
-        (branches("neg(%a)", "tanh(%a)"), branches("neg(%a)", "tanh(%a)", "  %n : bool = aten::__not__(%c)\n", "%n"), "never"),
-        (branches("mul(%a, %b)", "tanh(%a)"), branches("mul(%b, %a)", "tanh(%a)"), "order"),
-        (branches("sub(%a, %b, %one)", "tanh(%a)"), branches("sub(%b, %a, %one)", "tanh(%a)"), "never"),
-        (branches("neg_(%a)", "tanh(%a)"), branches("neg(%a)", "tanh_(%a)"), "never"),
-        (branches("neg_(%a)", "tanh(%a)"), branches("neg_(%a)", "tanh(%b)"), "never"),
-        (rounds(), rounds(), "alpha"),
-        (rounds(), rounds(start="%b, %a"), "arguments"),
-        (rounds(), rounds("%q %p"), "never"),
-        (rounds(), rounds(back="%m, %n"), "never"),
-        (rounds(), rounds(begun="%f"), "never"),
-        (rounds(), rounds(count=4), "never"),
-        (rounds(), rounds().replace("return (%r, %w)", "return (%w, %r)"), "never"),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "step"), [
+    (branches("neg(%a)", "tanh(%a)"), branches("tanh(%a)", "neg(%a)"), "never"),
+    (branches("neg(%a)", "tanh(%a)"), branches("neg(%a)", "tanh(%a)").replace("%x", "%q"), "alpha"),
+    (branches("neg(%a)", "tanh(%b)"), branches("neg(%b)", "tanh(%a)"), "arguments"),
+    (branches("neg(%a)", "tanh(%a)"), branches("neg(%a)", "tanh(%a)", "  %n : bool = aten::__not__(%c)\n", "%n"), "never"),
+    (branches("mul(%a, %b)", "tanh(%a)"), branches("mul(%b, %a)", "tanh(%a)"), "order"),
+    (branches("sub(%a, %b, %one)", "tanh(%a)"), branches("sub(%b, %a, %one)", "tanh(%a)"), "never"),
+    (branches("neg_(%a)", "tanh(%a)"), branches("neg(%a)", "tanh_(%a)"), "never"),
+    (branches("neg_(%a)", "tanh(%a)"), branches("neg_(%a)", "tanh(%b)"), "never"),
+    (rounds(), rounds(), "alpha"),
+    (rounds(), rounds(start="%b, %a"), "arguments"),
+    (rounds(), rounds("%q %p"), "never"),
+    (rounds(), rounds(back="%m, %n"), "never"),
+    (rounds(), rounds(begun="%f"), "never"),
+    (rounds(), rounds(count=4), "never"),
+    (rounds(), rounds().replace("return (%r, %w)", "return (%w, %r)"), "never"),
+])  # fmt: skip
 def test_blocks_are_compared_with_the_node_that_owns_them(a: str, b: str, step: str) -> None:
     assert met(irs.parse(a), irs.parse(b)) == step
 
@@ -215,13 +212,10 @@ def foreign(*lines: str, results: str = "%x") -> irs.Graph:
     return irs.parse("graph(%a : Tensor, %b : Tensor):\n  " + "\n  ".join(lines) + f"\n  return ({results})")
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("[k=1]", "[k=2]"), ("[k=1]", "[k=1.0]"), ("[k=1]", '[k="1"]'), ("[k=1]", "[j=1]"), ("[k=1]", ""), ("[k=[1, 2]]", "[k=[2, 1]]"),
-        ("[k=[1]]", "[k=[1, 1]]"), ("[k=[1]]", "[k=1]"), ('[callee="@exp"]', '[callee="@log"]'), ("[k=[[1], [2]]]", "[k=[[1, 2]]]"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("a", "b"), [
+    ("[k=1]", "[k=2]"), ("[k=1]", "[k=1.0]"), ("[k=1]", '[k="1"]'), ("[k=1]", "[j=1]"), ("[k=1]", ""), ("[k=[1, 2]]", "[k=[2, 1]]"),
+    ("[k=[1]]", "[k=[1, 1]]"), ("[k=[1]]", "[k=1]"), ('[callee="@exp"]', '[callee="@log"]'), ("[k=[[1], [2]]]", "[k=[[1, 2]]]"),
+])  # fmt: skip
 def test_all_attributes_of_unknown_ops_are_compared(a: str, b: str) -> None:
     assert first_met(foreign(f"%x : Tensor = foo::f{a}(%a)"), foreign(f"%x : Tensor = foo::f{b}(%a)")) is None
 
@@ -291,34 +285,31 @@ ADDS, SUBTRACTS = helper("h", ADD), helper("k", SUB)
 BACK = helper("h", SUB.replace("%x, %y", "%y, %x"))
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "step"),
-    [
-        (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:g G:f", function("f", ADD), function("g", SUB)), None),
-        (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:f G:g", function("f", SUB), function("g", ADD)), None),
-        (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:f G:g", function("g", SUB), function("f", ADD)), "text"),
-        (("F:f", function("f", ADD), function("g", SUB)), ("F:f G:g", function("f", ADD), function("g", SUB)), None),
-        (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("h", "k"), helper("h", SUB), helper("k", ADD)), None),
-        (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("k", "h"), helper("h", SUB), helper("k", ADD)), "symbols"),
-        (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("h", "h"), ADDS, SUBTRACTS), None),
-        (("F:f", both("h", "k"), ADDS, helper("k", ADD)), ("F:f", both("h", "h"), ADDS), None),
-        (
-            ("F:f", function("f", calls("h")), again("h", "exp", "k"), again("k", "tanh", "h")),
-            ("F:f", function("f", calls("h")), again("h", "tanh", "k"), again("k", "exp", "h")), None,
-        ),
-        (
-            ("F:f", function("f", calls("h")), again("h", "exp", "k"), again("k", "tanh", "h")),
-            ("F:f", function("f", calls("k")), again("h", "tanh", "k"), again("k", "exp", "h")), "symbols",
-        ),
-        (
-            ("F:f", function("f", calls("h")), again("h", "exp", "k"), again("k", "tanh", "h")),
-            ("F:f", function("f", calls("k")), again("h", "exp", "k"), again("k", "tanh", "h")), None,
-        ),
-        (("F:f", function("f", calls("f"))), ("F:f", function("f", calls("h")), helper("h", calls("h"))), None),
-        (("F:f", function("f", calls("sin"))), ("F:f", function("f", calls("cos"))), None),
-        (("F:f", function("f", calls("h")), helper("h", SUB)), ("F:f", function("f", calls("h")), BACK), None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("a", "b", "step"), [
+    (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:g G:f", function("f", ADD), function("g", SUB)), None),
+    (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:f G:g", function("f", SUB), function("g", ADD)), None),
+    (("F:f G:g", function("f", ADD), function("g", SUB)), ("F:f G:g", function("g", SUB), function("f", ADD)), "text"),
+    (("F:f", function("f", ADD), function("g", SUB)), ("F:f G:g", function("f", ADD), function("g", SUB)), None),
+    (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("h", "k"), helper("h", SUB), helper("k", ADD)), None),
+    (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("k", "h"), helper("h", SUB), helper("k", ADD)), "symbols"),
+    (("F:f", both("h", "k"), ADDS, SUBTRACTS), ("F:f", both("h", "h"), ADDS, SUBTRACTS), None),
+    (("F:f", both("h", "k"), ADDS, helper("k", ADD)), ("F:f", both("h", "h"), ADDS), None),
+    (
+        ("F:f", function("f", calls("h")), again("h", "exp", "k"), again("k", "tanh", "h")),
+        ("F:f", function("f", calls("h")), again("h", "tanh", "k"), again("k", "exp", "h")), None,
+    ),
+    (
+        ("F:f", function("f", calls("h")), again("h", "exp", "k"), again("k", "tanh", "h")),
+        ("F:f", function("f", calls("k")), again("h", "tanh", "k"), again("k", "exp", "h")), "symbols",
+    ),
+    (
+        ("F:f", function("f", calls("h")), again("h", "exp", "k"), again("k", "tanh", "h")),
+        ("F:f", function("f", calls("k")), again("h", "exp", "k"), again("k", "tanh", "h")), None,
+    ),
+    (("F:f", function("f", calls("f"))), ("F:f", function("f", calls("h")), helper("h", calls("h"))), None),
+    (("F:f", function("f", calls("sin"))), ("F:f", function("f", calls("cos"))), None),
+    (("F:f", function("f", calls("h")), helper("h", SUB)), ("F:f", function("f", calls("h")), BACK), None),
+])  # fmt: skip
 def test_the_meanings_of_names_must_correspond(a: tuple[str, ...], b: tuple[str, ...], step: Relation | None) -> None:
     d = dedup(parse_module(f'module "all" = module::attributes():\n{executable("a", *a)}{executable("b", *b)}end\n'))
     assert next((relation for relation in RELATIONS if match(d.piece("a"), d.piece("b"), relation) is not None), None) == step

@@ -28,21 +28,18 @@ def test_a_class_is_a_sequence_of_its_members_and_found_by_any_of_them() -> None
     assert d.holes("b1").equals(d.holes(0)) and d.holes(cls).equals(d.holes(cls[2]))
 
 
-@pytest.mark.parametrize(
-    ("ask", "error", "told"),
-    [
-        (lambda d: d.holes(9), UnknownNumber, "there are 1, counted from 0"),
-        (lambda d: d.holes("nope"), UnknownName, "nope"),
-        (lambda d: d.holes(None), ArgumentError, "not by NoneType"),
-        (lambda d: d.holes(irs.dedup(irs.fuse(FOUR)).classes[0]), UnknownName, "of another program"),
-        (lambda d: d.apply(3), ArgumentError, "there is no relation 3"),
-        (lambda d: d.recommend(budget=-1), ArgumentError, "not a budget of slowdown"),
-        (lambda d: d.recommend(budget=float("nan")), ArgumentError, "not a budget of slowdown"),
-        (lambda d: d.recommend(budget="5 %"), ArgumentError, "not a budget of slowdown"),
-        (lambda d: d.ladder(3), ArgumentError, "not of int"),
-        (lambda d: d.recommend(executable="cpu"), ArgumentError, "not of str"),
-    ],
-)
+@pytest.mark.parametrize(("ask", "error", "told"), [
+    (lambda d: d.holes(9), UnknownNumber, "there are 1, counted from 0"),
+    (lambda d: d.holes("nope"), UnknownName, "nope"),
+    (lambda d: d.holes(None), ArgumentError, "not by NoneType"),
+    (lambda d: d.holes(irs.dedup(irs.fuse(FOUR)).classes[0]), UnknownName, "of another program"),
+    (lambda d: d.apply(3), ArgumentError, "there is no relation 3"),
+    (lambda d: d.recommend(budget=-1), ArgumentError, "not a budget of slowdown"),
+    (lambda d: d.recommend(budget=float("nan")), ArgumentError, "not a budget of slowdown"),
+    (lambda d: d.recommend(budget="5 %"), ArgumentError, "not a budget of slowdown"),
+    (lambda d: d.ladder(3), ArgumentError, "not of int"),
+    (lambda d: d.recommend(executable="cpu"), ArgumentError, "not of str"),
+])  # fmt: skip
 def test_invalid_questions_are_errors_with_hints(ask: Callable[[Dedup], Any], error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         ask(groups())
@@ -69,13 +66,10 @@ def test_the_note_counts_pieces_in_a_sentence(count: int, said: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["auto", "groups", "regions", "scopes"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "graph():\n  return ()", "graph(%x : Tensor):\n  return (%x)",
-        "graph(%x : Float(*)):\n  %y : Float(*) = aten::neg(%x)\n  return (%y)",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    "graph():\n  return ()", "graph(%x : Tensor):\n  return (%x)",
+    "graph(%x : Float(*)):\n  %y : Float(*) = aten::neg(%x)\n  return (%y)",
+])  # fmt: skip
 def test_a_program_without_pieces_answers_all_questions(unit: Any, text: str) -> None:
     d = irs.dedup(irs.parse(text), unit=unit)
     assert all(d.ladder()["classes"] == len(d)) and len(d.table()) == len(d)

@@ -298,18 +298,11 @@ def _read(torch: Any, name: str, c: Any, y: Any) -> Any:
     """A value of fewer points in a kernel of more."""
     s = torch.sigmoid(c)
     return {
-        "rows": lambda: s + y,
-        "columns": lambda: s[:, None] + y,
-        "middle": lambda: s[:, None, :] + y,
-        "outer": lambda: s[None] + y,
-        "inner": lambda: s[:, :, None] + y,
-        "turned": lambda: s.t()[:, None, :] + y,
-        "expanded": lambda: s.expand(y.shape).neg() + y,
-        "cut": lambda: s[1:, None] * y,
-        "summed": lambda: (s + y).sum(-1),
-        "maximum": lambda: (s[:, None] * y).amax(1),
+        "rows": lambda: s + y, "columns": lambda: s[:, None] + y, "middle": lambda: s[:, None, :] + y, "outer": lambda: s[None] + y,
+        "inner": lambda: s[:, :, None] + y, "turned": lambda: s.t()[:, None, :] + y, "expanded": lambda: s.expand(y.shape).neg() + y,
+        "cut": lambda: s[1:, None] * y, "summed": lambda: (s + y).sum(-1), "maximum": lambda: (s[:, None] * y).amax(1),
         "twice": lambda: ((s + y[0]) * 2) + y,
-    }[name]()
+    }[name]()  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "c", "y"), [

@@ -129,14 +129,11 @@ def test_one_merge_looks_at_no_index_of_the_graphs() -> None:
     check_equal(following, random.Random(0))
 
 
-@pytest.mark.parametrize(
-    ("inserted", "why"),
-    [
-        (("prim::CallFunction", 1), "memory that the whole program shares"),
-        (("nobody::knows", 1), "memory that the whole program shares"),
-        (("prim::If", 0), "has blocks"),
-    ],
-)
+@pytest.mark.parametrize(("inserted", "why"), [
+    (("prim::CallFunction", 1), "memory that the whole program shares"),
+    (("nobody::knows", 1), "memory that the whole program shares"),
+    (("prim::If", 0), "has blocks"),
+])  # fmt: skip
 def test_what_cannot_be_followed_is_rebuilt_and_says_why(inserted: tuple[str, int], why: str) -> None:
     g = parse(PROGRAM)
     op, count = inserted

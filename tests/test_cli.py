@@ -29,25 +29,19 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def test_show_prints_the_program_and_what_fuses(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_program_its_groups_and_whether_two_values_alias(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(program)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(PROGRAM)
     assert "1 fusion group" in printed
-
-
-def test_show_fused_prints_the_groups(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(program), "--alias", "x", "y"]) == 0
+    assert capsys.readouterr().out.startswith("no, because")
     assert main(["show", "--fused", str(program), "--input", "float32[2,3]"]) == 0
     printed = capsys.readouterr().out
     assert "prim::FusionGroup" in printed
     fused = program.with_name("fused.ir")
     fused.write_text(printed)
     assert main(["report", str(fused), "-o", str(fused.with_suffix(".html"))]) == 0
-
-
-def test_show_answers_whether_two_values_alias(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(program), "--alias", "x", "y"]) == 0
-    assert capsys.readouterr().out.startswith("no, because")
 
 
 def test_diff_says_what_differs_and_whether_anything_does(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,12 +82,9 @@ def test_profile_makes_arguments_of_the_types_in_a_file(tmp_path: Path, program:
     assert "the types of %x are not known" in capsys.readouterr().err
 
 
-def test_decisions_says_what_can_be_read(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_decisions_names_each_compiler_that_is_read(program: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["decisions", str(program), "--compiler", "gcc"]) == 2
     assert "no reader for the compiler 'gcc'" in capsys.readouterr().err
-
-
-def test_decisions_names_each_compiler_that_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["decisions", "--help"])
     printed = capsys.readouterr().out

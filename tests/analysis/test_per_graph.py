@@ -31,28 +31,33 @@ def program() -> Graph:
     return irs.parse(PROGRAM)
 
 
-def test_each_analysis_runs_once_and_a_db_of_ones_own_is_another() -> None:
+def test_each_analysis_runs_once_for_a_graph_and_again_for_its_copies() -> None:
     g = program()
     assert alias_db_of(g) is alias_db_of(g)
     assert shapes_of(g) is shapes_of(g)
     assert dependences(g) is dependences(g, g.body)
     assert AliasDb(g) is not alias_db_of(g)
+    db = alias_db_of(g)
+    for other in (copy.copy(g), copy.deepcopy(g), pickle.loads(pickle.dumps(g))):
+        assert alias_db_of(other) is not db
+        assert alias_db_of(other).graph is other
 
 
-def test_results_go_with_their_graph() -> None:
+def test_results_go_with_their_graph_which_keeps_none_that_came_before_it() -> None:
     g = program()
     kept = weakref.ref(alias_db_of(g)), weakref.ref(shapes_of(g)), weakref.ref(g)
     del g
     gc.collect()
     assert [found() for found in kept] == [None, None, None]
-
-
-def test_copies_and_pickles_begin_without_results() -> None:
     g = program()
-    db = alias_db_of(g)
-    for other in (copy.copy(g), copy.deepcopy(g), pickle.loads(pickle.dumps(g))):
-        assert alias_db_of(other) is not db
-        assert alias_db_of(other).graph is other
+    alias_db_of(g)
+    record = fold_constants(g)
+    leads(record)
+    after, before = record.after, weakref.ref(g)
+    del g, record
+    gc.collect()
+    assert before() is None
+    assert alias_db_of(after).graph is after
 
 
 def test_threads_that_ask_at_once_get_one_result() -> None:
@@ -92,18 +97,6 @@ def test_nothing_follows_where_nothing_is_known_before_or_the_record_is_gone() -
     assert "built from the graph" in str(alias_db_of(after).was_rebuilt)
 
 
-def test_a_graph_keeps_none_that_came_before_it() -> None:
-    g = program()
-    alias_db_of(g)
-    record = fold_constants(g)
-    leads(record)
-    after, before = record.after, weakref.ref(g)
-    del g, record
-    gc.collect()
-    assert before() is None
-    assert alias_db_of(after).graph is after
-
-
 def test_a_pass_of_the_users_leads_nowhere() -> None:
     """Its edits may be incomplete: a pipeline analyses what it gave again."""
 
@@ -141,16 +134,13 @@ def test_facts_of_nodes_that_did_not_change_are_those_of_a_new_run(seed: int) ->
             assert repr(found.known(value)) == repr(wanted.known(value))
 
 
-def test_what_was_found_while_loading_stays_known() -> None:
+def test_what_was_found_while_loading_stays_known_but_of_an_optional_input() -> None:
     text = "graph(%x : Tensor):\n  %n : int = aten::dim(%x)\n  %y : Tensor = aten::add(%x, %x, %n)\n  return (%y)"
     graph = irs.load(text, np.zeros((2, 3), np.float32))
     assert Shapes in vars(graph)["_kept"]
     known, found = shapes_of(graph), infer(graph)
     assert [str(known.type(v)) for v in graph.values()] == [str(found.type(v)) for v in graph.values()]
     assert known.known("n") == found.known("n") == 2 and known.graph is graph
-
-
-def test_an_optional_input_that_was_there_once_may_be_none_later() -> None:
     text = "graph(%x : Tensor?):\n  %no : NoneType = prim::Constant()\n  %none_given : bool = aten::__is__(%x, %no)\n  return (%none_given)"
     graph = irs.load(text, np.zeros(3, np.float32))
     assert shapes_of(graph).known("none_given") is NOT_CONSTANT

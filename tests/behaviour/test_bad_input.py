@@ -242,12 +242,9 @@ def test_arguments_that_do_not_fit(case: str) -> None:
     refused(ArgumentError, lambda: irs.explore(GRAPH, *wrong))
 
 
-def test_no_arguments() -> None:
+def test_no_arguments_or_a_layout_that_the_program_was_not_loaded_for() -> None:
     refused(ArgumentError, lambda: irs.compile(FUSION)(), "%x", "takes 1 argument and got 0")
     refused(ArgumentError, lambda: irs.compare(FUSION), "%x")
-
-
-def test_a_layout_that_the_program_was_not_loaded_for() -> None:
     turned = np.zeros((8, 4), np.float32).T
     refused(ArgumentError, lambda: irs.compile(FUSION)(turned), "strides=[1, 4]")
     assert irs.compile(irs.fuse(irs.load(PROGRAM, turned)))(turned).shape == (8,)

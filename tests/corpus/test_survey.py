@@ -101,26 +101,18 @@ def same(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame]) -> None:
         pd.testing.assert_frame_equal(frame, other[name])
 
 
-def test_equal_groups_of_different_models_are_one_class(tmp_path: Path, asked: list[str]) -> None:
+def test_classes_and_near_misses_are_those_of_dedup_and_counted_over_models(tmp_path: Path, asked: list[str]) -> None:
     s = survey(tmp_path)
     assert s.classes[["members", "models"]].values.tolist() == [[2, 2], [1, 1], [1, 1], [1, 1]]
     assert s.classes["saved_s"].tolist() == [s.classes["compile_s"][0], 0, 0, 0], "compiled once instead of twice"
     of = dict(zip(s.groups["model"], s.groups["class"], strict=True))
     assert of["a"] == of["renamed"] and len(set(of.values())) == 4
     assert repr(s).startswith("<Survey of 5 models: 5 groups in 4 classes, ")
-
-
-def test_classes_are_those_that_dedup_finds_in_one_module(tmp_path: Path, asked: list[str]) -> None:
-    """The classes of the corpus by every relation, beside dedup of all groups at once."""
-    s = survey(tmp_path)
+    # the classes of the corpus by every relation, beside dedup of all groups at once
     module = irs.Module({name: irs.fuse(irs.parse(text)).graph for name, text in MODELS.items()})
     whole = irs.dedup(module).ladder()["classes"]
     ours = s.ladder()["classes"]
     assert ours.to_dict() == whole[ours.index].to_dict()
-
-
-def test_near_misses_are_one_hole_apart_and_say_which(tmp_path: Path, asked: list[str]) -> None:
-    s = survey(tmp_path)
     found = {(row.kind, row.hole): set(row.values.split(" | ")) for row in s.near.itertuples(index=False)}
     assert found[("constant", "'other' of aten::mul")] == {"0.5", "0.25"}
     assert {"4", "8"} in found.values(), "the width"

@@ -106,11 +106,8 @@ def fresh(op: str, *inputs: Value, name: str = "") -> Node:
     return Node(new_id(), op, inputs, (Value(new_id(), TENSOR, name),))
 
 
-def test_no_edit_gives_the_very_same_graph(graph: Graph) -> None:
+def test_what_no_edit_touches_is_the_same_object_and_promises_survive(graph: Graph) -> None:
     assert Rewriter(graph).finish() is graph
-
-
-def test_what_no_edit_touches_is_the_same_object(graph: Graph) -> None:
     before = str(graph)
     rewriter = Rewriter(graph)
     rewriter.replace(graph.value("b"), graph.value("a"), reason="the same")
@@ -121,24 +118,30 @@ def test_what_no_edit_touches_is_the_same_object(graph: Graph) -> None:
     assert after.node("r").id == graph.node("r").id
     assert after.node("r") is not graph.node("r")
     assert str(graph) == before
+    bound = Graph(graph.body, "f", {graph.value("x"): 1}, distinct_inputs=True)
+    rewriter = Rewriter(bound)
+    rewriter.erase(bound.node("e"), reason="unwanted")
+    after = rewriter.finish()
+    assert (after.name, after.bound, after.distinct_inputs) == ("f", bound.bound, True)
 
 
-def test_a_chain_of_replacements_leads_to_the_last(graph: Graph) -> None:
+def test_replacements_lead_to_the_last_and_are_seen_by_inserted_nodes(graph: Graph) -> None:
     rewriter = Rewriter(graph)
     rewriter.replace(graph.value("e"), graph.value("b"), reason="first")
     rewriter.replace(graph.value("b"), graph.value("a"), reason="then")
     assert rewriter.resolve(graph.value("e")) is graph.value("a")
     assert rewriter.finish().outputs[1] is graph.value("a")
+    rewriter = Rewriter(graph)
+    rewriter.insert_before(graph.node("e"), fresh("aten::neg", graph.value("b"), name="n"), reason="wanted")
+    rewriter.replace(graph.value("b"), graph.value("a"), reason="the same")
+    assert rewriter.finish().node("n").inputs == (graph.value("a"),)
 
 
-def test_a_value_cannot_replace_itself(graph: Graph) -> None:
+def test_a_replacement_of_itself_and_a_node_of_another_graph_are_refused(graph: Graph) -> None:
     rewriter = Rewriter(graph)
     rewriter.replace(graph.value("b"), graph.value("a"), reason="once")
     with pytest.raises(PassError, match="replace-is-acyclic"):
         rewriter.replace(graph.value("a"), graph.value("b"), reason="and back")
-
-
-def test_a_node_of_another_graph_is_refused(graph: Graph) -> None:
     with pytest.raises(PassError, match="edit-own-graph"):
         Rewriter(graph).erase(parse(PROGRAM).node("a"), reason="not mine")
 
@@ -153,21 +156,6 @@ def test_nodes_are_inserted_on_both_sides_in_order(graph: Graph) -> None:
     verify(after)
     assert [after.names[node.outputs[0]] for node in after.body.nodes] == ["a", "b", "r", "p", "q", "e", "s"]
     assert [type(edit) for edit in rewriter.edits] == [Created] * 3
-
-
-def test_inserted_nodes_see_replacements_too(graph: Graph) -> None:
-    rewriter = Rewriter(graph)
-    rewriter.insert_before(graph.node("e"), fresh("aten::neg", graph.value("b"), name="n"), reason="wanted")
-    rewriter.replace(graph.value("b"), graph.value("a"), reason="the same")
-    assert rewriter.finish().node("n").inputs == (graph.value("a"),)
-
-
-def test_promises_and_parameters_survive(graph: Graph) -> None:
-    bound = Graph(graph.body, "f", {graph.value("x"): 1}, distinct_inputs=True)
-    rewriter = Rewriter(bound)
-    rewriter.erase(bound.node("e"), reason="unwanted")
-    after = rewriter.finish()
-    assert (after.name, after.bound, after.distinct_inputs) == ("f", bound.bound, True)
 
 
 def test_deep_blocks_need_no_deep_stack() -> None:

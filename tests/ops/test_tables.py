@@ -132,16 +132,13 @@ def test_doubling_sixty_times(start: str, step: str) -> None:
     irs.fuse(irs.parse(program("\n  ".join(lines), "%l")))
 
 
-def test_doubling_in_a_loop() -> None:
+def test_doubling_in_a_loop_is_left_and_what_is_small_is_folded() -> None:
     loop = """%r : str = prim::Loop(%n, %true, %text)
     block0(%i : int, %s : str):
       %t : str = aten::add(%s, %s)
       -> (%true, %t)"""
     text = program("%n : int = prim::Constant[value=1000]()\n  " + loop)
     assert "prim::Loop" in str(irs.fuse(irs.parse(text)).graph)
-
-
-def test_what_is_small_is_folded() -> None:
     graph = irs.fuse(irs.parse(program("%r : str = aten::add(%text, %text)"))).graph
     assert '"aaaa"' in str(graph)
 
@@ -185,15 +182,11 @@ graph(%x : Tensor, %w : Tensor):
 """
 
 
-def test_inputs_of_a_functional_program_are_distinct_and_those_of_another_are_not() -> None:
+def test_values_of_functional_programs_are_distinct_and_random_ops_not_the_same_twice() -> None:
     graph = irs.parse(TEXT)
     assert AliasDb(graph).may_alias("x", "w")
     apart = AliasDb(replace(graph, functional="ONNX")).may_alias("x", "w")
     assert not apart
     assert "a program in ONNX, whose values share no memory" in apart.because
-
-
-def test_random_ops_are_pure_and_yet_not_the_same_twice() -> None:
-    graph = irs.parse(TEXT)
     assert effect_of(graph.node("r")) == "pure"
     assert category_of(graph.node("r")) == "random"

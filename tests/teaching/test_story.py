@@ -27,7 +27,7 @@ def made() -> Story:
     return s
 
 
-def test_steps_keep_names_and_the_view_has_ids() -> None:
+def test_steps_keep_names_the_view_has_ids_and_a_colour_has_a_meaning() -> None:
     s = made()
     assert s.steps[0].selection == ("%x", "%p.1")
     graph = s.exploration.graph
@@ -35,10 +35,6 @@ def test_steps_keep_names_and_the_view_has_ids() -> None:
     assert view["steps"][0]["selection"] == [graph.value("x").id, graph.value("p.1").id]
     assert view["steps"][1]["step"] == s.exploration.fusion.history.count
     assert (view["at"], view["problems"]) == (1, [])
-
-
-def test_a_colour_that_means_nothing_is_refused() -> None:
-    s = made()
     with pytest.raises(ArgumentError, match="colour cannot mean 'group'\n  hint: it means one of kind, equal"):
         s.add("x", colour="group")
     with pytest.raises(ArgumentError, match="colour cannot mean 'group'"):

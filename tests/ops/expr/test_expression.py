@@ -26,19 +26,26 @@ def expression(op: str, **given: Any) -> Expr:
     return made
 
 
-def test_operators_build_expressions_and_numbers_take_the_type_beside_them() -> None:
+def test_operators_build_expressions_of_one_type_and_share_their_parts() -> None:
     made = (X * 2.0 - Y) / (1.0 + abs_of(X))
     assert made.dtype == "float32"
     assert evaluate(made, [np.float32(3), np.float32(1)]) == np.float32(1.25)
+    square = X * X
+    assert (square + square).args[0] is (square + square).args[1]
+    assert (X < Y).dtype == "bool"
+    with pytest.raises(AssertionError):
+        _ = X + input_element(1, "float64")
+    assert cast(X, "float32") is X
+    assert cast(X, "float64").op == "cast"
+    nothing = input_element(0, "float32", rank=0)
+    assert (nothing * 2.0).strength == nothing.strength
+    assert (nothing * X).strength == X.strength
+    with pytest.raises(AssertionError):
+        where(X, X, Y)
 
 
 def abs_of(operand: Expr) -> Expr:
     return call("abs", operand)
-
-
-def test_a_part_that_is_used_twice_is_one_object() -> None:
-    square = X * X
-    assert (square + square).args[0] is (square + square).args[1]
 
 
 def test_a_long_chain_is_evaluated_without_recursion() -> None:
@@ -48,22 +55,11 @@ def test_a_long_chain_is_evaluated_without_recursion() -> None:
     assert evaluate(chain, [np.float32(0)]) == 20_000
 
 
-def test_comparisons_give_bool_and_mixed_types_are_a_mistake_of_ours() -> None:
-    assert (X < Y).dtype == "bool"
-    with pytest.raises(AssertionError):
-        _ = X + input_element(1, "float64")
-
-
 @pytest.mark.parametrize(("value", "dtype", "expected"), [(-1, "uint8", 255), (300, "int8", 44), (2, "bool", True), (3, "float32", 3.0)])
 def test_known_numbers_wrap_into_their_type(value: int, dtype: str, expected: Any) -> None:
     made = const(value, dtype).value
     assert made == expected
     assert type(made) is type(expected)
-
-
-def test_casts_to_the_same_type_are_left_out() -> None:
-    assert cast(X, "float32") is X
-    assert cast(X, "float64").op == "cast"
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -91,12 +87,6 @@ def test_bfloat16_rounds_to_nearest_even(torch: Any) -> None:
 ])  # fmt: skip
 def test_results_promote(given: dict[str, Any], dtype: str) -> None:
     assert expression("aten::mul", **given).dtype == dtype
-
-
-def test_the_strength_of_a_result_is_its_strongest_operands() -> None:
-    nothing = input_element(0, "float32", rank=0)
-    assert (nothing * 2.0).strength == nothing.strength
-    assert (nothing * X).strength == X.strength
 
 
 @pytest.mark.parametrize(("op", "given", "reason"), [
@@ -149,12 +139,9 @@ def test_a_batch_norm_refuses_when_it_may_train_or_has_kept_nothing() -> None:
         norm(("running_mean", "running_var"))
 
 
-def test_the_weights_of_a_batch_norm_lie_along_the_channels() -> None:
+def test_weights_of_norms_and_dropouts_that_drop_nothing() -> None:
     found = the_op("aten::batch_norm")
     assert dict(found.operand_axes) == dict.fromkeys(NORM, 1)
-
-
-def test_a_dropout_that_drops_nothing_is_its_input() -> None:
     assert expression("aten::dropout", input=X, p=0.5, train=False) is X
     found = the_op("aten::dropout")
     array = np.ones(3)
@@ -169,41 +156,41 @@ def test_prelu_lays_its_weight_along_the_channels(torch: Any) -> None:
     np.testing.assert_array_equal(found.reference(self=x, weight=weight), wanted)
 
 
-def test_the_error_function_is_exact_to_the_last_digits() -> None:
+def test_error_function_and_sigmoid_are_exact_and_do_not_overflow() -> None:
     points = np.concatenate([np.linspace(-7, 7, 5001), [0.0, -0.0, 1e-300, math.inf, -math.inf]])
     np.testing.assert_allclose(erf(points), [math.erf(point) for point in points], rtol=1e-15)
     assert np.isnan(erf(np.array(math.nan)))
     far = np.concatenate([np.linspace(-7, 26, 2000), [0.84375, 1.25, 1 / 0.35, 40.0, math.inf, -math.inf]])
     np.testing.assert_allclose(erfc(far), [math.erfc(point) for point in far], rtol=1e-15)
     assert np.isnan(erfc(np.array(math.nan)))
-
-
-def test_the_sigmoid_does_not_overflow() -> None:
     with np.errstate(all="raise", under="ignore"):
         assert sigmoid(np.array([-1e4, 0.0, 1e4])).tolist() == [0.0, 0.5, 1.0]
 
 
-def test_type_rules_keep_what_they_do_not_know() -> None:
+def test_type_rules_keep_what_they_do_not_know_and_refuse_what_does_not_broadcast() -> None:
     rule = the_op("aten::add").type_rule
     known = TensorType("float32", (2, 3), (3, 1))
     assert rule(self=known, other=TensorType("float32", (3,), (1,)), alpha=1) == known
     assert rule(self=known, other=TensorType(), alpha=1) == TensorType()
     assert rule(self=known, other=TensorType(None, (3,)), alpha=1) == TensorType(None, (2, 3))
     assert rule(self=TensorType("int64", (2,), (1,)), other=2.5, alpha=1) == TensorType("float32", (2,), (1,))
+    op = the_op("aten::add_")
+    whole = TensorType("int64", (2, 3), (1, 2))
+    assert op.type_rule(self=whole, other=TensorType("int64", (3,), (1,)), alpha=1) is whole
+    op = the_op("aten::add")
+    with pytest.raises(ArgumentError, match="broadcast"):
+        op.type_rule(self=TensorType("float32", (2, 3)), other=TensorType("float32", (4,)), alpha=1)
 
 
-def test_where_needs_a_truth_value() -> None:
-    with pytest.raises(AssertionError):
-        where(X, X, Y)
-
-
-def test_an_entry_that_misses_a_word_says_which() -> None:
+def test_an_entry_that_misses_a_word_says_which_and_one_on_numbers_first_has_no_in_place_variant() -> None:
     with pytest.raises(ArgumentError, match=r"write const\(1, x.dtype\)"):
         where(call("gt", X, 0.0), 1, 0)
     with pytest.raises(ArgumentError, match=r"prelu has no argument other.*\n.*it has self, weight"):
         elementwise("aten::prelu", expr=where)
     with pytest.raises(ArgumentError, match=r"aten::nonesuch in irscope/ops/core_schemas.txt"):
         elementwise("aten::nonesuch", expr=where)
+    made = elementwise("aten::f.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", numpy=max)
+    assert [op.name for op in made] == ["aten::f"]
 
 
 DTYPES = ["float32", "float64", "int64", "bool"]
@@ -261,20 +248,3 @@ def test_every_op_lays_its_result_out_as_torch_does(op: Op, torch: Any) -> None:
         what = f"{schema.full_name} {[told(v) for v in given.values() if isinstance(v, torch.Tensor)]}"
         assert (ours.dtype, ours.shape) == (told(theirs).dtype, told(theirs).shape), what
         assert ours.strides in (theirs.stride(), None), what
-
-
-def test_an_in_place_op_gives_its_first_operands_type() -> None:
-    op = the_op("aten::add_")
-    whole = TensorType("int64", (2, 3), (1, 2))
-    assert op.type_rule(self=whole, other=TensorType("int64", (3,), (1,)), alpha=1) is whole
-
-
-def test_shapes_that_do_not_broadcast_are_an_error() -> None:
-    op = the_op("aten::add")
-    with pytest.raises(ArgumentError, match="broadcast"):
-        op.type_rule(self=TensorType("float32", (2, 3)), other=TensorType("float32", (4,)), alpha=1)
-
-
-def test_an_op_on_numbers_first_has_no_in_place_variant() -> None:
-    made = elementwise("aten::f.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", numpy=max)
-    assert [op.name for op in made] == ["aten::f"]

@@ -49,16 +49,25 @@ def profile() -> Profile:
     return profiled(chain, torch.from_numpy(X))
 
 
-def test_every_node_that_runs_has_a_row_and_constants_have_none(profile: Profile) -> None:
+def test_every_node_has_its_calls_bytes_and_memory_and_a_group_the_cost_of_its_kernel(profile: Profile) -> None:
     table = profile.table("node", way="op by op")
     assert table["op"].tolist() == ["aten::relu", "aten::mul", "aten::add", "aten::t", "aten::contiguous", "aten::matmul"]
     assert table["line"].map(lambda line: line.rpartition("/")[2].partition(":")[0]).eq("test_profile.py").all()
     assert table["calls"].eq(1).all()
-
-
-def test_the_cost_of_a_group_is_that_of_its_kernel(profile: Profile) -> None:
     (group,) = (node for node in profile.graph("fused").nodes() if node.op == "prim::FusionGroup")
     assert profile.cost(group).bytes == 2 * X.nbytes  # x is read, one result is written
+    moved = profile.table("node", way="op by op").set_index("op")["MB"]
+    size = X.nbytes / 1e6
+    assert moved["aten::relu"] == pytest.approx(2 * size)
+    assert moved["aten::add"] == pytest.approx(3 * size)
+    assert moved["aten::t"] == 0.0
+    assert moved["aten::contiguous"] == pytest.approx(2 * size)
+    assert profile.table("node", way="op by op").set_index("op")["MFLOP"]["aten::matmul"] == pytest.approx(2 * 64**3 / 1e6)
+    table = profile.table("node", way="op by op").set_index("op")
+    assert table["allocated MB"]["aten::relu"] == pytest.approx(X.nbytes / 1e6)
+    assert table["allocated MB"]["aten::t"] == 0.0
+    way = profile.ways["op by op"]
+    assert table["live MB"].max() * 1e6 <= way.counter.peak_bytes == way.plain.peak_bytes(torch.from_numpy(X))
 
 
 def test_times_are_quartiles_of_as_many_runs_and_shares_sum_to_one(profile: Profile) -> None:
@@ -78,16 +87,6 @@ def test_sums_are_the_same_however_they_are_made(profile: Profile, by: Any, way:
     assert chosen["MB"].sum() == pytest.approx(nodes["MB"].sum())
 
 
-def test_bytes_are_what_ops_must_move(profile: Profile) -> None:
-    moved = profile.table("node", way="op by op").set_index("op")["MB"]
-    size = X.nbytes / 1e6
-    assert moved["aten::relu"] == pytest.approx(2 * size)
-    assert moved["aten::add"] == pytest.approx(3 * size)
-    assert moved["aten::t"] == 0.0
-    assert moved["aten::contiguous"] == pytest.approx(2 * size)
-    assert profile.table("node", way="op by op").set_index("op")["MFLOP"]["aten::matmul"] == pytest.approx(2 * 64**3 / 1e6)
-
-
 def test_a_dropout_that_passes_its_tensor_on_launches_nothing() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5))
     launched = {}
@@ -95,14 +94,6 @@ def test_a_dropout_that_passes_its_tensor_on_launches_nothing() -> None:
         rows = irs.profile(model.train(training), torch.ones(4, 8), seconds=0.2).rows("op by op")
         launched[training] = {row.node.op: row.launches for row in rows}
     assert [launched[training]["aten::dropout"] for training in (True, False)] == [1, 0]
-
-
-def test_memory_is_followed_node_by_node(profile: Profile) -> None:
-    table = profile.table("node", way="op by op").set_index("op")
-    assert table["allocated MB"]["aten::relu"] == pytest.approx(X.nbytes / 1e6)
-    assert table["allocated MB"]["aten::t"] == 0.0
-    way = profile.ways["op by op"]
-    assert table["live MB"].max() * 1e6 <= way.counter.peak_bytes == way.plain.peak_bytes(torch.from_numpy(X))
 
 
 def test_a_group_has_its_nodes_before_and_its_kernel_after(profile: Profile) -> None:
@@ -115,27 +106,23 @@ def test_a_group_has_its_nodes_before_and_its_kernel_after(profile: Profile) -> 
     assert first["verdict"] in ("faster", "slower", "the same")
 
 
-def test_what_measuring_costs_is_measured_and_under_a_microsecond(profile: Profile) -> None:
+def test_the_cost_of_measuring_the_first_call_and_the_environment_are_reported(profile: Profile) -> None:
     assert (profile.parts["measuring µs a node"] > 0).all()
     told = ", ".join(f"{ratio:.2f} {label}" for label, ratio in profile.parts["parts of call"].items())
     assert f"taken off each node: the parts sum to {told} of a call" in profile.caption()
-
-
-def test_first_call_compile_and_warm_up_are_apart(profile: Profile) -> None:
     assert {"compile ms", "first call ms", "warm-up ms", "entry ms", "end ms"} <= set(profile.parts.columns)
     assert (profile.parts[["compile ms", "first call ms", "warm-up ms", "call ms"]] > 0).all(axis=None)
+    assert {"cpu", "threads", "load", "versions", "allocator"} <= set(profile.environment)
+    assert profile.environment["versions"]["torch"]
 
 
-def test_loops_count_their_trips_and_all_inside() -> None:
+def test_loops_count_their_trips_and_all_inside_also_none() -> None:
     p = profiled(irs.parse(LOOP), torch.from_numpy(X), 5)
     table = p.table("node", way="op by op").set_index("op")
     assert table["trips"]["prim::Loop"] == 5 and table["calls"]["aten::tanh"] == 5
     inside = table["ms"][["aten::tanh", "aten::add"]].sum()
     assert table["total ms"]["prim::Loop"] == pytest.approx(table["ms"]["prim::Loop"] + inside)
     assert table["MB"]["aten::tanh"] == pytest.approx(5 * 2 * X.nbytes / 1e6)
-
-
-def test_no_trips_no_calls() -> None:
     p = profiled(irs.parse(LOOP), torch.from_numpy(X), 0)
     table = p.table("node", way="op by op").set_index("op")
     assert table["trips"]["prim::Loop"] == 0 and table["calls"]["aten::tanh"] == 0 and table["ms"]["aten::tanh"] == 0
@@ -243,11 +230,6 @@ def test_a_numpy_function_is_compared_with_itself(monkeypatch: pytest.MonkeyPatc
     assert not any("saves" in str(remark) for remark in p.remarks if remark.rule == "fuse"), "the gain is an estimate"
 
 
-def test_the_environment_is_kept(profile: Profile) -> None:
-    assert {"cpu", "threads", "load", "versions", "allocator"} <= set(profile.environment)
-    assert profile.environment["versions"]["torch"]
-
-
 @pytest.mark.parametrize(("call", "told"), [
     (lambda p: p.table("colour"), "no table by 'colour'"), (lambda p: p.table(way="deduplicated"), "not run"),
     (lambda p: p.try_(99), "no remark 99"), (lambda p: p.diff(3), "compared with a profile"),
@@ -263,22 +245,16 @@ def test_no_time_measures_nothing() -> None:
         measure_program(irs.load(chain, torch.from_numpy(X)), (torch.from_numpy(X),), device=None, seconds=0)
 
 
-def test_nothing_is_faster_whose_quartiles_overlap() -> None:
+def test_a_difference_and_an_order_are_sure_where_most_runs_agree() -> None:
     a, b = Spread(1.0, 0.9, 1.3), Spread(1.5, 1.2, 1.8)
     assert a.against(b) == b.against(a) == "the same"
     assert Spread(1.0, 0.9, 1.1).against(b) == "faster" and b.against(Spread(1.0, 0.9, 1.1)) == "slower"
-
-
-def test_an_order_is_sure_where_most_runs_agree() -> None:
     random = np.random.default_rng(0)
     sure = np.stack([random.normal(3, 0.1, 40), random.normal(2, 0.1, 40), random.normal(1, 0.1, 40)], 1)
     assert unsure(sure) == []
     noisy = np.stack([random.normal(2.1, 5, 7), random.normal(1.9, 5, 7)], 1)
     assert unsure(noisy) == [int(np.argmax(np.median(noisy, axis=0)))]
-
-
-def test_the_sign_test_keeps_its_promise() -> None:
-    """Of columns that are alike, one in twenty may seem the larger: either one by chance, two-sided."""
+    # of columns that are alike, one in twenty may seem the larger: either one by chance, two-sided
     random = np.random.default_rng(1)
     wrong = sum(is_larger(random.normal(size=30), random.normal(size=30)) for _ in range(2000))
     assert wrong / 2000 < 0.06

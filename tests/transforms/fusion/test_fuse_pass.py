@@ -74,15 +74,18 @@ def test_groups_stay_apart_only_where_merging_is_refused(program: Program) -> No
         assert sum(merge.group is group for merge in merges) == len(nodes) - 1
 
 
-def test_values_outside_groups_are_the_original_ones() -> None:
+def test_values_outside_groups_are_the_original_ones_and_a_program_without_groups_is_itself() -> None:
     graph = irs.parse(CHAIN)
     fusion = fuse(graph)
     assert fusion.graph.outputs == graph.outputs
     assert fusion.groups[0].outputs == graph.outputs
     assert fusion.groups[0].inputs == graph.inputs
+    graph = irs.parse("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::matmul(%x, %y)\n  return (%z)")
+    assert fuse(graph).graph is graph
+    assert fuse(graph).groups == ()
 
 
-def test_the_table_adds_up() -> None:
+def test_the_table_adds_up_at_a_named_bandwidth() -> None:
     (row,) = fuse(irs.parse(CHAIN)).table().to_dict("records")
     assert row["bytes before"] == 6 * 24
     assert row["bytes after"] == 2 * 24
@@ -90,9 +93,6 @@ def test_the_table_adds_up() -> None:
     assert (row["nodes"], row["space"], row["result"]) == (3, "(2, 3)", "%c")
     assert row["flops"] == 3 * 6
     assert row["µs at 20 GB/s"] == pytest.approx(48 / 20e9 * 1e6, abs=1e-3)
-
-
-def test_the_time_is_that_of_a_named_bandwidth() -> None:
     fusion = fuse(irs.parse(CHAIN.replace("Float(2, 3)", "Float(1000, 1000)")))
     assert fusion.table(bandwidth="2 TB/s")["µs at 2 TB/s"].tolist() == [4.0]
     assert fusion.table(bandwidth=1e9)["µs at 1 GB/s"].tolist() == [8000.0]
@@ -122,12 +122,6 @@ def test_bytes_are_formulas_where_extents_are_unknown_and_never_zero() -> None:
     assert [int(saved[0].removesuffix("·batch")) * batch for batch in (5, 7)] == [each.table()["bytes saved"][0] for each in known]
     assert named.remarks[0].because.endswith("which saves 48·batch B of memory traffic")
     assert named.cost().bytes == named.traffic(named.groups[0])[1] != 0
-
-
-def test_a_program_with_nothing_to_fuse_is_the_same_object() -> None:
-    graph = irs.parse("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::matmul(%x, %y)\n  return (%z)")
-    assert fuse(graph).graph is graph
-    assert fuse(graph).groups == ()
 
 
 @pytest.mark.parametrize("dtype", ["ComplexFloat", "QInt8"])
@@ -232,26 +226,18 @@ def test_the_program_means_the_same_after_every_step(program: Program) -> None:
         assert_same(run_reference(graph, *program.fresh()), wanted)
 
 
-def test_the_first_is_the_initial_graph_and_the_last_the_final_one() -> None:
+def test_steps_say_what_was_joined_and_their_graphs_share_all_but_the_group_that_grew() -> None:
     history = fuse(irs.parse(LATTICE)).history
     assert history.graph_after(0) is history.initial
     assert history.graph_after(-1) is history.graph_after(len(history.steps)) is history.final
     assert history.graph_after(1) is history.graph(1)  # folding is one step
     assert [step.pass_name for step in history.steps] == ["fold-constants", *["fuse-groups"] * 4]
-
-
-def test_a_step_says_which_rule_joined_what_and_what_it_saved() -> None:
-    history = fuse(irs.parse(LATTICE)).history
     merges = [edit for edit in history.records[-1].edits if isinstance(edit, Merged)]
     for step, merge in zip(history.steps[1:], merges, strict=True):
         assert (step.rule, step.because) == ("producer-consumer", merge.reason)
         assert step.nodes == merge.nodes
         assert step.bytes_saved > 0
     assert history.steps[0].because == "1 node created, 1 node erased"
-
-
-def test_neighbouring_graphs_share_all_but_the_group_that_grew() -> None:
-    history = fuse(irs.parse(LATTICE)).history
     for step in range(1, len(history.steps)):
         before, after = (groups(history.graph_after(place)) for place in (step, step + 1))
         assert len(after - before) == 1
@@ -259,10 +245,6 @@ def test_neighbouring_graphs_share_all_but_the_group_that_grew() -> None:
         kept = [group for group in before - after if group.id == grown.id]
         assert len(kept) <= 1  # a group keeps its id while it grows
         assert {node.id for node in grown.blocks[0].nodes} >= {node.id for old in kept for node in old.blocks[0].nodes}
-
-
-def test_a_graph_that_is_held_is_given_again() -> None:
-    history = fuse(irs.parse(LATTICE)).history
     held = history.graph_after(2)
     assert history.graph_after(2) is held
     assert str(held) == str(fuse(irs.parse(LATTICE)).history.graph_after(2))

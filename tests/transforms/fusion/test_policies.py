@@ -193,14 +193,11 @@ def test_what_is_forbidden_stays_apart_and_what_is_opaque_alone(policy: str) -> 
     assert f.why_alone("c").because == "you made aten::exp opaque: it stays with the library"
 
 
-def test_what_is_forced_is_one_kernel_though_the_policy_declines() -> None:
+def test_what_is_forced_is_one_kernel_and_what_would_be_wrong_is_refused() -> None:
     f = irs.fuse(irs.parse(CHAIN), policy=lambda candidate: None, force=[("a", "b")])
     assert [len(group.blocks[0].nodes) for group in f.groups] == [2] and not f.refused
     far = irs.fuse(irs.parse(CHAIN), policy=lambda candidate: None, force=[("a", "d")])
     assert far.group_of("a") is far.group_of("d") is far.group_of("b") is not None  # what lies between comes along
-
-
-def test_what_would_be_wrong_is_refused_and_leaves_nothing_behind() -> None:
     f = irs.fuse(irs.parse(WRITTEN), policy=lambda candidate: None, force=[("a", "c"), ("s", "b")])
     assert not f.groups
     assert [remark.rule for remark in f.refused] == ["cycle", "not-pointwise"]
@@ -238,14 +235,11 @@ def test_two_large_groups_are_kept_apart_without_a_word_about_each_pair() -> Non
     assert not again._plans.options.wishes.forbid
 
 
-def test_a_new_wish_takes_back_the_one_that_it_contradicts() -> None:
+def test_new_wishes_take_back_those_that_they_contradict_also_about_what_passes_replace() -> None:
     apart = irs.fuse(irs.parse(CHAIN)).what_if(forbid=[("a", "b")])
     again = apart.what_if(force=[("a", "b")])
     assert not again.refused and again.group_of("a") is again.group_of("b")
     assert again.what_if(forbid=[("b", "c")], opaque="a").group_of("b") is None
-
-
-def test_wishes_about_what_passes_replace_and_take_away() -> None:
     text = """graph(%x : Float(8)):
       %a : Float(8) = aten::neg(%x)
       %b : Float(8) = aten::relu_(%a)

@@ -63,18 +63,12 @@ def test_inlining_opens_every_call_with_values_of_its_own() -> None:
     assert graph.inputs == module.graphs["main"].inputs
 
 
-def test_calls_of_what_is_not_there_stay() -> None:
+def test_calls_of_what_is_not_there_stay_and_those_that_fit_ill_or_grow_are_refused() -> None:
     caller = irs.parse('graph(%a : Tensor):\n  %b : Tensor = func::call[callee="@far"](%a)\n  return (%b)')
     assert inlined(irs.Module({"f": caller})).node("b").op == "func::call"
-
-
-def test_a_call_that_does_not_fit_is_refused() -> None:
     caller = irs.parse('graph():\n  %b : Tensor = func::call[callee="@relu"]()\n  return (%b)')
     with pytest.raises(VerifyError, match="call-fits"):
         verify_module(irs.Module({"f": caller, "relu": irs.parse(RELU)}))
-
-
-def test_calls_of_calls_do_not_grow_without_end() -> None:
     graphs = {"f0": irs.parse(RELU)}
     for level in range(1, 40):
         graphs[f"f{level}"] = irs.parse(TWICE.replace("@relu", f"@f{level - 1}"))

@@ -46,43 +46,40 @@ def test_lowered_and_jitted_functions_load() -> None:
     assert by_lowered.functional == "StableHLO"
 
 
-def test_static_arguments_of_a_jitted_function() -> None:
+def test_arguments_are_static_unused_wide_or_distinct_as_the_function_says() -> None:
     jitted = jax.jit(lambda x, n: x * n, static_argnums=1)
     graph = irs.load(jitted, X, 3)
     np.testing.assert_allclose(irs.compile(graph)(X), X * 3)
-
-
-def test_an_argument_that_is_not_used_stays_an_input() -> None:
     graph = irs.load(lambda x, y: x + 1, X, X)
     assert len(graph.inputs) == 2
-
-
-def test_x64_as_it_is_set() -> None:
     with jax.enable_x64(True):
         graph = irs.load(jnp.sin, jnp.zeros(3, jnp.float64))
     assert str(graph.inputs[0].type) == "Double(3)"
+    db = irs.AliasDb(irs.load(lambda x, y: (x + y, x.T), X, X))
+    assert not db.may_alias("x", "y")
+    assert "StableHLO" in db.may_alias("x", "y").because or db.may_alias("x", "y").because
 
 
-def test_a_scan_is_a_loop_and_a_cond_is_an_if() -> None:
+def test_control_flow_becomes_loops_and_ifs_as_deep_as_a_program_says_with_known_rounds() -> None:
     def steps(x: Any) -> Any:
         return jax.lax.scan(lambda c, a: (jax.lax.cond(a[0] > 0, jnp.sin, jnp.cos, c + a), c), jnp.zeros(3), x)
 
     ops = {node.op for node in irs.load(steps, X).nodes()}
     assert {"prim::Loop", "prim::If"} <= ops
 
-
-def test_loops_nest_as_deep_as_a_program_says() -> None:
     def nested(x: Any, depth: int) -> Any:
         return jax.lax.fori_loop(0, 2, lambda i, c: nested(c, depth - 1), x) if depth else x + 1
 
     graph = irs.load(lambda x: nested(x, 8), jnp.zeros(()))
     assert float(irs.compile(graph)(jnp.zeros(()))) == 256
-
-
-def test_inputs_of_a_functional_program_are_distinct() -> None:
-    db = irs.AliasDb(irs.load(lambda x, y: (x + y, x.T), X, X))
-    assert not db.may_alias("x", "y")
-    assert "StableHLO" in db.may_alias("x", "y").because or db.may_alias("x", "y").because
+    graph = irs.load(lambda x: jax.lax.fori_loop(2, 7, lambda i, c: c * 2 + i, x), jnp.float32(1))
+    rounds = graph.node("prim::Loop").inputs[0]
+    assert graph.producer[rounds].attrs["value"] == 5
+    open_ended = irs.load(lambda x: jax.lax.while_loop(lambda c: c < 9, lambda c: c + 1, x), jnp.int32(3))
+    assert open_ended.producer[open_ended.node("prim::Loop").inputs[0]].attrs["value"] == (1 << 63) - 1
+    assert int(irs.compile(open_ended)(jnp.int32(3))) == 9
+    by_twos = irs.load(lambda x: jax.lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 2, c[1] + 1), (0, x)), jnp.int32(3))
+    assert [int(v) for v in irs.compile(by_twos)(jnp.int32(3))] == [10, 8]
 
 
 def test_unused_arguments_are_still_passed() -> None:
@@ -114,17 +111,6 @@ def _branchy(x: Any) -> Any:
 
 
 _branchy.__name__ = "branchy"
-
-
-def test_a_loop_of_known_rounds_says_how_many() -> None:
-    graph = irs.load(lambda x: jax.lax.fori_loop(2, 7, lambda i, c: c * 2 + i, x), jnp.float32(1))
-    rounds = graph.node("prim::Loop").inputs[0]
-    assert graph.producer[rounds].attrs["value"] == 5
-    open_ended = irs.load(lambda x: jax.lax.while_loop(lambda c: c < 9, lambda c: c + 1, x), jnp.int32(3))
-    assert open_ended.producer[open_ended.node("prim::Loop").inputs[0]].attrs["value"] == (1 << 63) - 1
-    assert int(irs.compile(open_ended)(jnp.int32(3))) == 9
-    by_twos = irs.load(lambda x: jax.lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 2, c[1] + 1), (0, x)), jnp.int32(3))
-    assert [int(v) for v in irs.compile(by_twos)(jnp.int32(3))] == [10, 8]
 
 
 def test_calls_of_functions_whose_names_mlir_quotes() -> None:

@@ -140,19 +140,13 @@ def test_element_types_without_a_counterpart_are_kept(kind: int, word: str) -> N
     assert str(irs.parse(str(graph)).value("x").type) == f"{word}(2, 3)"
 
 
-def test_an_opaque_op_keeps_its_attributes_and_runs() -> None:
+def test_ops_without_a_meaning_keep_attributes_and_types_and_run_if_a_library_has_them() -> None:
     graph = same_as_runtime(model([node("Det", ["x"], ["t"]), node("Unique", ["x"], ["y"], axis=0)], {"x": (T.FLOAT, [3, 3])},
                                   opset=11), np.eye(3, dtype=np.float32))  # fmt: skip
     assert graph.node("y").op == "onnx::Unique" and dict(graph.node("y").attrs) == {"axis": 0, "opset": 11}
-
-
-def test_an_unknown_op_raises_when_it_runs() -> None:
     run = irs.compile(irs.load(model([node("Odd", ["x"], ["y"], domain="mine", depth=3)], {"x": (T.FLOAT, [2, 4])})))
     with pytest.raises(RunError, match=r"mine\.Odd"):
         run(X)
-
-
-def test_declared_types_of_an_unknown_op_are_checked_at_run_time() -> None:
     made = model([node("StringNormalizer", ["x"], ["y"])], {"x": (T.STRING, [2])})
     words = np.array(["b", "a"], object)
     assert irs.compile(irs.load(made))(words).tolist() == ["b", "a"]
@@ -206,15 +200,12 @@ def branches_of_different_rank(axis: int, extent: int) -> Any:
     return model(nodes, {"x": (T.FLOAT, ["n", 1, "m"])}, weights=weights, opset=16)
 
 
-def test_branches_of_different_rank_keep_their_element_type_and_run() -> None:
+def test_branches_of_different_rank_keep_their_element_type_and_fold_where_shapes_are_known() -> None:
     made = branches_of_different_rank(2, 4)
     for extent in (4, 6):
         graph = same_as_runtime(made, np.ones((2, 1, extent), np.float32))
     assert str(graph.value("r").type) == "FloatTensor" and str(graph.value("all").type) == "FloatTensor"
     assert [op for op in ops(graph) if op.startswith("onnx::")] == ["onnx::ReduceSum"]
-
-
-def test_a_condition_on_known_shapes_is_folded() -> None:
     x = np.ones((2, 1, 6), np.float32)
     assert ops(irs.load(branches_of_different_rank(1, 1))).count("prim::If") == 1
     made = branches_of_different_rank(2, 4)

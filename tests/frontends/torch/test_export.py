@@ -52,7 +52,7 @@ def test_a_module_is_exported_when_it_is_loaded():
     assert same_structure(parse(str(graph)), graph)
 
 
-def test_scopes_and_locations():
+def test_scopes_locations_lists_writes_and_several_results() -> None:
     graph = load(Net(), torch.rand(2, 3))
     assert only(graph, "aten::linear").scope == "body.0"
     assert only(graph, "aten::gelu").scope == "body.1"
@@ -61,17 +61,6 @@ def test_scopes_and_locations():
     assert location is not None
     assert (Path(location.file).name, location.line) == ("test_export.py", first + 3)
     assert only(graph, "aten::linear").location.line == first + 2, "the user's line, not torch's"
-
-
-def test_every_argument_of_the_schema_is_there():
-    """Element types are TorchScript's numbers."""
-    graph = load(lambda x: torch.sum(torch.nn.functional.gelu(x + 1, approximate="tanh"), dtype=torch.float64), torch.rand(2))
-    add, gelu, total = (only(graph, f"aten::{name}") for name in ("add", "gelu", "sum"))
-    assert [constant_of(graph, value) for value in (*add.inputs[1:], gelu.inputs[1], total.inputs[1])] == [1, 1, "tanh", 7]
-
-
-def test_lists_writes_and_several_results():
-    graph = load(Net(), torch.rand(2, 3))
     assert only(graph, "aten::add_").inputs[0].name == "seen"
     split, unpack = only(graph, "aten::split_with_sizes"), only(graph, "prim::ListUnpack")
     assert constant_of(graph, split.inputs[1]) == (1, 3)
@@ -79,6 +68,13 @@ def test_lists_writes_and_several_results():
     biggest = only(graph, "aten::max")
     assert [value.type.dtype for value in biggest.outputs] == ["float32", "int64"]
     assert set(biggest.outputs) <= set(graph.outputs)
+
+
+def test_every_argument_of_the_schema_is_there():
+    """Element types are TorchScript's numbers."""
+    graph = load(lambda x: torch.sum(torch.nn.functional.gelu(x + 1, approximate="tanh"), dtype=torch.float64), torch.rand(2))
+    add, gelu, total = (only(graph, f"aten::{name}") for name in ("add", "gelu", "sum"))
+    assert [constant_of(graph, value) for value in (*add.inputs[1:], gelu.inputs[1], total.inputs[1])] == [1, 1, "tanh", 7]
 
 
 def test_sums_of_extents_are_additions():

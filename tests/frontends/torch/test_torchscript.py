@@ -138,7 +138,7 @@ def test_locations_are_lines_of_this_file():
     assert (Path(place.file).name, place.line, place.column) == ("test_torchscript.py", first + 1, 15)
 
 
-def test_parameters_are_bound_inputs_named_by_path():
+def test_parameters_are_bound_inputs_named_by_path_and_only_calls_and_attributes_vanish() -> None:
     scripted = torch.jit.script(Tree())
     graph = load(scripted)
     assert [value.name for value in graph.free_inputs] == ["x.1"]
@@ -148,11 +148,7 @@ def test_parameters_are_bound_inputs_named_by_path():
         assert names[name] is tensor
     assert str(graph.value("left.lin.weight").type) == "Float(3, 3, strides=[3, 1], device=cpu)"
     assert not any(node.op == "prim::GetAttr" for node in graph.nodes())
-
-
-def test_only_calls_and_attributes_vanish():
-    """The rest is what torch's inlined graph has: these methods have nothing to fold."""
-    scripted = torch.jit.script(Tree())
+    # the rest is what torch's inlined graph has: these methods have nothing to fold
     left_out = ("prim::Constant", "prim::GetAttr")
     theirs = Counter(node.op for node in parse(str(scripted.inlined_graph)).nodes() if node.op not in left_out)
     assert Counter(node.op for node in load(scripted).nodes() if node.op not in left_out) == theirs
@@ -250,13 +246,10 @@ def test_a_module_that_is_chosen_at_run_time_is_called_through_its_interface():
     assert scopes(graph, "aten::linear") == ["step.lin"], "the object behind the interface is known"
 
 
-def test_missing_parameters_are_none():
+def test_missing_parameters_are_none_and_frozen_ones_constants_in_the_tensors_own_memory() -> None:
     graph = load(torch.jit.script(nn.Linear(2, 2, bias=False)))
     linear = next(node for node in graph.nodes() if node.op == "aten::linear")
     assert constant_value(graph.producer[linear.inputs[2]]) is None
-
-
-def test_frozen_modules_have_constants_in_the_tensors_own_memory():
     graph = load(torch.jit.freeze(torch.jit.script(nn.Linear(2, 2).eval())))
     payloads = [constant_value(node) for node in graph.nodes() if node.op == "prim::Constant"]
     held = [payload for payload in payloads if isinstance(payload, TensorData)]

@@ -132,14 +132,12 @@ def test_results_are_named_after_the_last_variables() -> None:
     assert [graph.names[value] for value in graph.outputs] == ["left", "right"]
 
 
-def test_captured_arrays_are_bound_inputs() -> None:
+def test_captured_arrays_are_bound_inputs_or_several_constants_where_they_change() -> None:
     weights = np.arange(6.0).reshape(2, 3)
     graph = trace(lambda x: x @ weights + weights[0] + x @ weights, "float64[4,2]")
     assert [value.name for value in graph.free_inputs] == ["x"]
     assert [held.tolist() for held in graph.bound.values() if held.ndim == 2] == [weights.tolist()]
 
-
-def test_a_captured_array_changed_during_the_trace_is_several_constants() -> None:
     def stepping(x):  # type: ignore[no-untyped-def]
         step = np.zeros(2)
         for number in range(3):

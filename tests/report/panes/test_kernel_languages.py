@@ -58,16 +58,12 @@ def test_what_needs_a_compiler_names_the_command(language: str, exploration: Exp
     assert text["source"] == ""
 
 
-def test_a_node_inside_has_the_kernel_of_its_group(exploration: Exploration, group: Node) -> None:
+def test_a_node_inside_has_the_kernel_of_its_group_and_others_have_none(exploration: Exploration, group: Node) -> None:
     inspection = Inspection(exploration)
     inside = group.blocks[0].nodes[-1]
     value = inside.outputs[0]
     asked = [inspection.kernel_text(id, "assembly") for id in (group.id, inside.id, value.id)]
     assert asked[0] == asked[1] == asked[2]
-
-
-def test_nodes_without_a_kernel_and_unknown_languages(exploration: Exploration, group: Node) -> None:
-    inspection = Inspection(exploration)
     with pytest.raises(UnknownName, match=r"aten::cumsum.* has no kernel"):
         inspection.kernel_text(exploration.graph.node("c").id, "llvm")
     with pytest.raises(UnknownName, match="no language 'fortran'"):

@@ -78,37 +78,28 @@ def test_constants(line: str, expected: object):
         assert type(made) is type(expected)
 
 
-def test_identity_of_tensors():
+def test_tensors_keep_their_identity_and_choose_the_library() -> None:
     torch = pytest.importorskip("torch")
     node = last("  %y : bool = aten::__isnot__(%x, %z)", "%x : Tensor, %z : Tensor")
     for library, x in ((TorchLibrary(), torch.ones(2)), (NumpyLibrary(), np.ones(2))):
         assert library.function(node)(x, x) is False
         assert library.function(node)(x, x + 0) is True
-
-
-def test_a_cast_that_only_the_compiler_checks_gives_its_operand():
-    torch = pytest.importorskip("torch")
     node = last("  %y : Tensor = prim::unchecked_cast(%x)", "%x : Tensor")
     for library, x in ((TorchLibrary(), torch.nn.Parameter(torch.ones(2))), (NumpyLibrary(), np.ones(2))):
         assert library.function(node)(x) is x
-
-
-def test_device_constants_are_torchs():
-    torch = pytest.importorskip("torch")
     node = last('  %y : Device = prim::Constant[value="cpu"]()')
     assert TorchLibrary().constant(node) == torch.device("cpu")
-
-
-def test_the_library_is_torch_if_any_tensor_is():
-    torch = pytest.importorskip("torch")
     assert library_for([1, np.zeros(2)]).name == "numpy"
     assert library_for([np.zeros(2), [{"a": torch.zeros(2)}]]).name == "torch"
 
 
-def test_an_unknown_op_is_named():
+def test_unknown_ops_and_exceptions_of_the_program_are_named() -> None:
     for library in _libraries():
         with pytest.raises(RunError, match="my::op"):
             library.function(last("  %y : Tensor = my::op(%x)"))
+    node = last("  prim::RaiseException(%m, %c)", "%m : str, %c : str")
+    with pytest.raises(RunError, match="ValueError: too small"):
+        NumpyLibrary().function(node)("too small", "builtins.ValueError")
 
 
 def test_a_registered_op_of_another_library_runs():
@@ -118,12 +109,6 @@ def test_a_registered_op_of_another_library_runs():
         library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
         node = last("  %y : Tensor = irscope_test::twice(%x)")
         assert TorchLibrary().function(node)(torch.ones(2)).tolist() == [2.0, 2.0]
-
-
-def test_exceptions_of_the_program_are_reported():
-    node = last("  prim::RaiseException(%m, %c)", "%m : str, %c : str")
-    with pytest.raises(RunError, match="ValueError: too small"):
-        NumpyLibrary().function(node)("too small", "builtins.ValueError")
 
 
 def test_double_asks_for_float64_where_the_program_asks_for_less():

@@ -41,15 +41,12 @@ def test_elements_are_compared_in_logical_order() -> None:
     assert found(a=a, b=np.ascontiguousarray(a.T)) == {}
 
 
-def test_constants_in_one_memory_are_tied_or_views() -> None:
+def test_constants_in_one_memory_are_tied_or_views_unless_they_interleave() -> None:
     a = np.arange(64, dtype=np.float32)
     assert found(a=a, b=a[:]) == {"b": ("tied", "a", 0)}
     assert found(a=a, b=a[8:24]) == {"b": ("view", "a", 32)}
     assert found(a=a, b=a.reshape(8, 8).T) == {"b": ("view", "a", 0)}
     assert not [one.bytes_saved for one in find_constants(Module({}, constants={"a": a, "b": a[8:24]})).shared if one.bytes_saved]
-
-
-def test_interleaved_columns_are_not_views() -> None:
     whole = np.arange(80, dtype=np.float32).reshape(40, 2)
     assert "view" not in {how for how, *_ in found(a=whole[:, 0], b=whole[1:9, 1]).values()}
 

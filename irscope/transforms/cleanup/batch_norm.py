@@ -31,7 +31,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import bind, schema_of
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup.fold import remove_dead_nodes, with_bound
+from irscope.transforms.cleanup.fold import cleaned, with_bound
 
 # With statistics that stay, a batch norm multiplies each channel by `scale = weight / sqrt(running_var + eps)` and adds `bias -
 # running_mean * scale`. A convolution or linear before it does both at no cost, with its weights multiplied by `scale` once.
@@ -357,11 +357,10 @@ class _Fold:
                 done.append((layer, self._replace(layer, rewriter, made)))
             except _Declined as why:
                 self.remarks += [Remark("missed", why.rule, norm.node, why.because, why.evidence) for norm in layer.norms]
-        folded = rewriter.finish()
-        if folded is self.graph:
-            return PassRecord("fold-batch-norm", self.graph, folded, (), tuple(self.remarks))
-        cleaned = remove_dead_nodes(folded)
-        after = with_bound(cleaned.after, made, {part.value for layer, _ in done for part in layer.parts})
+        record = cleaned("fold-batch-norm", rewriter, self.remarks)
+        if not record.edits:
+            return record
+        after = with_bound(record.after, made, {part.value for layer, _ in done for part in layer.parts})
         names = {id(part.tensor): self.graph.names[part.value] for layer, _ in done for part in layer.parts}
         weights = [
             Made(tensors, partial(_fold_again, layer, news, names), not layer.is_constant)
@@ -370,7 +369,7 @@ class _Fold:
         ]
         if weights:
             after = replace(after, modes=Followed(weights, self.graph.modes))
-        return PassRecord("fold-batch-norm", self.graph, after, (*rewriter.edits, *cleaned.edits), tuple(self.remarks))
+        return replace(record, after=after)
 
     def _replace(self, layer: _Layer, rewriter: Rewriter, made: dict[Value, list[tuple[Value, Any]]]) -> tuple[Any, Any]:
         """Put a layer of new weights in the place of the old one, with the result of the last batch norm; return the new weights."""

@@ -13,7 +13,7 @@ from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import is_contiguous, static_shape
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup.fold import constant_node, remove_dead_nodes
+from irscope.transforms.cleanup.fold import cleaned, constant_node
 
 # Both patterns end in a reshape, whose result the op itself can return:
 #
@@ -56,11 +56,7 @@ def restore_exported(graph: Graph) -> PassRecord:
         rewriter.replace_node(found.last, [*found.constants, made], reason=found.because)
         rewriter.erase(node, reason=found.because)
         remarks.append(Remark("passed", "exported", found.last, found.because, (node,)))
-    after = rewriter.finish()
-    if after is graph:
-        return PassRecord("restore-exported", graph, graph)
-    cleaned = remove_dead_nodes(after)
-    return PassRecord("restore-exported", graph, cleaned.after, (*rewriter.edits, *cleaned.edits), tuple(remarks))
+    return cleaned("restore-exported", rewriter, remarks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,11 @@ from irscope.analysis.shapes import Shapes
 from irscope.ir import (
     BOOL,
     CONTROL_FLOW,
+    DEVICE,
     FLOAT,
     GROUPS,
     INT,
+    NONE,
     NOT_CONSTANT,
     STR,
     Block,
@@ -23,6 +25,7 @@ from irscope.ir import (
     Edit,
     Erased,
     Graph,
+    ListType,
     Node,
     PrimitiveType,
     Rewriter,
@@ -92,6 +95,15 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
             edits = [Erased(node, "its results are unused, and it does nothing else") for node in found]
             rewriter.set_nodes(block, [node for node in block.nodes if node not in dead], edits)
     return PassRecord("dce", graph, rewriter.finish(), rewriter.edits, keeps_facts=True)
+
+
+def cleaned(name: str, rewriter: Rewriter, remarks: Iterable[Remark] = ()) -> PassRecord:
+    """The record of a pass that rewrote a graph so, without the nodes that nothing needs since then."""
+    before, after = rewriter.graph, rewriter.finish()
+    if after is before:
+        return PassRecord(name, before, before, (), tuple(remarks))
+    record = remove_dead_nodes(after)
+    return PassRecord(name, before, record.after, (*rewriter.edits, *record.edits), tuple(remarks))
 
 
 def _dead_nodes(graph: Graph) -> set[Node]:
@@ -178,9 +190,9 @@ def fold_constants(graph: Graph) -> PassRecord:
         if edits:
             rewriter.set_nodes(block, nodes, edits)
         pending.extend(inner for node in nodes for inner in node.blocks)
-    cleaned = remove_dead_nodes(rewriter.finish())
-    after = remembering_default(cleaned.after, cleaned.edits)
-    return PassRecord("fold-constants", graph, after, (*rewriter.edits, *cleaned.edits), keeps_facts=True)
+    record = remove_dead_nodes(rewriter.finish())
+    after = remembering_default(record.after, record.edits)
+    return PassRecord("fold-constants", graph, after, (*rewriter.edits, *record.edits), keeps_facts=True)
 
 
 def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node], list[Edit]]:
@@ -190,9 +202,10 @@ def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node
     stack: list[Iterator[Node]] = [iter(block.nodes)]
     while stack:
         for node in stack[-1]:
-            branch = _known_branch(node, shapes)
-            if branch is not None:
-                reason = f"its condition %{rewriter.graph.names[node.inputs[0]]} is always {branch is node.blocks[0]}"
+            taken = shapes.known(node.inputs[0]) if node.op == "prim::If" else NOT_CONSTANT
+            if taken is not NOT_CONSTANT:
+                branch = node.blocks[0 if taken else 1]
+                reason = f"its condition %{rewriter.graph.names[node.inputs[0]]} is always {bool(taken)}"
                 for old, new in zip(node.outputs, branch.returns, strict=True):
                     rewriter.replace(old, new, reason=reason)
                 edits.append(Erased(node, reason))
@@ -239,7 +252,9 @@ def _always_holds(node: Node, shapes: Shapes) -> bool:
     type = shapes.type(subject)
     if not isinstance(type, TensorType):
         return False
-    strided = type.strides is not None or type.shape == () or not _may_be_sparse(shapes.graph)
+    # elements of what some ops make are not laid out by strides
+    may_be_sparse = any(word in node.op for node in shapes.graph.nodes() for word in ("sparse", "mkldnn", "nested"))
+    strided = type.strides is not None or type.shape == () or not may_be_sparse
     facts = {
         "size": type.shape, "stride": type.strides, "dtype": type.dtype, "device": type.device, "layout": 0 if strided else None,
     }  # fmt: skip
@@ -264,32 +279,15 @@ def _operand_returned(node: Node, shapes: Shapes, rewriter: Rewriter) -> Value |
     return None if node.output.type.is_static and not found[0].type.is_static else found[0]
 
 
-def _may_be_sparse(graph: Graph) -> bool:
-    """Whether some op may make a tensor whose elements are not laid out by strides."""
-    return any(word in node.op for node in graph.nodes() for word in ("sparse", "mkldnn", "nested"))
-
-
-def _known_branch(node: Node, shapes: Shapes) -> Block | None:
-    if node.op != "prim::If":
-        return None
-    condition = shapes.known(node.inputs[0])
-    return None if condition is NOT_CONSTANT else node.blocks[0 if condition else 1]
-
-
 def _constants_for(node: Node, shapes: Shapes) -> list[Node]:
-    """Constants for all outputs of a node that only computes known numbers; an empty list for any other node."""
+    """Constants for all outputs of a node that only computes known numbers and strings; an empty list for any other node."""
     if node.op == "prim::Constant" or node.blocks or not node.outputs or isinstance(node.outputs[0].type, TensorType):
         return []
-    payloads = [_known_number(value, shapes) for value in node.outputs]
-    if any(payload is NOT_CONSTANT for payload in payloads) or has_effect(node):
+    payloads = [shapes.known(value) if value.type in _PYTHON_TYPE else NOT_CONSTANT for value in node.outputs]
+    is_exact = all(type(payload) is _PYTHON_TYPE.get(value.type) for value, payload in zip(node.outputs, payloads, strict=True))
+    if not is_exact or has_effect(node):
         return []
     return [constant_node(v, payload, like=node) for v, payload in zip(node.outputs, payloads, strict=True)]
-
-
-def _known_number(value: Value, shapes: Shapes) -> Any:
-    """A known number or string whose Python type is exactly the value's, or NOT_CONSTANT."""
-    payload = shapes.known(value) if value.type in _PYTHON_TYPE else NOT_CONSTANT
-    return payload if type(payload) is _PYTHON_TYPE.get(value.type) else NOT_CONSTANT
 
 
 def constant_node(value: Value, payload: Any, *, like: Node | None = None) -> Node:
@@ -297,6 +295,19 @@ def constant_node(value: Value, payload: Any, *, like: Node | None = None) -> No
     attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
     location, scope = (None, "") if like is None else (like.location, like.scope)
     return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), location, scope)
+
+
+def with_constants(like: Node, op: str, output: Value, operands: Iterable[Any]) -> list[Node]:
+    """A node, behind the constants that it reads: numbers, lists of whole numbers, None, and names of devices."""
+    types: dict[type, Type] = {int: INT, bool: BOOL, type(None): NONE, list: ListType(INT)}
+    nodes, inputs = list[Node](), list[Value]()
+    for operand in operands:
+        if not isinstance(operand, Value):
+            value = make_value(new_id(), types.get(type(operand), DEVICE), "")
+            nodes.append(constant_node(value, tuple(operand) if isinstance(operand, list) else operand, like=like))
+            operand = value
+        inputs.append(operand)
+    return [*nodes, make_node(new_id(), op, tuple(inputs), (output,), EMPTY, (), like.location, like.scope)]
 
 
 # Replaces small tensors that are the same at every run by constants: positions, masks built from them, initial states.
@@ -356,12 +367,8 @@ def fold_tensors(graph: Graph) -> PassRecord:
             nodes.append(constant)
         if edits:
             rewriter.set_nodes(block, nodes, edits)
-    folded = rewriter.finish()
-    if folded is graph:
-        return PassRecord("fold-tensors", graph, graph)
-    cleaned = remove_dead_nodes(folded)
-    done = (*rewriter.edits, *cleaned.edits)
-    return PassRecord("fold-tensors", graph, remembering_default(cleaned.after, done), done, keeps_facts=True)
+    record = cleaned("fold-tensors", rewriter)
+    return replace(record, after=remembering_default(record.after, record.edits), keeps_facts=True) if record.edits else record
 
 
 Known = dict[Value, Any]
@@ -555,11 +562,8 @@ def fold_weights(graph: Graph) -> PassRecord:
         rewriter.erase(node, reason=because)
         made.setdefault(source[old], []).append((new, array))
         remarks.append(Remark("passed", "weights", node, because, (source[old],)))
-    if not made:
-        return PassRecord("fold-weights", graph, graph)
-    cleaned = remove_dead_nodes(rewriter.finish())
-    after = with_bound(cleaned.after, made, set(held))
-    return PassRecord("fold-weights", graph, after, (*rewriter.edits, *cleaned.edits), tuple(remarks))
+    record = cleaned("fold-weights", rewriter, remarks)
+    return replace(record, after=with_bound(record.after, made, set(held))) if made else record
 
 
 def _sources(graph: Graph, known: Known) -> dict[Value, Value]:

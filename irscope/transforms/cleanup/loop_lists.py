@@ -4,27 +4,10 @@ from typing import NamedTuple
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.frontends.emit import CODES
-from irscope.ir import (
-    BOOL,
-    DEVICE,
-    INT,
-    NONE,
-    Block,
-    Graph,
-    ListType,
-    Node,
-    Rewriter,
-    TensorType,
-    Type,
-    Value,
-    constant_of,
-    make_node,
-    make_value,
-    new_id,
-)
-from irscope.ops.type_rules import contiguous_strides
+from irscope.ir import Block, Graph, Node, Rewriter, TensorType, Value, constant_of, make_node, make_value, new_id
+from irscope.ops.type_rules import contiguous_strides, static_shape
 from irscope.transforms.base import PassRecord, timed
-from irscope.transforms.cleanup.fold import constant_node
+from irscope.transforms.cleanup.fold import constant_node, with_constants
 from irscope.transforms.cleanup.loop_products import is_turn_of_kernels
 
 # `out.append(h)` in a loop and `torch.stack(out)` behind it are also what a scan output of ONNX is. The rows of a table are written in
@@ -96,8 +79,11 @@ def _filled(graph: Graph, loop: Node, append: Node) -> _Filled | None:
     made, row = graph.producer.get(held), shapes_of(graph).type(item)
     if made is None or made.op != "prim::ListConstruct" or made.inputs or graph.block_of[made] is not graph.block_of[loop]:
         return None
-    if not isinstance(row, TensorType) or not row.is_static or row.dtype not in CODES or row.requires_grad or not _is_stacked_in_rows(row):
+    if not isinstance(row, TensorType) or not row.is_static or row.dtype not in CODES or row.requires_grad:
         return None
+    shape = static_shape(row) or ()
+    if len(shape) in (4, 5) and row.strides != contiguous_strides(shape):
+        return None  # torch stacks images channels last where they are
     users = [use.user for use in graph.users.get(held, ())]
     behind = [user for user in users if user is not append]
     nodes = [user for user in behind if isinstance(user, Node)]
@@ -110,12 +96,6 @@ def _filled(graph: Graph, loop: Node, append: Node) -> _Filled | None:
     if type(axis) is not int or not -rank <= axis < rank or not is_behind or alias_db_of(graph).has_writers(item):
         return None
     return _Filled(made, append, row, stacks[0], axis % rank, tuple(lengths))
-
-
-def _is_stacked_in_rows(row: TensorType) -> bool:
-    """Checks that the last axis of the stacked tensors is the innermost one: torch stacks images channels last where they are."""
-    shape = tuple(size for size in row.shape or () if isinstance(size, int))
-    return len(shape) not in (4, 5) or row.strides == contiguous_strides(shape)
 
 
 def _is_in_loop(graph: Graph, node: Node, loop: Node) -> bool:
@@ -135,13 +115,13 @@ def _write(rewriter: Rewriter, loop: Node, lists: list[_Filled]) -> None:
     nodes, inputs, outputs = list(body.nodes), list(loop.inputs), list(loop.outputs)
     params, returns, before = list(body.params), list(body.returns), list[Node]()
     for one in lists:
-        shape = (turns, *(size for size in one.row.shape or () if isinstance(size, int)))
+        shape = (turns, *(static_shape(one.row) or ()))
         whole = one.row.with_(shape=shape, strides=contiguous_strides(shape))
         start, table, after = (make_value(new_id(), whole, "") for _ in range(3))
         end = one.stack.output if one.axis == 0 else make_value(new_id(), whole, "")
-        before += _made(loop, "aten::zeros", start, [list(shape), CODES[str(whole.dtype)], None, whole.device, None])
+        before += with_constants(loop, "aten::zeros", start, [list(shape), CODES[str(whole.dtype)], None, whole.device, None])
         place = nodes.index(one.append)
-        nodes[place : place + 1] = _made(one.append, "aten::select_scatter", after, [table, one.append.inputs[1], 0, params[0]])
+        nodes[place : place + 1] = with_constants(one.append, "aten::select_scatter", after, [table, one.append.inputs[1], 0, params[0]])
         for values, value in ((inputs, start), (params, table), (returns, after), (outputs, end)):
             values.append(value)
         _read(rewriter, one, end, turns)
@@ -161,19 +141,6 @@ def _read(rewriter: Rewriter, one: _Filled, table: Value, turns: int) -> None:
         return
     order = [*range(1, one.axis + 1), 0, *range(one.axis + 1, rank)]
     turned = make_value(new_id(), TensorType(one.row.dtype, None, device=one.row.device), "")
-    made = _made(one.stack, "aten::permute", turned, [table, order])
-    made += _made(one.stack, "aten::clone", one.stack.output, [turned, 0])
+    made = with_constants(one.stack, "aten::permute", turned, [table, order])
+    made += with_constants(one.stack, "aten::clone", one.stack.output, [turned, 0])
     rewriter.replace_node(one.stack, made, reason="the table has the rows of the list")
-
-
-def _made(like: Node, op: str, output: Value, operands: list[object]) -> list[Node]:
-    """A node, behind the constants that it reads."""
-    types: dict[type, Type] = {int: INT, bool: BOOL, type(None): NONE, list: ListType(INT)}
-    nodes, inputs = list[Node](), list[Value]()
-    for operand in operands:
-        if not isinstance(operand, Value):
-            value = make_value(new_id(), types.get(type(operand), DEVICE), "")
-            nodes.append(constant_node(value, tuple(operand) if isinstance(operand, list) else operand, like=like))
-            operand = value
-        inputs.append(operand)
-    return [*nodes, make_node(new_id(), op, tuple(inputs), (output,), {}, (), like.location, like.scope)]

@@ -8,7 +8,6 @@ from typing import Any, Final
 from irscope.analysis.per_graph import shapes_of
 from irscope.frontends.emit import CODES, Emitter, Place
 from irscope.ir import (
-    BOOL,
     DEVICE,
     INT,
     NONE,
@@ -16,14 +15,12 @@ from irscope.ir import (
     TENSOR,
     Block,
     Graph,
-    ListType,
     Node,
     Rewriter,
     TensorType,
     Type,
     Value,
     constant_of,
-    make_node,
     make_value,
     new_id,
 )
@@ -31,7 +28,7 @@ from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import VIEWS
 from irscope.ops.type_rules import contiguous_strides
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup.fold import constant_node
+from irscope.transforms.cleanup.fold import with_constants
 
 # Recurrent layers.
 #
@@ -108,9 +105,6 @@ class _Recurrent:
             return "it draws random numbers"
         if self.node.op == "aten::lstm":
             return "LSTMs stay whole: oneDNN runs one of float32 in one call, which takes no longer than a loop of kernels"
-        return self._why_not_of_these_types() or self._why_not_of_this_size()
-
-    def _why_not_of_these_types(self) -> str:
         tensors = [shapes_of(self.graph).type(value) for value in (self.operands["input"], self.operands["hx"], *self.weights)]
         types = [type for type in tensors if isinstance(type, TensorType) and type.is_static and str(type.device or "cpu") == "cpu"]
         if len(types) < len(tensors) or not self.weights or len({type.dtype for type in types}) > 1:
@@ -127,9 +121,6 @@ class _Recurrent:
             wanted += [(rows, width), (rows, self.hidden), *[(rows,)] * (2 if self.numbers["has_biases"] else 0)] * self.sides
         if state[:2] != (layers * self.sides, self.batch) or weights != wanted:
             return "its weights or its state have other extents than its layers"
-        return ""
-
-    def _why_not_of_this_size(self) -> str:
         self.products, least = self.batch * self.hidden**2 * _GATES[self.node.op], _LEAST_STEPS[self.node.op]
         if self.products > _MOST:
             return f"a step has {self.products:,} multiplications, and from {_MOST + 1:,} on products are the library's"
@@ -270,14 +261,12 @@ def _sums_of(graph: Graph, body: Block) -> dict[Node, "_Sum"]:
 
 def is_turn_of_kernels(body: Block, *, besides: Container[Node] = ()) -> bool:
     """Checks if all of a turn is work for kernels, products included, and these nodes."""
-    return all(node in besides or node.op in _PRODUCTS or _is_kernels(node) for node in body.nodes)
 
+    def is_computed(node: Node) -> bool:
+        op = op_of(node)
+        return op is not None and not node.blocks and op.expression is not None and effect_of(node) == "pure" and not _is_whole(node)
 
-def _is_kernels(node: Node) -> bool:
-    """Checks for an op that kernels compute, or that a loop of kernels needs besides."""
-    op = op_of(node)
-    is_computed = op is not None and not node.blocks and op.expression is not None and effect_of(node) == "pure"
-    return moves_on(node) or (is_computed and not _is_whole(node))
+    return all(node in besides or node.op in _PRODUCTS or moves_on(node) or is_computed(node) for node in body.nodes)
 
 
 def moves_on(node: Node) -> bool:
@@ -330,10 +319,9 @@ class _Sum:
         steps = None if last.strides is None else contiguous_strides(shape)
         product = self._add("aten::mul", [left, right], last.with_(shape=shape, strides=steps))
         end = self.old.output if bias is None else make_value(new_id(), self.old.output.type, "")
-        arguments = [self._constant([axis], ListType(INT)), self._constant(False, BOOL), self._constant(None, NONE)]
-        self._add("aten::sum", [product, *arguments], end.type, end)
+        self.nodes += with_constants(self.old, "aten::sum", end, [product, [axis], False, None])
         if bias is not None:
-            self._add("aten::add", [end, bias, self._constant(1, INT)], self.old.output.type, self.old.output)
+            self.nodes += with_constants(self.old, "aten::add", self.old.output, [end, bias, 1])
         return 0 not in shape
 
     def _factors(self, a: Value, left: Sequence[int], b: Value, right: Sequence[int]) -> tuple[Value, Value, int, tuple[int, ...]] | None:
@@ -361,7 +349,7 @@ class _Sum:
         rows, columns = _extents(given)
         inside, self.nodes = self.nodes, self.before
         view = self._add("aten::t", [weight], given.with_(shape=(columns, rows), strides=(1, columns)))
-        made = self._add("aten::clone", [view, self._constant(0, INT)], given.with_(shape=(columns, rows), strides=(rows, 1)))
+        made = self._add("aten::clone", [view, 0], given.with_(shape=(columns, rows), strides=(rows, 1)))
         self.nodes = inside
         return made
 
@@ -373,7 +361,7 @@ class _Sum:
             shape=(*shape[:axis], 1, *shape[axis:]),
             strides=None if steps is None else (*steps[:axis], shape[axis] * steps[axis] if axis < len(shape) else 1, *steps[axis:]),
         )
-        return self._add("aten::unsqueeze", [value, self._constant(axis, INT)], wider)
+        return self._add("aten::unsqueeze", [value, axis], wider)
 
     def _matrix(self, value: Value, *, is_result: bool = False) -> TensorType | None:
         """Returns the type of a tensor whose extents are known, and which is row-major as far as is known."""
@@ -386,14 +374,9 @@ class _Sum:
         )
         return found if is_plain else None
 
-    def _add(self, op: str, inputs: Sequence[Value], type: Type, output: Value | None = None) -> Value:
-        made = make_value(new_id(), type, "") if output is None else output
-        self.nodes.append(make_node(new_id(), op, tuple(inputs), (made,), {}, (), self.old.location, self.old.scope))
-        return made
-
-    def _constant(self, payload: Any, type: Type) -> Value:
+    def _add(self, op: str, operands: Sequence[Any], type: Type) -> Value:
         made = make_value(new_id(), type, "")
-        self.nodes.append(constant_node(made, tuple(payload) if isinstance(payload, list) else payload, like=self.old))
+        self.nodes += with_constants(self.old, op, made, operands)
         return made
 
 

@@ -39,7 +39,7 @@ from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import channels_last_strides, static_shape
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.channels_last import reads_padding_alone
-from irscope.transforms.cleanup.fold import constant_node, remove_dead_nodes
+from irscope.transforms.cleanup.fold import cleaned, constant_node
 
 # A convolution of oneDNN can add another tensor to its result and apply an activation before it stores it, which saves a call and a pass
 # over memory for each. Torch has such layers as ops, and these also take weights in an order of oneDNN's own; a program that holds
@@ -89,12 +89,7 @@ def use_onednn(graph: Graph, *, finite: bool = False, own: bool = True) -> PassR
     for node in graph.nodes():
         if (layer := layers.layer(node)) is not None:
             layers.replace(layer)
-    after = layers.rewriter.finish()
-    if after is graph:
-        return PassRecord("onednn", graph, graph)
-    cleaned = remove_dead_nodes(after)
-    edits = (*layers.rewriter.edits, *cleaned.edits)
-    return PassRecord("onednn", graph, cleaned.after, edits, tuple(layers.remarks))
+    return cleaned("onednn", layers.rewriter, layers.remarks)
 
 
 @dataclass(slots=True)

@@ -311,7 +311,11 @@ class History:
     @cached_property
     def ends(self) -> list[int]:
         """The number of steps done before the first pass, after it, after the next, …"""
-        return list(accumulate(map(_count_steps, self.records), initial=0))
+        counts = (
+            int(record.after is not record.before) if record.after_merges is None else sum(isinstance(e, Merged) for e in record.edits)
+            for record in self.records
+        )  # fmt: skip
+        return list(accumulate(counts, initial=0))
 
     @property
     def count(self) -> int:
@@ -343,12 +347,6 @@ class History:
             if value not in self.records[step].after.names:
                 return None
         return value
-
-
-def _count_steps(record: PassRecord) -> int:
-    if record.after_merges is None:
-        return int(record.after is not record.before)
-    return sum(isinstance(edit, Merged) for edit in record.edits)
 
 
 def _steps(record: PassRecord) -> list[Step]:

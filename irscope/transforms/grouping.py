@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -121,15 +121,8 @@ def common_scope(scopes: Iterable[str]) -> str:
     >>> common_scope(["net.head.conv", "net.head.norm"]), common_scope(["net.body", "net.head"])
     ('net.head', 'net')
     """
-    common: list[str] | None = None
-    for scope in scopes:
-        parts = scope.split(".")
-        common = parts if common is None else common[: _agreement(common, parts)]
-    return ".".join(common or [])
-
-
-def _agreement(a: list[str], b: list[str]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    levels = zip(*(scope.split(".") for scope in scopes), strict=False)
+    return ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
 def unused_constants(graph: Graph, members: Iterable[Node], is_known: Callable[[Value], bool], uses: Mapping[Value, int]) -> set[Node]:

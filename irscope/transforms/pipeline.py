@@ -278,13 +278,8 @@ class Pipelined(Unpicklable):
         rows = []
         for record in self.records:
             kinds = Counter(remark.kind for remark in record.remarks)
-            rows.append(
-                {
-                    "pass": record.name, "nodes before": len(record.before.position),
-                    "nodes after": len(record.after.position), "seconds": record.seconds,
-                    "passed": kinds["passed"], "missed": kinds["missed"],
-                }
-            )  # fmt: skip
+            nodes = len(record.before.position), len(record.after.position)
+            rows.append((record.name, *nodes, record.seconds, kinds["passed"], kinds["missed"]))
         columns = ["pass", "nodes before", "nodes after", "seconds", "passed", "missed"]
         return new_table(rows, columns=columns)
 

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irscope._base.frozen import FrozenDict
 from irscope._base.nested import is_fixed
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of, shapes_of
@@ -21,17 +20,15 @@ from irscope.ir import (
     Rewriter,
     TensorData,
     TensorType,
-    Type,
     Value,
     argument_type,
     constant_of,
-    make_node,
     make_value,
     new_id,
 )
 from irscope.ops.registry import bind, schema_of
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup.fold import cleaned, with_bound
+from irscope.transforms.cleanup.fold import cleaned, constant_node, with_bound
 
 # With statistics that stay, a batch norm multiplies each channel by `scale = weight / sqrt(running_var + eps)` and adds `bias -
 # running_mean * scale`. A convolution or linear before it does both at no cost, with its weights multiplied by `scale` once.
@@ -224,10 +221,6 @@ class _Layer:
         return int(self.node.op == "aten::addmm" or self.node.op in _TRANSPOSED or self.groups > 0)
 
 
-def _without_gradient(type: Type) -> Type:
-    return replace(type, requires_grad=None) if isinstance(type, TensorType) else type
-
-
 def _rounded(numbers: Array, dtype: str) -> Array:
     """The nearest numbers of an element type, in float64; rounding twice, as conversions by way of float32 do, may miss them."""
     with np.errstate(all="ignore"):
@@ -266,8 +259,7 @@ class _Fold:
         if graph.gradients:
             raise _Declined("gradients", "the program computes gradients, for which it must stay apart from its weights", maker)
         operands = bind(norm, schema) if schema is not None else {}
-        flag = operands.get("training", False)
-        if (shapes.known(flag) if isinstance(flag, Value) else flag) is not False:
+        if self._number(operands, "training", False) is not False:
             raise _Declined("training", "it may be in training mode, and then takes the statistics of its operand", norm)
         users = len(graph.users[source])
         if users > 1:
@@ -277,8 +269,10 @@ class _Fold:
         if any(value in graph.users for value in norm.outputs[1:]):
             raise _Declined("other-readers", "the statistics that it returns are read", norm)
         before, after = shapes.type(source), shapes.type(norm.outputs[0])
-        is_known = isinstance(before, TensorType) and before.dtype in _ROUNDING and len(before.shape or ()) > 1
-        if not isinstance(before, TensorType) or not is_known or replace(before, requires_grad=None) != _without_gradient(after):
+        are_alike = isinstance(before, TensorType) and isinstance(after, TensorType) and (
+            before.with_(requires_grad=None) == after.with_(requires_grad=None)
+        )  # fmt: skip
+        if not isinstance(before, TensorType) or before.dtype not in _ROUNDING or len(before.shape or ()) < 2 or not are_alike:
             raise _Declined("unknown-sizes", f"{name} is {before}, and its result {after}: they must be of one known type", source)
         statistics = self._statistics(norm, operands, before)
         if layer is None:
@@ -292,8 +286,7 @@ class _Fold:
             operand: Any = operands.get(name)
             is_there = isinstance(operand, Value) and operand.type != NONE and shapes.known(operand) is not None
             found[name] = self._known(operand, type, (type.shape or (0, 0))[1:2]) if is_there else None
-        mean, variance, eps = found["running_mean"], found["running_var"], operands.get("eps")
-        eps = shapes.known(eps) if isinstance(eps, Value) else eps
+        mean, variance, eps = found["running_mean"], found["running_var"], self._number(operands, "eps", None)
         if mean is None or variance is None or not isinstance(eps, int | float):
             raise _Declined("training", "it keeps no statistics, or their eps is not known")
         return _Norm(node, found["weight"], found["bias"], mean, variance, eps)
@@ -302,12 +295,7 @@ class _Fold:
         """A convolution or linear with known weights; `made` is the type of its result."""
         shapes, graph, schema = shapes_of(self.graph), self.graph, schema_of(node)
         at_weight, at_bias = _LAYERS[node.op]
-        operands = bind(node, schema) if schema is not None else {}
-
-        def number(name: str, default: Any) -> Any:
-            operand = operands.get(name, default)
-            return shapes.known(operand) if isinstance(operand, Value) else operand
-
+        number = partial(self._number, bind(node, schema) if schema is not None else {})
         turned = node.op in _TRANSPOSED or number("transposed", False)
         groups, factors = number("groups", 1), (number("alpha", 1), number("beta", 1))
         if turned not in (True, False) or not isinstance(groups, int) or factors != (1, 1):
@@ -325,10 +313,19 @@ class _Fold:
         what = f"%{graph.names[node.output]} has another element type or rank than its weight, or channels that nothing computes"
         raise _Declined("unknown-sizes", what, node)
 
+    def _number(self, operands: Mapping[str, Any], name: str, default: Any) -> Any:
+        operand = operands.get(name, default)
+        return shapes_of(self.graph).known(operand) if isinstance(operand, Value) else operand
+
     def _known(self, value: Value, like: TensorType, shape: tuple[Any, ...] | None = None) -> _Known:
         """A tensor that is the same in every run, of one element type with another. Raises _Declined if it may not be."""
         shapes, name, view, read = shapes_of(self.graph), f"%{self.graph.names[value]}", self.graph.producer.get(value), value
-        if view is not None and view.op in _TURNS and _is_turned(shapes.type(view.inputs[0]), shapes.type(value)):
+        base, turned = shapes.type(view.inputs[0]) if view is not None and view.op in _TURNS else None, shapes.type(value)
+        is_turned = (
+            isinstance(base, TensorType) and isinstance(turned, TensorType) and base.rank == 2 and base.shape is not None
+            and base.strides is not None and (turned.shape, turned.strides) == (base.shape[::-1], base.strides[::-1])
+        )  # fmt: skip
+        if view is not None and is_turned:
             value = view.inputs[0]
         else:
             view = None
@@ -386,8 +383,9 @@ class _Fold:
             assert isinstance(type, TensorType)
             value = make_value(new_id(), replace(type, dtype=weight.type.dtype, device=weight.type.device), f"{title}_folded")
             if layer.is_constant:
-                data: FrozenDict[str, Any] = FrozenDict(value=_constant(tensor, weight.payload))
-                nodes.append(make_node(new_id(), "prim::Constant", (), (value,), data, (), old.location, old.scope))
+                is_array, payload = isinstance(tensor, np.ndarray), weight.payload
+                data = TensorData(payload.dtype, tensor.shape, tensor, payload.device) if is_array else _torch_types().tensor_data(tensor)
+                nodes.append(constant_node(value, data, like=old))
             else:
                 made.setdefault(weight.value, []).append((value, tensor))
             inputs[place : place + 1] = [value]
@@ -425,20 +423,13 @@ def _numbers(payload: Any) -> Array | None:
     return wide
 
 
-def _is_turned(base: Any, view: Any) -> bool:
-    """Whether the view of a matrix is its transpose, by their types."""
-    if not isinstance(base, TensorType) or not isinstance(view, TensorType) or base.rank != 2:
-        return False
-    strides, shape = base.strides, base.shape
-    return strides is not None and shape is not None and (view.shape, view.strides) == (shape[::-1], strides[::-1])
-
-
 def _as_weight(weight: _Known, numbers: Array, *, trained: bool) -> Any:
     """A tensor of these numbers, of the library, layout and device of the weight. Raises _Declined if its memory has gaps."""
     base = weight.array if weight.tensor is None else weight.tensor.detach()
     like = np.empty_like(base, subok=False) if weight.tensor is None else base.clone()
     made = _filled(like, numbers if weight.view is None else numbers.T)
-    if _steps(made) != _steps(base):
+    before, after = (each.strides if weight.tensor is None else each.stride() for each in (base, made))
+    if after != before:
         raise _Declined("unknown-sizes", "the memory of the weight has gaps, or elements that share it", weight.value)
     made = made if weight.view is None else made.T
     return made.requires_grad_() if trained else made
@@ -451,8 +442,10 @@ def _as_bias(weight: _Known, numbers: Array, *, trained: bool) -> Any:
     return made.requires_grad_() if trained else made
 
 
-def _steps(tensor: Any) -> tuple[int, ...]:
-    return tuple(tensor.strides if isinstance(tensor, np.ndarray) else tensor.stride())
+def _torch_types() -> Any:
+    from irscope.frontends.torch import types
+
+    return types
 
 
 def _filled(like: Any, numbers: Array) -> Any:
@@ -461,20 +454,10 @@ def _filled(like: Any, numbers: Array) -> Any:
         is_bits = like.dtype == np.uint16  # of a constant of bfloat16
         like[...] = numbers.astype(np.float32).view(np.uint32) >> 16 if is_bits else numbers
         return like
-    from irscope.frontends.torch.types import require_torch
-
-    torch = require_torch("to fill a tensor")
+    torch = _torch_types().require_torch("to fill a tensor")
     with torch.no_grad():
         like.copy_(torch.from_numpy(np.array(numbers)))
     return like
-
-
-def _constant(tensor: Any, old: TensorData) -> TensorData:
-    if isinstance(tensor, np.ndarray):
-        return TensorData(old.dtype, tensor.shape, tensor, old.device)
-    from irscope.frontends.torch.types import tensor_data
-
-    return tensor_data(tensor)
 
 
 Hasher = Callable[[Sequence[Any]], Callable[[], int]]

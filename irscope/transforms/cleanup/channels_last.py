@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.frozen import EMPTY
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.shapes import Shapes
@@ -32,6 +32,7 @@ from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.traits import LAYOUT_READERS, MAX_POOLS, PACKS
 from irscope.ops.type_rules import channels_last_strides, contiguous_strides, is_contiguous, static_shape, suggests_channels_last
 from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.cleanup.fold import constant_node
 
 # Finds the tensors that a caller gets from a program: its results, and those in tuples, lists and dictionaries among them.
 #
@@ -225,7 +226,7 @@ def _tried(graph: Graph) -> _Tried:
     def declined(because: str, *evidence: Value | Node) -> _Tried:
         return graph, (), (Remark("missed", _RULE, planar[0], because, evidence or (planar[0],)),)
 
-    padded = next((node for node in found if _reads_padding(node, shapes)), None)
+    padded = next((node for node in found if reads_padding_alone(shapes.type(node.inputs[1]), *map(shapes.known, node.inputs[4:6]))), None)
     if padded is not None:
         return declined("windows that lie in the padding alone may crash torch 2.13 in that layout", padded)
     copied, edits, entrances = _with_layout_copies(graph, {node: _ROWS if node in exits else _LAST for node in found})
@@ -262,9 +263,12 @@ def _tried(graph: Graph) -> _Tried:
     given_before, given_now = (results_of(each, alias_db_of(each)).tensors for each in (graph, after))
     if shared_results(old, given_before) != shared_results(new, given_now):
         return declined("results would not share memory as they do now")
-    written_so = sum(_bytes(shapes_of(finished).type(value)) for value in copies if _is_written_so(finished, after, value))
+    made = (finished.producer.get(value) for value in copies)
+    # what a group writes instead of the original is not copied
+    instead = [node for node in made if node is not None and node.op == "aten::contiguous" and node.inputs[0] not in after.block_of]
+    written_so = sum(bytes_of(shapes_of(finished).type(node.output)) for node in instead)
     added = max(0, new.copied_bytes - old.copied_bytes - written_so)
-    saved = sum(_bytes(shapes.type(value)) for node in planar for value in (node.inputs[0], node.output))
+    saved = sum(bytes_of(shapes.type(value)) for node in planar for value in (node.inputs[0], node.output))
     if added >= saved:
         return declined(f"{added:,} bytes would be copied for {saved:,} that convolutions copy now")
     names = f"{len(planar)} convolutions" if len(planar) > 1 else "its convolution"
@@ -293,10 +297,6 @@ def reads_padding_alone(kernel: object, margins: object, gaps: object) -> bool:
     return any(margin > (size - 1) * gap for size, margin, gap in each)
 
 
-def _reads_padding(node: Node, shapes: Shapes) -> bool:
-    return reads_padding_alone(shapes.type(node.inputs[1]), *map(shapes.known, node.inputs[4:6]))
-
-
 def _is_planar(node: Node, shapes: Shapes) -> bool:
     """Whether a convolution reads a contiguous 4-D tensor with one plane per channel, on the CPU, and is not transposed."""
     given, made = shapes.type(node.inputs[0]), shapes.type(node.output)
@@ -309,14 +309,8 @@ def _is_planar(node: Node, shapes: Shapes) -> bool:
     return turned is False and is_contiguous(shape, given.strides) and not suggests_channels_last(shape, given.strides)
 
 
-def _bytes(type: Type) -> int:
+def bytes_of(type: Type) -> int:
     return type.nbytes or 0 if isinstance(type, TensorType) else 0
-
-
-def _is_written_so(finished: Graph, after: Graph, copy: Value) -> bool:
-    """Whether a group writes the copy instead of the original, so that nothing is copied."""
-    node = finished.producer.get(copy)
-    return node is not None and node.op == "aten::contiguous" and node.inputs[0] not in after.block_of
 
 
 def _exits(graph: Graph, planar: Sequence[Node], shapes: Shapes) -> list[Node]:
@@ -359,9 +353,8 @@ def _with_layout_copies(graph: Graph, formats: Mapping[Node, int]) -> tuple[Grap
 def copied_as(source: Value, copy: Value, format: int, like: Node) -> list[Node]:
     """The nodes that copy a value into a memory format, by torch's number of it."""
     code = make_value(new_id(), INT, "memory_format")
-    place = (), like.location, like.scope
-    constant = make_node(new_id(), "prim::Constant", (), (code,), FrozenDict(value=format), *place)
-    return [constant, make_node(new_id(), "aten::contiguous", (source, code), (copy,), EMPTY, *place)]
+    constant = constant_node(code, format, like=like)
+    return [constant, make_node(new_id(), "aten::contiguous", (source, code), (copy,), EMPTY, (), like.location, like.scope)]
 
 
 def _retyped_edits(before: Graph, after: Graph) -> tuple[Edit, ...]:
@@ -403,26 +396,18 @@ def _finished(
             shape, producer = static_shape(old), here.producer.get(now)
             if shape is None or old.strides is None or not is_contiguous(shape, old.strides) or producer is None:
                 return f"the caller would get %{here.names[now]} in another layout"
-            if here.block_of[producer] is not here.body or not _are_at_the_top(here, now):
+            users = [use.user for use in here.users.get(now, ())]
+            are_at_the_top = all(user is here.body or (isinstance(user, Node) and here.block_of[user] is here.body) for user in users)
+            if here.block_of[producer] is not here.body or not are_at_the_top:
                 return "a result is read inside a block, and the caller would get it in another layout"
             wanted[now] = make_value(new_id(), old.with_(strides=contiguous_strides(shape)), now.name)
             copied.append(was)
-    if not all(_are_for_the_caller(here, node, after.makers) for node in after.makers):
+    uses = (use for node in after.makers for use in here.users.get(node.output, ()))
+    if not all(use.user is here.body or use.user in after.makers for use in uses):
         return "the program itself also reads a tuple, list or dictionary of results"
     if may_share_more(ViewAliases(graph, was_known), alias_db_of(graph), before.tensors, copied) is not None:
         return "results may share memory now, and would not afterwards"
     return (here, edits) if not wanted else _with_rows(here, wanted, after.makers, edits)
-
-
-def _are_at_the_top(graph: Graph, value: Value) -> bool:
-    """Whether all uses of a value are at the top level, outside nested blocks."""
-    users = [use.user for use in graph.users.get(value, ())]
-    return all(user is graph.body or (isinstance(user, Node) and graph.block_of[user] is graph.body) for user in users)
-
-
-def _are_for_the_caller(graph: Graph, maker: Node, makers: frozenset[Node]) -> bool:
-    """Whether a container of results is used only by the caller, directly or in another such container."""
-    return all(use.user is graph.body or use.user in makers for use in graph.users.get(maker.output, ()))
 
 
 def _without_needless(graph: Graph, known: Shapes, copies: set[int]) -> tuple[Graph, tuple[Edit, ...]]:
@@ -434,9 +419,8 @@ def _without_needless(graph: Graph, known: Shapes, copies: set[int]) -> tuple[Gr
         if isinstance(type, TensorType) and isinstance(made, TensorType) and type.strides == made.strides:
             rewriter.replace(node.output, node.inputs[0], reason="it has this layout already")
             rewriter.erase(node, reason="it has this layout already")
-            code = graph.producer[node.inputs[1]]
-            if len(graph.users.get(code.output, ())) == 1:
-                rewriter.erase(code, reason="it is unused")
+            if len(graph.users[node.inputs[1]]) == 1:
+                rewriter.erase(graph.producer[node.inputs[1]], reason="it is unused")
     return rewriter.finish(), rewriter.edits
 
 

@@ -6,15 +6,14 @@ those of the weight included, if memory that would be shared is not written, and
 """
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.analysis.views import Recommendation, ViewAliases
 from irscope.ir import Edit, Graph, Node, Rewriter, TensorType, Value, make_value, new_id
 from irscope.ops.registry import category_of
-from irscope.ops.view_steps import Layout
 from irscope.transforms.base import PassRecord, Remark, timed
-from irscope.transforms.cleanup.channels_last import copied_as, layout_reader, results_of, shared_results
+from irscope.transforms.cleanup.channels_last import bytes_of, copied_as, layout_reader, results_of, shared_results
 
 _CHANNELS_LAST: Final = {4: 2, 5: 3}
 """Torch's number of the memory format, by rank."""
@@ -43,44 +42,36 @@ def recommend_layouts(graph: Graph) -> PassRecord:
     """
     here, passed, edits = graph, list[Remark](), list[Edit]()
     while True:  # each round copies fewer bytes than the one before, and changes one convolution
-        found = _one_round(here)
-        if found.after is None:
-            remarks = (*passed, *found.remarks)
-            return PassRecord("recommend-layouts", graph, here, tuple(edits), remarks)
-        passed.append(found.remarks[-1])
-        edits += found.edits
-        here = found.after
+        after, made, remarks = _one_round(here)
+        if after is here:
+            return PassRecord("recommend-layouts", graph, here, tuple(edits), (*passed, *remarks))
+        passed += remarks
+        edits += made
+        here = after
 
 
-class _Round(NamedTuple):
-    """The outcome of trying all recommendations once."""
-
-    after: Graph | None
-    """None when no recommendation is left that helps."""
-    edits: tuple[Edit, ...]
-    remarks: tuple[Remark, ...]
-    """The declined recommendations, or the one that was followed."""
-
-
-def _one_round(graph: Graph) -> _Round:
+def _one_round(graph: Graph) -> tuple[Graph, tuple[Edit, ...], list[Remark]]:
+    """The graph after the first recommendation that helps, the edits and the remark; or the graph itself, and why each was declined."""
     db, remarks = alias_db_of(graph), list[Remark]()
     for each in ViewAliases(graph, shapes_of(graph)).recommend():
         node = _convolution_before(graph, each)
         if node is None:
-            remarks.append(_missed(graph, each, f"{_made_by(graph, each.value)} lays out its result like its operands"))
+            maker = graph.producer.get(each.value)
+            who = "the program" if maker is None else maker.op
+            remarks.append(_missed(graph, each, f"{who} lays out its result like its operands"))
         elif any(db.has_writers(value) for value in (each.value, *each.views)):
             remarks.append(_missed(graph, each, "one of these tensors is written, and the write would change all of them"))
         else:
             after, edits, added = _with_weight_last(graph, node)
             declined, saved = _gain(graph, after, added)
             if not declined:
-                return _Round(after, edits, (_done(graph, each, node, saved),))
+                return after, edits, [_done(graph, each, node, saved)]
             remarks.append(_missed(graph, each, declined))
-    return _Round(None, (), tuple(remarks))
+    return graph, (), remarks
 
 
 def _done(graph: Graph, each: Recommendation, node: Node, saved: int) -> Remark:
-    views, weight = ", ".join(f"%{graph.names[value]}" for value in each.views), _bytes(graph, node.inputs[1])
+    views, weight = ", ".join(f"%{graph.names[value]}" for value in each.views), bytes_of(shapes_of(graph).type(node.inputs[1]))
     verb = "is a view" if len(each.views) == 1 else "are views"
     sentence = f"its weight is copied channels last, and {views} {verb} then: {saved + weight:,} bytes are not copied, {weight:,} are"
     return Remark("passed", "channels-last", node.output, sentence, (node, *each.views))
@@ -92,22 +83,17 @@ def _missed(graph: Graph, each: Recommendation, because: str) -> Remark:
     return Remark("missed", "layout", each.value, sentence, (each.value, *each.views))
 
 
-def _made_by(graph: Graph, value: Value) -> str:
-    node = graph.producer.get(value)
-    return "the program" if node is None else node.op
-
-
-def _bytes(graph: Graph, value: Value) -> int:
-    type = shapes_of(graph).type(value)
-    return type.nbytes or 0 if isinstance(type, TensorType) else 0
-
-
 def _convolution_before(graph: Graph, each: Recommendation) -> Node | None:
     """The convolution that decides a value's axis order: its producer, or one before it through elementwise ops and normalisations."""
     shapes = shapes_of(graph)
     rank = len(each.order)
     if rank not in _CHANNELS_LAST or each.order != (0, *range(2, rank), 1):
         return None
+
+    def shape(value: Value) -> object:
+        type = shapes.type(value)
+        return type.shape if isinstance(type, TensorType) else ()
+
     value: Value | None = each.value
     while value is not None:
         node = graph.producer.get(value)
@@ -117,13 +103,9 @@ def _convolution_before(graph: Graph, each: Recommendation) -> Node | None:
             return node if graph.block_of[node] is graph.body else None
         if category_of(node) not in ("pointwise", "normalization"):
             return None
-        shape = _shape(shapes.type(value))
-        value = next((v for v in node.inputs if _shape(shapes.type(v)) == shape), None)
+        wanted = shape(value)
+        value = next((v for v in node.inputs if shape(v) == wanted), None)
     return None
-
-
-def _shape(type: object) -> object:
-    return type.shape if isinstance(type, TensorType) else ()
 
 
 def _with_weight_last(graph: Graph, node: Node) -> tuple[Graph, tuple[Edit, ...], frozenset[Value]]:
@@ -164,7 +146,10 @@ def _gain(before: Graph, after: Graph, added: frozenset[Value]) -> tuple[str, in
     db = alias_db_of(before)
     was, now = results_of(before, db), results_of(after, alias_db_of(after))
     for a, b in zip(was.tensors, now.tensors, strict=True):
-        if not _is_laid_out_as_before(old.layout(a), new.layout(b)):
+        before_it, after_it = old.layout(a), new.layout(b)
+        if before_it is None or after_it is None or before_it.strides is None or (
+            (before_it.shape, before_it.strides) != (after_it.shape, after_it.strides)
+        ):  # fmt: skip
             return f"the caller would get %{before.names[a]} in another layout", 0
     if shared_results(old, was.tensors) != shared_results(new, now.tensors):
         return "results would not share memory as they do now", 0
@@ -179,7 +164,3 @@ def _gain(before: Graph, after: Graph, added: frozenset[Value]) -> tuple[str, in
         return "the caller may find a tensor whose layout would change in a container", 0
     saved = old.copied_bytes - new.copied_bytes
     return ("" if saved > 0 else "copying the weight, and what is a view now, would cost more", saved)
-
-
-def _is_laid_out_as_before(old: Layout | None, new: Layout | None) -> bool:
-    return old is not None and new is not None and old.shape == new.shape and old.strides is not None and old.strides == new.strides

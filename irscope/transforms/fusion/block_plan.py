@@ -267,12 +267,12 @@ class Candidate:
         domain = self._join(ours.domain, theirs.domain)
         if isinstance(domain, Refusal):
             return domain
-        if len(ours.inputs) + len(theirs.inputs) + ours.outputs + theirs.outputs > limits.arguments:
-            count = self.arguments
-            if count > limits.arguments:
-                return self._too_many("argument-limit", count, "arguments", limits.arguments)
+        most = len(ours.inputs) + len(theirs.inputs) + ours.outputs + theirs.outputs
+        if most > limits.arguments and (count := self.arguments) > limits.arguments:
+            because = f"the kernel would have {count} arguments, the limit is {limits.arguments}"
+            return Refusal("argument-limit", because, self.nodes)
         if ours.size + theirs.size > limits.nodes:
-            return self._too_many("size-limit", self.size, "nodes", limits.nodes)
+            return Refusal("size-limit", f"the kernel would have {self.size} nodes, the limit is {limits.nodes}", self.nodes)
         return domain
 
     def _join(self, first: Domain, second: Domain) -> Domain | Refusal:
@@ -382,9 +382,6 @@ class Candidate:
         """The number of shared values that are used nowhere else."""
         outside, times = self._plan.outside, self.theirs.inputs
         return sum([outside[value] == times[value] for value in self.shared])
-
-    def _too_many(self, rule: str, number: int, what: str, limit: int) -> Refusal:
-        return Refusal(rule, f"the kernel would have {number} {what}, the limit is {limit}", self.nodes)
 
 
 class Merge(NamedTuple):

@@ -314,8 +314,11 @@ class Eligibility:
             return Refusal("not-pointwise", what, (node,))
         if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
             return self._join_refusal(node)
-        if self.is_view(node):
-            return self._view_refusal(node)
+        if self.is_view(node):  # which moves nothing, and so is useful only between two nodes of one kernel
+            if what := self._why_opaque(node):
+                return Refusal("view", what, (node,))
+            what = f"{node.op} is a view at the edge of a group: a kernel has only views between two of its nodes"
+            return None if node in self._views_between else Refusal("not-pointwise", what, (node,))
         if node.op in PATCHES:
             return self._patch_refusal(node)
         op, schema = op_of(node), schema_of(node)
@@ -431,17 +434,16 @@ class Eligibility:
 
     def _try_expression(self, op: Op, arguments: dict[str, Any]) -> _Trial:
         """Try the op's expression with arguments of these types; results are cached."""
-        operands = {name: value for name, value in arguments.items() if isinstance(value, Value)}
-        types = {name: self._stand_in(value) for name, value in operands.items()}
-        key = (op.name, tuple(types.items()), tuple((n, repr(a)) for n, a in arguments.items() if n not in operands))
+        types: dict[str, tuple[str | None, int | None]] = {}
+        for name, value in arguments.items():
+            if isinstance(value, Value):
+                type = self.tensor_type(value)
+                types[name] = (_RUN_TIME_NUMBERS[value.type], -1) if type is None else (type.dtype, type.rank)
+        key = (op.name, tuple(types.items()), tuple((n, repr(a)) for n, a in arguments.items() if n not in types))
         found = self._trials.get(key)
         if found is None:
             found = self._trials[key] = _try_expression(op, arguments, types)
         return found
-
-    def _stand_in(self, value: Value) -> tuple[str | None, int | None]:
-        type = self.tensor_type(value)
-        return (_RUN_TIME_NUMBERS[value.type], -1) if type is None else (type.dtype, type.rank)
 
     def _judge_aliasing(self, node: Node, schema: OpSchema) -> Refusal | None:
         """Refuse an op that may return its argument where that is observable, as a kernel always returns fresh memory."""
@@ -461,16 +463,6 @@ class Eligibility:
     #
     # A kernel sees through a view between two of its nodes, writes joined tensors directly to their places, and takes the
     # elements of a replaced range from the tensor that replaces it.
-
-    def _view_refusal(self, node: Node) -> Refusal | None:
-        """Returns why a view cannot be in a kernel; as it moves nothing, it is useful only between two nodes of one."""
-        what = self._why_opaque(node)
-        if what:
-            return Refusal("view", what, (node,))
-        if node not in self._views_between:
-            what = f"{node.op} is a view at the edge of a group: a kernel has only views between two of its nodes"
-            return Refusal("not-pointwise", what, (node,))
-        return None
 
     def _join_refusal(self, node: Node) -> Refusal | None:
         """Returns why a join cannot be in a kernel; all joined tensors but one must be computed by kernels for it alone, which

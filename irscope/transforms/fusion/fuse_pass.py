@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Final, Literal, NamedTuple
@@ -347,15 +346,15 @@ def _fuse(graph: Graph, options: FusionOptions, made: Prepared) -> Fusion:
         plans = plans_of(history, options)
         step()
         fusion = _with_turns(form_groups(history, plans, step))
-    return replace(fusion, _again=partial(_fuse_again, graph, made, options.exact))
 
+    def again(other: FusionOptions, assumed: Graph | None) -> Fusion:
+        """Fuses the same program with other options, or with other assumptions about its inputs. What was `made` serves a fusion that is
+        as exact: loops in others have other products."""
+        is_same = (assumed is None or assumed is graph) and other.exact == options.exact
+        with without_collector():
+            return _fuse(graph if assumed is None else assumed, other, made if is_same else {})
 
-def _fuse_again(graph: Graph, made: Prepared, was_exact: bool, options: FusionOptions, assumed: Graph | None) -> Fusion:
-    """Fuse the same program again with other options, or with other assumptions about its inputs. What was `made` serves a fusion that
-    is as exact: loops in others have other products."""
-    is_same = (assumed is None or assumed is graph) and options.exact == was_exact
-    with without_collector():
-        return _fuse(graph if assumed is None else assumed, options, made if is_same else {})
+    return replace(fusion, _again=again)
 
 
 def form_groups(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:

@@ -324,13 +324,21 @@ class Partition:
         else:  # all successors of the first group are in the last: the most frequent case, decided without a search
             self._after[first] = []
             self._line.remove(self._place[first])
-            place = self._place[last]
-            self._place[self._unite(first, last)] = place
+            item = self._place[last]
+            self._place[self._unite(first, last)] = item
             return []
         ahead, behind, path = self._search(first, last)
         if path:
             return path
-        self._make_room(first, last, ahead, behind)
+        line, place = self._line, self._place  # what was found moves out of the way
+        if ahead is not None:
+            self._move_behind(last, ahead, first)
+        for group in sorted((group for group in behind or () if group != last), key=self._label):
+            line.move_before(place[group], place[first])
+        kept, freed = (first, last) if ahead is None else (last, first)
+        item = place[kept]
+        line.remove(place[freed])
+        place[self._unite(first, last)] = item
         return []
 
     def unite(self, a: int, b: int) -> None:
@@ -467,23 +475,6 @@ class Partition:
                     stack.append(there)
                 found[there] = (here, node)
                 yield there
-
-    def _make_room(
-        self, first: int, last: int, ahead: dict[int, tuple[int, int]] | None, behind: dict[int, tuple[int, int]] | None
-    ) -> None:
-        """Move the groups found out of the way and unite the two ends."""
-        line, place = self._line, self._place
-        if ahead is not None:
-            if len(ahead) > 1:
-                self._move_behind(last, ahead, first)
-            kept, freed = place[last], place[first]
-        else:
-            assert behind is not None
-            for group in sorted((group for group in behind if group != last), key=self._label):
-                line.move_before(place[group], place[first])
-            kept, freed = place[first], place[last]
-        line.remove(freed)
-        self._place[self._unite(first, last)] = kept
 
     def _move_behind(self, last: int, ahead: dict[int, tuple[int, int]], first: int) -> None:
         """Move all groups found on the way from the first group behind the last one, in their order."""

@@ -145,30 +145,25 @@ def parse_pipeline(text: str) -> list[tuple[Pass, dict[str, Any]]]:
     >>> [(known.name, options) for known, options in parse_pipeline("cse, fuse{min_size=3}")]
     [('cse', {}), ('fuse', {'min_size': 3})]
     """
-    reader = _Reader(text)
-    if not text.strip():
-        return []
-    found = [_stage(reader)]
-    while reader.accept(","):
-        found.append(_stage(reader))
+    reader, found = _Reader(text), list[tuple[Pass, dict[str, Any]]]()
+    is_next = bool(text.strip())
+    while is_next:
+        name = reader.take("the name of a pass", _NAME)
+        known = PASSES.get(name)
+        if known is None:
+            raise reader.error(f"there is no pass {name!r}", _near(name, PASSES))
+        options: dict[str, Any] = {}
+        if reader.accept("{"):
+            kinds = known.options
+            while not reader.accept("}"):
+                if options:
+                    reader.accept(",")  # or a space, as MLIR writes it
+                key, value = _option(reader, name, kinds)
+                options[key] = value
+        found.append((known, options))
+        is_next = reader.accept(",")
     reader.finish("a comma between passes")
     return found
-
-
-def _stage(reader: "_Reader") -> tuple[Pass, dict[str, Any]]:
-    name = reader.take("the name of a pass", _NAME)
-    known = PASSES.get(name)
-    if known is None:
-        raise reader.error(f"there is no pass {name!r}", _near(name, PASSES))
-    options: dict[str, Any] = {}
-    if reader.accept("{"):
-        kinds = known.options
-        while not reader.accept("}"):
-            if options:
-                reader.accept(",")  # or a space, as MLIR writes it
-            key, value = _option(reader, known.name, kinds)
-            options[key] = value
-    return known, options
 
 
 def _option(reader: "_Reader", name: str, kinds: Mapping[str, type]) -> tuple[str, Any]:

@@ -185,12 +185,10 @@ class _Layer:
         """Whether the weight is written in the program."""
         return isinstance(self.weight.payload, TensorData)
 
+    @np.errstate(all="ignore")
     def numbers(self) -> tuple[Array, Array]:
         """The new weight and bias, rounded to their element type. Raises _Declined if its range is too small."""
-        with np.errstate(all="ignore"):
-            return self._numbers(self.weight.type.dtype or "")
-
-    def _numbers(self, dtype: str) -> tuple[Array, Array]:
+        dtype = self.weight.type.dtype or ""
         scale, shift = np.ones(1), np.zeros(1) if self.bias is None else self.bias.numbers
         for norm in self.norms:
             by, plus = norm.numbers()
@@ -212,10 +210,6 @@ class _Layer:
         return weight, bias
 
     @property
-    def rounding(self) -> str:
-        return _ROUNDING[self.weight.type.dtype or ""]
-
-    @property
     def axis(self) -> int:
         """The axis of the weight that counts the channels of the result."""
         return int(self.node.op == "aten::addmm" or self.node.op in _TRANSPOSED or self.groups > 0)
@@ -223,12 +217,11 @@ class _Layer:
 
 def _rounded(numbers: Array, dtype: str) -> Array:
     """The nearest numbers of an element type, in float64; rounding twice, as conversions by way of float32 do, may miss them."""
-    with np.errstate(all="ignore"):
-        if dtype != "bfloat16":
-            return numbers.astype(dtype).astype(np.float64)
-        unit = np.maximum(np.frexp(numbers)[1] - 8, -133)
-        nearest = np.ldexp(np.rint(np.ldexp(numbers, -unit)), unit)
-        return np.asarray(nearest.astype(np.float32), np.float64)
+    if dtype != "bfloat16":
+        return numbers.astype(dtype).astype(np.float64)
+    unit = np.maximum(np.frexp(numbers)[1] - 8, -133)
+    nearest = np.ldexp(np.rint(np.ldexp(numbers, -unit)), unit)
+    return np.asarray(nearest.astype(np.float32), np.float64)
 
 
 class _Fold:
@@ -374,7 +367,8 @@ class _Fold:
         trained = weight.tensor is not None and any(getattr(part.tensor, "requires_grad", False) for part in layer.parts)
         new_weight, new_bias = layer.numbers()
         news = _as_weight(weight, new_weight, trained=trained), _as_bias(weight, new_bias, trained=trained)
-        because = f"one multiplication and one addition less for each element; results differ by rounding: rtol ~{layer.rounding}"
+        rounding = f"results differ by rounding: rtol ~{_ROUNDING[weight.type.dtype or '']}"
+        because = f"one multiplication and one addition less for each element; {rounding}"
         inputs, nodes = list(old.inputs), list[Node]()
         base = names[weight.value]
         titles = base, f"{base}_bias" if layer.bias is None else names[layer.bias.value]

@@ -230,9 +230,11 @@ class _Walk:
             because = f"it shows what %{names[known.output]} does, but a caller may get hold of both tensors"
             self.remarks.append(Remark("missed", "seen-apart", node.output, because, (known.output,)))
             return
+        are_views = all(isinstance(value.type, TensorType) and value not in self._reshaped for value in node.outputs)
+        is_same_memory = node.op in _SAME_THING or (node.op in READS_SHAPE and are_views)  # or they are numbers
         for value, other in zip(node.outputs, known.outputs, strict=True):
             lasting = node.op == "prim::Constant"
-            obstacle = "" if self._is_same_memory(node) else self._onlookers.obstacle(value, other, lasting=lasting)
+            obstacle = "" if is_same_memory else self._onlookers.obstacle(value, other, lasting=lasting)
             if obstacle:
                 both = f"%{names[value]} and %{names[other]} are equal, and would become one memory"
                 cause = "is written" if obstacle == "written" else f"a caller may get hold of {'one of them' if lasting else 'both'}"
@@ -245,11 +247,6 @@ class _Walk:
             self.rewriter.replace(value, other, reason=f"%{names[other]} is the same")
             self.remarks.append(Remark("passed", "same-value", value, f"%{names[other]} is the same", (other,)))
         self.rewriter.erase(node, reason="an earlier node computes the same")
-
-    def _is_same_memory(self, node: Node) -> bool:
-        """Whether two such nodes return the same memory anyway, or numbers."""
-        views = all(isinstance(value.type, TensorType) and value not in self._reshaped for value in node.outputs)
-        return node.op in _SAME_THING or (node.op in READS_SHAPE and views)
 
     def _report_write(self, node: Node, earlier: Node, places: list[tuple[int, bool]]) -> None:
         """Report a node that is equal but for a write in between, if a region that it reads has been written."""

@@ -1,7 +1,7 @@
 """Puts back the ops that an exporter took apart: products of many rows, and group norms."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -47,36 +47,28 @@ def restore_exported(graph: Graph) -> PassRecord:
       %y : Float(2, 3, 5, strides=[15, 5, 1]) = aten::matmul(%x, %w)
       return (%y)
     """
-    site, rewriter, remarks = _Site(graph), Rewriter(graph), list[Remark]()
+    site = _Site(graph)
     for node in graph.nodes():
-        found = _RULES[node.op](site, node) if node.op in _RULES else None
-        if found is None:
-            continue
-        made = replace(node, op=found.op, id=new_id(), inputs=found.operands, outputs=found.last.outputs)
-        rewriter.replace_node(found.last, [*found.constants, made], reason=found.because)
-        rewriter.erase(node, reason=found.because)
-        remarks.append(Remark("passed", "exported", found.last, found.because, (node,)))
-    return cleaned("restore-exported", rewriter, remarks)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """An op that does what some nodes do together."""
-
-    last: Node
-    """The reshape whose result it returns."""
-    op: str
-    operands: tuple[Value, ...]
-    because: str
-    constants: tuple[Node, ...] = ()
+        if node.op in _RULES:
+            _RULES[node.op](site, node)
+    return cleaned("restore-exported", site.rewriter, site.remarks)
 
 
 class _Site:
-    """What the rules ask of one graph."""
+    """What the rules ask of one graph, and do to it."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.shapes = shapes_of(graph)
+        self.rewriter = Rewriter(graph)
+        self.remarks: list[Remark] = []
+
+    def put(self, op: str, operands: tuple[Value, ...], node: Node, last: Node, because: str, constants: Sequence[Node] = ()) -> None:
+        """Put an op in the place of a node and of the reshape behind it, whose result it returns."""
+        made = replace(node, op=op, id=new_id(), inputs=operands, outputs=last.outputs)
+        self.rewriter.replace_node(last, [*constants, made], reason=because)
+        self.rewriter.erase(node, reason=because)
+        self.remarks.append(Remark("passed", "exported", last, because, (node,)))
 
     def shape(self, value: Value) -> tuple[int, ...] | None:
         """The extents of a tensor; None unless all are known."""
@@ -112,46 +104,47 @@ class _Site:
         return str(array.dtype).startswith("float") and bool((np.asarray(array) == number).all())
 
 
-def _rows(site: _Site, node: Node) -> _Found | None:
+def _rows(site: _Site, node: Node) -> None:
     source = site.joined(node)
     shape, made = (None, None) if source is None else (site.shape(source), site.shape(node.output))
     if source is None or shape is None or made is None or len(shape) < 3 or not site.is_in_rows(source):
-        return None
+        return
     if alias_db_of(site.graph).has_writers(node.inputs[1]):
-        return None
+        return
     if site.shape(node.inputs[0]) != (made[0], shape[-1]) or 0 in shape:
-        return None
+        return
     last = site.parted(node, (*shape[:-1], made[1]))
-    because = "matmul joins the rows, and parts them again, by itself"
-    return None if last is None else _Found(last, "aten::matmul", (source, node.inputs[1]), because)
+    if last is not None:
+        because = "matmul joins the rows, and parts them again, by itself"
+        site.put("aten::matmul", (source, node.inputs[1]), node, last, because)
 
 
-def _group_norm(site: _Site, node: Node) -> _Found | None:
+def _group_norm(site: _Site, node: Node) -> None:
     source, schema = site.joined(node), schema_of(node)
     shape, joined = (None, None) if source is None else (site.shape(source), site.shape(node.inputs[0]))
     if source is None or schema is None or shape is None or joined is None or len(shape) < 3 or len(joined) < 3 or 0 in shape:
-        return None
+        return
     type = site.shapes.type(source)
     if not site.is_in_rows(source) or not isinstance(type, TensorType) or type_suggests_channels_last(type) is not False:
-        return None  # the reshape copies, and a group norm would return channels last
+        return  # the reshape copies, and a group norm would return channels last
     given, groups = bind(node, schema), joined[1]
     known = {name: site.shapes.known(given[name]) for name in ("running_mean", "running_var", "use_input_stats", "eps")}
     if joined[0] != shape[0] or shape[1] % groups or known["use_input_stats"] is not True or not isinstance(known["eps"], float):
-        return None
+        return
     if known["running_mean"] is not None or known["running_var"] is not None:
-        return None
+        return
     if not site.is_full_of(given["weight"], 1) or not site.is_full_of(given["bias"], 0):
-        return None
+        return
     last = site.parted(node, shape)
     if last is None:
-        return None
+        return
     made = {payload: make_value(new_id(), argument_type(payload), "") for payload in (groups, None)}
     flag = make_value(new_id(), argument_type(False), "")
     constants = [constant_node(value, payload, like=last) for payload, value in (*made.items(), (False, flag))]
     operands = (source, made[groups], made[None], made[None], given["eps"], flag)
     because = f"it normalises {shape[1] // groups} channels together; results differ by rounding: rtol ~1e-6"
-    return _Found(last, "aten::group_norm", operands, because, tuple(constants))
+    site.put("aten::group_norm", operands, node, last, because, constants)
 
 
-_RULES: Final[dict[str, Callable[[_Site, Node], _Found | None]]] = {"aten::mm": _rows, "aten::instance_norm": _group_norm}
+_RULES: Final[dict[str, Callable[[_Site, Node], None]]] = {"aten::mm": _rows, "aten::instance_norm": _group_norm}
 """The op in the middle of each pattern."""

@@ -196,7 +196,8 @@ class _Layers:
         schema = schema_of(node) if node is not None else None
         if node is None or schema is None or layer.epilogue[0] != "none" or node in self.taken:
             return False
-        if not self.is_alike(made, node):
+        is_here = self.graph.block_of[node] is self.graph.block_of[layer.node]
+        if not is_here or len(node.outputs) != 1 or self.layout(node.output) != self.layout(made):
             return False
         given = bind(node, schema)
         if node.op == "aten::add" and layer.window and layer.other is None and self.known(given.get("alpha", 1)) == 1:
@@ -221,11 +222,6 @@ class _Layers:
         uses = self.graph.users.get(value, ())
         user = uses[0].user if len(uses) == 1 else None
         return user if isinstance(user, Node) else None
-
-    def is_alike(self, made: Value, node: Node) -> bool:
-        """Whether a node has one result, like this value, in the same block."""
-        here = self.graph.block_of[node] is self.graph.block_of[self.graph.producer[made]]
-        return here and len(node.outputs) == 1 and self.layout(node.output) == self.layout(made)
 
     def layout(self, value: Any) -> object:
         found = self.type(value)
@@ -254,7 +250,11 @@ class _Layers:
         """Put the layer in the place of the last op that it does."""
         attr, numbers, algorithm = layer.epilogue
         x, weight, bias = layer.operands
-        x = self.unmoved(layer.node) if layer.is_own else x
+        copy = self.graph.producer.get(layer.node.inputs[0]) if layer.is_own else None
+        if copy is not None and copy.op == "aten::contiguous" and len(self.graph.users[copy.output]) == 1:
+            source = copy.inputs[0]  # a kernel of ours reads what is copied into another layout for it alone
+            fits = self.is_own(replace(layer.node, inputs=(source, *layer.node.inputs[1:])))
+            x = source if fits and not alias_db_of(self.graph).has_writers(source) else x
         made = partial(self.constant, layer.node)
         tail = [made(STR, attr), made(ListType(FLOAT), numbers), made(STR, algorithm)]
         if layer.other is not None:
@@ -273,16 +273,6 @@ class _Layers:
             self.rewriter.erase(node, reason=because)
         self.rewriter.replace_node(last, [new], reason=because)
         self.remarks.append(Remark("passed", "onednn", last, because, tuple(done)))
-
-    def unmoved(self, node: Node) -> Any:
-        """What a convolution of ours reads: instead of a copy into another layout that has no other reader, what is copied."""
-        value = node.inputs[0]
-        copy = self.graph.producer.get(value)
-        if copy is None or copy.op != "aten::contiguous" or len(self.graph.users[value]) > 1:
-            return value
-        source = copy.inputs[0]
-        fits = self.is_own(replace(node, inputs=(source, *node.inputs[1:])))
-        return source if fits and not alias_db_of(self.graph).has_writers(source) else value
 
     def constant(self, anchor: Node, type: Type, payload: Any) -> Value:
         """The constant in the block of a node, made before the first node that asks for it."""

@@ -44,7 +44,6 @@ def misaligned_use(
     """Returns the first of the users that reads a shared value at the wrong positions, and the value; None when all values are
     aligned. Linear in the users, whose number is limited."""
     inside = set(users)
-    follow = _Follow(space, axes, rules)
     stack = list(shared)
     seen = set(stack)
     while stack:
@@ -52,7 +51,7 @@ def misaligned_use(
         for use in rules.graph.users.get(value, ()):
             if not isinstance(use.user, Node) or use.user not in inside:
                 continue
-            onward = follow.step(value, use.user)
+            onward = _read_onward(value, use.user, space, axes, rules)
             if onward is None:
                 return use.user, value
             fresh = [result for result in onward if result not in seen]
@@ -61,56 +60,36 @@ def misaligned_use(
     return None
 
 
-class _Follow:
-    """Follows reduced values one step at a time, from a value to its user."""
+def _read_onward(value: Value, reader: Node, space: Space, axes: Sequence[int], rules: Eligibility) -> Sequence[Value] | None:
+    """Follows a reduced value to its user: the results that have to be followed further; None when it reads the wrong positions."""
+    types = rules.tensor_type(value), rules.tensor_type(reader.outputs[0])
+    shape, result = (None if type is None else type.shape for type in types)
+    if shape is None or result is None or space is None:
+        return None
+    kept, dropped = gathered_shapes(space, axes)
+    in_front = tuple(axes) == tuple(range(len(axes)))
 
-    def __init__(self, space: Space, axes: Sequence[int], rules: Eligibility) -> None:
-        self.space = space
-        self.axes = axes
-        self.kept, self.dropped = gathered_shapes(space, axes)
-        self.in_front = tuple(axes) == tuple(range(len(axes)))
-        self.rules = rules
+    def is_kept(shape: tuple[Dim, ...]) -> bool:
+        return same_space(shape, kept) and all(shape[axis] == 1 for axis in axes)
 
-    def step(self, value: Value, reader: Node) -> Sequence[Value] | None:
-        """Returns the results that have to be followed further; None when the user reads the wrong positions."""
-        shape, result = self._shape(value), self._shape(reader.outputs[0])
-        if shape is None or result is None or self.space is None:
-            return None
-        if self.rules.axes(reader):
-            return () if self._is_full(shape) else None
-        if _reads_other_axis(reader, value):
-            return None
-        if self.rules.is_view(reader):
-            return self._through_view(shape, result, reader)
-        if self._is_kept(result):
-            return reader.outputs if self._is_kept(shape) or (self._is_dropped(shape) and self.in_front) else None
-        if self._is_full(result):
-            meets = self._is_full(shape) or self._is_kept(shape) or (self._is_dropped(shape) and self.in_front)
-            return () if meets else None
-        return reader.outputs if self._is_dropped(shape) and self._is_dropped(result) else None
-
-    def _through_view(self, shape: tuple[Dim, ...], result: tuple[Dim, ...], reader: Node) -> Sequence[Value] | None:
+    is_full = same_space(shape, space)
+    is_aligned = is_kept(shape) or (same_space(shape, dropped) and in_front)
+    if rules.axes(reader):
+        return () if is_full else None
+    if _reads_other_axis(reader, value):
+        return None
+    if rules.is_view(reader):
         if reader.op not in KEEPS_ORDER:
             return None
-        if self._is_kept(result) or self._is_dropped(result):
+        if is_kept(result) or same_space(result, dropped):
             same = [dim for dim in shape if dim != 1] == [dim for dim in result if dim != 1]
             return reader.outputs if same else None
-        stretched = self._is_kept(shape) or (self._is_dropped(shape) and self.in_front) or shape == result
-        return () if self._is_full(result) and stretched else None
-
-    def _shape(self, value: Value) -> tuple[Dim, ...] | None:
-        found = self.rules.tensor_type(value)
-        return None if found is None else found.shape
-
-    def _is_kept(self, shape: tuple[Dim, ...]) -> bool:
-        assert self.space is not None
-        return same_space(shape, self.kept) and all(shape[axis] == 1 for axis in self.axes)
-
-    def _is_dropped(self, shape: tuple[Dim, ...]) -> bool:
-        return same_space(shape, self.dropped)
-
-    def _is_full(self, shape: tuple[Dim, ...]) -> bool:
-        return same_space(shape, self.space)
+        return () if same_space(result, space) and (is_aligned or shape == result) else None
+    if is_kept(result):
+        return reader.outputs if is_aligned else None
+    if same_space(result, space):
+        return () if is_full or is_aligned else None
+    return reader.outputs if same_space(shape, dropped) and same_space(result, dropped) else None
 
 
 def _reads_other_axis(reader: Node, value: Value) -> bool:

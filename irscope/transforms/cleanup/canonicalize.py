@@ -321,8 +321,11 @@ class _Walk:
             self.remarks.append(Remark("missed", "seen-apart", node.output, because, equals))
             return False
         for value, other in zip(node.outputs, equals, strict=True):
-            obstacle = "" if rule.is_same_thing else self._obstacle(value, other)
-            if obstacle:
+            if rule.is_same_thing or not isinstance(value.type, TensorType):
+                continue
+            if self._onlookers is None:
+                self._onlookers = EscapeInfo(alias_db_of(self.graph))
+            if obstacle := self._onlookers.obstacle(value, other):
                 reason = "one of them is written" if obstacle == "written" else "a caller may get hold of both"
                 self.remarks.append(Remark("missed", f"{obstacle}-memory", value, f"it equals {name}, but {reason}", (other,)))
                 return False
@@ -357,13 +360,6 @@ class _Walk:
 
     def _is_written(self, value: Value) -> bool:
         return alias_db_of(self.graph).is_written(value)
-
-    def _obstacle(self, a: Value, b: Value) -> str:
-        if not isinstance(a.type, TensorType):
-            return ""
-        if self._onlookers is None:
-            self._onlookers = EscapeInfo(alias_db_of(self.graph))
-        return self._onlookers.obstacle(a, b)
 
 
 def _has_same_layout(a: Value, b: Value) -> bool:

@@ -345,7 +345,11 @@ class _Pool:
             return
         value, other = node.output, kept.output
         name = f"%{self.graph.names[other]}"
-        obstacle = self._obstacle(node, kept)
+        obstacle = ""
+        if not isinstance(node.attrs.get("value"), int | float | complex | str | None):
+            if self._onlookers is None:
+                self._onlookers = EscapeInfo(alias_db_of(self.graph))
+            obstacle = self._onlookers.obstacle(value, other, lasting=True)
         if obstacle:
             cause = "one of them is written" if obstacle == "written" else "a caller may get hold of one of them"
             because = f"{name} is the same constant, but {cause}"
@@ -356,10 +360,3 @@ class _Pool:
         self.rewriter.replace(value, other, reason=f"{name} is the same constant")
         self.rewriter.erase(node, reason=f"{name} is the same constant")
         self.remarks.append(Remark("passed", "same-constant", value, f"{name} is the same constant", (other,)))
-
-    def _obstacle(self, node: Node, kept: Node) -> str:
-        if isinstance(node.attrs.get("value"), int | float | complex | str | None):
-            return ""
-        if self._onlookers is None:
-            self._onlookers = EscapeInfo(alias_db_of(self.graph))
-        return self._onlookers.obstacle(node.output, kept.output, lasting=True)

@@ -416,20 +416,18 @@ def _shares_memory(node: Node) -> bool:
 def _unwritten(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
     """Values that are only read, as are all views of them; users are visited before the values that they read."""
     found: set[Value] = set()
+
+    def only_looks(user: Node | Block) -> bool:
+        """Whether a user neither writes a tensor, nor passes it to something that may."""
+        if isinstance(user, Block):
+            return user is graph.body
+        if _shares_memory(user):
+            return found.issuperset(user.outputs)
+        return not user.blocks and effect_of(user) == "pure" and all(isinstance(v.type, TensorType | PrimitiveType) for v in user.outputs)
+
     for node in reversed(nodes):
-        for value in node.outputs:
-            if all(_only_looks(use.user, found, graph) for use in graph.users.get(value, ())):
-                found.add(value)
+        found.update(value for value in node.outputs if all(only_looks(use.user) for use in graph.users.get(value, ())))
     return found
-
-
-def _only_looks(user: Node | Block, unwritten: set[Value], graph: Graph) -> bool:
-    """Whether a user neither writes a tensor, nor passes it to something that may."""
-    if isinstance(user, Block):
-        return user is graph.body
-    if _shares_memory(user):
-        return all(value in unwritten for value in user.outputs)
-    return not user.blocks and effect_of(user) == "pure" and all(isinstance(v.type, TensorType | PrimitiveType) for v in user.outputs)
 
 
 def _computed(node: Node, known: Known, shapes: Shapes, most: int) -> np.ndarray[Any, Any] | None:
@@ -486,9 +484,16 @@ def _replaceable(graph: Graph, known: Iterable[Value], is_replaced: Callable[[No
     made = {graph.producer[value]: value for value in known if value in graph.producer}
     kept, replaced = set(made), set[Node]()
     viewing = set[Node]()
+
+    def reads_only(user: object) -> bool:
+        """Whether a user produces memory of its own, or is itself known and used so."""
+        if not isinstance(user, Node) or user.blocks:
+            return False
+        return user in kept or (effect_of(user) == "pure" and all(isinstance(v.type, TensorType) for v in user.outputs))
+
     for node in reversed(made):
         users = [use.user for use in graph.users.get(made[node], ())]
-        if not all(_reads_only(user, kept) for user in users):
+        if not all(map(reads_only, users)):
             kept.discard(node)
         elif any(user not in kept or user in viewing for user in users):
             (replaced if is_replaced(node) else viewing).add(node)
@@ -499,13 +504,6 @@ def _is_dense(type: Type) -> bool:
     """Whether a static tensor is laid out row by row, as a constant is."""
     shape = static_shape(type) if isinstance(type, TensorType) else None
     return isinstance(type, TensorType) and shape is not None and type.strides == contiguous_strides(shape)
-
-
-def _reads_only(user: object, kept: set[Node]) -> bool:
-    """Whether a user produces memory of its own, or is itself known and used so."""
-    if not isinstance(user, Node) or user.blocks:
-        return False
-    return user in kept or (effect_of(user) == "pure" and all(isinstance(v.type, TensorType) for v in user.outputs))
 
 
 # Lays out weights once: what a program makes of weights, by moving their elements alone, is a weight of its own.

@@ -51,20 +51,17 @@ def differences(theirs: GivenFusion, ours: Fusion) -> list[Difference]:
     """
     if theirs.original is not ours.original:
         raise ArgumentError("the two fusions are of different programs", hint="fuse the compiler's own: irs.fuse(d.graph)")
-    found = list(_found(theirs, ours))
-    return sorted(found, key=lambda each: -typical(each.bytes))
-
-
-def _found(theirs: GivenFusion, ours: Fusion) -> Iterator[Difference]:
-    memory = memory_of(theirs.rules)
+    memory, found = memory_of(theirs.rules), list[Difference]()
     for producer, value, consumer in pairs_of(theirs):
-        there, here = (_share(*(kernels_of(side, node) for node in (producer, consumer))) for side in (theirs, ours))
-        if there is None or here is None or there == here:
+        kernels = [[kernels_of(side, node) for node in (producer, consumer)] for side in (theirs, ours)]
+        there, here = (one is not None and other is not None and not one.isdisjoint(other) for one, other in kernels)
+        if there == here or any(None in of_side for of_side in kernels):
             continue
         names = theirs.policy, "irscope"
         apart = ours if there else theirs
         together_in, apart_in = names if there else names[::-1]
-        yield Difference(producer, consumer, together_in, apart_in, memory.size(value), apart.why_not(producer, consumer))
+        found.append(Difference(producer, consumer, together_in, apart_in, memory.size(value), apart.why_not(producer, consumer)))
+    return sorted(found, key=lambda each: -typical(each.bytes))
 
 
 def pairs_of(fusion: Fusion) -> Iterator[tuple[Node, Value, Node]]:
@@ -127,18 +124,9 @@ def _computes(fusion: Fusion, node: Node) -> bool:
 
 def kernels_of(fusion: Fusion, node: Node) -> Set[Node] | None:
     """The groups that compute a node of the program as written, or the node itself; None if a pass before grouping replaced it."""
-    if isinstance(fusion, GivenFusion):
-        parts = [fusion.groups_of(part) for part in _operands(fusion, node)] if node in fusion.assembled else ()
-        return {group for groups in parts for group in groups} or {*fusion.groups_of(node)} or {node}
-    return None if isinstance(fusion._find(node), Verdict) else {fusion.group_of(node) or node}
-
-
-def _operands(fusion: Fusion, node: Node) -> Iterator[Node]:
-    """The ops that make a node's operands, those in a list included."""
-    makers = fusion.original.producer
-    for made in (makers[value] for value in node.inputs if value in makers):
-        yield from (makers[value] for value in made.inputs if value in makers) if made.op == "prim::ListConstruct" else (made,)
-
-
-def _share(first: Set[Node] | None, second: Set[Node] | None) -> bool | None:
-    return None if first is None or second is None else not first.isdisjoint(second)
+    if not isinstance(fusion, GivenFusion):
+        return None if isinstance(fusion._find(node), Verdict) else {fusion.group_of(node) or node}
+    makers, parts = fusion.original.producer, list[Node]()
+    for made in (makers[value] for value in node.inputs if value in makers) if node in fusion.assembled else ():
+        parts += [makers[value] for value in made.inputs if value in makers] if made.op == "prim::ListConstruct" else [made]
+    return {group for part in parts for group in fusion.groups_of(part)} or {*fusion.groups_of(node)} or {node}

@@ -372,11 +372,13 @@ class Eligibility:
                 arguments[argument.name] = operand
                 continue
             payload = self.known(operand)
+            declared = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+            is_number = declared in (NUMBER, FLOAT)  # which the kernel may take at run time
             if argument.name == "device" and payload == self._device(node):
                 arguments["device"] = None  # where it is already
             elif payload is not NOT_CONSTANT:
                 arguments[argument.name] = known_flags[argument.name] = payload
-            elif isinstance(operand.type, TensorType) or _takes_run_time_number(argument.type, operand.type):
+            elif isinstance(operand.type, TensorType) or (is_number and operand.type in _RUN_TIME_NUMBERS):
                 arguments[argument.name] = operand
             else:
                 needed = f"{argument.name!r} of {node.op} must be known before the program runs"
@@ -544,27 +546,17 @@ class Eligibility:
         graph, fit, below = self.graph, set[Node](), set[Node]()
         nodes = list(graph.nodes())
         views = {n for n in nodes if self.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)}
-        above: set[Node] = set()
+        above, block_of = set[Node](), graph.block_of
         for node in nodes:
             if node in views:
                 producer = graph.producer.get(node.inputs[0])
-                if producer is not None and (producer in fit or producer in above) and self._are_in_one_block(producer, node):
+                if producer is not None and (producer in fit or producer in above) and block_of[producer] is block_of[node]:
                     above.add(node)
             elif not self.is_view(node) and self.refusal(node) is None:
                 fit.add(node)
         for node in reversed(nodes):
             if node in above:
                 users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-                if any(isinstance(u, Node) and (u in fit or u in below) and self._are_in_one_block(u, node) for u in users):
+                if any(isinstance(u, Node) and (u in fit or u in below) and block_of[u] is block_of[node] for u in users):
                     below.add(node)
         return below
-
-    def _are_in_one_block(self, a: Node, b: Node) -> bool:
-        return self.graph.block_of[a] is self.graph.block_of[b]
-
-
-def _takes_run_time_number(declared: Type, given: Type) -> bool:
-    """Whether a schema's argument of this type may be a number that the kernel takes at run time."""
-    if isinstance(declared, OptionalType):
-        declared = declared.element
-    return declared in (NUMBER, FLOAT) and given in _RUN_TIME_NUMBERS

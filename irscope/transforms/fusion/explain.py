@@ -269,9 +269,10 @@ def group_table(
         if group.attrs["kind"] == "view":
             space = format_space(rules.space(nodes[-1]))
         before, after = traffic(group)
+        ops = ", ".join(node.op.partition("::")[2] for node in nodes[:8])
         rows.append({
             "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
-            "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
+            "nodes": len(nodes), "ops": ops + (", …" if len(nodes) > 8 else ""), "kind": group.attrs["kind"],
             "space": space, "bytes before": _cell(before), "bytes after": _cell(after),
             "bytes saved": _cell(before) if is_unknown(before) else _cell(before - after),
             "flops": _cell(sum(tensor_bytes(TensorType("uint8", rules.space(node))) * rules.operations(node) for node in nodes)),
@@ -587,10 +588,6 @@ def program_cost(graph: Graph, members: Mapping[Node, Sequence[Node]], rules: El
             calls += 1
             moved += memory.alone(node)
     return Cost(kernels, calls, moved)
-
-
-def _ops(nodes: Sequence[Node]) -> str:
-    return ", ".join(node.op.partition("::")[2] for node in nodes[:8]) + (", …" if len(nodes) > 8 else "")
 
 
 def _cell(number: Num) -> int | str:

@@ -134,31 +134,29 @@ def _pays(rules: Eligibility, chain: Chain) -> bool:
 def _is_one_kernel(rules: Eligibility, chain: Chain) -> bool:
     """Whether all copies, and the nodes between them, can be in one group that only the last copy leaves."""
     graph, last = rules.graph, chain.copies[-1]
-    block = graph.block_of[last]
-    if not all(_fits(rules, copy, block) for copy in chain.copies):
-        return False
-    members: set[Node] = {last}
+    members: set[Node] = set()
     waiting: list[tuple[int, int, Node]] = []
-    _enqueue_producers(graph, last, waiting)
+
+    def fits(node: Node) -> bool:
+        return graph.block_of[node] is graph.block_of[last] and rules.refusal(node) is None and not rules.axes(node)
+
+    def add(node: Node) -> None:
+        """Make a node a member, and put the producers of its operands on the worklist, the latest first."""
+        members.add(node)
+        for value in node.inputs:
+            producer = graph.producer.get(value)
+            if producer is not None:
+                heappush(waiting, (-graph.position[producer], producer.id, producer))
+
+    if not all(map(fits, chain.copies)):
+        return False
+    add(last)
     while waiting and len(members) < _MOST_NODES:
         _, _, node = heappop(waiting)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-        if node not in members and _fits(rules, node, block) and all(user in members for user in users):
-            members.add(node)
-            _enqueue_producers(graph, node, waiting)
-    return all(copy in members for copy in chain.copies)
-
-
-def _fits(rules: Eligibility, node: Node, block: Block) -> bool:
-    return rules.graph.block_of[node] is block and rules.refusal(node) is None and not rules.axes(node)
-
-
-def _enqueue_producers(graph: Graph, node: Node, waiting: list[tuple[int, int, Node]]) -> None:
-    """Put the producers of a node's operands on the worklist, the latest first."""
-    for value in node.inputs:
-        producer = graph.producer.get(value)
-        if producer is not None:
-            heappush(waiting, (-graph.position[producer], producer.id, producer))
+        if node not in members and fits(node) and all(user in members for user in users):
+            add(node)
+    return members.issuperset(chain.copies)
 
 
 # Prepares a program for grouping: the passes that `fuse` begins with.

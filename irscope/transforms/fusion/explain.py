@@ -218,8 +218,14 @@ def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
     producer_of = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
     beside: set[int] = set()
     for index, node in enumerate(plan.block.nodes):
-        for source in (producer_of[value] for value in node.inputs if value in producer_of):
-            beside.update(other for one, other in ((index, source), (source, index)) if plan.fusible[one])
+        for value in node.inputs:
+            source = producer_of.get(value)
+            if source is None:
+                continue
+            if plan.fusible[index]:
+                beside.add(source)
+            if plan.fusible[source]:
+                beside.add(index)
     for index, node in enumerate(plan.block.nodes):
         refusal = plan.rules.refusal(node) if not plan.fusible[index] else None
         if refusal is None or refusal.rule in _NOT_A_MISS or (index not in beside and refusal.rule != "in-place"):

@@ -135,8 +135,8 @@ def _options_of(source: Any) -> _Options:
     found = {name: cell.cell_contents for name, cell in cells if name == "self"}
     context = context or found.get("self")
     backend = getattr(context, "callback", None)
-    while backend is not None and hasattr(backend, "_torchdynamo_orig_backend"):
-        backend = backend._torchdynamo_orig_backend
+    while (inner := getattr(backend, "_torchdynamo_orig_backend", None) or getattr(backend, "_torchdynamo_orig_callable", None)) is not None:
+        backend = inner  # the second name is that of torch 2.6
     if backend is None:
         return _Options()
     if getattr(backend, "compiler_name", None) != "inductor":
@@ -267,7 +267,8 @@ class _Watch:
         return found
 
     def _why(self, old: Callable[..., Any], reason: Any, said: str, *given: Any) -> Any:
-        self.pairs[reason.name1, reason.name2] = said % given if given else said
+        one, other = (reason.name1, reason.name2) if hasattr(reason, "name1") else (reason.node1.get_name(), reason.node2.get_name())
+        self.pairs[one, other] = said % given if given else said  # torch 2.6 keeps the nodes
         return old(reason, said, *given)
 
     def inner(self, module: Any, examples: Sequence[Any], **named: Any) -> Any:

@@ -221,6 +221,11 @@ class _Links:
         """The `cat` into whose memory a buffer is a copy, or a part, of an operand that has memory of its own, or is a view."""
         self.joined: set[Any] = set()
         """The `cat`s that no kernel computes."""
+        self.traced: dict[str, set[Any]] = {}
+        """For each buffer, the FX nodes whose closures ran while its body was traced: torch 2.6 names few of them in its origins."""
+        for buffer, origins in set[tuple[str, tuple[Any, ...]]]().union(*seen.lines.values()):
+            self.traced.setdefault(buffer, set()).update(each for each in origins if each in self.order and each.op == "call_function")
+        self.created = {each for each in self.order if each.op == "call_function" and not each.all_input_nodes}
         self._link()
 
     def _link(self) -> None:
@@ -330,7 +335,7 @@ class _Links:
         if node.is_library:
             return sorted(map(_source, roots), key=self.order.__getitem__)
         read = {_source(self.stored[buffer][0]) for buffer in self._memory(node, mine) if buffer in self.stored}
-        allowed |= {each for each in self.order if each.op == "call_function" and not each.all_input_nodes and each not in read}
+        allowed.update(self.created - read, *(self.traced.get(buffer, ()) for buffer in mine))
         found, views, waiting = set[Any](), set[Any](), [*roots]
         while waiting:
             each = _source(waiting.pop())

@@ -267,8 +267,8 @@ class _Watch:
         return found
 
     def _why(self, old: Callable[..., Any], reason: Any, said: str, *given: Any) -> Any:
-        one, other = (reason.name1, reason.name2) if hasattr(reason, "name1") else (reason.node1.get_name(), reason.node2.get_name())
-        self.pairs[one, other] = said % given if given else said  # torch 2.6 keeps the nodes
+        one, other = (reason.node1.get_name(), reason.node2.get_name()) if hasattr(reason, "node1") else (reason.name1, reason.name2)
+        self.pairs[one, other] = said % given if given else said  # the nodes are those of torch 2.6
         return old(reason, said, *given)
 
     def inner(self, module: Any, examples: Sequence[Any], **named: Any) -> Any:

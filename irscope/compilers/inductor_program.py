@@ -271,7 +271,7 @@ class _Links:
                     operand = operand.args[0]
                 if part.get_name() not in exact and self._exact(part) is None:  # else a scatter is written into it
                     self.copied[part.get_name()] = made
-                    if operand in part.origins and operand not in before:
+                    if operand in {*part.origins, *self.traced.get(part.get_name(), ())} and operand not in before:
                         exact[part.get_name()] = operand
             exact[ir.get_name()] = made
             self.joined.add(made)

@@ -400,7 +400,7 @@ def observe(
         watch.patches(stack)
         records = stack.enter_context(listening(torch))
         stack.enter_context(torch.set_grad_enabled(backward))
-        if backward:  # else the backward program may be compiled later, on a thread of autograd's
+        if backward and hasattr(torch._functorch.config, "force_non_lazy_backward_lowering"):  # else it may be compiled on autograd's thread
             stack.enter_context(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
 
         def backend(module: Any, examples: Sequence[Any]) -> Any:

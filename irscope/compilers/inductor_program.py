@@ -465,8 +465,7 @@ def _reasons(seen: SeenGraph, links: _Links, kernels: Sequence[Kernel], nodes_of
 
 def _meant(name: str, links: _Links) -> list[Any]:
     """The FX nodes behind a name of the scheduler, which joins the names of what it fused."""
-    names = re.findall(r"(?:op|buf)\d+", name)
-    return [each for part in names for each in links.op_of.get(part, ())]
+    return [each for part in re.findall(r"(?:op|buf)\d+", name) for each in links.op_of.get(part, ())]
 
 
 def _words(name: str, links: _Links) -> str:
@@ -498,12 +497,10 @@ def _training_notes(seen: SeenGraph, forward: SeenGraph, inputs: _Inputs) -> Ite
         return
     given = [node.name for node in forward.module.graph.nodes if node.op == "placeholder"]
     returned = next(node for node in seen.module.graph.nodes if node.op == "output").args[0]
-    names = [inputs.names.get(name, name) for name, made in zip(given, returned, strict=False) if made is not None]
-    if names:
+    if names := [inputs.names.get(name, name) for name, made in zip(given, returned, strict=False) if made is not None]:
         yield f"the results are the gradients of {', '.join(names)}"
     again = [node for node in seen.module.graph.nodes if node.op == "call_function" and node.meta.get("partitioner_tag") == "is_forward"]
-    names = [f"%{node.name}" for node in again if not _is_view(node) and not _is_getitem(node)]
-    if names:
+    if names := [f"%{node.name}" for node in again if not _is_view(node) and not _is_getitem(node)]:
         yield f"computed again here instead of being saved by the forward program: {', '.join(names)}"
 
 
@@ -646,10 +643,8 @@ def _changes(
         if node.name not in found.before:
             yield Change("added", str(node.target), node.name, made, location=made[-1].location, scope=made[-1].scope)
         elif node not in inside and not _is_getitem(node):
-            because = "no kernel computes it: what reads it knows it, or has it in another form"
+            view = "a view: no kernel computes it, and those that read it index its memory"
+            because = view if _is_view(node) else "no kernel computes it: what reads it knows it, or has it in another form"
             if node in joined:
                 because = "the kernels of its operands write into its memory: none is left to compute it"
-            elif _is_view(node):
-                because = "a view: no kernel computes it, and those that read it index its memory"
-            last = made[-1]
-            yield Change("vanished", str(node.target), node.name, (), because, last.location, last.scope, at=made)
+            yield Change("vanished", str(node.target), node.name, (), because, made[-1].location, made[-1].scope, at=made)

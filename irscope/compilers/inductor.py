@@ -135,8 +135,9 @@ def _options_of(source: Any) -> _Options:
     found = {name: cell.cell_contents for name, cell in cells if name == "self"}
     context = context or found.get("self")
     backend = getattr(context, "callback", None)
-    while (inner := getattr(backend, "_torchdynamo_orig_backend", None) or getattr(backend, "_torchdynamo_orig_callable", None)) is not None:
-        backend = inner  # the second name is that of torch 2.6
+    for name in ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable"):  # the second is that of torch 2.6
+        while getattr(backend, name, None) is not None:
+            backend = getattr(backend, name)
     if backend is None:
         return _Options()
     if getattr(backend, "compiler_name", None) != "inductor":
@@ -400,7 +401,8 @@ def observe(
         watch.patches(stack)
         records = stack.enter_context(listening(torch))
         stack.enter_context(torch.set_grad_enabled(backward))
-        if backward and hasattr(torch._functorch.config, "force_non_lazy_backward_lowering"):  # else it may be compiled on autograd's thread
+        if backward and hasattr(torch._functorch.config, "force_non_lazy_backward_lowering"):
+            # else the backward program may be compiled later, on a thread of autograd's
             stack.enter_context(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
 
         def backend(module: Any, examples: Sequence[Any]) -> Any:

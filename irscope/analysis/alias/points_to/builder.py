@@ -213,8 +213,9 @@ def _is_open(structure: Structure) -> bool:
 #
 # **Assumptions.** A constant tensor belongs to its node alone; a constant None, of whatever type, is not memory, nor
 # is a value that is declared and never set (`prim::Uninitialized`). Two names of incompatible structure (a list, a tensor) are
-# not the same memory unless a mixed type came between, which rule 5 handles. Schemas are correct (1), and so is the reach of
-# unseen code (8).
+# not the same memory unless a mixed type came between, which rule 5 handles. A value is of its type, also after a cast
+# (`prim::unchecked_cast`): what is called a tensor holds nothing, though an `Any` that it was cast out of may be a list.
+# Schemas are correct (1), and so is the reach of unseen code (8).
 #
 # **Writes** are kept beside the graph: pairs of a node and an element. A value has a writer if its element and a
 # written one share a location. `spread_writes` propagates this as one boolean: down from written elements to locations, then up

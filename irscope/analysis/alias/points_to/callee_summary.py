@@ -12,7 +12,8 @@ from irscope.ir import Node, Value
 # The effect of a program on its caller's memory, summarised so that the program is walked once instead of once per call.
 #
 # **Claim.** A points-to graph to which a summary was applied answers every question about the caller's values
-# as one in which the callee was inlined, or says "may" more often. The same holds for writes.
+# as one in which the callee was inlined, or says "may" more often; but for "may" of what a tensor holds (below). The same
+# holds for writes.
 #
 # **Why it holds.** A summary is the callee's own points-to graph, not yet sealed, with its own elements for the
 # parameters, reduced to its *roots*: the elements that a caller can reach or name. These are the parameters and results with
@@ -22,8 +23,9 @@ from irscope.ir import Node, Value
 # and the caller's own shared ones, for the roots, and new elements for memory that the callee
 # creates, and repeats the edges by `PointsToBuilder.flow`, which joins contents as usual (rules 4 and 5).
 #
-# Of containers inside the callee that are not roots, only the object is kept. Their contents are not lost: everything that
-# reaches such a container had its contents joined with the container's, and reaches them that way.
+# Of containers inside the callee that are not roots, only the object is kept. Their contents are not lost: every root with
+# contents of its own that reaches such a container had them joined with the container's, and reaches them that way. A root
+# without (a tensor's) reaches one only over an `Any` that a tensor was cast out of: in a run it is a tensor then, which holds nothing.
 # A caller cannot distinguish two memories created by the callee if the same roots reach them and both are
 # written or neither is; they are merged. A write is kept for the roots and memories that it reaches, attributed to the call.
 #

@@ -1,7 +1,9 @@
 """Calls: a program that calls others is answered as the one in which their bodies stand in place of the calls.
 
 Never "no" where the program without calls says "may"; "may" a little more often, where one element stands for what a
-walk of each body would distinguish. Each callee is walked once.
+walk of each body would distinguish. Each callee is walked once. One "may" of the program without calls counts for nothing:
+that of what a tensor holds. A tensor that was cast out of an `Any` shares the element of all that the `Any` may be, lists and
+their contents too, and a call need not repeat that of a name whose type says that it holds nothing.
 """
 
 import random
@@ -14,6 +16,7 @@ import pytest
 import irscope as irs
 from irscope._base.results import Verdict
 from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.points_to.elements import Structures
 from irscope.analysis.alias.points_to.walk import Walk
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError
@@ -29,16 +32,42 @@ from tests.work import calls_made
 COUNTS = Counter[tuple[bool, bool]]
 
 
+def parts(db: AliasDb, value: irs.Value, structures: Structures) -> set[int]:
+    """The places of a value's memory and of all that it holds by its type: a tensor holds nothing."""
+    element = db.sealed.element_of.get(value)
+    found, todo = set[int](), [(element, structures.of(value.type))]
+    for here, structure in todo:  # grows
+        if here is None or structure is None:
+            continue
+        found.add(db.sealed.class_of[here])
+        todo.extend(zip(db.sealed.fields.get(here, ()), structure.fields, strict=False))
+        if structure.kind in ("mixed", "object"):  # a bag, which is its own cell: all contents at any depth
+            found.add(db.sealed.class_of[db.sealed.cells[here]])
+        elif structure.content is not None:
+            todo.append((db.sealed.cells[here], structure.content))
+    return found
+
+
+def may_hold_one(db: AliasDb, a: irs.Value, b: irs.Value, structures: Structures) -> bool:
+    """`may_contain_alias`, but for what only the contents of a tensor would share."""
+    if not db.may_contain_alias(a, b):
+        return False
+    others = parts(db, b, structures)
+    return a is b or any(db.reach.meet(here, there) for here in parts(db, a, structures) for there in others)
+
+
 def compare(inlined: AliasDb, called: AliasDb) -> COUNTS:
     """The answers of both about the values that both have; counts them by (inlined, called)."""
     known = set(inlined.graph.values())
     common = [v for v in called.graph.values() if v in known and called.is_memory(v)]
     found: COUNTS = Counter()
+    structures = Structures()
     for index, a in enumerate(common):
         found[bool(inlined.has_writers(a)), bool(called.has_writers(a))] += 1
         for b in common[index:]:
             found[bool(inlined.may_alias(a, b)), bool(called.may_alias(a, b))] += 1
-            found[bool(inlined.may_contain_alias(a, b)), bool(called.may_contain_alias(a, b))] += 1
+            holds = bool(called.may_contain_alias(a, b))
+            found[bool(inlined.may_contain_alias(a, b)) if holds else may_hold_one(inlined, a, b, structures), holds] += 1
     assert found[True, False] == 0, f"{called.graph}\n\nsays no where this says may:\n\n{inlined.graph}"
     return found
 
@@ -135,6 +164,11 @@ def test_calls_of_odd_programs_are_answered_as_without_them() -> None:
     for seed in range(25):
         check_pieces(seed, 4 + seed % 12, odd)
         check_rounds(seed, 4 + seed % 8, odd)
+
+
+def test_a_tensor_that_was_cast_out_of_anything_holds_nothing() -> None:
+    for seed in (3079, 3347):  # it goes round a circle of calls, beside a list in the same `Any[]`
+        check_rounds(seed, 4 + seed % 12, odd)
 
 
 @pytest.mark.long

@@ -332,6 +332,10 @@ class Decisions(Drawn):
     (<Decisions of other: 1 kernel, 0 library calls>, (<kernel k0: relu, tanh, 72 B>,))
     >>> print(d.why_not("relu", "tanh"))
     fused: other computes both in k0
+    >>> d.table()[["kernel", "ops", "bytes"]].to_dict("records")
+    [{'kernel': 'k0', 'ops': 'relu, tanh', 'bytes': 72}]
+    >>> len(d.differences()), len(d.vanished())
+    (0, 0)
     """
 
     compiler: str
@@ -391,6 +395,10 @@ class Decisions(Drawn):
     def differences(self, policy: str = "greedy") -> pd.DataFrame:
         """Where that compiler and irscope decided differently about the only program: see `Program.differences`."""
         return self.program.differences(policy)
+
+    def vanished(self) -> pd.DataFrame:
+        """The ops of the only program that the compiler took out, or computes in no kernel: see `Program.vanished`."""
+        return self.program.vanished()
 
     @property
     def largest(self) -> int:

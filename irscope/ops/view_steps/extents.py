@@ -146,8 +146,8 @@ def is_unknown(number: Num) -> bool:
     return isinstance(number, Extent) and UNKNOWN in number.names
 
 
-def byte_words(number: Num) -> str:
-    """Return an amount of memory in words: with a decimal prefix if it is known, otherwise as a formula.
+def byte_words(number: Num, *, more: str = " and an unknown number more") -> str:
+    """Return an amount of memory in words: with a decimal prefix if it is known, otherwise as a formula; `more` tells of an unknown part.
 
     >>> n, m = Extent.of("batch"), Extent.of(UNKNOWN)
     >>> byte_words(1_500_000), byte_words(n * 512), byte_words(n * n * 4 + n * 512 + 8), byte_words(m * 4), byte_words(n * 4 + m)
@@ -157,7 +157,7 @@ def byte_words(number: Num) -> str:
         return byte_count(number)
     known = _number({names: factor for names, factor in number.terms.items() if UNKNOWN not in names})
     if known != number:
-        return f"{byte_words(known)} and an unknown number more" if known != 0 else "an unknown number of bytes"
+        return f"{byte_words(known)}{more}" if known != 0 else "an unknown number of bytes"
     return f"{formula(number)} B"
 
 

@@ -282,7 +282,8 @@ class Branches(Sequence[Branch]):
         micros = cost.microseconds() if isinstance(cost.bytes, int) else -1.0
         return BranchView(
             name=branch.name, parent=branch.parent, step=branch.step, steps=branch.fusion.history.count, kernels=cost.kernels,
-            calls=cost.calls, moved=byte_words(cost.bytes), micros=micros, measured=-1.0 if branch.measured is None else branch.measured,
+            calls=cost.calls, moved=byte_words(cost.bytes, more=" + ?"), micros=micros,
+            measured=-1.0 if branch.measured is None else branch.measured,
             own=-1.0 if branch.own is None else branch.own, code=self.code(index),
             refused=[*branch.refused, *filter(None, [branch.problem])],
             matched="" if branch.match is None else branch.match.words, matching="" if branch.match is None else str(branch.match),

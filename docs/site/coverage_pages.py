@@ -74,8 +74,15 @@ def _meaning(name: str) -> str:
     rule = rules()[1].get(name)
     if rule is None:
         return ""
-    single, summary = getattr(rule, "becomes", ""), (inspect.getdoc(rule) or "").partition("\n")[0]
+    single, summary = _single(rule), (inspect.getdoc(rule) or "").partition("\n")[0] if isinstance(rule, FunctionType) else ""
     return f"`aten::{single}`" if single else f"`aten` ops: {summary[0].lower()}{summary[1:]}" if summary else "`aten` ops"
+
+
+def _single(rule: Any) -> str:
+    """Returns the op of torch's that a row of MLIR's tables names, also through what restricts it; empty if there is none."""
+    while isinstance(rule, partial) and rule.func.__name__ in ("_broadcasting", "_guarded"):
+        rule = rule.args[0]
+    return rule.args[0] if isinstance(rule, partial) and rule.func.__name__ in ("_simple", "_extreme") else ""
 
 
 _CALLS = ("op", "ops")

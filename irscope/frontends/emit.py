@@ -14,24 +14,8 @@ import numpy as np
 
 from irscope._base.frozen import EMPTY
 from irscope.errors import ArgumentError
-from irscope.ir import (
-    ANY,
-    FLOAT,
-    INT,
-    NONE,
-    TENSOR,
-    GraphBuilder,
-    ListType,
-    Location,
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    make_value,
-    payload_type,
-)
-from irscope.ir.builder import BlockBuilder
+from irscope.ir import ANY, FLOAT, INT, NONE, TENSOR, ListType, Location, Node, TensorData, TensorType, Type, Value, make_value
+from irscope.ir.builder import BlockBuilder, GraphBuilder, payload_type
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES, SLIPS, Unknown
 

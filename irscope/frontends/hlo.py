@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -35,23 +35,9 @@ from irscope.frontends.mlir.ops_shaping import permuted, reshaped
 from irscope.frontends.mlir.source import Bindings, new_context, required, rules, run_on_small_stack
 from irscope.frontends.mlir.types import attribute_of, split_name
 from irscope.frontends.refusals import refuse_wrong_count
-from irscope.ir import (
-    CONTROL_FLOW,
-    Block,
-    Graph,
-    Location,
-    Module,
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import CONTROL_FLOW, Block, Graph, Location, Module, Node, TensorData, Value, make_block, make_node, make_value, new_id
 from irscope.ir.module import inlined
+from irscope.ir.types import TensorType, Type
 
 name: Final = "HLO, as text or .hlo.pb"
 suffixes: Final = (".hlo", ".hlo.pb")
@@ -242,15 +228,11 @@ def _without_elided(text: str, module: HloText) -> str:
     return "\n".join(lines)
 
 
-def _custom_call(otherwise: Rule) -> Rule:
-    """Returns the rule of calls: a constant of which only the size is known, or what the call means otherwise."""
-
-    def rule(op: Operation) -> Any:
-        if op.text("call_target_name").strip('"') != _TARGET or op.operands:
-            return otherwise(op)
-        return op.e.constant(TensorData(op.dtype, op.shape, None), op.type)
-
-    return rule
+def _custom_call(otherwise: Rule, op: Operation) -> Any:
+    """A constant of which only the size is known, or what the call means otherwise."""
+    if op.text("call_target_name").strip('"') != _TARGET or op.operands:
+        return otherwise(op)
+    return op.e.constant(TensorData(op.dtype, op.shape, None), op.type)
 
 
 def with_constants_as_inputs(graph: Graph) -> Graph:
@@ -371,7 +353,7 @@ def _reading(bindings: Bindings, operation: Any, module: HloText) -> Reading:
         "mhlo.copy": lambda op: op.e.op("clone", op.operands[0], None, type=op.type),
         "mhlo.bitcast": _bitcast,
         "mhlo.add_dependency": lambda op: op.operands[0],
-        "stablehlo.custom_call": _custom_call(meanings["stablehlo.custom_call"]),
+        "stablehlo.custom_call": partial(_custom_call, meanings["stablehlo.custom_call"]),
     }
     functions = {str(op.attributes["sym_name"].value): op.operation for op in operation.regions[0].blocks[0].operations}
     pending, calls = _Pending(functions), _Calls(bindings.ir, functions)

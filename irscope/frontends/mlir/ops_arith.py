@@ -5,6 +5,7 @@ MLIR's integers have no sign, its ops do. Vectors, fast-math flags, and `math.fm
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -44,15 +45,12 @@ def _sign_flipped(e: Emitter, value: Value) -> Value:
     return e.op("bitwise_xor", value, int(np.iinfo(dtype_of(value)).min))
 
 
-def _unsigned_extreme(aten: str, of_bools: str) -> Rule:
-    def rule(op: Operation) -> Value | None:
-        if op.dtype == "bool":
-            return op.e.op(of_bools, *op.operands, type=op.type)
-        if op.dtype not in SIGNED:
-            return None
-        return _sign_flipped(op.e, op.e.op(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
-
-    return rule
+def _unsigned_extreme(aten: str, of_bools: str, op: Operation) -> Value | None:
+    if op.dtype == "bool":
+        return op.e.op(of_bools, *op.operands, type=op.type)
+    if op.dtype not in SIGNED:
+        return None
+    return _sign_flipped(op.e, op.e.op(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
 
 
 def _widened(e: Emitter, value: Value) -> Value | None:
@@ -65,14 +63,10 @@ def _widened(e: Emitter, value: Value) -> Value | None:
     return e.op("bitwise_and", e.cast(value, "int64"), (1 << np.iinfo(dtype).bits) - 1)
 
 
-def _converted(targets: frozenset[str]) -> Rule:
-    """Returns the rule that converts an unsigned number to a wider type, or to a float."""
-
-    def rule(op: Operation) -> Value | None:
-        wide = _widened(op.e, op.operands[0]) if op.dtype in targets else None
-        return None if wide is None else op.e.cast(wide, op.dtype)
-
-    return rule
+def _converted(targets: frozenset[str], op: Operation) -> Value | None:
+    """An unsigned number in a wider type, or as a float."""
+    wide = _widened(op.e, op.operands[0]) if op.dtype in targets else None
+    return None if wide is None else op.e.cast(wide, op.dtype)
 
 
 def index_of(op: Operation) -> Value | None:
@@ -90,24 +84,21 @@ def _to_unsigned(op: Operation) -> Value | None:
     return op.e.cast(op.e.cast(op.operands[0], "int64"), op.dtype)
 
 
-def _quotient(aten: str, *rest: Any) -> Rule:
-    def rule(op: Operation) -> Value | None:
-        sides = [_widened(op.e, value) for value in op.operands]
-        if op.dtype not in SIGNED or None in sides:
-            return None
-        return op.e.cast(divided(op.of([side for side in sides if side is not None], "int64"), aten, *rest), op.dtype)
-
-    return rule
+def _quotient(aten: str, rest: tuple[Any, ...], op: Operation) -> Value | None:
+    sides = [_widened(op.e, value) for value in op.operands]
+    if op.dtype not in SIGNED or None in sides:
+        return None
+    return op.e.cast(divided(op.of([side for side in sides if side is not None], "int64"), aten, *rest), op.dtype)
 
 
 _UNSIGNED: Final[Mapping[str, Rule]] = {
-    "arith.maxui": _unsigned_extreme("maximum", "bitwise_or"),
-    "arith.minui": _unsigned_extreme("minimum", "bitwise_and"),
-    "arith.extui": _converted(SIGNED),
-    "arith.uitofp": _converted(FLOATS),
+    "arith.maxui": partial(_unsigned_extreme, "maximum", "bitwise_or"),
+    "arith.minui": partial(_unsigned_extreme, "minimum", "bitwise_and"),
+    "arith.extui": partial(_converted, SIGNED),
+    "arith.uitofp": partial(_converted, FLOATS),
     "arith.fptoui": _to_unsigned,
-    "arith.divui": _quotient("div", "trunc"),
-    "arith.remui": _quotient("fmod"),
+    "arith.divui": partial(_quotient, "div", ("trunc",)),
+    "arith.remui": partial(_quotient, "fmod", ()),
     "arith.shli": simple("__lshift__", SIGNED),
     "arith.shrsi": simple("__rshift__", SIGNED),
     "arith.shrui": shift_right_logical,
@@ -167,19 +158,18 @@ def is_plain(op: Operation) -> bool:
 
 
 def _on_tensors(rule: Rule) -> Rule:
+    return partial(_guarded, rule)
+
+
+def _guarded(rule: Rule, op: Operation) -> Any:
     """Restricts a rule to ops on tensors without flags that allow other results."""
-
-    def guarded(op: Operation) -> Any:
-        for type in op.types:
-            if type.__class__ is not TensorType:
-                return None
-        for value in op.operands:
-            if value.type.__class__ is not TensorType:
-                return None
-        return rule(op) if is_plain(op) else None
-
-    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the coverage table
-    return guarded
+    for type in op.types:
+        if type.__class__ is not TensorType:
+            return None
+    for value in op.operands:
+        if value.type.__class__ is not TensorType:
+            return None
+    return rule(op) if is_plain(op) else None
 
 
 def _constant(op: Operation) -> Value | None:
@@ -202,16 +192,11 @@ def _constant(op: Operation) -> Value | None:
     return None
 
 
-def _integer(aten: str, rule: Rule) -> Rule:
-    """Returns a rule for tensors that emits an op on ints if the operands have type `index`."""
-    tensors = _on_tensors(rule)
-
-    def either(op: Operation) -> Any:
-        if all(value.type == INT for value in op.operands):
-            return op.e.op(aten, *op.operands, type=INT)
-        return tensors(op)
-
-    return either
+def _integer(aten: str, rule: Rule, op: Operation) -> Any:
+    """An op on ints if the operands have type `index`; otherwise what the rule for tensors makes."""
+    if all(value.type == INT for value in op.operands):
+        return op.e.op(aten, *op.operands, type=INT)
+    return _guarded(rule, op)
 
 
 _COMPARISONS: Final = {
@@ -226,22 +211,18 @@ _NOT: Final = {"ult": "ge", "ule": "gt", "ugt": "le", "uge": "lt"}
 """Float comparisons that hold if an operand is NaN, each the negation of one that does not."""
 
 
-def _compare(words: Sequence[str]) -> Rule:
-    def rule(op: Operation) -> Value | None:
-        word = words[op.number("predicate")]
-        aten = _COMPARISONS.get(word)
-        if aten is None and is_plain(op) and all(isinstance(value.type, TensorType) for value in op.operands):
-            return _compare_floats(op, word) if words is _FLOAT_ORDER else compared(op, word)
-        if aten is None or not is_plain(op):
-            return None
-        if all(value.type == INT for value in op.operands) and isinstance(op.types[0], TensorType):
-            flag = op.e.op(aten, *op.operands, type=BOOL)
-            return op.e.op("prim::NumToTensor", flag)
-        ordered = dtype_of(op.operands[0]) != "bool" or aten in ("eq", "ne")
-        is_tensor = all(isinstance(value.type, TensorType) for value in op.operands) and isinstance(op.types[0], TensorType)
-        return op.e.op(aten, *op.operands, type=op.type) if is_tensor and ordered and dtype_of(op.operands[0]) else None
-
-    return rule
+def _compare(words: Sequence[str], op: Operation) -> Value | None:
+    word, dtype = words[op.number("predicate")], dtype_of(op.operands[0])
+    aten = _COMPARISONS.get(word)
+    are_tensors = all(isinstance(value.type, TensorType) for value in op.operands)
+    if not is_plain(op):
+        return None
+    if aten is None:
+        return None if not are_tensors else _compare_floats(op, word) if words is _FLOAT_ORDER else compared(op, word)
+    if all(value.type == INT for value in op.operands) and isinstance(op.types[0], TensorType):
+        return op.e.op("prim::NumToTensor", op.e.op(aten, *op.operands, type=BOOL))
+    is_known = are_tensors and isinstance(op.types[0], TensorType) and dtype and (dtype != "bool" or aten in ("eq", "ne"))
+    return op.e.op(aten, *op.operands, type=op.type) if is_known else None
 
 
 def _compare_floats(op: Operation, word: str) -> Value | None:
@@ -257,11 +238,9 @@ def _compare_floats(op: Operation, word: str) -> Value | None:
 
 
 def _cast(sources: frozenset[str], targets: frozenset[str]) -> Rule:
-    def rule(op: Operation) -> Value | None:
-        known = dtype_of(op.operands[0]) in sources and op.dtype in targets
-        return op.e.cast(op.operands[0], op.dtype) if known else None
-
-    return _on_tensors(rule)
+    return _on_tensors(
+        lambda op: op.e.cast(op.operands[0], op.dtype) if dtype_of(op.operands[0]) in sources and op.dtype in targets else None
+    )
 
 
 def _truncated(op: Operation) -> Value | None:
@@ -303,7 +282,7 @@ def _bits(aten: str) -> Rule:
 
 
 def _sum(aten: str) -> Rule:
-    return _integer(aten, lambda op: op.e.op(aten, *op.operands, 1, type=op.type) if op.dtype in INTEGERS else None)
+    return partial(_integer, aten, lambda op: op.e.op(aten, *op.operands, 1, type=op.type) if op.dtype in INTEGERS else None)
 
 
 def _composite(op: Operation) -> Sequence[Value] | None:
@@ -330,17 +309,17 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.subf": _float("sub", 1),
     "arith.addi": _sum("add"),
     "arith.subi": _sum("sub"),
-    "arith.muli": _integer("mul", simple("mul", INTEGERS)),
+    "arith.muli": partial(_integer, "mul", simple("mul", INTEGERS)),
     "arith.divsi": _division("div", "trunc"),
     "arith.floordivsi": _division("div", "floor"),
     "arith.remsi": _division("fmod"),
-    "arith.maxsi": _integer("prim::max", simple("maximum", SIGNED)),
-    "arith.minsi": _integer("prim::min", simple("minimum", SIGNED)),
+    "arith.maxsi": partial(_integer, "prim::max", simple("maximum", SIGNED)),
+    "arith.minsi": partial(_integer, "prim::min", simple("minimum", SIGNED)),
     "arith.andi": _bits("bitwise_and"),
     "arith.ori": _bits("bitwise_or"),
     "arith.xori": _bits("bitwise_xor"),
-    "arith.cmpf": _compare(_FLOAT_ORDER),
-    "arith.cmpi": _compare(_INTEGER_ORDER),
+    "arith.cmpf": partial(_compare, _FLOAT_ORDER),
+    "arith.cmpi": partial(_compare, _INTEGER_ORDER),
     "arith.select": _on_tensors(simple("where", FLOATS | INTEGERS | {"bool"})),
     "arith.extf": _cast(FLOATS, FLOATS),
     "arith.truncf": _cast(FLOATS, FLOATS),

@@ -9,6 +9,7 @@ total order are torch's if the program has reduced a float to one zero and one N
 
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -32,26 +33,20 @@ _Rule = Callable[[Operation], Value | None]
 
 def simple(aten: str, accepted: frozenset[str], *rest: Any) -> _Rule:
     """Returns the rule of an op that is the same as one of torch's for these element types; `rest` are further arguments."""
-
-    def rule(op: Operation) -> Value | None:
-        if any(dtype_of(value) not in accepted for value in op.operands):
-            return None
-        return op.e.op(aten, *op.operands, *rest, type=op.type)
-
-    rule.becomes = aten  # type: ignore[attr-defined]  # for the coverage table
-    return rule
+    return partial(_simple, aten, accepted, rest)
 
 
-def _divide(op: Operation) -> Value | None:
+def _simple(aten: str, accepted: frozenset[str], rest: tuple[Any, ...], op: Operation) -> Value | None:
+    if any(dtype_of(value) not in accepted for value in op.operands):
+        return None
+    return op.e.op(aten, *op.operands, *rest, type=op.type)
+
+
+def _quotient(accepted: frozenset[str], aten: str, rest: tuple[Any, ...], op: Operation) -> Value | None:
+    """A quotient or remainder of integers, or of other numbers of these types, which torch divides in the same way."""
     if op.dtype in INTEGERS:
-        return divided(op, "div", "trunc")
-    return op.e.op("div", *op.operands, type=op.type) if op.dtype in _NUMBERS else None
-
-
-def _remainder(op: Operation) -> Value | None:
-    if op.dtype in INTEGERS:
-        return divided(op, "fmod")
-    return op.e.op("fmod", *op.operands, type=op.type) if op.dtype in FLOATS else None
+        return divided(op, aten, *rest)
+    return op.e.op(aten, *op.operands, type=op.type) if op.dtype in accepted else None
 
 
 def divided(op: Operation, aten: str, *rest: Any) -> Value:
@@ -147,17 +142,11 @@ def _compare_pairs(op: Operation, word: str, a: Value, b: Value) -> Value:
     return e.op("where", e.op("eq", x, y, type=kind), second, first, type=kind)
 
 
-def _extreme(aten: str, word: str) -> _Rule:
-    """Returns the rule of a maximum or minimum; of complex numbers XLA compares the real parts only, StableHLO pairs."""
-    plain = simple(aten, FLOATS | INTEGERS | {"bool"})
-
-    def rule(op: Operation) -> Value | None:
-        if op.dtype not in _COMPLEX:
-            return plain(op)
-        return op.e.op("where", _compare_pairs(op, word, *op.operands), *op.operands, type=op.type)
-
-    rule.becomes = aten  # type: ignore[attr-defined]  # for the coverage table
-    return rule
+def _extreme(aten: str, word: str, op: Operation) -> Value | None:
+    """A maximum or minimum; of complex numbers XLA compares the real parts only, StableHLO pairs."""
+    if op.dtype not in _COMPLEX:
+        return _simple(aten, FLOATS | _BITS, (), op)
+    return op.e.op("where", _compare_pairs(op, word, *op.operands), *op.operands, type=op.type)
 
 
 def _compare_in_total_order(op: Operation, word: str) -> Value | None:
@@ -297,11 +286,11 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.add": lambda op: counted(op) or (op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _ADDED else None),
     "stablehlo.subtract": lambda op: counted(op) or (op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None),
     "stablehlo.multiply": simple("mul", _ADDED),
-    "stablehlo.divide": _divide,
-    "stablehlo.remainder": _remainder,
+    "stablehlo.divide": partial(_quotient, _NUMBERS, "div", ("trunc",)),
+    "stablehlo.remainder": partial(_quotient, FLOATS, "fmod", ()),
     "stablehlo.power": _power,
-    "stablehlo.maximum": _extreme("maximum", "GT"),
-    "stablehlo.minimum": _extreme("minimum", "LT"),
+    "stablehlo.maximum": partial(_extreme, "maximum", "GT"),
+    "stablehlo.minimum": partial(_extreme, "minimum", "LT"),
     "stablehlo.compare": lambda op: counted(op) or _compare(op),
     "stablehlo.clamp": _clamp,
     "stablehlo.select": lambda op: (
@@ -338,29 +327,17 @@ _SHIFTED: Final = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 """The element types that torch shifts."""
 
 
-def _shift(right: bool) -> _Rule:
-    """Returns the rule of a shift. Of a type that torch does not shift, it is a product or a quotient with a power of two if
-    the distance is constant, and computed in int64 otherwise."""
-    aten = "__rshift__" if right else "__lshift__"
-
-    def rule(op: Operation) -> Value | None:
-        if op.dtype not in INTEGERS:
-            return None
-        if op.dtype in _SHIFTED:
-            return op.e.op(aten, *op.operands, type=op.type)
-        known, bits = op.e.known.get(op.operands[1]), np.iinfo(op.dtype).bits
-        if known is None or known.size == 0 or not np.all(known < bits):
-            return _shifted(op, aten, bits)
+def _shift(aten: str, op: Operation) -> Value | None:
+    """A shift. Of a type that torch does not shift, it is a product or a quotient with a power of two if the distance is constant,
+    and computed in int64 otherwise."""
+    if op.dtype not in INTEGERS:
+        return None
+    known, bits = op.e.known.get(op.operands[1]), np.iinfo(op.dtype).bits
+    if op.dtype not in _SHIFTED and known is not None and known.size and np.all(known < bits):
         power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
         by = op.e.constant(power, TensorType(op.dtype, known.shape, None if known.shape else ()))
-        return op.e.op("div", op.operands[0], by, "floor") if right else op.e.op("mul", op.operands[0], by)
-
-    return rule
-
-
-def _shifted(op: Operation, aten: str, bits: int) -> Value:
-    """Emits a shift of unsigned numbers by a computed distance."""
-    if bits == 64:
+        return op.e.op("div", op.operands[0], by, "floor") if aten == "__rshift__" else op.e.op("mul", op.operands[0], by)
+    if op.dtype in _SHIFTED or bits == 64:
         return op.e.op(aten, *op.operands, type=op.type)
     wide = op.e.op(aten, *(op.e.cast(value, "int64") for value in op.operands))
     return op.e.cast(op.e.op("bitwise_and", wide, (1 << bits) - 1), op.dtype)
@@ -378,7 +355,7 @@ def _bitcast(op: Operation) -> Value | None:
 def shift_right_logical(op: Operation) -> Value | None:
     """A shift that brings in zeros; a signed number is shifted by one first and then has no sign."""
     if op.dtype.startswith("u"):
-        return _shift(True)(op)
+        return _shift("__rshift__", op)
     if op.dtype not in _SHIFTED:
         return None
     e, (x, by) = op.e, op.operands
@@ -393,26 +370,21 @@ _BROADCASTING: Final = (
 )  # fmt: skip
 
 
-def _broadcasting(rule: _Rule) -> _Rule:
-    """Returns the rule for operands that broadcast as in NumPy."""
-
-    def guarded(op: Operation) -> Value | None:
-        return rule(op) if op.is_static and not op.text("broadcast_dimensions") else None
-
-    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the coverage table
-    return guarded
+def _broadcasting(rule: _Rule, op: Operation) -> Value | None:
+    """Restricts a rule to operands that broadcast as in NumPy."""
+    return rule(op) if op.is_static and not op.text("broadcast_dimensions") else None
 
 
 _OWN: Final[Mapping[str, _Rule]] = {
-    "stablehlo.shift_left": _shift(False),
-    "stablehlo.shift_right_arithmetic": lambda op: _shift(True)(op) if op.dtype[:1] != "u" else None,
+    "stablehlo.shift_left": partial(_shift, "__lshift__"),
+    "stablehlo.shift_right_arithmetic": lambda op: _shift("__rshift__", op) if op.dtype[:1] != "u" else None,
     "stablehlo.shift_right_logical": shift_right_logical,
     "stablehlo.bitcast_convert": _bitcast,
 }
 RULES: Final[Mapping[str, _Rule]] = {
     **_ELEMENTWISE,
     **_OWN,
-    **{f"chlo.broadcast_{name}": _broadcasting({**_ELEMENTWISE, **_OWN}[f"stablehlo.{name}"]) for name in _BROADCASTING},
+    **{f"chlo.broadcast_{name}": partial(_broadcasting, {**_ELEMENTWISE, **_OWN}[f"stablehlo.{name}"]) for name in _BROADCASTING},
 }
 """The rule of each op."""
 

@@ -21,27 +21,8 @@ from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.loaded_code import cell_name
 from irscope.errors import LoadError
 from irscope.frontends.emit import Place
-from irscope.ir import (
-    ANY,
-    BOOL,
-    DEVICE,
-    FLOAT,
-    GENERATOR,
-    INT,
-    NONE,
-    NUMBER,
-    STR,
-    TENSOR,
-    ClassType,
-    DictType,
-    ListType,
-    Location,
-    OptionalType,
-    TensorData,
-    TensorType,
-    TupleType,
-    Type,
-)
+from irscope.ir import INT, TENSOR, ClassType, DictType, ListType, Location, OptionalType, TensorData, TensorType, TupleType, Type
+from irscope.ir.types import PrimitiveType
 from irscope.ops.expr.numpy_eval import round_to
 
 ELEMENTS: Final = {
@@ -65,9 +46,8 @@ def element_name(type: Any) -> str | None:
     return ELEMENTS.get(str(type))
 
 
-_PYTHON: Final[dict[str, Type]] = {
-    "int": INT, "float": FLOAT, "bool": BOOL, "str": STR, "none": NONE, "number": NUMBER, "Device": DEVICE, "Generator": GENERATOR,
-    "any": ANY,
+_PYTHON: Final = {name: name for name in ("int", "float", "bool", "str", "Device", "Generator")} | {
+    "none": "NoneType", "number": "Scalar", "any": "Any",
 }  # fmt: skip
 _TENSOR: Final = re.compile(r"(?:\[((?:\?|\d+)(?:\s*,\s*(?:\?|\d+))*|)\]|\*|unk)(?:,\s*(.+))?")
 
@@ -81,7 +61,7 @@ def torch_type(text: str) -> Type | None:
     name, _, inside = text.removeprefix("!").removeprefix("torch.").partition("<")
     inside = inside[:-1]
     if name in _PYTHON and not inside:
-        return _PYTHON[name]
+        return PrimitiveType(_PYTHON[name])
     if name in ("vtensor", "tensor"):
         return _torch_tensor(inside)
     parts = [torch_type(part) for part in apart(inside)]

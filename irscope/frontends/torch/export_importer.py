@@ -19,25 +19,9 @@ from irscope._base.loaded_code import cell_name
 from irscope.errors import CaptureError
 from irscope.frontends.emit import CODES, Emitter
 from irscope.frontends.torch.types import dtype_name, payload_of, require_torch, tensor_data, tensor_type, tied_names
-from irscope.ir import (
-    ANY,
-    BOOL,
-    DEVICE,
-    FLOAT,
-    INT,
-    NONE,
-    TENSOR,
-    Graph,
-    ListType,
-    Location,
-    Node,
-    OptionalType,
-    TensorType,
-    Type,
-    Value,
-    nested_paths,
-    payload_type,
-)
+from irscope.ir import ANY, BOOL, DEVICE, FLOAT, INT, NONE, TENSOR, Graph, ListType, Location, Node, OptionalType, TensorType, Type, Value
+from irscope.ir.builder import payload_type
+from irscope.ir.module import nested_paths
 from irscope.ir.text import parse_type
 
 _PYTHON_OPS: Final[Mapping[Callable[..., Any], str]] = {

@@ -16,25 +16,8 @@ from irscope._base.nested import leaves
 from irscope.errors import LoadError
 from irscope.frontends.emit import CODES, Emitter, Place, Refused
 from irscope.frontends.torch.export_importer import LAYOUTS, MEMORY_FORMATS, SYMBOLIC_OPS
-from irscope.ir import (
-    ANY,
-    BOOL,
-    DEVICE,
-    FLOAT,
-    INT,
-    NONE,
-    REQUIRED,
-    TENSOR,
-    Graph,
-    ListType,
-    Location,
-    Node,
-    OpSchema,
-    OptionalType,
-    TensorType,
-    Type,
-    Value,
-)
+from irscope.ir import ANY, BOOL, DEVICE, FLOAT, INT, NONE, TENSOR, Graph, ListType, Location, Node, OptionalType, TensorType, Type, Value
+from irscope.ir.types import REQUIRED, OpSchema
 from irscope.ops.registry import overloads
 
 _HINT: Final = "the graph's text may be cut off or changed: write the log again"

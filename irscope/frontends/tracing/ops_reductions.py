@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -60,16 +61,14 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
     _options("prod", out, others)
     result = np.prod(np.zeros(1, a.dtype), dtype=dtype).dtype
-    a, keep = cast(a, result), _keeps(keepdims)
-    if not _lenient_axes(axis, a.ndim):
-        return np.multiply(a, 1)
-    return _one_by_one(a, _lenient_axes(axis, a.ndim), keep, lambda x, place: ("aten::prod", x, place, keep, code_of(result)))
+    a, axes = cast(a, result), _lenient_axes(axis, a.ndim)
+    return _one_by_one("aten::prod", a, axes, _keeps(keepdims), code_of(result)) if axes else np.multiply(a, 1)
 
 
-def _one_by_one(a: Any, axes: Sequence[int], keep: bool, node: Callable[[Any, int], tuple[Any, ...]]) -> Any:
+def _one_by_one(op: str, a: Any, axes: Sequence[int], keep: bool, *rest: Any) -> Any:
     """Reduces several axes with an op that reduces one: the last first, so that the others keep their numbers."""
     for place in reversed(axes):
-        a = a.record.op(*node(a, place))
+        a = a.record.op(op, a, place, keep, *rest)
     return a
 
 
@@ -83,41 +82,37 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     return a.record.op("aten::mean", a, axes, keep, None)
 
 
-def _extreme(op: str) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
-        _options(op, out, others)
-        axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
-        if not axes:
-            return a.record.op("aten::clone", a, None)
-        if any(a.shape[place] == 0 for place in axes):
-            raise refused("the largest of no elements does not exist", wrong_arguments=True)
-        return a.record.op(f"aten::{op}", a, axes, keep)
-
-    return reduce
+def _extreme(op: str, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
+    _options(op, out, others)
+    axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
+    if not axes:
+        return copied(a)
+    if any(a.shape[place] == 0 for place in axes):
+        raise refused("the largest of no elements does not exist", wrong_arguments=True)
+    return a.record.op(f"aten::{op}", a, axes, keep)
 
 
 def _count(a: Any, axes: Sequence[int]) -> int:
     return math.prod(a.shape[place] for place in axes)
 
 
-def _spread(op: str) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any) -> Any:
-        correction = others.pop("correction", np._NoValue)
-        _options(op, out, others)
-        result = np.var(np.zeros(2, a.dtype), dtype=dtype).dtype
-        axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
-        less = ddof if correction is np._NoValue else correction
-        if axes and result.kind == "f" and (a.dtype.kind != "c" or dtype is None):
-            a = a if a.dtype.kind == "c" else cast(a, result)
-            return a.record.op(f"aten::{op}", a, axes, less, keep)
-        spread = _variance(a, axes, dtype, less, keep, result)
-        if op == "var":
-            return spread
-        if result.kind in "iu" and spread.shape:
-            raise refused(f"a root of {result} cannot be written into {result}", "leave dtype= out", wrong_arguments=True)
-        return cast(np.sqrt(spread), result)
-
-    return reduce
+def _spread(
+    op: str, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any
+) -> Any:  # fmt: skip
+    correction = others.pop("correction", np._NoValue)
+    _options(op, out, others)
+    result = np.var(np.zeros(2, a.dtype), dtype=dtype).dtype
+    axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+    less = ddof if correction is np._NoValue else correction
+    if axes and result.kind == "f" and (a.dtype.kind != "c" or dtype is None):
+        a = a if a.dtype.kind == "c" else cast(a, result)
+        return a.record.op(f"aten::{op}", a, axes, less, keep)
+    spread = _variance(a, axes, dtype, less, keep, result)
+    if op == "var":
+        return spread
+    if result.kind in "iu" and spread.shape:
+        raise refused(f"a root of {result} cannot be written into {result}", "leave dtype= out", wrong_arguments=True)
+    return cast(np.sqrt(spread), result)
 
 
 def _variance(a: Any, axes: tuple[int, ...], dtype: Any, less: Any, keep: bool, result: np.dtype[Any]) -> Any:
@@ -133,29 +128,18 @@ def _squared_size(a: Any) -> Any:
     return np.square(a.real) + np.square(a.imag) if a.dtype.kind == "c" else np.square(a)
 
 
-def _place_of_extreme(op: str) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        _options(op, out, {})
-        keep = _keeps(keepdims)
-        axes = _lenient_axes(axis, a.ndim)
-        place = axes[0] if axes and axis is not None else None
-        made = a.record.op(f"aten::{op}", a, place, keep and axis is not None)
-        if keep and axis is None:
-            made = made.record.op("aten::reshape", made, (1,) * a.ndim)
-        return made
-
-    return reduce
+def _place_of_extreme(op: str, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    _options(op, out, {})
+    keep, axes = _keeps(keepdims), _lenient_axes(axis, a.ndim)
+    place = axes[0] if axes and axis is not None else None
+    made = a.record.op(f"aten::{op}", a, place, keep and axis is not None)
+    return made.record.op("aten::reshape", made, (1,) * a.ndim) if keep and axis is None else made
 
 
-def _quantifier(op: str) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
-        _options(op, out, others)
-        axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
-        if not axes:
-            return copied(as_bool(a))
-        return _one_by_one(as_bool(a), axes, keep, lambda x, place: (f"aten::{op}", x, place, keep))
-
-    return reduce
+def _quantifier(op: str, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
+    _options(op, out, others)
+    axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
+    return _one_by_one(f"aten::{op}", as_bool(a), axes, keep) if axes else copied(as_bool(a))
 
 
 def as_bool(a: Any) -> Any:
@@ -167,16 +151,12 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return sum_(as_bool(a), axis, keepdims=keepdims)
 
 
-def _scan(op: str) -> Callable[..., Any]:
-    def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        _options(op, out, {})
-        result = getattr(np, op)(np.zeros(1, a.dtype), dtype=dtype).dtype
-        if axis is None or not _lenient_axes(axis, a.ndim):
-            a, axis = a.record.op("aten::reshape", a, (-1,), root=a.root), 0
-        place = axis_of(axis, a.ndim)
-        return a.record.op(f"aten::{op}", a, place, _natural(a.dtype, result))
-
-    return scan
+def _scan(op: str, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    _options(op, out, {})
+    result = getattr(np, op)(np.zeros(1, a.dtype), dtype=dtype).dtype
+    if axis is None or not _lenient_axes(axis, a.ndim):
+        a, axis = a.record.op("aten::reshape", a, (-1,), root=a.root), 0
+    return a.record.op(f"aten::{op}", a, axis_of(axis, a.ndim), _natural(a.dtype, result))
 
 
 def _sorted(a: Any, axis: Any) -> list[Any]:
@@ -258,11 +238,15 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
 
 
 REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "sum": sum_, "prod": prod, "mean": mean, "max": _extreme("amax"), "min": _extreme("amin"),
-    "amax": _extreme("amax"), "amin": _extreme("amin"), "var": _spread("var"), "std": _spread("std"),
-    "argmax": _place_of_extreme("argmax"), "argmin": _place_of_extreme("argmin"), "any": _quantifier("any"),
-    "all": _quantifier("all"), "count_nonzero": count_nonzero, "cumsum": _scan("cumsum"), "cumprod": _scan("cumprod"),
-    "sort": sort, "argsort": argsort, "dot": dot, "outer": outer, "einsum": einsum, "linalg.norm": norm,
+    "sum": sum_, "prod": prod, "mean": mean, "max": partial(_extreme, "amax"), "min": partial(_extreme, "amin"),
+    "amax": partial(_extreme, "amax"), "amin": partial(_extreme, "amin"),
+    **{
+        name: partial(function, name)
+        for function, names in ((_spread, ("var", "std")), (_place_of_extreme, ("argmax", "argmin")), (_quantifier, ("any", "all")),
+                                (_scan, ("cumsum", "cumprod")))
+        for name in names
+    },
+    "count_nonzero": count_nonzero, "sort": sort, "argsort": argsort, "dot": dot, "outer": outer, "einsum": einsum, "linalg.norm": norm,
     "vecdot": vecdot, "matmul": matmul,
 }  # fmt: skip
 """The functions by their NumPy names."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -178,11 +179,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return reshape(copied(wide), (*a.shape[:place], a.shape[place] * repeats, *a.shape[place + 1 :]))
 
 
-def _triangle(op: str) -> Callable[..., Any]:
-    def cut(m: Any, k: int = 0) -> Any:
-        return m.record.op(f"aten::{op}", m, int(k))
-
-    return cut
+def _triangle(op: str, m: Any, k: int = 0) -> Any:
+    return m.record.op(f"aten::{op}", m, int(k))
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
@@ -237,21 +235,14 @@ def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> An
 
 
 def real(val: Any) -> Any:
-    return _part("real", val) if val.dtype.kind == "c" else val
+    return view_of("real", val) if val.dtype.kind == "c" else val
 
 
 def imag(val: Any) -> Any:
     if val.dtype.kind == "c":
-        return _part("imag", val)
+        return view_of("imag", val)
     made = filled(val.record, val.shape, 0, val.dtype)
     made.read_only = True
-    return made
-
-
-def _part(op: str, a: Any) -> Any:
-    """Records a view of the real or the imaginary parts."""
-    made = a.record.op(f"aten::{op}", a, root=a.root)
-    made.read_only = a.read_only
     return made
 
 
@@ -268,6 +259,10 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
     return filled(a.record, a.shape if others.get("shape") is None else others["shape"], fill_value, dtype or a.dtype)
 
 
+def _number_like(number: int, a: Any, dtype: Any = None, **others: Any) -> Any:
+    return full_like(a, number, dtype, **others)
+
+
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     if axis is None or not a.ndim:
         a, axis = ravel(a), 0
@@ -279,11 +274,9 @@ SHAPES: Final[dict[str, Callable[..., Any]]] = {
     "matrix_transpose": matrix_transpose, "expand_dims": expand_dims, "squeeze": squeeze,
     "broadcast_to": broadcast_to, "broadcast_arrays": broadcast_arrays, "ravel": ravel, "flip": flip, "roll": roll,
     "concatenate": concatenate, "concat": concatenate, "stack": stack, "split": split, "unstack": unstack,
-    "tile": tile, "repeat": repeat, "tril": _triangle("tril"), "triu": _triangle("triu"), "where": where,
+    "tile": tile, "repeat": repeat, "tril": partial(_triangle, "tril"), "triu": partial(_triangle, "triu"), "where": where,
     "clip": clip, "round": round_, "around": round_, "astype": astype, "full_like": full_like, "take": take,
-    "zeros_like": lambda a, dtype=None, **others: full_like(a, 0, dtype, **others),
-    "ones_like": lambda a, dtype=None, **others: full_like(a, 1, dtype, **others),
-    "empty_like": lambda a, dtype=None, **others: full_like(a, 0, dtype, **others),
+    "zeros_like": partial(_number_like, 0), "ones_like": partial(_number_like, 1), "empty_like": partial(_number_like, 0),
     "real": real, "imag": imag, "angle": angle,
     "copy": lambda a, order="K", subok=False: copied(a),
     "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": size,

@@ -16,7 +16,7 @@ from irscope._base.frozen import EMPTY
 from irscope._base.words import listed
 from irscope.analysis.memory_plan import Allocation, OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.record import Certainty, Kernel
+from irscope.compilers.record import Kernel
 from irscope.errors import LoadError
 from irscope.frontends.torch.fx_text import FxText, dotted
 from irscope.ir import ITEM_SIZE, Node
@@ -244,19 +244,7 @@ def kernels_of(read: FxText, code: OutputCode, mapping: Mapping[str, tuple[str, 
     linking.add_library_calls(code.calls, linked)
     linking.keep_in_one_kernel(code.calls, linked)
     linking.add_the_rest(code.calls, linked)
-    kernels = [_kernel(call, code.kernels.get(call.name), link) for call, link in zip(code.calls, linked, strict=True)]
-    return kernels, linking.notes(kernels)
-
-
-@dataclass
-class _Link:
-    """What is known of one call."""
-
-    nodes: tuple[Node, ...] = ()
-    part_of: tuple[Node, ...] = ()
-    stores: frozenset[Node] | None = None
-    certainty: Certainty = "guessed"
-    because: str = "the log does not say what it computes"
+    return linked, linking.notes(linked)
 
 
 class _Linking:
@@ -274,22 +262,25 @@ class _Linking:
         found = {node for name in names for node in self.made.get(name, ())}
         return sorted(found, key=self.graph.position.__getitem__)
 
-    def link(self, call: Call, generated: Generated | None) -> _Link:
+    def link(self, call: Call, generated: Generated | None) -> Kernel:
+        source, silent = None, "the log does not say what it computes"
+        if generated is not None:
+            source = SourceText(generated.text, generated.language, (NO_NODE,) * generated.text.count("\n"), generated.name)
+        made = Kernel(call.name, (), call.is_library, source, certainty="guessed", because=silent)
         fragment = generated.fragment if generated is not None else None
         if fragment is not None and fragment.nodes:
-            return self.by_fragment(fragment)
+            return self.by_fragment(made, fragment)
         nodes = self.named(self.by_handle.get(str(call.handle), ()))
         if call.is_library:  # the list also has what its operands were made of
             op = _op_of(call.name)
             nodes = [node for node in nodes if node.op == op][-1:] or nodes
-        return _Link(tuple(nodes), certainty="matched", because="the log lists what went into it") if nodes else _Link()
+        return replace(made, nodes=tuple(nodes), certainty="matched", because="the log lists what went into it") if nodes else made
 
-    def by_fragment(self, fragment: Fragment) -> _Link:
+    def by_fragment(self, made: Kernel, fragment: Fragment) -> Kernel:
         """What a kernel stores and reads is known where each has the name of a node; then its nodes lie between the two."""
         known = all(name in self.made for name in fragment.stores) and bool(fragment.stores)
         if not known:
-            nodes = tuple(self.named(fragment.nodes))
-            return _Link(nodes, certainty="matched", because="the log lists what went into it")
+            return replace(made, nodes=tuple(self.named(fragment.nodes)), certainty="matched", because="the log lists what went into it")
         allowed, read = set(self.named(fragment.nodes)), set(self.named(fragment.reads))
         stores = self.named(fragment.stores)
         found: set[Node] = set()
@@ -301,9 +292,9 @@ class _Linking:
                 makers = (self.graph.producer.get(value) for value in node.inputs)
                 todo += [maker for maker in makers if maker is not None and maker not in read]
         nodes = tuple(sorted(found, key=self.graph.position.__getitem__))
-        return _Link(nodes, (), frozenset(stores) & found, "exact", "") if found else _Link()
+        return replace(made, nodes=nodes, stores=frozenset(stores) & found, certainty="exact", because="") if found else made
 
-    def add_library_calls(self, calls: Sequence[Call], linked: list[_Link]) -> None:
+    def add_library_calls(self, calls: Sequence[Call], linked: list[Kernel]) -> None:
         """Library calls of which nothing is said: by op, if the graph has as many nodes of it as there are calls."""
         by_op: dict[str, list[int]] = {}
         for index, (call, link) in enumerate(zip(calls, linked, strict=True)):
@@ -316,9 +307,9 @@ class _Linking:
                 alone = len(nodes) == 1
                 because = f"it is the only {op} left" if alone else f"the calls of {op} are taken in the order of the graph"
                 for index, node in zip(indexes, nodes, strict=True):
-                    linked[index] = _Link((node,), certainty="matched" if alone else "guessed", because=because)
+                    linked[index] = replace(linked[index], nodes=(node,), certainty="matched" if alone else "guessed", because=because)
 
-    def keep_in_one_kernel(self, calls: Sequence[Call], linked: list[_Link]) -> None:
+    def keep_in_one_kernel(self, calls: Sequence[Call], linked: list[Kernel]) -> None:
         """Keeps a node that several lists have in one kernel: the first that is called after what the node needs, and before what needs it.
 
         A list has what went into a kernel, and does not say whether the kernel computes a node again or reads it. Taken like this, what is
@@ -352,7 +343,7 @@ class _Linking:
                 mine = self.completed([node for node in listed_here if chosen.get(node) == index], chosen)
                 others = [node for node in listed_here if chosen.get(node) != index and category_of(node) != "view"]
                 self.elsewhere.update((node, node in chosen) for node in others)
-                link.nodes, link.part_of = mine, () if mine else tuple(listed_here)
+                linked[index] = replace(link, nodes=mine, part_of=() if mine else tuple(listed_here))
 
     def completed(self, nodes: Sequence[Node], chosen: Mapping[Node, int]) -> tuple[Node, ...]:
         """Leaves out views that others read, too, since they run nowhere, and adds what no list has and lies between a kernel's nodes."""
@@ -381,7 +372,7 @@ class _Linking:
     def users(self, node: Node) -> set[Any]:
         return {use.user for value in node.outputs for use in self.graph.users.get(value, ())}
 
-    def add_the_rest(self, calls: Sequence[Call], linked: list[_Link]) -> None:
+    def add_the_rest(self, calls: Sequence[Call], linked: list[Kernel]) -> None:
         """The only kernel of which nothing is said computes what no other does."""
         silent = [index for index, link in enumerate(linked) if not link.nodes and not link.part_of]
         if len(silent) != 1 or calls[silent[0]].is_library:
@@ -390,7 +381,9 @@ class _Linking:
         rest = [node for name in self.made for node in self.made[name] if node not in taken and category_of(node) != "view"]
         if rest:
             rest.sort(key=self.graph.position.__getitem__)
-            linked[silent[0]] = _Link(tuple(rest), certainty="matched", because="no other kernel computes these")
+            linked[silent[0]] = replace(
+                linked[silent[0]], nodes=tuple(rest), part_of=(), certainty="matched", because="no other kernel computes these"
+            )
 
     def notes(self, kernels: Sequence[Kernel]) -> list[str]:
         found = []
@@ -410,17 +403,6 @@ def _op_of(call: str) -> str:
     """Returns the op that a library call is of: `extern_kernels.mm` and `torch.ops.aten.mm.default` are `aten::mm`."""
     space, _, rest = call.removeprefix("torch.ops.").removeprefix("extern_kernels.").partition(".")
     return f"{space}::{rest.partition('.')[0]}" if rest else f"aten::{space}"
-
-
-def _kernel(call: Call, generated: Generated | None, link: _Link) -> Kernel:
-    source = None
-    if generated is not None:
-        lines = generated.text.count("\n")
-        source = SourceText(generated.text, generated.language, (NO_NODE,) * lines, generated.name)
-    return Kernel(
-        call.name, link.nodes, call.is_library, source, part_of=link.part_of, stores=link.stores, certainty=link.certainty,
-        because=link.because if link.certainty != "exact" else "",
-    )  # fmt: skip
 
 
 def with_times(kernels: Sequence[Kernel], times: Mapping[str, list[float]]) -> tuple[list[Kernel], list[str]]:

@@ -7,13 +7,13 @@ several fusions compute stands in each of them in HLO; here it is one node, whic
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from glob import escape
 from importlib import import_module
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal
+from typing import Any, Final, NamedTuple
 
 from irscope._base.words import plural
 from irscope.analysis.memory_plan import OwnMemory
@@ -231,19 +231,16 @@ MOVES: Final = frozenset({
 _KIND: Final = re.compile(r'"kind"\s*:\s*"([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class HloKernel:
-    """An instruction that runs, and those that it consists of."""
+class HloKernel(NamedTuple):
+    """An instruction that runs."""
 
     computation: str
     """The one that it runs in: the entry, or the body of a loop or branch."""
     instruction: Instruction
-    inside: tuple[Instruction, ...]
-    """What a fusion consists of, without its parameters; the instruction itself if it runs alone."""
-    kind: Literal["loop", "input", "output", "custom", "library", "alone", "communication"]
-    """XLA's kinds of fusions: by the loop over what it stores, over what it reads, with a call and what follows it, in a way of its
-    own. Then calls of a library, ops alone, and communication."""
-    library: str = ""
+    kind: str
+    """XLA's kinds of fusions: loop over what it stores, input over what it reads, output with a call and what follows it, custom in a
+    way of its own. Then calls of a library, ops alone, and communication."""
+    library: str
     """What is called: the target of a custom call, or the op."""
 
     @property
@@ -267,37 +264,25 @@ def kernels_of(module: HloText) -> list[HloKernel]:
         for each in module.computations[here]:
             if each.opcode in _CONTROL:
                 todo += each.called
-            made = _kernel(module, here, each)
+            made = _kernel(here, each)
             if made is not None:
                 found.append(made)
     return found
 
 
-def _kernel(module: HloText, computation: str, each: Instruction) -> HloKernel | None:
-    if each.opcode in _FREE:
-        return None
+def _kernel(computation: str, each: Instruction) -> HloKernel | None:
+    kind, library = "communication" if each.opcode.startswith(_TALK) else "alone", ""
     if each.opcode == "fusion":
-        kind = each.attrs.get("kind", "").removeprefix("k").lower()
         said = _KIND.search(each.attrs.get("backend_config", ""))
         library = said[1] if said is not None and said[1].startswith(_OF_LIBRARIES) else ""
-        known: Literal["loop", "input", "output", "custom"] = kind if kind in ("loop", "input", "output") else "custom"  # type: ignore[assignment]
-        return HloKernel(computation, each, tuple(members(module, each)), "library" if library else known, library)
-    if each.opcode == "custom-call":
-        target = each.attrs.get("custom_call_target", "").strip('"')
-        return None if target in _MARKERS else HloKernel(computation, each, (each,), "library", target)
-    if each.opcode in _LIBRARY:
-        return HloKernel(computation, each, (each,), "library", each.opcode)
-    return HloKernel(computation, each, (each,), "communication" if each.opcode.startswith(_TALK) else "alone")
-
-
-def members(module: HloText, fusion: Instruction) -> Iterator[Instruction]:
-    """Yields the instructions of a fusion without its parameters, those of fusions inside of it in their places."""
-    for called in fusion.called:
-        for each in module.computations[called]:
-            if each.opcode == "fusion":
-                yield from members(module, each)
-            elif each.opcode != "parameter":
-                yield each
+        own = each.attrs.get("kind", "").removeprefix("k").lower()
+        kind = "library" if library else own if own in ("loop", "input", "output") else "custom"
+    elif each.opcode == "custom-call":
+        kind, library = "library", each.attrs.get("custom_call_target", "").strip('"')
+    elif each.opcode in _LIBRARY:
+        kind, library = "library", each.opcode
+    is_free = each.opcode in _FREE or (each.opcode == "custom-call" and library in _MARKERS)
+    return None if is_free else HloKernel(computation, each, kind, library)
 
 
 def why_added(module: HloText, each: Instruction) -> str:
@@ -482,6 +467,10 @@ def _added(flat: "_Flat", module: HloText) -> Iterator[Change]:
             yield Change("added", each.opcode, each.name, tuple(dict.fromkeys(nodes)), because, nodes[0].location, nodes[0].scope, sure)
 
 
+_METADATA: Final = re.compile(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
+"""What says where an instruction comes from."""
+
+
 def _source(
     kernel: Kernel, hlo: HloKernel, module: HloText, lines: Sequence[str], dump: Dump | None
 ) -> SourceText:  # fmt: skip
@@ -496,15 +485,9 @@ def _source(
     place = {value.name: position for position, node in enumerate(inside) for value in node.outputs}
     computations = hlo.instruction.called if hlo.instruction.opcode == "fusion" else ()
     for each in [each for called in computations for each in module.computations[called]] or [hlo.instruction]:
-        node = place.get(each.name)
-        for line in _lines(each, lines):
-            made.add(line, node=node) if node is not None else made.add(line)
+        node, line = place.get(each.name), _METADATA.sub("", lines[each.line - 1]).strip()
+        made.add(line, node=node) if node is not None else made.add(line)
     return made.source(hlo.name, "hlo")
-
-
-def _lines(each: Instruction, lines: Sequence[str]) -> Iterator[str]:
-    """Yields the lines of an instruction without what says where it comes from."""
-    yield re.sub(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}", "", lines[each.line - 1]).strip()
 
 
 # The program without groups, in which what several fusions compute is one node.

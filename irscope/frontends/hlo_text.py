@@ -24,7 +24,6 @@ _PAIR: Final = re.compile(r'(\w+)=(?:"((?:[^"\\]|\\.)*)"|(-?\d+))')
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|[][(){},]', re.DOTALL)
 _COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/', re.DOTALL)
 _ESCAPE: Final = re.compile(rb"\\(?:([0-7]{3})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
-_ELIDED: Final = re.compile(r"\{\s*\.\.\.\s*\}")
 _LETTERS: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 _CALLS: Final = (
     "calls", "body", "condition", "to_apply", "branch_computations", "true_computation", "false_computation", "called_computations",

@@ -68,14 +68,15 @@ def check(function: Any, arguments: Any) -> irs.Decisions:
     d = irs.decisions(made)
     (held,) = made.runtime_executable().hlo_modules()
     inside = {each.name: each for each in held.computations()}
-    wanted = kernels_of(parse_hlo(made.as_text()))
+    module = parse_hlo(made.as_text())
+    wanted = kernels_of(module)
     assert Counter(kernel.name for kernel in d.kernels) == Counter(each.name for each in wanted)
     for each in wanted:
         (theirs,) = (i for i in inside[each.computation].instructions() if i.name == each.name)
         assert opcode(theirs) == each.instruction.opcode
         if opcode(theirs) == "fusion":
-            ops = [i for i in inside[each.instruction.called[0]].instructions() if opcode(i) != "parameter"]
-            assert Counter(map(opcode, ops)) == Counter(i.opcode for i in each.inside)
+            ops = inside[each.instruction.called[0]].instructions()
+            assert Counter(map(opcode, ops)) == Counter(i.opcode for i in module.computations[each.instruction.called[0]])
     for graph in (d.graph, d.fusion.graph):
         verify(graph)
     flat = jax.tree_util.tree_leaves(arguments)

@@ -5,7 +5,7 @@ computes it (`stablehlo.while`, `scf.while`), which is therefore read twice: bef
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -147,12 +147,8 @@ def _branch(reader: BlockReader, operation: Any) -> Call:
     """Imports `scf.if`, whose second region may be empty, and `stablehlo.if`."""
     condition = as_bool(reader, reader.operands(operation)[0])
     types = [reader.reading.types(result.type) for result in operation.results]
-    arms = [_arm(reader, region) for region in operation.regions]
+    arms = [partial(reader.read_region, region) for region in operation.regions]
     reader.bind(operation.results, (yield emit_if(reader, condition, types, arms)))
-
-
-def _arm(reader: BlockReader, region: Any) -> Arm:
-    return lambda: reader.read_region(region)
 
 
 def _case(reader: BlockReader, operation: Any) -> Call:
@@ -174,7 +170,7 @@ def _case(reader: BlockReader, operation: Any) -> Call:
             hit = reader.e.op("eq", index, numbers[place], type=BOOL)
         else:
             hit = as_bool(reader, reader.e.op("eq", index, numbers[place]))
-        return (yield emit_if(reader, hit, types, [_arm(reader, regions[place]), lambda: choose(place + 1)]))
+        return (yield emit_if(reader, hit, types, [partial(reader.read_region, regions[place]), partial(choose, place + 1)]))
 
     reader.bind(operation.results, (yield choose(0)))
 
@@ -302,18 +298,14 @@ class _Branches:
     def __init__(self, reader: BlockReader, blocks: Sequence[Any]) -> None:
         self.reader = reader
         self.blocks = blocks
-        self.ends = [self._end(block) for block in blocks]
+        if not all(len(block.operations) for block in blocks):
+            raise CaptureError("a block without ops", hint="each block ends in a jump or a return")
+        self.ends = [list(block.operations)[-1].operation for block in blocks]
         self.returns = sorted({end.name for end in self.ends if reader.is_end(end)})
         """The names of the ops that end the region."""
         number = {block: index for index, block in enumerate(blocks)}
         self.flow = FlowGraph([[number[s] for s in end.successors] for end in self.ends])
         self.open_loops: set[int] = set()
-
-    def _end(self, block: Any) -> Any:
-        operations = list(block.operations)
-        if not operations:
-            raise CaptureError("a block without ops", hint="each block ends in a jump or a return")
-        return operations[-1].operation
 
     def path(self, start: int, stop: int | None) -> Call:
         """Reads from the beginning of `start`, whose arguments are bound, to a jump to `stop`; returns the arguments of
@@ -390,9 +382,9 @@ class _Branches:
         def choose(number: int) -> Call:
             tests, way = ways[number]
             if not tests:
-                return (yield self.read_arm(at, way, meet)())
+                return (yield self.read_arm(at, way, meet))
             self.reader.e.place = place
-            arms = [self.read_arm(at, way, meet), lambda: choose(number + 1)]
+            arms = [partial(self.read_arm, at, way, meet), partial(choose, number + 1)]
             return (yield emit_if(self.reader, self.condition(at, tests), types, arms))
 
         return (yield choose(0))
@@ -437,15 +429,12 @@ class _Branches:
             raise self.unstructured(at, "never reaches a return")
         return [self.reader.reading.types(operand.type) for operand in end.operands]
 
-    def read_arm(self, at: int, way: int, meet: int | None) -> Any:
-        def read() -> Call:
-            target, passed = self.flow.successors[at][way], self.jump_operands(at, way)
-            if target == meet:
-                return passed
-            self.enter(at, target, passed)
-            return (yield self.path(target, meet))
-
-        return read
+    def read_arm(self, at: int, way: int, meet: int | None) -> Call:
+        target, passed = self.flow.successors[at][way], self.jump_operands(at, way)
+        if target == meet:
+            return passed
+        self.enter(at, target, passed)
+        return (yield self.path(target, meet))
 
     def jump_operands(self, at: int, way: int) -> tuple[Value, ...]:
         """Returns the values that a jump passes to the arguments of its target."""

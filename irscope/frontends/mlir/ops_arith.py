@@ -187,7 +187,7 @@ def _constant(op: Operation) -> Value | None:
         return op.e.constant(TensorData.of(np.array(number).astype(type.dtype)), type)
     if type.dtype in FLOATS:
         word, _, element = op.text("value").partition(" : ")
-        data = dense_data(None, f"dense<{word}> : tensor<{element}>")
+        data = dense_data(f"dense<{word}> : tensor<{element}>")
         return None if data is None else op.e.constant(data, type)
     return None
 
@@ -265,7 +265,7 @@ def _index_cast(op: Operation) -> Value | None:
 def _complex_constant(op: Operation) -> Value | None:
     """A complex constant, whose two floats are read from their text, which keeps all bits."""
     parts = ", ".join(str(part).partition(" :")[0] for part in op.attr("value"))
-    data = dense_data(None, f"dense<({parts})> : tensor<{op.handle.results[0].type}>")
+    data = dense_data(f"dense<({parts})> : tensor<{op.handle.results[0].type}>")
     return None if data is None or op.dtype not in _COMPLEX else op.e.constant(data, op.type)
 
 

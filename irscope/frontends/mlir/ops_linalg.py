@@ -41,6 +41,7 @@ class _LoopNest:
         self.reader = reader
         self.e = reader.e
         self.block = operation.regions[0].blocks[0]
+        self.body = [op.operation for op in self.block.operations]
         self.operands = reader.operands(operation)
         self.outputs = len(operation.results)
         self.maps = [indices_of(str(attribute)) for attribute in maps]
@@ -69,11 +70,10 @@ class _LoopNest:
         known = sorted(found) == list(range(count)) and loops <= set(found)
         return [found[axis] for axis in range(len(found))] if known else []
 
-    def in_loops(self, number: int) -> Value:
-        """Returns an operand with the loops as its dimensions."""
-        places = self.maps[number]
-        assert places is not None  # checked by the caller
-        return in_loops(self.e, self.operands[number], places, self.extents)
+    def in_loops(self) -> list[Value]:
+        """Returns the operands with the loops as their dimensions."""
+        pairs = zip(self.operands, self.maps, strict=True)
+        return [in_loops(self.e, value, places or (), self.extents) for value, places in pairs]
 
     def run(self) -> Sequence[Value] | None:
         """Returns the results; None if the body or the loops have no counterpart."""
@@ -89,23 +89,21 @@ class _LoopNest:
                     return made
                 self.e.take_back(mark)
             return None
-        *body, end = self._body()
-        made = self._elements(body, end.operands, [self.in_loops(number) for number in range(len(self.operands))])
+        *body, end = self.body
+        made = self._elements(body, end.operands, self.in_loops())
         return None if made is None else [self._out(value, place) for place, value in enumerate(made)]
 
     def _out(self, value: Value, place: int) -> Value:
         """Converts a value in the iteration space to a result."""
         dims = self.results[place]
-        full = spread(self.e, reshaped(self.e, value, self._with_all_loops(value)), self.extents)
+        full = self._spread(value, self.extents)
         kept = [axis for axis in range(len(self.extents)) if axis in dims]
         return permuted(self.e, full, [kept.index(axis) for axis in dims])
 
-    def _with_all_loops(self, value: Value) -> list[int]:
+    def _spread(self, value: Value, extents: Sequence[int]) -> Value:
+        """Expands a value to extents of all loops, of which the last are its own."""
         shape = shape_of(value) or ()
-        return [*([1] * (len(self.extents) - len(shape))), *shape]
-
-    def _body(self) -> list[Any]:
-        return [op.operation for op in self.block.operations]
+        return spread(self.e, reshaped(self.e, value, [*([1] * (len(extents) - len(shape))), *shape]), extents)
 
     def _elements(
         self, body: Sequence[Any], returned: Sequence[Any], operands: Sequence[Value], numbers: Mapping[int, Value] | None = None
@@ -158,7 +156,7 @@ class _LoopNest:
 
     def _combination(self) -> tuple[str, int] | None:
         """Returns how the body's last op combines a value with the result so far, and the index of that value's operand."""
-        operations = self._body()
+        operations = self.body
         if self.outputs != 1 or len(operations) < 2:
             return None
         *_, last, end = operations
@@ -176,13 +174,11 @@ class _LoopNest:
         if joined is None or not is_reducible(joined[0], dtype_of(result)):
             return None
         kind, place = joined
-        *body, last, _ = self._body()
-        operands = [self.in_loops(number) for number in range(len(self.operands))]
-        made = self._elements(body, [last.operands[place]], operands)
+        *body, last, _ = self.body
+        made = self._elements(body, [last.operands[place]], self.in_loops())
         if made is None:
             return None
-        full = spread(self.e, reshaped(self.e, made[0], self._with_all_loops(made[0])), self.extents)
-        return [self._with_result(kind, reduced(self.e, kind, full, self.reduces))]
+        return [self._with_result(kind, reduced(self.e, kind, self._spread(made[0], self.extents), self.reduces))]
 
     def _with_result(self, kind: str, made: Value) -> Value:
         """Combines a reduced value, over the remaining loops in order, with the result so far."""
@@ -196,7 +192,7 @@ class _LoopNest:
         """Emits a loop over the reduced loops, in their order, each iteration of which computes the body for all points
         of the other loops."""
         e, inputs = self.e, len(self.operands) - self.outputs
-        whole = [self.in_loops(number) for number in range(len(self.operands))]
+        whole = self.in_loops()
         shape = [1 if axis in self.reduces else extent for axis, extent in enumerate(self.extents)]
         first = [spread(e, value, shape) for value in whole[inputs:]]
         always, count = e.constant(True), e.constant(prod(self.extents[axis] for axis in self.reduces))
@@ -208,29 +204,26 @@ class _LoopNest:
                 rest = e.op("floordiv", rest, self.extents[axis], type=INT)
             at = {self.reduces[0]: rest, **at}
             numbers = {axis: e.op("prim::NumToTensor", number) for axis, number in at.items()}
-            given = [*(self._slice_of_iteration(value, at) for value in whole[:inputs]), *body.params[1:]]
-            *operations, end = self._body()
+            parts = []
+            for value in whole[:inputs]:  # what one iteration reads of each operand
+                for axis, number in at.items():
+                    value = e.op("narrow", value, axis, number, 1) if extents_of(value)[axis] != 1 else value
+                parts.append(value)
+            given = [*parts, *body.params[1:]]
+            *operations, end = self.body
             made = self._elements(operations, end.operands, given, numbers)
             if made is None:
                 return None
-            body.returns((always, *(spread(e, reshaped(e, value, self._with_all_loops(value)), shape) for value in made)))
+            body.returns((always, *(self._spread(value, shape) for value in made)))
         found = e.node("prim::Loop", (count, always, *first), types, blocks=(body,))
         return [
             permuted(e, reshaped(e, value, [self.extents[axis] for axis in sorted(dims)]), [sorted(dims).index(axis) for axis in dims])
             for value, dims in zip(found, self.results, strict=True)
         ]
 
-    def _slice_of_iteration(self, value: Value, at: Mapping[int, Value]) -> Value:
-        """Returns the part of an operand that one iteration reads."""
-        for axis, number in at.items():
-            before = shape_of(value) or ()
-            if before[axis] != 1:
-                value = self.e.op("narrow", value, axis, number, 1)
-        return value
-
     def _contraction(self) -> list[Value] | None:
         """Emits a sum of products of two operands as a convolution, a matrix product or an `einsum`."""
-        operations = self._body()
+        operations = self.body
         joined, result = self._combination(), self.operands[-1]
         if joined is None or joined[0] != "add" or len(self.operands) != 3 or len(self.extents) > 20 or len(operations) < 3:
             return None

@@ -169,7 +169,8 @@ def _dynamic_slice(op: Operation) -> Value | None:
         if isinstance(at, int):
             x = sliced(e, x, axis, at, at + size)
         elif at is not None:
-            x = e.op("slice", x, axis, at, e.op("add", at, size, type=INT), 1, type=_resized(x, axis, size))
+            kind = TensorType(dtype_of(x), (*shape[:axis], size, *shape[axis + 1 :]))
+            x = e.op("slice", x, axis, at, e.op("add", at, size, type=INT), 1, type=kind)
         else:
             x = e.op("index_select", x, axis, _places(e, start, shape[axis] - size, size))
     return x
@@ -185,11 +186,6 @@ def _number_inside(e: Emitter, start: Value, most: int) -> Value | None:
     """Returns a start as an `int` if it is a loop's counter that always lies from 0 to `most`."""
     number, least, largest = e.numbers.get(start, (None, 0, 0))
     return number if least >= 0 and largest <= most else None
-
-
-def _resized(x: Value, axis: int, size: int) -> TensorType:
-    assert isinstance(x.type, TensorType) and x.type.shape is not None  # checked by the caller
-    return x.type.with_(shape=(*x.type.shape[:axis], size, *x.type.shape[axis + 1 :]))
 
 
 def _places(e: Emitter, start: Value, most: int, size: int) -> Value:

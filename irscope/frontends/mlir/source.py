@@ -74,7 +74,8 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
     file = str(source) if isinstance(source, Path) else ""
     bindings = bindings_of(source)
     if bindings is None:
-        content = _read(source)
+        content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+        content = content if isinstance(content, bytes) else read_file(content).getvalue()
         is_open = bool(args) or b"?" in content or b"shape." in content
         module, bindings = parse_module(content, file, list(map(_shape, args)) if is_open else None)
     else:
@@ -117,14 +118,6 @@ def _shape(argument: Any) -> list[int] | None:
     return list(shape)
 
 
-def _read(source: Path | str | bytes) -> bytes:
-    if isinstance(source, bytes):
-        return source
-    if isinstance(source, str):
-        return source.encode("utf-8", "surrogatepass")
-    return read_file(source).getvalue()
-
-
 # The bindings that are installed, and what each of them needs before it reads.
 
 BYTECODE: Final = b"ML\xefR"
@@ -145,7 +138,11 @@ class Bindings:
 
 def installed() -> tuple[str, ...]:
     """Returns the names of the installed packages, the one that reads more dialects first; imports neither."""
-    return tuple(name for name, module in _PACKAGES.items() if _is_there(module))
+    found = []
+    for name, module in _PACKAGES.items():
+        with suppress(ImportError, ValueError):
+            found += [name] if find_spec(module.rpartition(".")[0]) is not None else []
+    return tuple(found)
 
 
 def required(name: str = "") -> Bindings:
@@ -228,13 +225,6 @@ def _registrations(*functions: str) -> Iterator[Any]:
         with suppress(ImportError):
             loaded = import_module(f"jaxlib.mlir._mlir_libs.{module}")
             yield from (getattr(loaded, function) for function in functions if hasattr(loaded, function))
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module.rpartition(".")[0]) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 # Parses text or bytecode to MLIR's own module, with errors that have a location, whatever the file holds.

@@ -34,16 +34,7 @@ ELEMENTS: Final = {
     "f8E8M0FNU": "float8_e8m0fnu", "f8E4M3": "float8_e4m3", "f8E3M4": "float8_e3m4", "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
     "f4E2M1FN": "float4_e2m1fn", "complex<f32>": "complex64", "complex<f64>": "complex128",
 }  # fmt: skip
-"""Maps MLIR's spelling of each element type to the IR's name."""
-
-
-def element_name(type: Any) -> str | None:
-    """Returns the IR's name of an element type; None if it has none: `index` elements, quantised ones.
-
-    >>> element_name("bf16"), element_name("!quant.uniform<i8:f32, 0.1>")
-    ('bfloat16', None)
-    """
-    return ELEMENTS.get(str(type))
+"""Maps MLIR's spelling of each element type to the IR's name. Others have none: `index` elements, quantised ones."""
 
 
 _PYTHON: Final = {name: name for name in ("int", "float", "bool", "str", "Device", "Generator")} | {
@@ -106,12 +97,12 @@ def read_type(ir: Any, type: Any) -> Type:
     """Returns what a type becomes; `ir` is the bindings' module."""
     text = str(type)
     if isinstance(type, ir.RankedTensorType) and type.encoding is None:
-        element = element_name(type.element_type)
+        element = ELEMENTS.get(str(type.element_type))
         if element is not None:
             shape = tuple(None if type.is_dynamic_dim(i) else type.get_dim_size(i) for i in range(type.rank))
             return TensorType(element, shape, None if shape else ())
     elif isinstance(type, ir.UnrankedTensorType):
-        element = element_name(type.element_type)
+        element = ELEMENTS.get(str(type.element_type))
         if element is not None:
             return TensorType(element)
     elif text in ELEMENTS:
@@ -168,22 +159,9 @@ _SINGLE = re.compile(r"[\w.+-]+|\([\w.+-]+,\s*[\w.+-]+\)")
 _DENSE = re.compile(r"dense<(.*)> : tensor<((?:\d+x)*)(.+)>", re.DOTALL)
 
 
-def dense_data(attribute: Any, text: str | None = None) -> TensorData | None:
-    """Returns the elements of a dense attribute; None if there is no array type for them, and the text is kept.
-
-    `text` is the attribute's text if the bindings cannot build the attribute.
-    """
-    if text is None:
-        made = _by_buffer(attribute)
-        if made is not None:
-            return made
-        text = str(attribute)
-    return _by_text(text)
-
-
 def _by_buffer(attribute: Any) -> TensorData | None:
     shaped = attribute.type
-    element = element_name(shaped.element_type)
+    element = ELEMENTS.get(str(shaped.element_type))
     shape = tuple(shaped.shape)
     if element is None or element in _STORAGE or prod(shape) > (MAX_SPLAT if attribute.is_splat else MAX_ELEMENTS):
         return None
@@ -205,15 +183,16 @@ def splat_data(text: str) -> TensorData | None:
     found = _DENSE.fullmatch(text)
     if found is None or not _SINGLE.fullmatch(found.group(1)):
         return None
-    return _by_text(f"dense<{found.group(1)}> : tensor<{found.group(3)}>")
+    return dense_data(f"dense<{found.group(1)}> : tensor<{found.group(3)}>")
 
 
-def _by_text(text: str) -> TensorData | None:
+def dense_data(text: str) -> TensorData | None:
+    """Returns the elements in the text of a dense attribute; None if there is no array type for them, and the text is kept."""
     found = _DENSE.fullmatch(text)
     if found is None:
         return None
     body, dims, element_text = found.groups()
-    element = element_name(element_text)
+    element = ELEMENTS.get(element_text)
     shape = tuple(map(int, dims.split("x")[:-1]))
     if element is None or prod(shape) > (MAX_SPLAT if _SINGLE.fullmatch(body) else MAX_ELEMENTS):
         return None
@@ -292,7 +271,7 @@ class Resources:
         named = _NAMED.fullmatch(text)
         if named is None:
             return None
-        name, dims, element = named.group(1), named.group(2), element_name(named.group(3))
+        name, dims, element = named.group(1), named.group(2), ELEMENTS.get(named.group(3))
         shape = tuple(map(int, dims.split("x")[:-1]))
         letters = self._blobs.get(name)
         if letters is None or element is None or prod(shape) > MAX_ELEMENTS:
@@ -434,7 +413,7 @@ class AttributeReader:
     def read(self, attribute: Any) -> Any:
         """Converts one attribute; a text if the bindings could not build the attribute."""
         if isinstance(attribute, str):
-            made = dense_data(None, attribute)
+            made = dense_data(attribute)
             return attribute if made is None else made
         try:
             return self._known[attribute]
@@ -463,7 +442,8 @@ class AttributeReader:
             check_utf8(attribute)
             return FrozenDict({attribute[i].name: self._read(attribute[i].attr, depth + 1) for i in range(len(attribute))})
         if isinstance(attribute, ir.DenseElementsAttr):
-            made = dense_data(attribute)
+            made = _by_buffer(attribute)
+            made = dense_data(str(attribute)) if made is None else made
             return str(attribute) if made is None else made
         text = str(attribute)
         made = self._resources.data(text) if text.startswith("dense_resource<") else None

@@ -32,6 +32,12 @@ class Refused(Exception):
     """Raised if an op, as it is used, has no faithful `aten::` meaning; the text says why."""
 
 
+def refuse_if(holds: object, why: str) -> None:
+    """Raises `Refused` if something holds."""
+    if holds:
+        raise Refused(why)
+
+
 class Place(NamedTuple):
     """Where nodes come from: a line of the source, the name of their results, and the path of the scopes around them."""
 

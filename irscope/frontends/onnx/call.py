@@ -14,7 +14,7 @@ import numpy as np
 
 from irscope.errors import LoadError
 from irscope.frontends import emit
-from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.emit import CODES, Refused, refuse_if
 from irscope.frontends.onnx.types import COMPUTED, dense_of, elements_of, schema_of_op
 from irscope.ir import INT, TENSOR, Dim, TensorData, TensorType, Type, Value
 from irscope.ir.payload import element_name
@@ -115,8 +115,7 @@ class Emitter(emit.Emitter):
             return held.items
         known = held.known()
         if known is not None:
-            if known.ndim > 1 or known.dtype.kind not in "iu":
-                raise Refused(f"{what} is not a list of whole numbers")
+            refuse_if(known.ndim > 1 or known.dtype.kind not in "iu", f"{what} is not a list of whole numbers")
             return [int(item) for item in known.reshape(-1)]
         type = held.type
         if not isinstance(type, TensorType) or type.shape is None or len(type.shape) > 1:
@@ -196,8 +195,7 @@ class Call:
         """Return an input as a tensor. Raises Refused for an element type that `aten::` ops do not compute with."""
         made = self.any(index)
         dtype = self.dtype(index)
-        if dtype not in COMPUTED:
-            raise Refused(f"its input {index} has element type {dtype or 'unknown'}, which aten:: ops do not compute with")
+        refuse_if(dtype not in COMPUTED, f"its input {index} has element type {dtype or 'unknown'}, which aten:: ops do not compute with")
         return made
 
     def any(self, index: int = 0) -> Value:
@@ -228,8 +226,7 @@ class Call:
         return self.wrap(self.integer(name, default), self.rank(index) + extra)
 
     def wrap(self, axis: int, rank: int) -> int:
-        if not -rank <= axis < max(rank, 1):
-            raise Refused(f"there is no axis {axis} in rank {rank}")
+        refuse_if(not -rank <= axis < max(rank, 1), f"there is no axis {axis} in rank {rank}")
         return axis % rank if rank else 0
 
     def known(self, index: int) -> np.ndarray[Any, Any]:
@@ -268,8 +265,7 @@ class Call:
         """Return an attribute as a Python value, with text decoded; the default if the node omits it."""
         found = self.attributes.get(name)
         if found is None:
-            if default is _REQUIRED:
-                raise Refused(f"its attribute {name} is not given")
+            refuse_if(default is _REQUIRED, f"its attribute {name} is not given")
             return default
         return self.emit.attribute(found)
 

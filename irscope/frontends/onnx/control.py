@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.emit import CODES, Refused, refuse_if
 from irscope.frontends.onnx.call import Call, Held, Result
 from irscope.frontends.onnx.importer import Frame, Importer
 from irscope.frontends.onnx.types import type_of
@@ -31,8 +31,7 @@ def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
             results.append(importer.results(call.attr(name), frame, {}))
             block.returns(results[-1])
         blocks.append(block)
-    if len({len(found) for found in results}) != 1:
-        raise Refused("its branches return different numbers of results")
+    refuse_if(len({len(found) for found in results}) != 1, "its branches return different numbers of results")
     types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
     return call.emit.node("prim::If", (importer.emit.value(condition),), types, blocks=blocks, names=list(call.node.output))
 
@@ -135,8 +134,7 @@ def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     outputs = len(body.output) - len(states)
     if count < 1 or len(inputs) != count or outputs < 0 or len(body.input) != len(operands):
         raise Refused("the inputs and outputs of its body do not match the values that it scans")
-    if is_batched and call.has(0):
-        raise Refused("its sequences differ in length")
+    refuse_if(is_batched and call.has(0), "its sequences differ in length")
     starts, scanned = [call.any(index) for index in states], [call.any(index) for index in inputs]
     if is_batched:
         return _scan_each(importer, call, frame, body, starts, scanned)

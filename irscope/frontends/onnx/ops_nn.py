@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.emit import CODES, Refused, refuse_if
 from irscope.frontends.onnx.call import Call, Held, Item, op, shape_of
 from irscope.frontends.onnx.types import FLOATS
 from irscope.ir import INT, TENSOR, Dim, TensorType, Value
@@ -28,8 +28,7 @@ def _gemm(call: Call) -> Value:
     if call.has(2) and call.dtype() in FLOATS:
         return call.op("addmm", call.x(2), a, b, beta, alpha)
     made = call.op("mm", a, b)
-    if call.dtype() not in FLOATS and (alpha != 1 or beta != 1):
-        raise Refused("it scales integers")
+    refuse_if(call.dtype() not in FLOATS and (alpha != 1 or beta != 1), "it scales integers")
     made = made if alpha == 1 else call.op("mul", made, alpha)
     return call.op("add", made, call.x(2)) if call.has(2) else made
 
@@ -39,8 +38,7 @@ op("Einsum")(lambda call: call.op("einsum", call.text("equation", "").replace(" 
 
 @op("Det")
 def _det(call: Call) -> Value:
-    if call.dtype() not in ("float32", "float64"):
-        raise Refused(f"it factorises a matrix of type {call.dtype()}")
+    refuse_if(call.dtype() not in ("float32", "float64"), f"it factorises a matrix of type {call.dtype()}")
     return call.op("linalg_det", call.x())
 
 
@@ -81,8 +79,7 @@ def _conv(call: Call) -> Value:
     strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     pads = same_pads(call, x, kernel, strides, dilations)
     starts, ends = pads[:spatial], pads[spatial:]
-    if not 1 <= spatial <= 3 or call.dtype() not in FLOATS:
-        raise Refused(f"it has {spatial} spatial axes, and aten:: ops have one to three")
+    refuse_if(not 1 <= spatial <= 3 or call.dtype() not in FLOATS, f"it has {spatial} spatial axes, and aten:: ops have one to three")
     if starts != ends:
         x, starts = call.op("constant_pad_nd", x, last_axis_first(pads), 0), [0] * spatial
     return call.op(f"conv{spatial}d", x, w, bias, strides, starts, dilations, call.integer("group", 1))
@@ -94,8 +91,7 @@ def _kernel(call: Call) -> list[int]:
     known = call.integers("kernel_shape", [e if isinstance(e, int) else 0 for e in shape])
     if len(known) != len(shape) or any(isinstance(e, int) and e != k for e, k in zip(shape, known, strict=True)):
         raise Refused(f"its kernel_shape {known} differs from the shape of its weight")
-    if not all(known):
-        raise Refused("the shape of its weight is not known")
+    refuse_if(not all(known), "the shape of its weight is not known")
     return known
 
 
@@ -103,8 +99,7 @@ def _kernel(call: Call) -> list[int]:
 def _conv_transpose(call: Call) -> Value:
     x, w = call.x(0), call.x(1)
     spatial, group = call.rank(1) - 2, call.integer("group", 1)
-    if not 1 <= spatial <= 3:
-        raise Refused(f"it has {spatial} spatial axes, and aten:: ops have one to three")
+    refuse_if(not 1 <= spatial <= 3, f"it has {spatial} spatial axes, and aten:: ops have one to three")
     kernel = _kernel(call)
     strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     extra = call.integers("output_padding", [0] * spatial)
@@ -144,8 +139,7 @@ def _col2im(call: Call) -> Value:
     sizes, kernel = call.items(1), call.items(2)
     spatial = len(sizes)
     pads = call.integers("pads", [0] * 2 * spatial)
-    if spatial != 2 or pads[:2] != pads[2:]:
-        raise Refused("it does not have two spatial axes, or pads the two ends of an axis differently")
+    refuse_if(spatial != 2 or pads[:2] != pads[2:], "it does not have two spatial axes, or pads the two ends of an axis differently")
     strides, dilations = call.integers("strides", [1, 1]), call.integers("dilations", [1, 1])
     return call.op("col2im", call.x(), sizes, kernel, dilations, pads[:2], strides)
 
@@ -180,12 +174,10 @@ def _max_pool(call: Call) -> Value | tuple[Value, ...]:
     pads = window.starts
     dtype = str(call.dtype())
     if dtype not in FLOATS:
-        if dtype not in ("int8", "uint8"):
-            raise Refused(f"it pools elements of type {dtype}")
+        refuse_if(dtype not in ("int8", "uint8"), f"it pools elements of type {dtype}")
         x = call.cast(x, "float32")  # which holds them exactly
     if not window.is_plain:
-        if window.ceil:
-            raise Refused("it rounds up, and pads its ends differently")
+        refuse_if(window.ceil, "it rounds up, and pads its ends differently")
         x, pads = call.op("constant_pad_nd", x, window.flat, float("-inf")), [0] * window.spatial
     made = call.op(f"max_pool{window.spatial}d", x, window.kernel, window.strides, pads, window.dilations, window.ceil)
     return call.cast(made, dtype)
@@ -214,8 +206,7 @@ def _average_pool(call: Call) -> Value:
 def _lp_pool(call: Call) -> Value:
     """Returns the p-th root of the sum of p-th powers; the sum is the mean times the size of the window."""
     window, x, p = _Window(call), call.x(), call.integer("p", 2)
-    if any(step != 1 for step in window.dilations) or window.ceil:
-        raise Refused("its windows are dilated, or it rounds up")
+    refuse_if(any(step != 1 for step in window.dilations) or window.ceil, "its windows are dilated, or it rounds up")
     powers = call.op("pow", call.op("abs", x), p)
     padded = call.op("constant_pad_nd", powers, window.flat, 0) if any(window.flat) else powers
     mean = call.op(f"avg_pool{window.spatial}d", padded, window.kernel, window.strides, [0] * window.spatial, False, True)
@@ -267,8 +258,7 @@ for _name, _apply in _ROWWISE.items():
 def _batch_norm(call: Call) -> Value:
     if call.integer("training_mode", 0) or sum(map(bool, call.node.output)) > 1:
         raise Refused("it is in training mode (training_mode=1, or outputs for running statistics)")
-    if len({call.dtype(index) for index in range(5)}) > 1:
-        raise Refused("its operands differ in element type")
+    refuse_if(len({call.dtype(index) for index in range(5)}) > 1, "its operands differ in element type")
     x, scale, bias, mean, variance = (call.x(index) for index in range(5))
     return call.op("batch_norm", x, scale, bias, mean, variance, False, 0.1, call.attr("epsilon", 1e-5), False)
 
@@ -281,8 +271,7 @@ def _instance_norm(call: Call) -> Value:
 
 @op("GroupNormalization", since=21)
 def _group_norm(call: Call) -> Value:
-    if call.integer("stash_type", 1) != 1:
-        raise Refused("its stash_type is not 1 (float32)")
+    refuse_if(call.integer("stash_type", 1) != 1, "its stash_type is not 1 (float32)")
     x, scale, bias = (call.x(index) for index in range(3))
     return call.op("group_norm", x, call.integer("num_groups"), scale, bias, call.attr("epsilon", 1e-5), False)
 
@@ -294,8 +283,7 @@ def _layer_norm(call: Call) -> Value | tuple[Value, ...]:
     axis, shape = call.axis("axis", -1), call.shape()
     fits = _fits(call.shape(1), shape[axis:]) and (not call.has(2) or _fits(call.shape(2), shape[axis:]))
     if sum(map(bool, call.node.output)) > 1:
-        if fits or call.dtype() == "float64":
-            raise Refused("it returns more than the normalised tensor")
+        refuse_if(fits or call.dtype() == "float64", "it returns more than the normalised tensor")
         return _layer_norm_in_parts(call, list(range(axis, len(shape))))
     x, epsilon = call.x(), call.attr("epsilon", 1e-5)
     sizes = [call.size(x, place) for place in range(axis, len(shape))]
@@ -315,8 +303,7 @@ def _fits(own: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
 
 def _layer_norm_in_parts(call: Call, axes: list[int]) -> tuple[Value, ...]:
     """Returns the normalised tensor, the mean, and the inverse of the deviation, in float32 as the op's default says."""
-    if call.integer("stash_type", 1) != 1:
-        raise Refused("its stash_type is not 1 (float32)")
+    refuse_if(call.integer("stash_type", 1) != 1, "its stash_type is not 1 (float32)")
     dtype = str(call.dtype())
     x = call.cast(call.x(), "float32")
     mean = call.op("mean", x, axes, True)
@@ -331,8 +318,7 @@ def _layer_norm_in_parts(call: Call, axes: list[int]) -> tuple[Value, ...]:
 def _lp_norm(call: Call) -> Value:
     """Divides by the norm; where it is zero, the result is zero."""
     x, axis, p = call.x(), call.axis("axis", -1), call.integer("p", 2)
-    if p not in (1, 2):
-        raise Refused(f"its norm is the {p}-norm")
+    refuse_if(p not in (1, 2), f"its norm is the {p}-norm")
     size = call.op("abs", x) if p == 1 else call.op("mul", x, x)
     total = call.op("sum", size, [axis], True)
     norm = total if p == 1 else call.op("sqrt", total)
@@ -381,8 +367,7 @@ _DEFAULTS: Final = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tan
 
 @op("LSTM")
 def _lstm(call: Call) -> list[Value]:
-    if call.has(7) or call.integer("input_forget", 0):
-        raise Refused("it has peepholes, or couples its gates")
+    refuse_if(call.has(7) or call.integer("input_forget", 0), "it has peepholes, or couples its gates")
     return _recurrent(call, "lstm")
 
 
@@ -394,8 +379,7 @@ def _gru(call: Call) -> list[Value]:
 @op("RNN")
 def _rnn(call: Call) -> list[Value]:
     kinds = {name.lower() for name in call.attr("activations", ["Tanh"])}
-    if len(kinds) != 1 or not kinds <= {"tanh", "relu"}:
-        raise Refused(f"its activations are {', '.join(sorted(kinds))}")
+    refuse_if(len(kinds) != 1 or not kinds <= {"tanh", "relu"}, f"its activations are {', '.join(sorted(kinds))}")
     return _recurrent(call, f"rnn_{kinds.pop()}")
 
 
@@ -460,10 +444,8 @@ def _reset_first(call: Call, x: Value, start: Value, weights: Sequence[Value], s
 def _check(call: Call, kind: str, both: bool) -> None:
     wanted = _DEFAULTS[kind] * (2 if both else 1)
     given = [name.lower() for name in call.attr("activations", wanted)]
-    if kind != "RNN" and given != [name.lower() for name in wanted]:
-        raise Refused("its activations are not the defaults")
-    if "clip" in call.attributes:
-        raise Refused("it clips the inputs of its activations")
+    refuse_if(kind != "RNN" and given != [name.lower() for name in wanted], "its activations are not the defaults")
+    refuse_if("clip" in call.attributes, "it clips the inputs of its activations")
     if call.has(4):
         known, length = call.held(4).known(), call.shape(0)[1 if call.integer("layout", 0) else 0]
         if known is None or not (known == length).all():
@@ -524,8 +506,7 @@ def _grown(call: Call, axis: int, scale: float) -> Item:
         return math.floor(extent * scale)
     if scale == 1:
         return extent
-    if not scale.is_integer():
-        raise Refused("the extent of an axis that it resizes is not known")
+    refuse_if(not scale.is_integer(), "the extent of an axis that it resizes is not known")
     return call.op("mul", extent, int(scale))
 
 
@@ -534,8 +515,7 @@ def _target(call: Call) -> tuple[list[Item], list[float]]:
     shape = call.shape()
     axes = [call.wrap(axis, len(shape)) for axis in call.attr("axes", range(len(shape)))]
     if call.has(3) and call.known(3).size:
-        if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
-            raise Refused("it keeps the aspect ratio")
+        refuse_if(call.text("keep_aspect_ratio_policy", "stretch") != "stretch", "it keeps the aspect ratio")
         wanted = dict(zip(axes, call.known_ints(3), strict=True))
         if not all(isinstance(extent, int) for axis, extent in enumerate(shape) if axis in wanted):
             raise Refused("the extent of an axis that it resizes is not known")
@@ -555,15 +535,13 @@ def _resized(call: Call, sizes: list[Item], scales: list[float], mode: str, way:
         raise Refused("it resizes batch or channels, integers, or an empty tensor")
     corners = way == "align_corners"
     single = way == "pytorch_half_pixel" and any(not isinstance(size, int) or size == 1 for size in sizes[2:])
-    if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or single:
-        raise Refused(f"its coordinate_transformation_mode is {way}")
+    refuse_if(way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or single, f"its coordinate_transformation_mode is {way}")
     if corners and not all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
         raise Refused("it aligns corners, and its scales do not lead to whole extents")
     factors = [None if _is_exact(*axis) else axis[0] for axis in zip(scales, shape, sizes, strict=True)]
     if mode == "cubic" and spatial == 2 and call.attr("cubic_coeff_a", -0.75) == -0.75:
         return call.op("upsample_bicubic2d", call.x(), sizes[2:], corners, *factors[2:])
-    if mode != "linear" or spatial not in _WORDS:
-        raise Refused(f"its mode is {mode} over {spatial} axes")
+    refuse_if(mode != "linear" or spatial not in _WORDS, f"its mode is {mode} over {spatial} axes")
     return call.op(f"upsample_{_WORDS[spatial]}", call.x(), sizes[2:], corners, *factors[2:])
 
 
@@ -617,8 +595,7 @@ def _grid_sample(call: Call) -> Value:
     rank = call.rank()
     if rank not in (4, 5) or mode not in modes or padding not in paddings or (rank == 5 and modes[mode] == 2):
         raise Refused(f"it samples {rank - 2} axes by {mode}")
-    if call.dtype(0) != call.dtype(1):
-        raise Refused(f"its grid has elements of type {call.dtype(1)}, the image of type {call.dtype(0)}")
+    refuse_if(call.dtype(0) != call.dtype(1), f"its grid has elements of type {call.dtype(1)}, the image of type {call.dtype(0)}")
     corners = bool(call.integer("align_corners", 0))
     return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)
 

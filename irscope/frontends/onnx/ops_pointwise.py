@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.emit import CODES, Refused, refuse_if
 from irscope.frontends.onnx.call import Call, Held, Item, Result, extents_of, op
 from irscope.frontends.onnx.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import BOOL, INT, ITEM_SIZE, NONE, TENSOR, ListType, OptionalType, Value
@@ -138,8 +138,7 @@ def _swish(call: Call) -> Value:
 def _shrink(call: Call) -> Value:
     x, bias, bound = call.x(), call.attr("bias", 0.0), call.attr("lambd", 0.5)
     dtype = str(call.dtype())
-    if dtype not in FLOATS:
-        raise Refused("its result on integers is rounded, that of aten::sub is not")
+    refuse_if(dtype not in FLOATS, "its result on integers is rounded, that of aten::sub is not")
     inside = call.op("where", call.op("gt", x, bound), call.op("sub", x, bias), call.scalar(0, dtype))
     return call.op("where", call.op("lt", x, -bound), call.op("add", x, bias), inside)
 
@@ -204,8 +203,7 @@ def _converted(call: Call, dtype: str) -> Result:
     if held.items is not None and dtype in ("int64", "int32"):
         return Held(items=held.items, is_scalar=held.is_scalar, dtype=dtype)
     x = call.x()
-    if dtype not in COMPUTED:
-        raise Refused(f"it converts to {dtype}")
+    refuse_if(dtype not in COMPUTED, f"it converts to {dtype}")
     if call.dtype() == "bool" or dtype != "bool":
         return call.cast(x, dtype)
     return call.op("ne", x, 0)
@@ -215,8 +213,7 @@ def _converted(call: Call, dtype: str) -> Result:
 def _bit_cast(call: Call) -> Value:
     dtype = ELEMENT_TYPES.get(call.integer("to"), "unknown")
     x = call.x()
-    if ITEM_SIZE.get(dtype) != ITEM_SIZE.get(str(call.dtype())) or dtype == "bool":
-        raise Refused(f"it reinterprets {call.dtype()} as {dtype}")
+    refuse_if(ITEM_SIZE.get(dtype) != ITEM_SIZE.get(str(call.dtype())) or dtype == "bool", f"it reinterprets {call.dtype()} as {dtype}")
     return call.op("view", x, CODES[dtype])
 
 
@@ -245,19 +242,16 @@ def _reduce_sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 
 def _reduce_mean(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    if call.dtype() not in FLOATS:
-        raise Refused("it truncates the mean of integers")
+    refuse_if(call.dtype() not in FLOATS, "it truncates the mean of integers")
     return call.op("mean", x, axes, keep)
 
 
 def _extreme(name: str, empty: float, call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     shape = extents_of(x) or ()
     reduced = [axis % len(shape) for axis in axes if isinstance(axis, int)] if shape else []
-    if 0 in shape and len(reduced) != len(axes):
-        raise Refused("it may reduce no elements")
+    refuse_if(0 in shape and len(reduced) != len(axes), "it may reduce no elements")
     if any(shape[axis] == 0 for axis in reduced):
-        if call.dtype() not in FLOATS or len(reduced) != len(axes):
-            raise Refused("it reduces no elements")
+        refuse_if(call.dtype() not in FLOATS or len(reduced) != len(axes), "it reduces no elements")
         sizes = [1 if i in reduced else call.size(x, i) for i in range(len(shape)) if keep or i not in reduced]
         return call.op("full", sizes, empty, CODES[str(call.dtype())], None, None, None)
     return call.op(name, x, axes, keep)
@@ -285,8 +279,7 @@ def _of_sum(name: str, reduce: Reduce, call: Call, x: Value, axes: Axes, keep: b
 
 
 def _log_sum_exp(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    if call.dtype() not in FLOATS:
-        raise Refused("it truncates the logarithm of integers")
+    refuse_if(call.dtype() not in FLOATS, "it truncates the logarithm of integers")
     shape = extents_of(x) or ()
     if 0 in shape:
         return call.op("log", call.op("sum", call.op("exp", x), axes, keep, None))
@@ -407,8 +400,7 @@ def _list(call: Call, index: int) -> Value:
 
 @op("Optional")
 def _optional(call: Call) -> Result:
-    if not call.has(0):
-        raise Refused("it creates an optional value without an element")
+    refuse_if(not call.has(0), "it creates an optional value without an element")
     return call.held(0)
 
 
@@ -477,8 +469,7 @@ def _spread(call: Call, parameter: Value, index: int) -> Value:
     axis, block = call.axis("axis", 1), call.integer("block_size", 0)
     if own == 1 and not block:
         return call.op("reshape", parameter, [-1 if i == axis else 1 for i in range(rank)])
-    if own != rank or not block:
-        raise Refused("its scale is neither per tensor, per axis nor per block")
+    refuse_if(own != rank or not block, "its scale is neither per tensor, per axis nor per block")
     repeated = call.op("repeat_interleave", parameter, block, axis, None)
     return call.op("slice", repeated, axis, 0, call.size(call.x(0), axis), 1)
 
@@ -516,13 +507,11 @@ def _requantized(call: Call, product: Value, channel: int | None = None) -> Valu
         scales[1] = call.op("reshape", scales[1], [-1 if i == channel else 1 for i in range(rank)])
     elif call.shape(4) not in ((), (1,)):
         raise Refused("its scales are not per tensor")
-    if any(call.shape(index) not in ((), (1,)) for index in (1, 6)):
-        raise Refused("its scales are not per tensor")
+    refuse_if(any(call.shape(index) not in ((), (1,)) for index in (1, 6)), "its scales are not per tensor")
     factor = call.op("div", call.op("mul", scales[0], scales[1]), scales[2])
     steps = call.op("round", call.op("mul", product, factor))
     dtype = str(call.dtype(7))
-    if dtype not in _RANGES:
-        raise Refused(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
+    refuse_if(dtype not in _RANGES, f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     return _saturated(call, call.op("add", steps, call.cast(call.x(7), "float32")), dtype)
 
 
@@ -543,8 +532,7 @@ def _exact_conv(call: Call, x: Value, w: Value, weight: int, bias: Value | None)
     """Computes an integer convolution in float64, which represents every int32 sum exactly."""
     spatial = call.rank(weight) - 2
     pads = call.integers("pads", [0] * 2 * spatial)
-    if call.text("auto_pad", "NOTSET") != "NOTSET" or not 1 <= spatial <= 3:
-        raise Refused("its padding is not given")
+    refuse_if(call.text("auto_pad", "NOTSET") != "NOTSET" or not 1 <= spatial <= 3, "its padding is not given")
     x = call.op("constant_pad_nd", x, [p for i in reversed(range(spatial)) for p in (pads[i], pads[i + spatial])], 0)
     strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     return call.op(f"conv{spatial}d", x, w, bias, strides, [0] * spatial, dilations, call.integer("group", 1))

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES, Refused
+from irscope.frontends.emit import CODES, Refused, refuse_if
 from irscope.frontends.onnx.call import Call, Held, Item, Result, extents_of, op
 from irscope.frontends.onnx.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import BOOL, INT, TENSOR, ListType, OptionalType, TensorType, Value
@@ -234,8 +234,7 @@ def _row(held: Held | None) -> tuple[Item, ...] | None:
 @op("EyeLike")
 def _eye_like(call: Call) -> Value:
     dtype = ELEMENT_TYPES.get(call.integer("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
-    if dtype not in CODES:
-        raise Refused(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
+    refuse_if(dtype not in CODES, f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
     if not (isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_IDENTITY):
         raise Refused("the shape is not known, or too large to be stored")
@@ -253,8 +252,7 @@ def _trilu(call: Call) -> Value:
 def _constant_of_shape(call: Call) -> Result:
     value = np.asarray(call.attr("value", np.zeros(1, np.float32))).reshape(-1)[:1]
     dtype = element_name(value)
-    if dtype not in COMPUTED or not value.size:
-        raise Refused(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
+    refuse_if(dtype not in COMPUTED or not value.size, f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     sizes = call.items(0)
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) == len(sizes) and len(sizes) <= 1 and 0 < prod(known) <= 16 and value.dtype.kind == "i":
@@ -300,8 +298,7 @@ def _slice(call: Call) -> Result:
 def _one(call: Call, x: Value, start: Item, end: Item, axis: Item, step: int) -> Value:
     if step > 0:
         return call.op("slice", x, axis, _near(start), _near(end), step)
-    if step == 0:
-        raise Refused("its step is zero")
+    refuse_if(step == 0, "its step is zero")
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(axis, int)):
         raise Refused("its step is negative, and its start, end or axis is known only at run time")
     size = call.size(x, axis)
@@ -354,8 +351,7 @@ def _pad_11(call: Call) -> Value:
 def _padded(call: Call, pads: list[Item], axes: list[int], value: float | Value) -> Value:
     """Pads: ONNX lists all starts, then all ends; `aten::` the last axis first, with a start and an end each."""
     x, mode = call.x(), call.text("mode", "constant")
-    if len(pads) != 2 * len(axes):
-        raise Refused(f"it has {len(pads)} pads for {len(axes)} axes")
+    refuse_if(len(pads) != 2 * len(axes), f"it has {len(pads)} pads for {len(axes)} axes")
     both = dict(zip(axes, zip(pads, pads[len(axes) :], strict=False), strict=True))
     if mode == "constant":
         flat = [item for axis in reversed(range(call.rank())) for item in both.get(axis, (0, 0))]
@@ -375,8 +371,7 @@ def _mirrored(call: Call, x: Value, axis: int, before: int, after: int, mode: st
     if not isinstance(size, int) or size == 0 or -before > size or -after > size or size + before + after > _LONGEST:
         raise Refused("the extent of an axis that it pads is not known, or too large")
     places = [_source(place, size, mode) for place in range(-before, size + after)]
-    if None in places:
-        raise Refused(f"its mode is {mode}")
+    refuse_if(None in places, f"its mode is {mode}")
     index = call.emit.value_of(Held(array=np.array(places, np.int64), name=""))
     return call.op("index_select", x, axis, index)
 
@@ -446,8 +441,7 @@ def _scatter_elements(call: Call) -> Value:
     if reduction in ("none", "add"):
         return call.op("scatter_add" if reduction == "add" else "scatter", x, axis, places, updates)
     names = {"mul": "prod", "max": "amax", "min": "amin"}
-    if reduction not in names:
-        raise Refused(f"it reduces by {reduction}")
+    refuse_if(reduction not in names, f"it reduces by {reduction}")
     return call.op("scatter_reduce", x, axis, places, updates, names[reduction], True)
 
 
@@ -466,8 +460,7 @@ def _indices(call: Call, columns: list[Value]) -> Value:
 
 @op("GatherND")
 def _gather_nd(call: Call) -> Value:
-    if call.integer("batch_dims", 0):
-        raise Refused("it has batch axes")
+    refuse_if(call.integer("batch_dims", 0), "it has batch axes")
     x, index = call.any(0), call.x(1)
     columns = _columns(call, index)
     type = TensorType(call.dtype(0), (*call.shape(1)[:-1], *call.shape(0)[len(columns) :]))
@@ -478,8 +471,7 @@ def _gather_nd(call: Call) -> Value:
 def _scatter_nd(call: Call) -> Value:
     """At repeated indices the last write wins, or the updates are added; other reductions have no `aten::` op."""
     reduction = call.text("reduction", "none")
-    if reduction not in ("none", "add"):
-        raise Refused(f"it reduces by {reduction}")
+    refuse_if(reduction not in ("none", "add"), f"it reduces by {reduction}")
     x, index, updates = call.x(0), call.x(1), call.x(2)
     listed = _indices(call, _columns(call, index))
     return call.op("index_put", x, listed, updates, reduction == "add", type=x.type)
@@ -522,8 +514,7 @@ def _reverse_sequence(call: Call) -> Value:
     """Gathers by indices: within its length, each row is read from its end."""
     x, lengths = call.x(0), call.x(1)
     time, batch = call.integer("time_axis", 0), call.integer("batch_axis", 1)
-    if {time, batch} != {0, 1}:
-        raise Refused("its axes are not 0 and 1")
+    refuse_if({time, batch} != {0, 1}, "its axes are not 0 and 1")
     size, rank = call.size(x, time), call.rank()
     steps = call.op("reshape", call.op("arange", 0, size, 1, 4, None, None, None), _along(rank, time))
     ends = call.op("reshape", lengths, _along(rank, batch))

@@ -1,14 +1,14 @@
 """The array that a traced function receives: it looks like NumPy's, and records the operations on it."""
 
 from collections.abc import Iterator, Mapping
+from functools import partialmethod
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.frontends.tracing.importer import Recorder, Traced, code_of, refused
+from irscope.frontends.tracing.ops_arrays import FUNCTIONS, get_item, set_item
 from irscope.frontends.tracing.ops_pointwise import apply_ufunc, as_traced, assign, cast, copied, extents_of, filled
-from irscope.frontends.tracing.ops_reductions import REDUCTIONS
-from irscope.frontends.tracing.ops_shape import SHAPES, get_item, set_item
 
 _DATA: Final = "the value of an array is not known while the function is traced"
 _REDUCE: Final = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
@@ -25,10 +25,10 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
             if ufunc.signature is None:
                 return apply_ufunc(ufunc, inputs, options)
             if ufunc.__name__ in ("matmul", "vecdot") and options.keys() <= {"axis"}:
-                return REDUCTIONS[ufunc.__name__](*inputs, **options)
+                return FUNCTIONS[ufunc.__name__](*inputs, **options)
         name = _REDUCE.get(ufunc.__name__)
         if method == "reduce" and name is not None:
-            return REDUCTIONS[name](*inputs, **{"axis": 0, **options})
+            return FUNCTIONS[name](*inputs, **{"axis": 0, **options})
         if method == "outer" and len(inputs) == 2:
             first = np.expand_dims(inputs[0], tuple(range(np.ndim(inputs[0]), np.ndim(inputs[0]) + np.ndim(inputs[1]))))
             return ufunc(first, inputs[1])
@@ -38,7 +38,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         name = function.__name__
         if function.__module__ == "numpy.linalg":
             name = f"linalg.{name}"
-        found = REDUCTIONS.get(name) or SHAPES.get(name)
+        found = FUNCTIONS.get(name)
         if found is None:
             raise refused(f"np.{name} cannot be traced", "write it with simpler functions")
         return found(*args, **options)
@@ -60,14 +60,11 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         hint = "use np.where(condition, a, b), and decide by shapes or by arguments that are not arrays"
         raise refused(f"the control flow depends on array data, and {_DATA}", hint)
 
-    def __int__(self) -> int:
-        raise refused(f"an array is turned into an int, and {_DATA}", "keep it an array")
+    def _turned(self, kind: str) -> Any:
+        raise refused(f"an array is turned into {kind}, and {_DATA}", "keep it an array")
 
-    def __float__(self) -> float:
-        raise refused(f"an array is turned into a float, and {_DATA}", "keep it an array")
-
-    def __complex__(self) -> complex:
-        raise refused(f"an array is turned into a complex number, and {_DATA}", "keep it an array")
+    __int__, __float__ = partialmethod(_turned, "an int"), partialmethod(_turned, "a float")
+    __complex__ = partialmethod(_turned, "a complex number")
 
     def __index__(self) -> int:
         raise refused(f"an array is used as a Python number, and {_DATA}", "np.take(x, index, axis) selects by arrays")
@@ -105,24 +102,11 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
     # Attributes and methods as NumPy's
 
-    T = property(SHAPES["transpose"])
-    mT = property(SHAPES["matrix_transpose"])  # noqa: N815
+    T = property(FUNCTIONS["transpose"])
+    mT = property(FUNCTIONS["matrix_transpose"])  # noqa: N815
 
-    @property
-    def real(self) -> Any:
-        return SHAPES["real"](self)
-
-    @real.setter
-    def real(self, value: Any) -> None:
-        assign(self.real, value)
-
-    @property
-    def imag(self) -> Any:
-        return SHAPES["imag"](self)
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        assign(self.imag, value)
+    real = property(FUNCTIONS["real"], lambda self, value: assign(self.real, value))
+    imag = property(FUNCTIONS["imag"], lambda self, value: assign(self.imag, value))
 
     def conj(self) -> Any:
         return np.conjugate(self) if self.dtype.kind == "c" else self
@@ -146,22 +130,22 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         return self.dtype.itemsize
 
     def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-        return SHAPES["reshape"](self, _one(shape), order, copy=copy)
+        return FUNCTIONS["reshape"](self, _one(shape), order, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:
-        return SHAPES["transpose"](self, extents_of(_one(axes)) if axes and axes != (None,) else None)
+        return FUNCTIONS["transpose"](self, extents_of(_one(axes)) if axes and axes != (None,) else None)
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
-        return SHAPES["astype"](self, dtype, copy=copy)
+        return FUNCTIONS["astype"](self, dtype, copy=copy)
 
     def flatten(self, order: str = "C") -> Any:
-        return SHAPES["ravel"](copied(self), order)
+        return FUNCTIONS["ravel"](copied(self), order)
 
     def fill(self, value: Any) -> None:
         assign(self, value)
 
     def sort(self, axis: int = -1) -> None:
-        assign(self, REDUCTIONS["sort"](self, axis))
+        assign(self, FUNCTIONS["sort"](self, axis))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         return self
@@ -181,7 +165,7 @@ def _one(given: tuple[Any, ...]) -> Any:
 
 
 def _method(name: str) -> Any:
-    function = REDUCTIONS.get(name) or SHAPES[name]
+    function = FUNCTIONS[name]
 
     def method(self: Array, *args: Any, **options: Any) -> Any:
         return function(self, *args, **options)
@@ -216,7 +200,7 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         if name in _ARRAY_API:
-            return REDUCTIONS.get(name) or SHAPES[name]
+            return FUNCTIONS[name]
         return getattr(np, _OTHER_NAMES.get(name, name))
 
     def __repr__(self) -> str:
@@ -236,7 +220,7 @@ class Namespace:
 
     def full(self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
         if isinstance(fill_value, Traced):
-            return SHAPES["copy"](SHAPES["broadcast_to"](fill_value, shape))
+            return FUNCTIONS["copy"](FUNCTIONS["broadcast_to"](fill_value, shape))
         return filled(self._record, shape, fill_value, dtype)
 
     def arange(self, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:

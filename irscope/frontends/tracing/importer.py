@@ -113,8 +113,7 @@ class Recorder:
     def array(self, given: Any) -> Any:
         """Return a NumPy array from outside the trace as an input bound to it; numbers become constants."""
         held = np.asarray(given)
-        if str(held.dtype) not in DTYPES:
-            raise refused(f"an array of {held.dtype} cannot be part of a graph", "use a numeric element type")
+        refuse_if(str(held.dtype) not in DTYPES, f"an array of {held.dtype} cannot be part of a graph", "use a numeric element type")
         if held.ndim == 0:
             return self._kind(self, self.constant(TensorData.of(held.copy())), held.dtype, (), object())
         made = self._arrays.get(id(given), (None, None))[1]
@@ -201,8 +200,7 @@ class Recorder:
 
 def tensor_type(dtype: np.dtype[Any], shape: Sequence[int]) -> TensorType:
     """Return the type of an array, without a layout."""
-    if str(dtype) not in DTYPES:
-        raise refused(f"an array of {dtype} cannot be part of a graph", "use a numeric element type")
+    refuse_if(str(dtype) not in DTYPES, f"an array of {dtype} cannot be part of a graph", "use a numeric element type")
     return TensorType(str(dtype), tuple(shape))
 
 
@@ -235,3 +233,9 @@ def refused(what: str, hint: str = "", *, wrong_arguments: bool = False) -> Capt
         where = f"{cell_name(file)}:{line}\n    {linecache.getline(file, line).strip()}".rstrip()
     kind = ArgumentError if wrong_arguments else CaptureError
     return kind(what, where=where, hint=hint)
+
+
+def refuse_if(holds: object, what: str, hint: str = "", *, wrong_arguments: bool = False) -> None:
+    """Raise the error for something that cannot be traced, if it holds."""
+    if holds:
+        raise refused(what, hint, wrong_arguments=wrong_arguments)

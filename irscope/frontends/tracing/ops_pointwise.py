@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing.importer import Recorder, Traced, code_of, refused
+from irscope.frontends.tracing.importer import Recorder, Traced, code_of, refuse_if, refused
 
 Number = bool | int | float | complex
 
@@ -55,10 +55,8 @@ def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, An
     name = ufunc.__name__
     out, dtype = options.get("out"), options.get("dtype")
     unknown = [key for key, value in options.items() if key not in ("out", "dtype", "casting", "order") and value is not True]
-    if unknown:
-        raise refused(f"np.{name} with {unknown[0]}= cannot be traced", "use np.where on the result")
-    if name not in UFUNCS:
-        raise refused(f"there is no op for np.{name}", "write it with simpler functions")
+    refuse_if(unknown, f"np.{name} with {', '.join(unknown[:1])}= cannot be traced", "use np.where on the result")
+    refuse_if(name not in UFUNCS, f"there is no op for np.{name}", "write it with simpler functions")
     result = _elementwise(record, ufunc, inputs, dtype)
     target = out[0] if isinstance(out, tuple) else out
     if target is None:
@@ -233,8 +231,7 @@ def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:
     if not isinstance(target, Traced):
         raise refused("the result is written into a NumPy array", "assign it to a name instead of out= or +=")
     record = target.record
-    if target.read_only:
-        raise refused("an array that was broadcast is written", "write into a .copy()", wrong_arguments=True)
+    refuse_if(target.read_only, "an array that was broadcast is written", "write into a .copy()", wrong_arguments=True)
     if record.copied_view:
         what = f"an array is written after a view that the graph copies was taken at {record.copied_view}"
         raise refused(what, "write first, or make the reversed array with .copy()")

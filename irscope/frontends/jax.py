@@ -204,7 +204,11 @@ def function(node: Node) -> Callable[..., Any]:
         types = tuple(TensorType(element_name(array), array.shape, () if not array.shape else None) for array in arrays)
         run = compiled.get(types)
         if run is None:
-            run = compiled[types] = _compiled(node, types, device)
+            text = module_text(node, types)
+            try:
+                run = compiled[types] = device.client.compile_and_load(text, [device])
+            except Exception as error:
+                raise _failed(node, error) from error
         with jax.enable_x64(True):
             given = [jax.device_put(array, device) for array in arrays]
         try:
@@ -228,14 +232,6 @@ def _as_declared(operand: Any, value: Value) -> np.ndarray[Any, Any]:
     wanted = type.dtype if isinstance(type, TensorType) else None
     is_other = wanted is not None and element_name(array) != wanted and array.dtype.kind in "fc"
     return array.astype(np.dtype(wanted)) if is_other else array
-
-
-def _compiled(node: Node, types: tuple[TensorType, ...], device: Any) -> Any:
-    text = module_text(node, types)
-    try:
-        return device.client.compile_and_load(text, [device])
-    except Exception as error:
-        raise _failed(node, error) from error
 
 
 def _failed(node: Node, error: Exception) -> RunError:

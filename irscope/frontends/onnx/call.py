@@ -15,7 +15,7 @@ import numpy as np
 from irscope.errors import LoadError
 from irscope.frontends import emit
 from irscope.frontends.emit import CODES, Refused, refuse_if
-from irscope.frontends.onnx.types import COMPUTED, dense_of, elements_of, schema_of_op
+from irscope.frontends.onnx.types import COMPUTED, dense_of, elements_of, proto_of, schema_of_op
 from irscope.ir import INT, TENSOR, Dim, TensorData, TensorType, Type, Value
 from irscope.ir.payload import element_name
 
@@ -479,3 +479,28 @@ def rule_for(domain: str, name: str, opset: int) -> Builder | None:
         return None
     rows = [builder for since, builder in builders().get(name, ()) if since <= opset]
     return rows[-1] if rows else None
+
+
+def definition_of(call: Call, domain: str) -> Any:
+    """Returns the FunctionProto by which ONNX defines an op; None for an op that it does not define by others."""
+    import onnx
+
+    schema = schema_of_op(call.node.op_type, domain, call.opset)
+    if schema is None:
+        return None
+    if schema.has_context_dependent_function:
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= call.opset]
+        protos = [onnx.TypeProto() if held is None else proto_of(held.type) for held in call.inputs]
+        if not versions or None in protos:
+            return None
+        types = [bytes(proto.SerializeToString()) for proto in protos]
+        try:
+            content = schema.get_context_dependent_function_with_opset_version(max(versions), call.node.SerializeToString(), types)
+        except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
+            return None
+    elif schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= call.opset]
+        content = schema.get_function_with_opset_version(max(versions)) if versions else b""
+    else:
+        return None
+    return onnx.FunctionProto.FromString(content) if content else None

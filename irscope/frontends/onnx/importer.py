@@ -23,21 +23,9 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.emit import Place, Refused
-from irscope.frontends.onnx.call import Call, Emitter, Held, Result, fold, rule_for
-from irscope.frontends.onnx.types import (
-    ELEMENT_TYPES,
-    dense_of,
-    elements_of,
-    inferred,
-    is_missing,
-    location_of,
-    merged,
-    proto_of,
-    schema_of_op,
-    scope_of,
-    type_of,
-)
+from irscope.frontends.emit import Refused
+from irscope.frontends.onnx.call import Call, Emitter, Held, Result, definition_of, fold, rule_for
+from irscope.frontends.onnx.types import ELEMENT_TYPES, dense_of, elements_of, inferred, is_missing, merged, place_of, schema_of_op, type_of
 from irscope.ir import TENSOR, Graph, Node, Opaque, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 from irscope.ir.payload import argument_type, element_name
@@ -208,7 +196,7 @@ class Importer:
         domain = node.domain or "ai.onnx"
         inputs = [self.meaning_of(frame, name) if name else None for name in node.input]
         before = self.emit.place
-        self.emit.place = Place(location_of(node) or before.location, "", scope_of(node, frame.scope))
+        self.emit.place = place_of(node, before, frame.scope)
         opset = frame.opsets.get(domain, 0)
         call = Call(self.emit, node, inputs, opset)
         results = self.import_op(call, domain, frame)
@@ -400,7 +388,7 @@ def inline_call(importer: Importer, function: Any, call: Call, frame: Frame) -> 
 
 def inline_definition(importer: Importer, call: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
     """Inlines the function that defines one of ONNX's ops; None if there is none. Raises Refused if an op in it has no `aten::` meaning."""
-    function = _definition(call, domain)
+    function = definition_of(call, domain)
     if function is None:
         return None
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
@@ -415,39 +403,6 @@ def inline_definition(importer: Importer, call: Call, domain: str, frame: Frame)
     _, op, why = importer.refusals[refused]
     del importer.refusals[refused:]
     raise Refused(f"its definition uses {op}: {why}")
-
-
-def _definition(call: Call, domain: str) -> Any:
-    """Returns the FunctionProto of an op; None for an op that ONNX does not define by others."""
-    import onnx
-
-    schema = schema_of_op(call.node.op_type, domain, call.opset)
-    if schema is None:
-        return None
-    if schema.has_context_dependent_function:
-        versions = [v for v in schema.context_dependent_function_opset_versions if v <= call.opset]
-        types = [_type_bytes(call, index) for index in range(len(call.inputs))]
-        if not versions or None in types:
-            return None
-        try:
-            content = schema.get_context_dependent_function_with_opset_version(max(versions), call.node.SerializeToString(), types)
-        except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
-            return None
-    elif schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= call.opset]
-        content = schema.get_function_with_opset_version(max(versions)) if versions else b""
-    else:
-        return None
-    return onnx.FunctionProto.FromString(content) if content else None
-
-
-def _type_bytes(call: Call, index: int) -> bytes | None:
-    import onnx
-
-    if not call.has(index):
-        return bytes(onnx.TypeProto().SerializeToString())
-    proto = proto_of(call.type(index))
-    return None if proto is None else bytes(proto.SerializeToString())
 
 
 def _inlined(importer: Importer, function: Any, call: Call, frame: Frame) -> Sequence[Result]:

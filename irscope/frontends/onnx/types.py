@@ -8,6 +8,7 @@ its name, written so that it is valid in a type: `past + 1` becomes `past___1`.
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -19,6 +20,7 @@ from irscope._base.isolated import machine_memory
 from irscope._base.loaded_code import cell_name
 from irscope._base.words import byte_count
 from irscope.errors import LoadError
+from irscope.frontends.emit import Place
 from irscope.frontends.refusals import first_line, refuse_pointer, start_of
 from irscope.ir import TENSOR, DictType, Dim, ListType, Location, OptionalType, TensorType, Type
 
@@ -389,25 +391,17 @@ _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _MODULE = re.compile(r"[^\w.]+")
 
 
-def location_of(node: Any) -> Location | None:
-    """Returns the innermost line of user code in the stack trace that `torch.onnx` may store in a node."""
-    text = next((entry.value for entry in node.metadata_props if entry.key.endswith("stack_trace")), node.doc_string)
+def place_of(node: Any, around: Place, outer: str) -> Place:
+    """Returns the innermost line of user code in the stack trace that `torch.onnx` may store in a node, else that of the node around it,
+    and the module path: from the exporter's metadata, or the folders of a name such as `/encoder/layer.0/MatMul`."""
+    noted = {entry.key.rpartition(".")[2]: entry.value for entry in reversed(node.metadata_props)}
+    text = noted.get("stack_trace", node.doc_string)
     frames = _FRAME.findall(text) if "line" in text else []
-    users = [frame for frame in frames if "/torch/" not in frame[0]]
-    file, line = (users or frames or [("", "0")])[-1]
-    return Location(cell_name(file), int(line[:9])) if file else None
-
-
-def scope_of(node: Any, outer: str = "") -> str:
-    """Returns the module path: from the exporter's metadata, or the folders of a name such as `/encoder/layer.0/MatMul`."""
-    path = _noted(node) or ".".join(part for part in node.name.split("/")[:-1] if part)
-    return ".".join(part for part in (outer, _MODULE.sub("_", path)) if part)
-
-
-def _noted(node: Any) -> str:
-    text = next((entry.value for entry in node.metadata_props if entry.key.endswith("name_scopes")), "")
-    try:
+    file, line = ([frame for frame in frames if "/torch/" not in frame[0]] or frames or [("", "0")])[-1]
+    scopes, text = None, noted.get("name_scopes", "")
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
         scopes = ast.literal_eval(text) if text and len(text) < 10_000 else None
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return ""
-    return str(scopes[-2]) if isinstance(scopes, list) and len(scopes) > 1 else ""
+    known = str(scopes[-2]) if isinstance(scopes, list) and len(scopes) > 1 else ""
+    path = known or ".".join(part for part in node.name.split("/")[:-1] if part)
+    scope = ".".join(part for part in (outer, _MODULE.sub("_", path)) if part)
+    return Place(Location(cell_name(file), int(line[:9])) if file else around.location, "", scope)

@@ -35,15 +35,9 @@ name: Final = "torch.export program"
 suffixes: Final = (".pt2",)
 may_run_code: Final = True
 _NOISE: Final = (
-    "The error above",
-    "For C++ stack",
-    "Traceback",
-    "For more information",
-    "  File ",
-    "from user code",
-    "Caused by",
+    "The error above", "For C++ stack", "Traceback", "For more information", "  File ", "from user code", "Caused by",
     "consider using data-dependent",
-)
+)  # fmt: skip
 """Beginnings of the lines from which torch's messages address torch's own developers."""
 
 

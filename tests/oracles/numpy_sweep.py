@@ -15,9 +15,8 @@ import numpy as np
 
 import irscope as irs
 from irscope.frontends.tracing.array import Array
+from irscope.frontends.tracing.ops_arrays import FUNCTIONS, SHAPES
 from irscope.frontends.tracing.ops_pointwise import UFUNCS
-from irscope.frontends.tracing.ops_reductions import REDUCTIONS
-from irscope.frontends.tracing.ops_shape import SHAPES
 from tests.oracles.counts import Counts, difference, outcome
 
 DTYPES: Final = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split())
@@ -212,7 +211,7 @@ def _numpys(name: str) -> Function | None:
 def calls(dtype: str) -> Iterator[Case]:
     """The functions of arrays, with their options."""
     for x in laid_out(dtype):
-        for name in (*REDUCTIONS, *SHAPES):
+        for name in FUNCTIONS:
             function = _numpys(name)
             if function is not None:  # else of the array API, and not in this NumPy
                 for place, call in enumerate(CALLS.get(name, [{}])):

@@ -491,17 +491,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     return a[(*(slice(None),) * axis_of(axis, a.ndim), indices)]
 
 
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "sum": sum_, "prod": prod, "mean": mean, "max": partial(_extreme, "amax"), "min": partial(_extreme, "amin"),
-    "amax": partial(_extreme, "amax"), "amin": partial(_extreme, "amin"),
-    **{
-        name: partial(function, name)
-        for function, names in ((_spread, ("var", "std")), (_place_of_extreme, ("argmax", "argmin")), (_quantifier, ("any", "all")),
-                                (_scan, ("cumsum", "cumprod")))
-        for name in names
-    },
-    "count_nonzero": count_nonzero, "sort": sort, "argsort": argsort, "dot": dot, "outer": outer, "einsum": einsum, "linalg.norm": norm,
-    "vecdot": vecdot, "matmul": matmul,
+SHAPES: Final[dict[str, Callable[..., Any]]] = {
     "reshape": reshape, "transpose": transpose, "permute_dims": transpose, "swapaxes": swapaxes, "moveaxis": moveaxis,
     "matrix_transpose": matrix_transpose, "expand_dims": expand_dims, "squeeze": squeeze,
     "broadcast_to": broadcast_to, "broadcast_arrays": broadcast_arrays, "ravel": ravel, "flip": flip, "roll": roll,
@@ -514,7 +504,21 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": size,
     "result_type": lambda *given: np.result_type(*(getattr(g, "dtype", g) for g in given)),
 }  # fmt: skip
-"""The functions by their NumPy names, and the array API's where they differ."""
+"""Those that rearrange, join, select and copy, by their NumPy names."""
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "sum": sum_, "prod": prod, "mean": mean, "max": partial(_extreme, "amax"), "min": partial(_extreme, "amin"),
+    "amax": partial(_extreme, "amax"), "amin": partial(_extreme, "amin"),
+    **{
+        name: partial(function, name)
+        for function, names in ((_spread, ("var", "std")), (_place_of_extreme, ("argmax", "argmin")), (_quantifier, ("any", "all")),
+                                (_scan, ("cumsum", "cumprod")))
+        for name in names
+    },
+    "count_nonzero": count_nonzero, "sort": sort, "argsort": argsort, "dot": dot, "outer": outer, "einsum": einsum, "linalg.norm": norm,
+    "vecdot": vecdot, "matmul": matmul,
+    **SHAPES,
+}  # fmt: skip
+"""All functions by their NumPy names, and the array API's where they differ."""
 
 
 # Reading and writing parts of a traced array: `x[i, 2:8, None, ..., -1]`, and integer arrays on one axis.

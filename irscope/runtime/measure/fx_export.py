@@ -5,17 +5,17 @@ blocks run depending on values (an `if`, a loop), and ops unknown to torch's dis
 """
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from irscope.errors import ArgumentError
 from irscope.frontends.torch.capture import CAPTURE_LOCK
-from irscope.ir import GROUPS, Block, Graph, Node, Value
+from irscope.ir import GROUPS, Graph, Node
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
 from irscope.ops.type_rules import DTYPE_CODES
 from irscope.runtime.arrays import TorchLibrary
-from irscope.runtime.program import as_torch
+from irscope.runtime.program import as_torch, flatten
 
 PEERS: Final = ("torch", "torch.compile")
 """The names of competitors that are built from a graph."""
@@ -62,89 +62,36 @@ def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Cal
 
 def torch_function(graph: Graph) -> Callable[..., Any]:
     """Returns the program as a `torch.fx.GraphModule`. Raises ArgumentError, with the node, if it cannot be exported."""
-    return _Builder(graph).module()
+    for node in graph.nodes():
+        if node.blocks and node.op not in GROUPS:
+            raise _unsupported(node)
+    library = _FxLibrary()
+    given = {value: library.made.placeholder(f"x{value.id}") for value in graph.free_inputs}
+    bound = {value: library.hold(as_torch(held)) for value, held in graph.bound.items()}
+    code = flatten(graph.body, library, bound=bound)
+    slots = code.template.copy()
+    for slot, value in zip(code.inputs, graph.inputs, strict=True):
+        slots[slot] = bound[value] if value in bound else given[value]
+    code.run(slots)
+    results = [slots[slot] for slot in code.outputs]
+    library.made.output(results[0] if len(results) == 1 else tuple(results))
+    module: Callable[..., Any] = library.torch.fx.GraphModule(library.held, library.made)
+    return module
 
 
-class _Builder:
-    def __init__(self, graph: Graph) -> None:
-        import torch
+class _FxLibrary(TorchLibrary):
+    """Writes each call of a run into a `torch.fx.Graph`, whose nodes are the values."""
 
-        self.torch = torch
-        self.graph = graph
-        self.library = TorchLibrary()
-        self.made = torch.fx.Graph()
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = self.torch.fx.Graph()
         self.held: dict[str, Any] = {}
-        self.values: dict[Value, Any] = {}
+        """Attributes of the module."""
 
-    def module(self) -> Callable[..., Any]:
-        for value in self.graph.inputs:
-            bound = value in self.graph.bound
-            self.values[value] = self.constant(as_torch(self.graph.bound[value])) if bound else self.made.placeholder(f"x{value.id}")
-        self.block(self.graph.body)
-        results = [self.values[value] for value in self.graph.body.returns]
-        self.made.output(results[0] if len(results) == 1 else tuple(results))
-        module: Callable[..., Any] = self.torch.fx.GraphModule(self.held, self.made)
-        return module
+    def constant(self, node: Node) -> Any:
+        return self.hold(super().constant(node))
 
-    def block(self, body: Block) -> None:
-        stack = [iter(body.nodes)]
-        after: list[tuple[Block, Node]] = []
-        while stack:
-            node = next(stack[-1], None)
-            if node is None:
-                stack.pop()
-                if after:
-                    inner, group = after.pop()
-                    self.values.update(zip(group.outputs, [self.values[value] for value in inner.returns], strict=True))
-            elif node.op in GROUPS and len(node.blocks) == 1:
-                (inner,) = node.blocks
-                self.values.update(zip(inner.params, [self.values[value] for value in node.inputs], strict=True))
-                after.append((inner, node))
-                stack.append(iter(inner.nodes))
-            else:
-                self.node(node)
-
-    def node(self, node: Node) -> None:
-        operands = [self.values[value] for value in node.inputs]
-        if node.op == "prim::Constant":
-            self.values[node.output] = self.constant(self.library.constant(node))
-        elif node.op in _TOGETHER:
-            self.values[node.output] = _TOGETHER[node.op](*operands)
-        elif node.op in UNPACKS:
-            self.give(node.outputs, operands[0])
-        else:
-            found = self.call(node, operands)
-            if len(node.outputs) == 1:
-                self.values[node.output] = found
-            else:
-                self.give(node.outputs, found)
-
-    def give(self, values: Sequence[Value], found: Any) -> None:
-        """Assigns the items of a list or tuple, whether known now or only at run time."""
-        known = isinstance(found, list | tuple)
-        for place, value in enumerate(values):
-            self.values[value] = found[place] if known else self.made.call_function(operator.getitem, (found, place))
-
-    def call(self, node: Node, operands: Sequence[Any]) -> Any:
-        schema = schema_of(node)
-        space, _, name = node.op.partition("::")
-        if schema is None or schema.is_vararg or node.blocks or space == "prim":
-            raise self.unsupported(node)
-        try:
-            overload = getattr(getattr(getattr(self.torch.ops, space), name), schema.overload or "default")
-        except AttributeError:
-            raise self.unsupported(node) from None
-        args, named = [], {}
-        for argument, given in zip(schema.arguments, operands, strict=False):
-            if isinstance(given, int) and argument.name in _NAMES:
-                given = getattr(self.torch, _NAMES[argument.name][given])
-            if argument.keyword_only:
-                named[argument.name] = given
-            else:
-                args.append(given)
-        return self.made.call_function(overload, tuple(args), named)
-
-    def constant(self, held: Any) -> Any:
+    def hold(self, held: Any) -> Any:
         """Returns tensors and other objects as attributes of the module; numbers, texts and lists of them as literals."""
         if not isinstance(held, self.torch.Tensor | self.torch.ScriptObject):
             return held
@@ -152,5 +99,41 @@ class _Builder:
         self.held[name] = held
         return self.made.get_attr(name)
 
-    def unsupported(self, node: Node) -> ArgumentError:
-        return ArgumentError(f"{node.op} cannot be expressed in torch.fx", where=repr(node), hint="pass the model itself: eager=model")
+    def function(self, node: Node) -> Callable[..., Any]:
+        count = len(node.outputs)
+        if node.op in _TOGETHER:
+            return _TOGETHER[node.op]
+        if node.op in UNPACKS:
+            return lambda found: self._parts(found, count)
+        schema = schema_of(node)
+        space, _, name = node.op.partition("::")
+        if schema is None or schema.is_vararg or node.blocks or space == "prim":
+            raise _unsupported(node)
+        try:
+            overload = getattr(getattr(getattr(self.torch.ops, space), name), schema.overload or "default")
+        except AttributeError:
+            raise _unsupported(node) from None
+
+        def call(*operands: Any) -> Any:
+            args, named = [], {}
+            for argument, given in zip(schema.arguments, operands, strict=False):
+                if isinstance(given, int) and argument.name in _NAMES:
+                    given = getattr(self.torch, _NAMES[argument.name][given])
+                if argument.keyword_only:
+                    named[argument.name] = given
+                else:
+                    args.append(given)
+            found = self.made.call_function(overload, tuple(args), named)
+            return found if count == 1 else self._parts(found, count)
+
+        return call
+
+    def _parts(self, found: Any, count: int) -> Any:
+        """Returns the items of a list or tuple, whether known now or only at run time; a single one as it is."""
+        is_known = isinstance(found, list | tuple)
+        parts = [found[place] if is_known else self.made.call_function(operator.getitem, (found, place)) for place in range(count)]
+        return parts[0] if count == 1 else parts
+
+
+def _unsupported(node: Node) -> ArgumentError:
+    return ArgumentError(f"{node.op} cannot be expressed in torch.fx", where=repr(node), hint="pass the model itself: eager=model")

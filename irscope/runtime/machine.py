@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -58,12 +58,17 @@ def describe() -> dict[str, Any]:
 
         here = get_host_cpu_features()
         features = [name for name in _FEATURES if here.get(name)]
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model")))
     versions = {}
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return {
-        "cpu": _processor(), "cores": os.cpu_count() or 1, "features": features, "load": [round(x, 2) for x in load],
+        "cpu": next(names, platform.processor() or platform.machine()),
+        "cores": os.cpu_count() or 1, "features": features, "load": [round(x, 2) for x in load],
         "system": f"{platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}".strip(", "),
         "python": platform.python_version(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M:%S"),
         "devices": {each.name: str(each.availability()) for each in devices()},
@@ -93,7 +98,6 @@ class Limits:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._copies: dict[int, float] = {}
-        self._flops: float | None = None
         self._device: Device = CpuDevice(threads=threads)
         if not self._device.availability():
             self._device = device_named("numpy")
@@ -114,15 +118,13 @@ class Limits:
         size = _half(moved)
         return min(self._copy_candidates(size), key=partial(_median_seconds, threads=self.threads)), max(moved, 128) / (2 * size)
 
+    @cached_property
     def flops(self) -> float:
-        """Returns the additions and multiplications of float32 per second."""
-        if self._flops is None:
-            if isinstance(self._device, CpuDevice):
-                self._flops = self.threads * arithmetic_peak(self._device.host)
-            else:  # NumPy performs one operation at a time
-                a, b = np.zeros((2, 4096), np.float32)
-                self._flops = float(a.size / _median_seconds(lambda: np.add(a, b, out=a)))
-        return self._flops
+        """The additions and multiplications of float32 per second."""
+        if isinstance(self._device, CpuDevice):
+            return self.threads * arithmetic_peak(self._device.host)
+        a, b = np.zeros((2, 4096), np.float32)  # NumPy performs one operation at a time
+        return float(a.size / _median_seconds(lambda: np.add(a, b, out=a)))
 
     def _copy_candidates(self, size: int) -> list[Callable[[], object]]:
         """Returns functions that copy this many bytes."""
@@ -168,15 +170,6 @@ def _median_seconds(run: Callable[[], object], threads: int = 1) -> float:
     once = max(timed(run), 1e-7)
     calls = max(1, min(10_000, int(_SECONDS / 7 / once)))
     return statistics.median([timed(run, calls) / calls for _ in range(7 if once < 0.05 else 5)])
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model")))
-    return next(names, platform.machine())
 
 
 # The peak float32 arithmetic of one thread of this processor: multiply-adds that wait for nothing.

@@ -65,7 +65,7 @@ def main() -> None:
         graph = irs.load(model, *args)
         p = irs.profile(graph, *args, seconds=options.seconds)
         for label, way in p.ways.items():
-            ratio, low = way.parts.median / way.total.median, float(np.min(way.parts_by_run)) / min(way.whole)
+            ratio, low = way.parts_of_call, float(np.min(way.parts_by_run)) / min(way.whole)
             told = rank(p, graph, model, args) if label == "op by op" else ""
             row(name, label, len(way.nodes), way.total.median / 1e6, ratio, low, way.watch.cost, told)
 

@@ -256,7 +256,7 @@ class _Contest:
         warnings = tuple(filter(None, (self.threads.warning, cause)))
         return Comparison(
             self.graph.name, rows, self._caption(times, len(sets), reason), tuple(self.missing), work.bytes, work.flops,
-            work.bytes / copy / 1e9 if copy else 0.0, limit.flops() / 1e9 if limit is not None and work.flops else 0.0, warnings, reason,
+            work.bytes / copy / 1e9 if copy else 0.0, limit.flops / 1e9 if limit is not None and work.flops else 0.0, warnings, reason,
         )  # fmt: skip
 
     def _first_runs(self, step: Callable[[], object]) -> dict[str, _FirstRun]:

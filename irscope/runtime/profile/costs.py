@@ -54,6 +54,7 @@ class NodeCost:
     """The cost of one node in one run."""
 
     calls: int = 0
+    """How often it ran; for a loop, how often it began."""
     read_bytes: int = 0
     written_bytes: int = 0
     flops: int = 0
@@ -67,6 +68,8 @@ class NodeCost:
     results: tuple[TensorFacts | None, ...] = ()
     shares_memory: bool = False
     """Whether its result shares an operand's memory."""
+    trips: int = 0
+    """How often the body of a loop ran."""
 
     @property
     def bytes(self) -> int:
@@ -80,26 +83,28 @@ class Counter:
     costs: dict[int, NodeCost] = field(default_factory=dict)
     """By the node's id."""
     curve: list[tuple[int, int, int]] = field(default_factory=list)
-    """For each instruction that has run: its position, the bytes that it allocated, and those alive after it."""
+    """Of the last run; see `PeakMemory`."""
     peak_bytes: int = 0
 
     def watch(self, code: Code, slots: Slots) -> Any:
         """Returns the callback that gets the position of each instruction that has run."""
         memory = PeakMemory(code, slots)
         self.costs.clear()
-        self.curve.clear()
+        self.curve = memory.curve
 
         def after(position: int) -> None:
             memory.after(position)
-            allocated, live = memory.curve[-1]
-            self.curve.append((position, allocated, live))
+            _, allocated, live = memory.curve[-1]
             self.peak_bytes = memory.peak
             step = code.instructions[position]
             node = step.node
+            if step.kind == "turn":
+                self.costs[step.owner.id].trips += 1
             if node is None:
                 return
             cost = self.costs.setdefault(node.id, NodeCost())
             cost.calls += 1
+            cost.trips -= step.kind == "start"  # for the turn that there is not any more
             cost.allocated_bytes += allocated
             cost.live_bytes = max(cost.live_bytes, live)
             inputs, outputs = [slots[slot] for slot in step.reads], [slots[slot] for slot in step.writes]
@@ -193,4 +198,4 @@ class Speeds:
         """Returns the least nanoseconds of this many float32 additions and multiplications; 0 where it is unknown."""
         if self._limits is None or flops <= 0:
             return 0.0
-        return flops / self._limits.flops() * 1e9
+        return flops / self._limits.flops * 1e9

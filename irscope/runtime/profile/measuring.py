@@ -65,8 +65,6 @@ class Measured:
     is_interrupted: bool
     environment: dict[str, Any]
     warnings: tuple[str, ...]
-    written: bool
-    """Whether the program writes its arguments."""
     args: tuple[Any, ...]
     exact: Exact
     threads: int = 1
@@ -186,7 +184,7 @@ class _Run:
         environment = describe() | {"threads": self.threads.count, "allocator": allocator}
         return Measured(
             self.original, self.fusion, ways, self.device, self.is_torch, turns, interrupted, environment, warnings,
-            self.state.is_written, self.args, exact, self.threads.count, own,
+            self.args, exact, self.threads.count, own,
         )  # fmt: skip
 
     def _warnings(self, ways: dict[WayName, Way], interrupted: bool, switches: int, seconds: float) -> Iterator[str]:

@@ -162,7 +162,7 @@ class Readings:
             rows.append(
                 NodeRow(
                     node, name, Spread(median[index], low[index], high[index]), totals[node], launching[index], waiting[index],
-                    median[index] / whole, way.trips(node), cost.calls if is_launch else 0, cost,
+                    median[index] / whole, cost.trips if node.op == "prim::Loop" else None, cost.calls if is_launch else 0, cost,
                     speeds.copy_ns(cost.bytes), speeds.flops_ns(cost.flops),
                     group_of.get(node.id, node.id if node.op == "prim::FusionGroup" else 0),
                 )
@@ -205,11 +205,6 @@ class Readings:
             if group is not None:
                 found.setdefault(group.id, []).append(node)
         return found
-
-    def before_ns(self, node: Node) -> float:
-        """Returns the nanoseconds of a node op by op."""
-        row = self.row_of(node.id, "op by op")
-        return 0.0 if row is None else row.self_time.median
 
     def cost(self, node: Node) -> NodeCost:
         """Returns the cost of a node op by op, or of a group as a kernel."""
@@ -263,7 +258,7 @@ def shares(profile: Readings, way: str) -> Iterator[Share]:
     """Yields every row of a way; those of groups are divided among their nodes."""
     for row in profile.rows(way):
         inner = profile.members.get(row.node.id, []) if row.node.op == "prim::FusionGroup" else []
-        known = [(node, profile.before_ns(node)) for node in inner]
+        known = [(node, before.self_time.median if (before := profile.row_of(node.id, "op by op")) else 0.0) for node in inner]
         whole = sum(ns for _, ns in known)
         if not known:
             yield Share(row, row.node, 1.0)

@@ -129,7 +129,8 @@ def group_remarks(evidence: Evidence) -> Iterator[Remark]:
     readings = evidence.readings
     if "fused" not in readings.ways:
         return
-    groups = [row for row in readings.rows("fused") if row.node.op == "prim::FusionGroup"]
+    rows = [row for row in readings.rows("fused") if row.node.op == "prim::FusionGroup"]
+    groups = [(row, [node for node in readings.members.get(row.node.id, ()) if node in evidence.row_of]) for row in rows]
     yield from _faster(evidence, groups)
     fusion = readings.measured.fusion
     if fusion is not None:
@@ -137,23 +138,21 @@ def group_remarks(evidence: Evidence) -> Iterator[Remark]:
         yield from _apart(evidence, fusion)
 
 
-def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
+_Groups = list[tuple[NodeRow, list[Node]]]
+"""The rows of groups, each with the nodes that were measured one by one."""
+
+
+def _faster(evidence: Evidence, groups: _Groups) -> Iterator[Remark]:
     """Yields one remark for all groups of the same lines, such as a layer's or a loop's."""
-    by_lines: dict[object, list[NodeRow]] = {}
-    members = {row.node.id: [n for n in evidence.readings.members.get(row.node.id, ()) if n in evidence.row_of] for row in groups}
-    for row in groups:
-        nodes = members[row.node.id]
-        if len(nodes) < 2:
-            continue
-        verdict = row.self_time.against(evidence.readings.group_before(row.node))
-        if verdict == "faster":
-            by_lines.setdefault(frozenset(line_of(node) or node.op for node in nodes), []).append(row)
-    for rows in by_lines.values():
-        nodes = [node for row in rows for node in members[row.node.id]]
-        before = evidence.sum_ns(nodes)
-        after = sum(row.self_time.median for row in rows)
-        moved, moves = sum(evidence.cost(node).bytes for node in nodes), sum(row.cost.bytes for row in rows)
-        kernels = "one kernel" if len(rows) == 1 else f"{len(rows)} kernels"
+    by_lines: dict[object, _Groups] = {}
+    for row, nodes in groups:
+        if len(nodes) > 1 and row.self_time.against(evidence.readings.group_before(row.node)) == "faster":
+            by_lines.setdefault(frozenset(line_of(node) or node.op for node in nodes), []).append((row, nodes))
+    for found in by_lines.values():
+        nodes = [node for _, inner in found for node in inner]
+        before, after = evidence.sum_ns(nodes), sum(row.self_time.median for row, _ in found)
+        moved, moves = sum(evidence.cost(node).bytes for node in nodes), sum(row.cost.bytes for row, _ in found)
+        kernels = "one kernel" if len(found) == 1 else f"{len(found)} kernels"
         yield evidence.remark(
             "fuse", nodes, before - after / evidence.scale,
             f"{_describe(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
@@ -161,11 +160,10 @@ def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
         )  # fmt: skip
 
 
-def _slower(evidence: Evidence, groups: list[NodeRow], fusion: Fusion) -> Iterator[Remark]:
+def _slower(evidence: Evidence, groups: _Groups, fusion: Fusion) -> Iterator[Remark]:
     """Yields a remark for each group that the library computes in less time, one by one."""
-    for row in groups:
-        before = evidence.readings.group_before(row.node)
-        nodes = [node for node in evidence.readings.members.get(row.node.id, ()) if node in evidence.row_of and node.outputs]
+    for row, inner in groups:
+        before, nodes = evidence.readings.group_before(row.node), [node for node in inner if node.outputs]
         if not nodes or row.self_time.against(before) != "slower" or evidence.scale < 1.0:
             continue
         names = ", ".join(f'"{fusion.original.names[node.outputs[0]]}"' for node in nodes)
@@ -295,28 +293,22 @@ def _leads_on(evidence: Evidence, nodes: list[Node], count: int) -> bool:
 
 def _join(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
     """Joins adjacent lines of small calls, which are one loop."""
-    ordered = sorted(remarks, key=lambda r: (r.line.file, r.line.line) if r.line is not None else ("", 0))
-    group: list[Remark] = []
-    for remark in ordered:
-        last = group[-1].line if group else None
-        near = last is not None and remark.line is not None and remark.line.file == last.file and remark.line.line - last.line <= 2
-        if group and not near:
-            yield _one_loop(evidence, group)
-            group = []
-        group.append(remark)
-    if group:
-        yield _one_loop(evidence, group)
-
-
-def _one_loop(evidence: Evidence, group: list[Remark]) -> Remark:
-    if len(group) == 1:
-        return group[0]
-    main = max(group, key=lambda remark: remark.now_ns)
-    nodes = [node for remark in group for node in remark.nodes]
-    where = f" (line {main.line.line})" if main.line is not None else ""
-    because = f"{len(group)} lines; the slowest of them{where} {main.because.removeprefix('it ')}"
-    gain = sum(remark.gain_ns for remark in group)
-    return evidence.remark("many-small-ops", nodes, gain, because, main.advice, first=main.node)
+    loops: list[list[Remark]] = []
+    for remark in sorted(remarks, key=lambda r: (r.line.file, r.line.line) if r.line is not None else ("", 0)):
+        last = loops[-1][-1].line if loops else None
+        if last is not None and remark.line is not None and remark.line.file == last.file and remark.line.line - last.line <= 2:
+            loops[-1].append(remark)
+        else:
+            loops.append([remark])
+    for lines in loops:
+        main = max(lines, key=lambda remark: remark.now_ns)
+        if len(lines) == 1:
+            yield main
+            continue
+        where = f" (line {main.line.line})" if main.line is not None else ""
+        because = f"{len(lines)} lines; the slowest of them{where} {main.because.removeprefix('it ')}"
+        nodes, gain = [node for remark in lines for node in remark.nodes], sum(remark.gain_ns for remark in lines)
+        yield evidence.remark("many-small-ops", nodes, gain, because, main.advice, first=main.node)
 
 
 def _waits(evidence: Evidence) -> Iterator[Remark]:

@@ -57,20 +57,15 @@ class _Call:
     line: tuple[str, int] | None
 
 
-@dataclass(frozen=True)
-class MappedTrace:
-    """The events of a trace, mapped to a graph's nodes."""
-
-    times: Mapping[Node, tuple[float, ...]]
-    """Nanoseconds of each call, by node."""
-    unmatched: tuple[tuple[str, int], ...]
-    """Ops of the trace that the graph lacks or has less often, with the number of calls."""
-    on_gpu: bool
-    """Whether kernels of a GPU did the work."""
+Times = Mapping[Node, tuple[float, ...]]
+"""Nanoseconds of each call, by node."""
+Unmatched = tuple[tuple[str, int], ...]
+"""Ops of a trace that the graph lacks or has less often, with the number of calls."""
 
 
-def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> MappedTrace:
-    """Maps a trace of `torch.profiler` (`prof.export_chrome_trace(path)`, or its data) to a graph.
+def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> tuple[Times, Unmatched, bool]:
+    """Maps a trace of `torch.profiler` (`prof.export_chrome_trace(path)`, or its data) to a graph; the last result says whether
+    kernels of a GPU did the work.
 
     Raises LoadError for a file that is not such a trace.
     """
@@ -90,13 +85,10 @@ def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> MappedTrac
     for call in calls:
         by_op.setdefault(call.op, []).append(call)
     for op, found in by_op.items():
-        left = _match(found, nodes.get(op, []), times)
-        if left:
+        if left := _match(found, nodes.get(op, []), times):
             unmatched[op] = left
-    return MappedTrace(
-        {node: tuple(taken) for node, taken in times.items()}, tuple(sorted(unmatched.items(), key=lambda e: -e[1])),
-        any(call.device_microseconds for call in calls),
-    )  # fmt: skip
+    most_first = tuple(sorted(unmatched.items(), key=lambda e: -e[1]))
+    return {node: tuple(taken) for node, taken in times.items()}, most_first, any(call.device_microseconds for call in calls)
 
 
 def _outermost(events: Sequence[Mapping[str, Any]]) -> list[_Call]:
@@ -154,31 +146,23 @@ def _line_of(frame: str) -> tuple[str, int] | None:
 
 def _match(calls: list[_Call], nodes: list[Node], times: dict[Node, list[float]]) -> int:
     """Assigns each call to a node; returns how many were left over."""
-    if not nodes:
-        return len(calls)
-    if len(calls) % len(nodes) == 0:  # one run after the other
-        for index, call in enumerate(calls):
-            times.setdefault(nodes[index % len(nodes)], []).append(_nanoseconds(call))
-        return 0
+    parts = [(calls, nodes)]
+    if nodes and len(calls) % len(nodes):  # not one run after the other: file by file
+        by_file: dict[str, tuple[list[_Call], list[Node]]] = {}
+        for call in calls:
+            by_file.setdefault("" if call.line is None else call.line[0], ([], []))[0].append(call)
+        for node in nodes:
+            file = Path(file_of(node.location.file)).name if node.location is not None else ""
+            by_file.setdefault(file, ([], []))[1].append(node)
+        parts = list(by_file.values())
     left = 0
-    by_file: dict[str, list[Node]] = {}
-    for node in nodes:
-        by_file.setdefault(Path(file_of(node.location.file)).name if node.location is not None else "", []).append(node)
-    grouped: dict[str, list[_Call]] = {}
-    for call in calls:
-        grouped.setdefault(call.line[0] if call.line is not None else "", []).append(call)
-    for file, found in grouped.items():
-        wanted = by_file.get(file, [])
+    for found, wanted in parts:
         if not wanted or len(found) % len(wanted):
             left += len(found)
             continue
         for index, call in enumerate(found):
-            times.setdefault(wanted[index % len(wanted)], []).append(_nanoseconds(call))
+            times.setdefault(wanted[index % len(wanted)], []).append((call.device_microseconds or call.microseconds) * 1e3)
     return left
-
-
-def _nanoseconds(call: _Call) -> float:
-    return (call.device_microseconds or call.microseconds) * 1e3
 
 
 # -- the profile of a trace -------------------------------------------------------------------------------------------
@@ -187,10 +171,8 @@ def _nanoseconds(call: _Call) -> float:
 class TraceReading(Profile):
     """A profile read from a trace. Its times are those of the machine and the program that wrote it."""
 
-    times: Mapping[Node, tuple[float, ...]]
-    """Nanoseconds of each call, by node."""
-    unmatched: tuple[tuple[str, int], ...]
-    """Ops of the trace that the graph lacks or has less often, with the number of calls."""
+    times: Times
+    unmatched: Unmatched
 
     def spread(self, node: Node) -> Spread:
         """Returns the time of a node's calls."""
@@ -213,22 +195,21 @@ class TraceReading(Profile):
 
 def read(trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
     """Returns the profile of a graph by a trace of `torch.profiler`. Raises LoadError for a file that is not such a trace."""
-    found = map_trace(trace, graph)
-    device = "cuda" if found.on_gpu else "cpu"
-    warnings = [f"The trace has ops that the program has not: {', '.join(f'{op} ×{n}' for op, n in found.unmatched[:5])}."]
-    ways = {"op by op": _way(graph, found.times)}
+    times, unmatched, on_gpu = map_trace(trace, graph)
+    warnings = [f"The trace has ops that the program has not: {', '.join(f'{op} ×{n}' for op, n in unmatched[:5])}."]
+    way = _way(graph, times)
     environment = describe() | {"threads": 1, "cpu": "the trace's machine", "allocator": "torch's allocator"}
     made = TraceReading(
         Measured(
-            graph, None, ways, device, True, ways["op by op"].runs, False, environment,  # type: ignore[arg-type]
-            tuple(warnings if found.unmatched else ()), False, (), None,
+            graph, None, {"op by op": way}, "cuda" if on_gpu else "cpu", True, way.runs, False, environment,
+            tuple(warnings if unmatched else ()), (), None,
         )
     )  # fmt: skip
-    made.times, made.unmatched = found.times, found.unmatched
+    made.times, made.unmatched = times, unmatched
     return made
 
 
-def _way(graph: Graph, times: Mapping[Node, tuple[float, ...]]) -> Way:
+def _way(graph: Graph, times: Times) -> Way:
     """Returns a way that has run as the trace says."""
     plain = compile_graph(graph, use_kernels=False)
     way = Way("op by op", graph, plain, plain, Stopwatch())

@@ -184,7 +184,8 @@ class Way:
     _kept: deque[tuple[float, Any, Durations, float]] = field(default_factory=partial(deque, maxlen=_KEPT_RUNS))
     """Of the last runs the whole time, the position of each instruction, its times, and the clock at the call."""
     _path: tuple[list[tuple[int, int]], Any] | None = None
-    _counts: Any = None
+    _owners: list[Node] = field(default_factory=list)
+    """The node that each instruction serves."""
     _has_cold_run: bool = False
     """Whether the only run is the first call."""
 
@@ -214,7 +215,9 @@ class Way:
         finally:
             code.observer = None
         self.first_ns = time.perf_counter_ns() - start
-        self._map_rows(code)
+        rows = {node.id: row for row, node in enumerate(self.nodes)}
+        self._owners = [step.owner for step in code.instructions]
+        self.row_of_position = np.array([rows[node.id] for node in self._owners], np.intp)
         self.whole, self.is_cold, self._has_cold_run = [self.first_ns], True, True
         if self.code is None:
             self._record_whole()
@@ -246,19 +249,6 @@ class Way:
             last = clock()
 
         return after
-
-    def _map_rows(self, code: Code) -> None:
-        rows = {node.id: row for row, node in enumerate(self.nodes)}
-        owners: list[Node | None] = [step.owner for step in code.instructions]
-        self.row_of_position = np.array([rows[node.id] if node is not None else 0 for node in owners], np.intp)
-        self._owners = owners
-        self._first: dict[int, int] = {}
-        for position, node in enumerate(step.node for step in code.instructions):
-            if node is not None:
-                self._first.setdefault(node.id, position)
-        self._counts = np.zeros(len(code.instructions), np.int64)
-        for position, _, _ in self.counter.curve:
-            self._counts[position] += 1
 
     def run_whole(self, args: Sequence[Any], calls: int) -> None:
         """Times some calls of the plain program."""
@@ -314,11 +304,9 @@ class Way:
         """Takes times that others have measured, by run and node; nodes without any are left out."""
         vars(self)["nodes"] = nodes
         self._runs, self.whole = [Run(each, each, np.zeros_like(each)) for each in busy], [float(each.sum()) for each in busy]
-        self._owners, places = list[Node | None](self.nodes), np.arange(len(self.nodes))
-        self._first = {node.id: place for place, node in enumerate(self.nodes)}
-        self._counts = np.array([*(self.cost(node).calls for node in self.nodes), 0], np.int64)
+        self._owners = self.nodes
         for each in busy:
-            self._kept.append((float(each.sum()), places, Durations.on_host(each, 0, int(each.sum())), 0))
+            self._kept.append((float(each.sum()), np.arange(len(nodes)), Durations.on_host(each, 0, int(each.sum())), 0))
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -366,30 +354,18 @@ class Way:
         return Spread.of([run.leave for run in self._runs])
 
     @property
-    def parts(self) -> Spread:
-        """The sum of all nodes and of the time before and after them, run by run."""
-        return Spread.of(self.parts_by_run)
+    def parts_by_run(self) -> list[float]:
+        """The sum of all nodes and of the time before and after them in each run, in nanoseconds."""
+        return [float(run.busy.sum() + run.idle.sum() + run.entry + run.leave) for run in self._runs]
 
     @property
     def parts_of_call(self) -> float:
-        """That sum as a part of a plain call: above 1 where a stamp between two ops costs more than by itself."""
-        return self.parts.median / self.total.median if self.total.median else 1.0
-
-    @property
-    def parts_by_run(self) -> Any:
-        """The same sum of each run, in nanoseconds."""
-        return np.array([run.busy.sum() + run.idle.sum() + run.entry + run.leave for run in self._runs])
+        """The median of that sum as a part of a plain call: above 1 where a stamp between two ops costs more than by itself."""
+        return Spread.of(self.parts_by_run).median / self.total.median if self.total.median else 1.0
 
     def cost(self, node: Node) -> NodeCost:
         """Returns the traffic, arithmetic and allocations of a node in a run."""
         return self.counter.costs.get(node.id) or NodeCost()
-
-    def trips(self, node: Node) -> int | None:
-        """Returns how often a loop's body runs in a run; None for a node that is not a loop."""
-        if node.op != "prim::Loop":
-            return None
-        first = self._first[node.id]
-        return int(self._counts[first + 1]) - int(self._counts[first])  # its head checks before each iteration whether there is one
 
     def timeline(self) -> list[Instruction]:
         """Returns the instructions of one of the last runs, the one with the median time."""
@@ -408,8 +384,10 @@ class Way:
         made = []
         for index, position in enumerate(positions):
             node, alive = self._owners[position], live[index] if index < len(live) else 0
-            if node is not None:
-                took, threads = float(found.busy[index]), self.timed.threads_of(node)
-                start = float(ends[index]) - took
-                made.append(Instruction(node, start, took, float(host[index]), float(found.host[index]), alive, threads))
+            took = float(found.busy[index])
+            made.append(
+                Instruction(
+                    node, float(ends[index]) - took, took, float(host[index]), float(found.host[index]), alive, self.timed.threads_of(node)
+                )
+            )  # fmt: skip
         return made

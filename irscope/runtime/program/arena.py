@@ -97,12 +97,9 @@ class Arena:
         if place.block.result is place.buffer and next(guests, None) is None:
             return plain
         cut = _cut_torch(memory, type, place) if memory.library == "torch" else _cut_numpy(type, place)
-        return self._in_place(place, cut, plain, memory)
-
-    def _in_place(self, place: Place, cut: Callable[[dict[Any, Any]], Any], plain: Callable[[], Any], memory: Memory) -> Callable[[], Any]:
         run, block = self._run, place.block
         index, is_last = block.index, self._last.get(block) is place.buffer
-        size = block.bytes if block.result is None else block.result.bytes
+        whole = block.bytes if block.result is None else block.result.bytes
         of_torch: Any = getattr(memory, "torch", None)
         pool: Any = getattr(memory, "pool", None)
 
@@ -112,7 +109,7 @@ class Arena:
                 return plain()
             views = blocks[index]
             if views is None:
-                raw = pool.empty((size,), "uint8") if of_torch is None else of_torch.empty(size, dtype=of_torch.uint8)
+                raw = pool.empty((whole,), "uint8") if of_torch is None else of_torch.empty(whole, dtype=of_torch.uint8)
                 views = blocks[index] = {raw.dtype: raw}
             if is_last:
                 blocks[index] = None
@@ -221,8 +218,8 @@ class PeakMemory:
         self.slots = slots
         self.peak = 0
         """Bytes."""
-        self.curve: list[tuple[int, int]] = []
-        """For each instruction that has run, the bytes that it allocated, and the bytes alive right after it."""
+        self.curve: list[tuple[int, int, int]] = []
+        """For each instruction that has run: its position, the bytes that it allocated, and those alive right after it."""
         self._now = 0
         self._outside = {address for value in slots for address, _ in blocks_of(value)}
         self._held: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -237,7 +234,7 @@ class PeakMemory:
             if isinstance(slots[slot], list | dict):  # whose contents a node may change
                 self._hold(slot)
         self.peak = max(self.peak, self._now)
-        self.curve.append((max(self._now - before, 0), self._now))
+        self.curve.append((position, max(self._now - before, 0), self._now))
         for slot in step.dead:
             self._release(slot)
 

@@ -55,7 +55,7 @@ from irscope.runtime.arrays import (
 from irscope.runtime.cpu import CpuDevice, kernel_of, library_seconds
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of, plainly_typed, tensor_of
 from irscope.runtime.program.arena import Arena, PeakMemory
-from irscope.runtime.program.code import Code, Slots, Stamp, flatten
+from irscope.runtime.program.code import Code, Slots, flatten
 from irscope.runtime.program.groups import GroupCall, GroupKernels, LayerKernel
 from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
 from irscope.runtime.program.loop_form import LoopForm
@@ -249,11 +249,6 @@ class BoundProgram:
         results = tuple([slots[slot] for slot in self.code.outputs])
         return self.gradients.closed(results, wanting, given) if wanting and self.gradients is not None else results
 
-    def stamped(self, stamp: Stamp) -> Code:
-        """Makes later runs leave a stamp after each instruction; returns the code that does so."""
-        self.code = self.code.stamped(stamp)
-        return self.code
-
     def _moved(self, value: Any) -> Any:
         """Returns the value as the library has it: arrays become tensors that share their memory, containers are copied.
 
@@ -411,18 +406,15 @@ class Gradients:
         wanting = [leaf for leaf in leaves(given) if isinstance(leaf, self.torch.Tensor) and leaf.requires_grad]
         flags = [held.requires_grad for held in self.held]
         if True in flags:
-            wanting.append(self._one_for(flags))
+            known, token = self.token
+            if known != flags:
+                ends = [held for held, flag in zip(self.held, flags, strict=True) if flag]
+                token = self._closed([self.torch.empty(0), *ends])[0]
+                self.token = flags, token
+            wanting.append(token)
         if wanting and self.written:
             self._refuse_writes(given)
         return [] if self.graph.gradients else wanting  # a backward pass returns plain tensors, as torch.autograd.grad does
-
-    def _one_for(self, flags: list[bool]) -> Any:
-        known, token = self.token
-        if known != flags:
-            ends = [held for held, flag in zip(self.held, flags, strict=True) if flag]
-            token = self._closed([self.torch.empty(0), *ends])[0]
-            self.token = flags, token
-        return token
 
     def _refuse_writes(self, given: Sequence[Any]) -> None:
         names, bound = self.graph.names, self.graph.bound

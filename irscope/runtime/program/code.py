@@ -412,7 +412,6 @@ class _Planner:
         self.slot_of: dict[Value, int] = {}
         self.steps: list[Instruction] = []
         self.constants: dict[int, Any] = {}
-        self.jumps: list[Target] = []
         self.dying: dict[Node | Block, list[Value]] = {}
         self.may_lift = False
         self.in_place: set[Node] = set()
@@ -437,7 +436,8 @@ class _Planner:
             template[slot] = payload
         for value, held in bound.items():
             template[self.slot_of[value]] = held
-        return Code(self.steps, frozenset([target.position for target in self.jumps]), template, inputs, outputs)
+        targets = frozenset([_place(step) for step in self.steps if step.target is not None])
+        return Code(self.steps, targets, template, inputs, outputs)
 
     def slot(self, value: Value) -> int:
         return self.slot_of.setdefault(value, len(self.slot_of))
@@ -479,10 +479,6 @@ class _Planner:
         if slot not in self.constants:
             self.constants[slot] = self.library.constant(node)
 
-    def target(self, position: int = -1) -> Target:
-        self.jumps.append(Target(position))
-        return self.jumps[-1]
-
     def library_call(self, node: Node) -> None:
         try:
             function = self._in_place(node) if node in self.in_place else self.library.function(self.instead.get(node, node))
@@ -509,22 +505,17 @@ class _Planner:
             self.serve("group", node, called)
             return
         (body,) = node.blocks
-        taken = self.slots(self.released(node, body))
+        # operands that are dead once the block has them: the block may release them early
+        ending = set[Value]() if any(inner.blocks for inner in body.nodes) else set(self.dying.get(node, ()))
+        read = {value for inner in body.nodes for value in inner.inputs}.union(body.returns)
+        taken = self.slots([value for value in node.inputs if value in ending and value not in read])
         self.emit("move", node, self.slots(node.inputs), self.slots(body.params), dead=taken)
         yield body
         self.emit("move", node, self.slots(body.returns), self.slots(node.outputs), ends=[body, node])
 
-    def released(self, node: Node, body: Block) -> list[Value]:
-        """Returns a group's operands that are dead once its block has them, so that the block may release them early."""
-        ending = set(self.dying.get(node, ()))
-        if any(inner.blocks for inner in body.nodes):
-            return []
-        read = {value for inner in body.nodes for value in inner.inputs} | set(body.returns)
-        return [value for value in node.inputs if value in ending and value not in read]
-
     def branch(self, node: Node) -> Iterator[Block]:
         then, other = node.blocks
-        otherwise, end = self.target(), self.target()
+        otherwise, end = Target(), Target()
         self.emit("branch", node, (self.slot(node.inputs[0]),), node=node, target=otherwise)
         outputs = self.slots(node.outputs)
         yield then
@@ -541,7 +532,7 @@ class _Planner:
             return
         is_done, outputs = self.slot(Value(0, BOOL)), self.slots(node.outputs)
         self.emit("native", native.owner, self.slots((*node.inputs, *native.captured)), (is_done, *outputs), function=native)
-        otherwise, end = self.target(), self.target()
+        otherwise, end = Target(), Target()
         self.emit("branch", native.owner, (is_done,), target=otherwise)
         self.emit("move", native.owner, (), ends=[node], target=end)
         otherwise.position = self.here
@@ -562,7 +553,7 @@ class _Planner:
         turns, state = own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program
         lifted = self.lift(body) if self.may_lift else {}
         self.emit("start", node, tuple(given), (turns, state, *params), node=node, dead=tuple(copies.values()))
-        head, end = self.target(self.here), self.target()
+        head, end = Target(self.here), Target()
         self.emit("turn", node, (state, turns), (count,), target=end)
         yield body
         self.emit("move", node, self.slots(body.returns), (state, *params), ends=[body], target=head)

@@ -17,7 +17,7 @@ import operator
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
@@ -175,7 +175,7 @@ class Executable(Drawn):
         """Whether results have the same bits as torch's."""
         self.told = told
         """Why `exact` kept ops out of groups, how constants were worked on once, and how library ops were rewritten to take less memory."""
-        self._kernels = Kernels(graph, device_of or _no_device, exact=exact)
+        self._kernels = Kernels(graph, device_of or (lambda group: new_device("numpy")), exact=exact)
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
@@ -228,19 +228,16 @@ class Executable(Drawn):
         unknown = [node for node, group in self._groups.items() if group.known_types() is None]
         for node, expected in likely_types(self.graph, unknown).items():
             self._groups[node].expected = expected
-        if self._is_planned:
-            self._plan_memory()
-        known = self._known_types()
+        known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
+        if self._is_planned:  # before kernels are compiled, since one that overwrites an operand is different
+            self._plan_memory(known)
         for node, plan in self._kernels.prepare_all(known).items():
             self._groups[node].keep(known[node], plan)
 
-    def _known_types(self) -> dict[Node, tuple[Type, ...]]:
-        return {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
-
-    def _plan_memory(self) -> None:
-        """Places results in memory; runs before kernels are compiled, since one that overwrites an operand is different."""
+    def _plan_memory(self, known: Mapping[Node, tuple[Type, ...]]) -> None:
+        """Places results in memory, by the types of groups that are known."""
         kernels = self._kernels
-        offers = {node: kernels.offers(node, types) for node, types in self._known_types().items()}
+        offers = {node: kernels.offers(node, types) for node, types in known.items()}
 
         def offered(node: Node, output: int) -> Sequence[int]:
             if node in self._groups:
@@ -255,7 +252,7 @@ class Executable(Drawn):
     @property
     def kernels(self) -> KernelList:
         """Every kernel compiled so far; groups of unknown shapes, and calls with other strides, add theirs when they run."""
-        return KernelList(self._kernels.compiled, self._why_none)
+        return KernelList(self._kernels.compiled.values(), self._why_none)
 
     def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
         """Returns how much longer groups of one class run in a graph where one body serves them all, measured now, as a fraction
@@ -285,10 +282,6 @@ class Executable(Drawn):
         if first is None or self._is_planned or not isinstance(self._kernels.device_of(first), CpuDevice):
             return {}
         return {node: loop_form(self.graph, node, self._groups) for node in self.graph.nodes() if node.op == "prim::Loop"}
-
-    @property
-    def _loops(self) -> dict[Node, LoopForm]:
-        return {node: form for node, form in self._loop_forms.items() if isinstance(form, LoopForm)}
 
     @cached_property
     def _layers(self) -> dict[Node, LayerChoice]:
@@ -337,8 +330,11 @@ class Executable(Drawn):
         """Runs the program.
 
         Raises ArgumentError for arguments that the program was not loaded for, and RunError when an op fails."""
-        if self.graph.modes is not None:
-            self._warn_of_modes(self.graph.modes)
+        if self.graph.modes is not None:  # warns, once per change, of a model in other modes than when it was captured
+            text = self.graph.modes()
+            if text and text != self._last_warning:
+                warn_caller(text)
+            self._last_warning = text
         return self._calls.last(args, self._by_signature)
 
     def _by_signature(self, args: Sequence[Any]) -> Any:
@@ -367,13 +363,6 @@ class Executable(Drawn):
         if call is not None:
             self._calls.keep(key, call)
         return result
-
-    def _warn_of_modes(self, modes: Callable[[], str]) -> None:
-        """Warns, once per change, when a model is in other modes than those it was captured in."""
-        text = modes()
-        if text and text != self._last_warning:
-            warn_caller(text)
-        self._last_warning = text
 
     def _library_of(self, args: Sequence[Any]) -> str:
         """Returns the library that computes a call: `torch` of tensors, `lent` (torch, of arrays) or `numpy` (on a GPU, CuPy)."""
@@ -422,7 +411,12 @@ class Executable(Drawn):
         """Runs the program; `launched` is called for each node that launches a kernel, ours or the library's, before it does.
 
         A `PeakMemory` that follows the run is appended to `footprints`."""
-        return self._run(self._accepted(args), None if launched is None else partial(self._visit, launched), footprints)
+
+        def visit(node: Node) -> None:
+            if launched is not None and (node in self._groups or not (node.op in GROUPS or free_nodes(self.graph)(node))):
+                launched(node)
+
+        return self._run(self._accepted(args), None if launched is None else visit, footprints)
 
     def _accepted(self, args: Sequence[Any]) -> Sequence[Any]:
         """Returns the arguments, one for each input, with the numbers that TorchScript would convert. Raises ArgumentError."""
@@ -495,21 +489,15 @@ class Executable(Drawn):
 
         Runs are otherwise unchanged. Only for a program that has no other users."""
         self._only, self._calls = None, KnownCalls()
-        return self._program(self._library_of(args)).stamped(stamp)
+        program = self._program(self._library_of(args))
+        program.code = program.code.stamped(stamp)
+        return program.code
 
     @property
     def memory_plan(self) -> MemoryPlan | None:
         """The plan by which it runs: kernel results have a place, library results have their own memory. None unless it was
         compiled with `memory="planned"`; `peak_bytes` measures the effect."""
         return None if self._arena is None else self._arena.plan
-
-    def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
-        if node in self._groups or (node.op not in GROUPS and not self._is_free(node)):
-            launched(node)
-
-    @cached_property
-    def _is_free(self) -> Callable[[Node], bool]:
-        return free_nodes(self.graph)
 
     def _program(self, library: str, *, is_seen: bool = False) -> BoundProgram:
         key = library, is_seen
@@ -534,7 +522,8 @@ class Executable(Drawn):
             else:
                 made = BoundProgram(
                     self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
-                    loops=self._loops, layers=self._layers, hasher=self._hasher,
+                    loops={node: form for node, form in self._loop_forms.items() if isinstance(form, LoopForm)},
+                    layers=self._layers, hasher=self._hasher,
                 )  # fmt: skip
             self._programs[key] = made
             return made
@@ -542,12 +531,11 @@ class Executable(Drawn):
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference
 
-        writes = may_write(self.graph)
-        native = [in_native_order(arg, may_write=writes) for arg in args]
+        native = [in_native_order(arg, may_write=self._writes) for arg in args]
         gradients = Gradients(self.graph, sys.modules["torch"]) if self._library_of(args) == "torch" else None
         recorded = gradients is not None and gradients.torch.is_grad_enabled()
         wanting = gradients.wanted(args) if gradients is not None and recorded else []
-        results = run_reference(self.graph, *(on_host(arg, may_write=writes) for arg in native))
+        results = run_reference(self.graph, *(on_host(arg, may_write=self._writes) for arg in native))
         if gradients is not None:
             results = tuple(as_torch(result) for result in results)
             results = gradients.closed(results, wanting, args) if wanting else results
@@ -578,10 +566,6 @@ class Executable(Drawn):
         return f"<Executable {self.graph.name!r} on {self.device}: {counts}, {done}>"
 
 
-def _no_device(group: Node) -> Device:
-    raise AssertionError("an executable without kernels compiles none")
-
-
 def devices_for_groups(name: str, share: bool, store: ObjectStore | None, threads: int | None) -> Callable[[Node], Device]:
     """Returns a function from a group to the device that compiles its kernels; a new one each if kernels are not shared."""
     if name == "reference":
@@ -591,10 +575,7 @@ def devices_for_groups(name: str, share: bool, store: ObjectStore | None, thread
         first = CpuDevice(store=store or first.store, threads=threads)
     if share:
         return lambda group: first
-    if isinstance(first, CpuDevice):
-        kept = first.store
-        return lambda group: CpuDevice(store=kept, threads=threads)
-    return lambda group: new_device(first.name)
+    return lambda group: CpuDevice(store=first.store, threads=threads) if isinstance(first, CpuDevice) else new_device(first.name)
 
 
 def shared_device(name: str) -> Device:

@@ -12,9 +12,9 @@ assumption: a call with other strides compiles kernels for those.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -56,11 +56,11 @@ class Kernels:
         self.exact = exact
         self.taken: dict[Node, dict[int, int]] = {}
         """For each group, the outputs to be written in place of inputs, by position."""
-        self.compiled: list[CompiledKernel] = []
+        self.compiled: dict[int, CompiledKernel] = {}
+        """In the order in which they were compiled, by the identity of the device's own object."""
         self.remarks: list[Remark] = []
         self.threads: dict[Node, int] = {}
         """The number of threads that the last prepared plan of each group runs on."""
-        self._by_identity: dict[int, CompiledKernel] = {}
         self._lock = threading.RLock()
 
     def prepare(self, group: Node, types: Sequence[Type]) -> PreparedPlan | None:
@@ -122,7 +122,7 @@ class Kernels:
     def unsaved(self) -> list[Remark]:
         """Returns a remark for each store that refused kernels, which the next process must then compile again."""
         found = []
-        for store, kernel in {kernel.device.store: kernel for kernel in self.compiled}.items():
+        for store, kernel in {kernel.device.store: kernel for kernel in self.compiled.values()}.items():
             if store is not None and store.refused and (trouble := store.trouble()):
                 place = f"the cache directory {store.directory}: " if store.directory is not None else ""
                 because = f"kernels are not kept for later processes: {place}{trouble}"
@@ -133,11 +133,10 @@ class Kernels:
         self.threads[group] = prepared.threads
         with self._lock:
             for kernel in prepared.kernels:
-                known = self._by_identity.get(id(kernel))
+                known = self.compiled.get(id(kernel))
                 if known is None:
                     known = CompiledKernel(kernel.name, kernel.spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
-                    self._by_identity[id(kernel)] = known
-                    self.compiled.append(known)
+                    self.compiled[id(kernel)] = known
                 if group not in known.groups:
                     known.groups.append(group)
 
@@ -177,7 +176,9 @@ class GroupKernels:
     def known_types(self) -> tuple[Type, ...] | None:
         """Returns the expected types of the arguments if they say all that a kernel depends on, else None."""
         types = tuple(map(_plain, self.expected))
-        return types if all(type in (INT, FLOAT, BOOL) or _is_full(type) for type in types) else None
+        full = (type.is_static and type.strides is not None for type in types if isinstance(type, TensorType))
+        numbers = (type in (INT, FLOAT, BOOL) for type in types if not isinstance(type, TensorType))
+        return types if all(full) and all(numbers) else None
 
     def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:
         self._plans.setdefault(types, plan)
@@ -188,21 +189,21 @@ class GroupKernels:
         plan = None if types is None else self.plan(types)
         if plan is None:
             return None
-        return BoundPlan(plan.on(memory.library), tuple(self._makers(plan.plan.outputs, memory)), dict(plan.plan.in_place))
+        makers = [
+            memory.maker(type) if self.arena is None else self.arena.maker(self.group, place, type, memory)
+            for place, type in enumerate(plan.plan.outputs)
+        ]
+        return BoundPlan(plan.on(memory.library), makers, dict(plan.plan.in_place))
 
-    def _makers(self, outputs: Sequence[TensorType], memory: Memory) -> Iterator[Allocate]:
-        for index, type in enumerate(outputs):
-            yield memory.maker(type) if self.arena is None else self.arena.maker(self.group, index, type, memory)
 
-
+@dataclass(frozen=True, slots=True, eq=False)
 class BoundPlan:
     """A plan, and the allocators of its results."""
 
-    def __init__(self, plan: PreparedPlan, makers: tuple[Allocate, ...], in_place: Mapping[int, int]) -> None:
-        self.plan = plan
-        self.makers = makers
-        self.in_place = in_place
-        """Results that overwrite an operand, by position; their allocators are not called."""
+    plan: PreparedPlan
+    makers: Sequence[Allocate]
+    in_place: Mapping[int, int]
+    """Results that overwrite an operand, by position; their allocators are not called."""
 
     def make_text(self, operands: Sequence[str], names: dict[str, Any]) -> list[str]:
         """Returns the statements that create the results `y0`, …; adds what they need to `names`."""
@@ -258,7 +259,12 @@ class GroupCall:
     def look_up(self, *operands: Any) -> Any:
         """Runs the function for the layout of these operands, or where no kernel takes them, the nodes through the library."""
         key, known = self.memory.key(operands), self.known  # which another thread may replace
-        found = known[key] if key in known else self._specialize(key, operands, known)
+        if key not in known:
+            if len(known) >= _MOST:
+                known.clear()
+            ready = self.group.ready(operands, self.memory)
+            known[key] = None if ready is None else self._written(key, ready, operands)
+        found = known[key]
         if found is None:
             if self.fallback is None:
                 assert self.library is not None, "a layer has a fallback"
@@ -268,16 +274,6 @@ class GroupCall:
         if self.known is not known:  # a weight was written meanwhile
             self.call = self.look_up
         return found(*operands)
-
-    def _specialize(
-        self, key: Hashable, operands: Sequence[Any], known: dict[Hashable, Callable[..., Any] | None]
-    ) -> Callable[..., Any] | None:
-        """Returns the function for operands of a new layout, and keeps it."""
-        if len(known) >= _MOST:
-            known.clear()
-        ready = self.group.ready(operands, self.memory)
-        known[key] = found = None if ready is None else self._written(key, ready, operands)
-        return found
 
     def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any]) -> Callable[..., Any]:
         memory = self.memory
@@ -377,10 +373,6 @@ def _of_one_type(plan: LaunchPlan, types: Sequence[Type], taken: Mapping[int, in
 def _plain(type: Type) -> Type:
     """Returns a type without the parts that kernels ignore."""
     return TensorType(type.dtype, type.shape, type.strides) if isinstance(type, TensorType) else type
-
-
-def _is_full(type: Type) -> bool:
-    return isinstance(type, TensorType) and type.is_static and type.strides is not None
 
 
 def likely_types(graph: Graph, groups: Iterable[Node]) -> dict[Node, tuple[Type, ...]]:

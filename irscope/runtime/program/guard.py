@@ -17,7 +17,7 @@ comparison. A program that is exactly one group then calls its kernel; any other
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -223,16 +223,18 @@ class StorageCheck:
                     hint="load the model again, as it is now",
                 )
         ranges = [(*found, value) for value, tensor in self._bound.items() if (found := address_range(tensor))]
-        self._ranges = _Ranges(ranges)
-        self._written_ranges = _Ranges([at for at in ranges if assumed[at[2]] in self._numbers])
+        self._ranges = _merged(ranges)
+        self._written_ranges = _merged([at for at in ranges if assumed[at[2]] in self._numbers])
         self._addresses = [tensor.data_ptr() for tensor in self._movable]
 
     def _check(self, value: Value, leaf: Any) -> None:
         given = address_range(leaf)
         ranges = self._ranges if value in self.written else self._written_ranges
-        other = None if given is None else ranges.meeting(*given)
-        if other is not None:
-            names = self.graph.names
+        if given is None or given[0] >= given[1]:
+            return
+        index = bisect_right(ranges, given[0], key=itemgetter(1))  # the first that ends after the start
+        if index < len(ranges) and ranges[index][0] < given[1]:
+            names, other = self.graph.names, ranges[index][2]
             raise ArgumentError(
                 f"the argument for %{names[value]} lies in the memory of the parameter %{names[other]}, and the program writes it",
                 rule="storages",
@@ -240,28 +242,16 @@ class StorageCheck:
             )
 
 
-class _Ranges:
-    """Ranges of addresses, sorted for search; ranges that overlap are merged."""
-
-    def __init__(self, ranges: Sequence[tuple[int, int, Value]]) -> None:
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self.values: list[Value] = []
-        for start, end, value in sorted(ranges, key=lambda found: found[:2]):
-            if start == end:
-                continue
-            if self.ends and start < self.ends[-1]:
-                self.ends[-1] = max(self.ends[-1], end)
-                continue
-            self.starts.append(start)
-            self.ends.append(end)
-            self.values.append(value)
-
-    def meeting(self, start: int, end: int) -> Value | None:
-        """Returns the value whose range has a byte in common with this one, or None."""
-        index = bisect_right(self.ends, start)  # the first that ends after the start
-        meets = start < end and index < len(self.starts) and self.starts[index] < end
-        return self.values[index] if meets else None
+def _merged(ranges: Sequence[tuple[int, int, Value]]) -> list[tuple[int, int, Value]]:
+    """Returns ranges of addresses in order, those that overlap as one."""
+    found: list[tuple[int, int, Value]] = []
+    for start, end, value in sorted(ranges, key=itemgetter(0, 1)):
+        if found and start < found[-1][1]:
+            first, last, known = found[-1]
+            found[-1] = first, max(last, end), known
+        elif start < end:
+            found.append((start, end, value))
+    return found
 
 
 class OnlyGroup(NamedTuple):

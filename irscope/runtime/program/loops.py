@@ -29,7 +29,8 @@ import numpy as np
 from irscope.codegen.kernel import is_float
 from irscope.ir import INT, Node, TensorType, Value
 from irscope.ops.traits import MAY_COPY
-from irscope.runtime.arrays import Allocate, Library, Memory, compiled_text
+from irscope.ops.type_rules import is_contiguous
+from irscope.runtime.arrays import Allocate, Library, Memory, compiled_text, extents
 from irscope.runtime.cpu import CpuDevice, LaunchCall, NativeLoop
 from irscope.runtime.program.arena import span
 from irscope.runtime.program.groups import GroupKernels
@@ -185,7 +186,8 @@ class LoopCall:
         """Returns the bytes of a row, which is one piece of memory. Raises ValueError for another one."""
         whole, row = self._type(values[node.output]), self._type(values[node.inputs[1]])
         part = self._type(self.row_of(node, values[node.output], [values[value] for value in node.inputs[2:]]))
-        if not (_is_dense(row) and _is_dense(part)) or whole.dtype != row.dtype or row.nbytes != part.nbytes or not row.nbytes:
+        is_dense = all(is_contiguous(extents(each), each.strides or ()) for each in (row, part))
+        if not is_dense or whole.dtype != row.dtype or row.nbytes != part.nbytes or not row.nbytes:
             raise ValueError("a row that it writes is not in one piece")
         return row.nbytes
 
@@ -213,16 +215,6 @@ class LoopCall:
             if first != then or before in self.form.owned.values():
                 needed[before] = self.memory.maker(then)
         return needed if needed.keys() != copies.keys() else {}
-
-
-def _is_dense(type: TensorType) -> bool:
-    """Checks whether the elements are in one piece of memory, in row-major order."""
-    step = 1
-    for size, stride in zip(reversed(type.shape or ()), reversed(type.strides or ()), strict=True):
-        if size != 1 and stride != step:
-            return False
-        step *= int(size or 0)
-    return True
 
 
 class _Values:
@@ -273,11 +265,10 @@ class _Recipe(_Values):
 
     def __init__(self, loop: LoopCall, turns: _Turns, given: Sequence[Any]) -> None:
         circle, shared = loop.form.delay + 1, loop.form.shared
-        buffers = [make() for value, make in turns.makers.items() for _ in range(circle if value in shared else 1)]
-        copies = [make() for make in turns.copies.values()]
+        self.makers = [make for value, make in turns.makers.items() for _ in range(circle if value in shared else 1)]
+        buffers, copies = [make() for make in self.makers], [make() for make in turns.copies.values()]
         super().__init__(loop, turns, given, buffers, copies)
         self.turns, self.given, self.circle = turns, given, circle
-        self.makers = [make for value, make in turns.makers.items() for _ in range(circle if value in shared else 1)]
         self.variables = {id(tensor): f"y{place}" for place, tensor in enumerate(buffers)}
         self.variables |= {id(tensor): f"c{place}" for place, tensor in enumerate(copies)}
         self.names: dict[str, Any] = {"address": loop.memory.address, "bits": _bits, "place_of": ctypes.addressof}

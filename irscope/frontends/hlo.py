@@ -33,7 +33,7 @@ from irscope.frontends.mlir.ops_pointwise import FLOATS
 from irscope.frontends.mlir.ops_reductions import contracted, largest
 from irscope.frontends.mlir.ops_shaping import permuted, reshaped
 from irscope.frontends.mlir.source import Bindings, new_context, required, rules, run_on_small_stack
-from irscope.frontends.mlir.types import attribute_of, split_name
+from irscope.frontends.mlir.types import attribute_of, operations_under, split_name
 from irscope.frontends.refusals import refuse_wrong_count
 from irscope.ir import CONTROL_FLOW, Block, Graph, Location, Module, Node, TensorData, Value, make_block, make_node, make_value, new_id
 from irscope.ir.module import inlined
@@ -369,15 +369,7 @@ def _reading(bindings: Bindings, operation: Any, module: HloText) -> Reading:
 
 def _spell_as_stablehlo(ir: Any, module: Any) -> None:
     """Writes a bitcast to elements of another type as StableHLO does: what is kept with its region must be text that JAX runs."""
-    found = []
-
-    def note(operation: Any) -> Any:
-        if operation.name == "mhlo.bitcast":
-            found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(note, ir.WalkOrder.PRE_ORDER)
-    for operation in found:
+    for operation in [each for each in operations_under(ir, module.operation) if each.name == "mhlo.bitcast"]:
         (given,), (made,) = operation.operands, operation.results
         if given.type.element_type != made.type.element_type and list(given.type.shape) == list(made.type.shape):
             with operation.location, ir.InsertionPoint(operation):

@@ -18,7 +18,7 @@ from irscope._base.running import without_collector
 from irscope.errors import CaptureError
 from irscope.frontends import emit
 from irscope.frontends.emit import CODES, Place, Refused
-from irscope.frontends.mlir.types import AttributeReader, Properties, Resources, attribute_of, bfloat16_bits, read_place, read_type
+from irscope.frontends.mlir.types import AttributeReader, attribute_of, bfloat16_bits, read_place, read_type
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder, ModuleBuilder
 from irscope.ir.invariants import verify
@@ -223,7 +223,7 @@ class Reading:
         """Whether the current region belongs to a kept op: its ops are kept, too, so that the op can be written out again."""
         self.types: Callable[[Any], Type] = cache(partial(read_type, ir))
         self.places: Callable[[Any], Place] = cache(partial(read_place, ir, file))
-        self.attributes = AttributeReader(ir, Resources(root), Properties(ir, root))
+        self.attributes = AttributeReader(ir, root)
 
 
 def _is_same(made: Type, wanted: Type) -> bool:

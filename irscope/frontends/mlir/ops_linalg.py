@@ -91,14 +91,10 @@ class _LoopNest:
             return None
         *body, end = self.body
         made = self._elements(body, end.operands, self.in_loops())
-        return None if made is None else [self._out(value, place) for place, value in enumerate(made)]
-
-    def _out(self, value: Value, place: int) -> Value:
-        """Converts a value in the iteration space to a result."""
-        dims = self.results[place]
-        full = self._spread(value, self.extents)
-        kept = [axis for axis in range(len(self.extents)) if axis in dims]
-        return permuted(self.e, full, [kept.index(axis) for axis in dims])
+        return None if made is None else [
+            permuted(self.e, self._spread(value, self.extents), [sorted(dims).index(axis) for axis in dims])
+            for value, dims in zip(made, self.results, strict=True)
+        ]  # fmt: skip
 
     def _spread(self, value: Value, extents: Sequence[int]) -> Value:
         """Expands a value to extents of all loops, of which the last are its own."""
@@ -402,7 +398,9 @@ def in_loops(e: Emitter, value: Value, places: Sequence[Index], extents: Sequenc
     windows = []
     for axis, place in enumerate(places):
         if place.loop is None:
-            value = _ranged(e, value, axis, place, extents)
+            # every n-th element, or the range that the windows cover
+            last = place.start + sum((extents[loop] - 1) * step for loop, step in place.steps)
+            value = sliced(e, value, axis, place.start, last + 1, place.steps[0][1] if len(place.steps) == 1 else 1)
         dims.append(place.steps[0][0] if place.steps else None)
         if len(place.steps) == 2:
             windows.append((axis, place))
@@ -414,14 +412,6 @@ def in_loops(e: Emitter, value: Value, places: Sequence[Index], extents: Sequenc
     fixed = [axis for axis, loop in enumerate(dims) if loop is None]
     shape = [extent if axis in loops else 1 for axis, extent in enumerate(extents)]
     return reshaped(e, permuted(e, value, [*order, *fixed]), shape)
-
-
-def _ranged(e: Emitter, value: Value, axis: int, place: Index, extents: Sequence[int]) -> Value:
-    """Returns the part of a dimension that is read: every n-th element, or the range that the windows cover."""
-    if not place.steps:
-        return sliced(e, value, axis, place.start, place.start + 1)
-    last = place.start + sum((extents[loop] - 1) * step for loop, step in place.steps)
-    return sliced(e, value, axis, place.start, last + 1, place.steps[0][1] if len(place.steps) == 1 else 1)
 
 
 def _gathered(e: Emitter, value: Value, places: Sequence[Index], extents: Sequence[int]) -> Value:

@@ -76,8 +76,7 @@ def _abs(op: Operation) -> Value | None:
     (x,) = op.operands
     if dtype_of(x) not in _COMPLEX:
         return op.e.op("abs", x, type=op.type) if op.dtype in FLOATS | INTEGERS else None
-    parts = (op.e.op("real", x), op.e.op("imag", x))
-    return op.e.op("hypot", *parts, type=op.type)
+    return op.e.op("hypot", op.e.op("real", x), op.e.op("imag", x), type=op.type)
 
 
 def _sign(op: Operation) -> Value | None:

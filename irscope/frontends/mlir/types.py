@@ -10,7 +10,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final
@@ -260,34 +260,24 @@ _ALIGNMENT = 4
 """The number of bytes before the data, which hold its alignment."""
 
 
-class Resources:
-    """The blobs of one module."""
-
-    def __init__(self, root: Any) -> None:
-        self._root = root
-
-    def data(self, text: str) -> TensorData | None:
-        """Returns the data of an attribute's text; None if there is no such blob, or its size differs."""
-        named = _NAMED.fullmatch(text)
-        if named is None:
-            return None
-        name, dims, element = named.group(1), named.group(2), ELEMENTS.get(named.group(3))
-        shape = tuple(map(int, dims.split("x")[:-1]))
-        letters = self._blobs.get(name)
-        if letters is None or element is None or prod(shape) > MAX_ELEMENTS:
-            return None
-        try:
-            storage = np.dtype("uint16" if element == "bfloat16" else element)
-            content = bytes.fromhex(letters)[_ALIGNMENT:]
-        except (TypeError, ValueError):
-            return None
-        if storage.isbuiltin != 1 or len(content) != prod(shape) * storage.itemsize:
-            return None
-        return TensorData(element, shape, np.frombuffer(content, storage.newbyteorder("<")).astype(storage).reshape(shape))
-
-    @cached_property
-    def _blobs(self) -> dict[str, str]:
-        return dict(_BLOB.findall(str(self._root).rpartition("{-#")[2]))
+def _resource(text: str, blobs: Mapping[str, str]) -> TensorData | None:
+    """Returns the data of an attribute's text; None if there is no such blob, or its size differs."""
+    named = _NAMED.fullmatch(text)
+    if named is None:
+        return None
+    name, dims, element = named.group(1), named.group(2), ELEMENTS.get(named.group(3))
+    shape = tuple(map(int, dims.split("x")[:-1]))
+    letters = blobs.get(name)
+    if letters is None or element is None or prod(shape) > MAX_ELEMENTS:
+        return None
+    try:
+        storage = np.dtype(_STORAGE.get(element, element))
+        content = bytes.fromhex(letters)[_ALIGNMENT:]
+    except (TypeError, ValueError):
+        return None
+    if storage.isbuiltin != 1 or len(content) != prod(shape) * storage.itemsize:
+        return None
+    return TensorData(element, shape, np.frombuffer(content, storage.newbyteorder("<")).astype(storage).reshape(shape))
 
 
 # Finds the properties of ops whose dialects the bindings do not know: `"my.op"() <{axis = 1 : i64}>`.
@@ -303,43 +293,32 @@ _ELEMENTS: Final = 4
 """The most elements of a constant that is printed."""
 
 
-class Properties:
-    """The properties of the ops under one root."""
+def _properties(ir: Any, root: Any) -> dict[Any, tuple[str, ...]]:
+    """Returns the names by op, for ops under a root that have properties."""
+    text = root.get_asm(
+        print_generic_op_form=True, use_local_scope=True, assume_verified=True, enable_debug_info=False,
+        large_elements_limit=_ELEMENTS, large_resource_limit=_ELEMENTS,
+    )  # fmt: skip
+    heads = [found for found in map(_OP.match, text.splitlines()) if found is not None]
+    if not any(head.group(2) for head in heads):
+        return {}
+    operations = operations_under(ir, root)
+    if len(operations) != len(heads):  # a name or an attribute that does not print in one line
+        raise LoadError("the properties of ops cannot be read from the module's text", hint="write attributes without `<` `>`")
+    pairs = zip(operations, heads, strict=True)
+    return {op.operation: tuple(names_in(head.group(2))) for op, head in pairs if head.group(2)}
 
-    def __init__(self, ir: Any, root: Any) -> None:
-        self._ir = ir
-        self._root = root
-        self._registered: dict[str, bool] = {}
 
-    def names(self, operation: Any) -> tuple[str, ...]:
-        """Returns the names of an op's properties that the bindings do not list among its attributes."""
-        name = operation.name
-        known = self._registered.get(name)
-        if known is None:
-            known = self._registered[name] = operation.context.is_registered_operation(name)
-        return () if known else self._found.get(operation, ())
+def operations_under(ir: Any, root: Any) -> list[Any]:
+    """Returns an op and all ops in its regions, as a text has them."""
+    found = list[Any]()
 
-    @cached_property
-    def _found(self) -> dict[Any, tuple[str, ...]]:
-        """The names by op, for ops that have properties."""
-        text = self._root.get_asm(
-            print_generic_op_form=True, use_local_scope=True, assume_verified=True, enable_debug_info=False,
-            large_elements_limit=_ELEMENTS, large_resource_limit=_ELEMENTS,
-        )  # fmt: skip
-        heads = [found for found in map(_OP.match, text.splitlines()) if found is not None]
-        if not any(head.group(2) for head in heads):
-            return {}
-        operations: list[Any] = []
+    def note(operation: Any) -> Any:
+        found.append(operation)
+        return ir.WalkResult.ADVANCE
 
-        def note(operation: Any) -> Any:
-            operations.append(operation)
-            return self._ir.WalkResult.ADVANCE
-
-        self._root.walk(note, self._ir.WalkOrder.PRE_ORDER)
-        if len(operations) != len(heads):  # a name or an attribute that does not print in one line
-            raise LoadError("the properties of ops cannot be read from the module's text", hint="write attributes without `<` `>`")
-        pairs = zip(operations, heads, strict=True)
-        return {op.operation: tuple(names_in(head.group(2))) for op, head in pairs if head.group(2)}
+    root.walk(note, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def names_in(text: str) -> Iterator[str]:
@@ -387,13 +366,20 @@ _MAX_DEPTH: Final = 64
 
 
 class AttributeReader:
-    """Reads the attributes of one context, each once."""
+    """Reads the attributes of the ops under one root, each once."""
 
-    def __init__(self, ir: Any, resources: Resources, properties: Properties) -> None:
-        self._ir = ir
-        self._resources = resources
-        self._properties = properties
+    def __init__(self, ir: Any, root: Any) -> None:
+        self._ir, self._root = ir, root
         self._known: dict[Any, Any] = {}
+        self._registered: dict[str, bool] = {}
+
+    @cached_property
+    def _blobs(self) -> dict[str, str]:
+        return dict(_BLOB.findall(str(self._root).rpartition("{-#")[2]))
+
+    @cached_property
+    def _found(self) -> dict[Any, tuple[str, ...]]:
+        return _properties(self._ir, self._root)
 
     def of(self, operation: Any, skip: frozenset[str] = frozenset()) -> Any:
         """Returns the attributes of an op by name, properties included, in MLIR's order, which is alphabetical."""
@@ -403,10 +389,14 @@ class AttributeReader:
 
     def has_any(self, operation: Any) -> bool:
         """Checks whether an op has attributes or properties."""
-        return len(operation.attributes) > 0 or len(self._properties.names(operation)) > 0
+        return len(operation.attributes) > 0 or len(self._names(operation)) > 0
 
     def _names(self, operation: Any) -> list[str]:
-        attributes, others = operation.attributes, self._properties.names(operation)
+        attributes, name = operation.attributes, operation.name
+        known = self._registered.get(name)
+        if known is None:
+            known = self._registered[name] = operation.context.is_registered_operation(name)
+        others = () if known else self._found.get(operation, ())  # which the bindings do not list among the attributes
         listed = [getattr(entry, "name", entry) for entry in attributes] if len(attributes) else []
         return sorted((*listed, *others)) if others else listed
 
@@ -446,7 +436,7 @@ class AttributeReader:
             made = dense_data(str(attribute)) if made is None else made
             return str(attribute) if made is None else made
         text = str(attribute)
-        made = self._resources.data(text) if text.startswith("dense_resource<") else None
+        made = _resource(text, self._blobs) if text.startswith("dense_resource<") else None
         return text if made is None else made
 
 

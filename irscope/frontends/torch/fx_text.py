@@ -134,14 +134,11 @@ class _Reader:
         for statement in forward.body:
             self.line = statement.lineno
             if isinstance(statement, ast.Return):
-                return self.finish(statement)
+                given = self.expression(statement.value) if statement.value is not None else ()
+                outputs = [self.value(each) for each in (given if isinstance(given, tuple | list) else (given,))]
+                return FxText(self.emit.build.finish(outputs), self.made, tuple(sorted(self.unknown)))
             self.statement(statement)
         raise LoadError("the text of an FX graph ends before it returns", where=self.lines[self.line - 1][:200], hint=_HINT)
-
-    def finish(self, statement: ast.Return) -> FxText:
-        given = self.expression(statement.value) if statement.value is not None else ()
-        outputs = [self.value(each, ANY) for each in (given if isinstance(given, tuple | list) else (given,))]
-        return FxText(self.emit.build.finish(outputs), self.made, tuple(sorted(self.unknown)))
 
     def find_items(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
@@ -187,7 +184,9 @@ class _Reader:
                 return self.op(name, target.removeprefix("torch.ops."), args, kwargs, type)
             return self.kept(name, f"python::{target}", target, [*args, *kwargs.values()], type)
         if isinstance(expression, ast.Subscript):
-            return self.item(expression, type)
+            held, index = self.expression(expression.value), self.expression(expression.slice)
+            is_plain = isinstance(held, tuple | list) and isinstance(index, int)
+            return held[index] if is_plain else self.emit.op("aten::__getitem__", self.value(held), self.value(index), type=type or TENSOR)
         if isinstance(expression, ast.BinOp):
             return self.arithmetic(expression.op, (expression.left, expression.right), type or INT)
         if isinstance(expression, ast.Compare) and len(expression.ops) == 1:
@@ -202,12 +201,6 @@ class _Reader:
 
     def arithmetic(self, operator: ast.AST, operands: Sequence[ast.expr], type: Type) -> Value:
         return self.emit.op(_OPERATORS[operator.__class__], *[self.value(self.expression(each)) for each in operands], type=type)
-
-    def item(self, expression: ast.Subscript, type: Type | None) -> Any:
-        held, index = self.expression(expression.value), self.expression(expression.slice)
-        if isinstance(held, tuple | list) and isinstance(index, int):
-            return held[index]
-        return self.emit.op("aten::__getitem__", self.value(held), self.value(index), type=type or TENSOR)
 
     def op(self, name: str, target: str, args: list[Any], kwargs: dict[str, Any], type: Type | None) -> Any:
         """Returns the results of an op of torch's registry, with every argument of its schema."""

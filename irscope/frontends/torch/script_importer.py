@@ -275,16 +275,14 @@ def inlined_graph(function: Any) -> Any:
     return graph
 
 
-def _never(file: str) -> bool:
-    return False
-
-
-def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
+def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = lambda _: False) -> Graph:
     """Returns the graph of a scripted function, whose calls torch has inlined."""
     return _Copy(frozenset(), frozenset(), is_live, False).graph(read_method(graph, is_live), None, name)
 
 
-def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never, *, without_types: bool = False) -> Graph:
+def inline_module(
+    module: Any, method: str, name: str, is_live: Callable[[str], bool] = lambda _: False, *, without_types: bool = False
+) -> Graph:  # fmt: skip
     """Returns the graph of one method of a scripted module (torch's C++ object), with all its calls inlined; without the element
     types and shapes that a trace saw if these are not wanted."""
     entry = module._get_method(method)

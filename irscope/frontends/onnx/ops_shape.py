@@ -1,5 +1,6 @@
 """Builders of ops that move elements: reshapes, permutations, slices, pads, concatenations, and reads and writes at indices."""
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any, Final
 
@@ -66,14 +67,13 @@ def _flatten(call: Call) -> Value:
         return call.op("reshape", x, [-1, 1])
     if rank == 2:
         return call.op("reshape", x, [call.size(x, 0), call.size(x, 1)])
-    rows, columns = _product(call, x, range(axis)), _product(call, x, range(axis, rank))
+    rows, columns = [_product(call, (call.size(x, place) for place in places)) for places in (range(axis), range(axis, rank))]
     return call.op("reshape", x, [rows, columns])
 
 
-def _product(call: Call, x: Value, axes: range) -> Item:
+def _product(call: Call, sizes: Iterable[Item]) -> Item:
     found: Item = 1
-    for axis in axes:
-        size = call.size(x, axis)
+    for size in sizes:
         if isinstance(found, int) and isinstance(size, int):
             found *= size
         else:
@@ -171,7 +171,7 @@ def _depth_to_space(call: Call) -> Value:
     else:
         split, order = [n, inner, block, block, h, w], [0, 1, 4, 2, 5, 3]
     tiles = call.op("permute", call.op("reshape", x, split), order)
-    return call.op("reshape", tiles, [n, inner, _times(call, h, block), _times(call, w, block)])
+    return call.op("reshape", tiles, [n, inner, _product(call, (h, block)), _product(call, (w, block))])
 
 
 @op("SpaceToDepth")
@@ -183,11 +183,7 @@ def _space_to_depth(call: Call) -> Value:
     tiles = call.op("reshape", x, [n, c, h // block, block, w // block, block])
     by_block = call.text("mode", "DCR") == "DCR"
     order = call.op("permute", tiles, [0, 3, 5, 1, 2, 4] if by_block else [0, 1, 3, 5, 2, 4])
-    return call.op("reshape", order, [n, _times(call, c, block * block), h // block, w // block])
-
-
-def _times(call: Call, size: Item, factor: int) -> Item:
-    return size * factor if isinstance(size, int) else call.op("mul", size, factor)
+    return call.op("reshape", order, [n, _product(call, (c, block * block)), h // block, w // block])
 
 
 # Builders of ops on shapes as numbers (Shape, Size), of Concat, mostly of such numbers, and of tensors of a given shape.

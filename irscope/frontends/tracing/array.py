@@ -210,13 +210,10 @@ class Namespace:
         made = as_traced(self._record, obj)
         return made if dtype is None else cast(made, dtype)
 
-    def zeros(self, shape: Any, *, dtype: Any = np.float64, device: Any = None) -> Any:
-        return filled(self._record, shape, 0, dtype or np.float64)
+    def _numbers(self, number: int, shape: Any, *, dtype: Any = np.float64, device: Any = None) -> Any:
+        return filled(self._record, shape, number, dtype or np.float64)
 
-    empty = zeros
-
-    def ones(self, shape: Any, *, dtype: Any = np.float64, device: Any = None) -> Any:
-        return filled(self._record, shape, 1, dtype or np.float64)
+    zeros, empty, ones = partialmethod(_numbers, 0), partialmethod(_numbers, 0), partialmethod(_numbers, 1)
 
     def full(self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
         if isinstance(fill_value, Traced):

@@ -270,20 +270,15 @@ def reshape(a: Any, shape: Any = None, order: Any = "C", *, newshape: Any = None
     return view_of("reshape", copied(a) if copy else a, extents)
 
 
-def permuted(a: Any, order: Sequence[int]) -> Any:
-    """Returns a view with the axes in another order."""
-    return view_of("permute", a, tuple(order))
-
-
 def transpose(a: Any, axes: Any = None) -> Any:
-    return permuted(a, tuple(reversed(range(a.ndim))) if axes is None else [axis_of(axis, a.ndim) for axis in axes])
+    return view_of("permute", a, tuple(reversed(range(a.ndim)) if axes is None else [axis_of(axis, a.ndim) for axis in axes]))
 
 
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
     order = list(range(a.ndim))
     first, second = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
     order[first], order[second] = order[second], order[first]
-    return permuted(a, order)
+    return view_of("permute", a, tuple(order))
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
@@ -292,11 +287,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     order = [axis for axis in range(a.ndim) if axis not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)
-    return permuted(a, order)
-
-
-def matrix_transpose(a: Any) -> Any:
-    return swapaxes(a, -1, -2)
+    return view_of("permute", a, tuple(order))
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
@@ -493,7 +484,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
 
 SHAPES: Final[dict[str, Callable[..., Any]]] = {
     "reshape": reshape, "transpose": transpose, "permute_dims": transpose, "swapaxes": swapaxes, "moveaxis": moveaxis,
-    "matrix_transpose": matrix_transpose, "expand_dims": expand_dims, "squeeze": squeeze,
+    "matrix_transpose": partial(swapaxes, axis1=-1, axis2=-2), "expand_dims": expand_dims, "squeeze": squeeze,
     "broadcast_to": broadcast_to, "broadcast_arrays": broadcast_arrays, "ravel": ravel, "flip": flip, "roll": roll,
     "concatenate": concatenate, "concat": concatenate, "stack": stack, "split": split, "unstack": unstack,
     "tile": tile, "repeat": repeat, "tril": partial(_triangle, "tril"), "triu": partial(_triangle, "triu"), "where": where,

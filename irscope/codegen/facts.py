@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import takewhile
 from math import gcd
 from typing import Final
 
@@ -71,7 +72,16 @@ def with_locations(source: SourceText) -> str:
 
 def tie_assembly(text: str, source: SourceText) -> SourceText:
     """Return the instructions and labels of the assembly that LLVM's code generator emitted for `with_locations(source)`."""
-    return _tie("assembly", source, _of_function(text, source.name))
+    lines = iter(text.splitlines())
+    symbols = (f"{source.name}:", f"_{source.name}:")
+    inside = [next((line for line in lines if line.startswith(symbols)), "")]
+    inside += takewhile(lambda line: not re.match(r"\.?Lfunc_end|\s*\.section", line), lines)
+    # without assembler directives and comments
+    kept = [
+        (line, place if line.startswith("\t") else NO_LINE) for line, place in _with_places(inside)
+        if not re.match(r"\.?L(?:tmp|func_begin)", line) and not _REMARK.match(line) and not _DIRECTIVE.match(line)
+    ]  # fmt: skip
+    return _tie("assembly", source, kept)
 
 
 def ptx_lines(text: str, source: SourceText) -> SourceText:
@@ -92,20 +102,6 @@ def tie_sass(text: str, source: SourceText) -> SourceText:
             found.append((line.rstrip(), NO_LINE))
             current = current if line.startswith(".L") else NO_LINE
     return _tie("sass", source, found)
-
-
-def _of_function(text: str, name: str) -> Iterable[tuple[str, int]]:
-    """Yield the lines of one function, without assembler directives and comments."""
-    lines = iter(text.splitlines())
-    symbols = (f"{name}:", f"_{name}:")
-    inside = [next((line for line in lines if line.startswith(symbols)), "")]
-    for line in lines:
-        if re.match(r"\.?Lfunc_end|\s*\.section", line):
-            break
-        inside.append(line)
-    for line, place in _with_places(inside):
-        if not re.match(r"\.?L(?:tmp|func_begin)", line) and not _REMARK.match(line) and not _DIRECTIVE.match(line):
-            yield line, place if line.startswith("\t") else NO_LINE
 
 
 def _with_places(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
@@ -173,18 +169,6 @@ def _operations(texts: Sequence[str], source: SourceText, lines: Iterable[int]) 
             counts[source.line_nodes[line], found[1] or found[2]] += 1
     each = gcd(*counts.values())
     return frozenset((*((*what, count // each) for what, count in counts.items()), (0, "store", stores))) if counts else frozenset()
-
-
-def register_names(lines: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Return the vector registers and the general ones that instructions name, regardless of their width."""
-    text = "\n".join(lines)
-    vectors = {x86 or arm for _, x86, _, arm in _VECTOR.findall(text)}
-    return vectors, {_family(x86) if x86 else arm for x86, arm in _GENERAL.findall(text)}
-
-
-def vector_bits(lines: Iterable[str]) -> int:
-    """Return the width of the widest vector register that instructions name; 0 for none."""
-    return max((_BITS.get(kind, 128) for kind, *_ in _VECTOR.findall("\n".join(lines))), default=0)
 
 
 def _family(name: str) -> str:
@@ -300,9 +284,13 @@ def cpu_facts(spec: KernelSpec, source: SourceText, assembly: SourceText, target
         f"copying as many bytes takes {known.bytes / copy * 1e9:.2g} ns a point at {copy / 1e9:.3g} GB/s, "
         "the limit where memory sets the pace"
     )
-    vectors, general = register_names(hot)
+    text = "\n".join(hot)
+    wide = _VECTOR.findall(text)
+    vectors = {x86 or arm for _, x86, _, arm in wide}
+    general = {_family(x86) if x86 else arm for x86, arm in _GENERAL.findall(text)}
     return KernelFacts(
-        spec.name, "cpu", target, known.read_bytes, known.written_bytes, known.operations, vector_bits=vector_bits(hot),
+        spec.name, "cpu", target, known.read_bytes, known.written_bytes, known.operations,
+        vector_bits=max((_BITS.get(kind, 128) for kind, *_ in wide), default=0),
         registers=(("vector", len(vectors)), ("general", len(general))) if hot else (),
         spills=sum("Spill" in line or "Reload" in line for line in hot), because=because,
     )  # fmt: skip

@@ -85,22 +85,15 @@ class PointsText(EntryText):
         outputs = range(len(self.spec.outputs))
         for slot in outputs:
             self.declare_word(slot)
-        if self.width > 1:
-            with self.braces(f"for (int e = 0; e < {self.width}; e++)", unrolled=True):
-                self._element()
-        else:
-            self._element()
+        with self.each_element():
+            for index, code in enumerate(self.spec.instructions):
+                if code.op not in ("input", "const"):
+                    self.add(f"const {REGISTER[code.dtype]} t{index} = {self.value_text(index)};", node=code.node)
+                    self.names[index] = f"t{index}"
+            for slot in outputs:
+                self.set_word(slot)
         for slot in outputs:
             self.store_word(slot, f"y{slot} + {self._place(slot)}")
-
-    def _element(self) -> None:
-        for index, code in enumerate(self.spec.instructions):
-            if code.op in ("input", "const"):
-                continue
-            self.add(f"const {REGISTER[code.dtype]} t{index} = {self.value_text(index)};", node=code.node)
-            self.names[index] = f"t{index}"
-        for slot in range(len(self.spec.outputs)):
-            self.set_word(slot)
 
     def _remainder(self, moving: list[int]) -> None:
         """Emit the elements after the last whole vector of the only loop, computed by the first threads of the first block."""
@@ -129,33 +122,28 @@ def entry_names(spec: KernelSpec, schedule: Schedule) -> tuple[str, ...]:
 def emit_cuda(spec: KernelSpec, schedule: Schedule | None = None) -> SourceText:
     """Return the kernel as CUDA C++ text with all its entries; for a likely schedule if none is given."""
     schedule = likely_schedule(spec) if schedule is None else schedule
-    helpers: set[str] = set()
-    lines = _entries(spec, schedule, helpers)
-    whole = _head(helpers)
-    whole.extend(lines)
-    return whole.source(kernel_name(spec, schedule), "cuda")
+    return _module([(spec, schedule)]).source(kernel_name(spec, schedule), "cuda")
 
 
 def emit_module(kernels: Iterable[tuple[KernelSpec, Schedule]]) -> str:
     """Return the text of several kernels, which compile faster together than one by one."""
+    return _module(dict.fromkeys(kernels)).source("module", "cuda").text
+
+
+def _module(kernels: Iterable[tuple[KernelSpec, Schedule]]) -> Lines:
+    """Return the helper functions that kernels use, then the kernels."""
     helpers: set[str] = set()
-    parts = [_entries(spec, schedule, helpers) for spec, schedule in dict.fromkeys(kernels)]
-    whole = _head(helpers)
-    for lines in parts:
-        whole.extend(lines)
-    return whole.source("module", "cuda").text
-
-
-def _head(helpers: set[str]) -> Lines:
-    head = Lines()
-    head.add("typedef long long i64;")
-    known = {**HELPERS, **HALF_HELPERS, **JOIN_HELPERS}
+    parts = [_entries(spec, schedule, helpers) for spec, schedule in kernels]
+    whole = Lines()
+    whole.add("typedef long long i64;")
     if helpers & {"load_once", "store_past"}:
         helpers.add("Pack")
-    for name, text in known.items():
+    for name, text in {**HELPERS, **HALF_HELPERS, **JOIN_HELPERS}.items():
         if name in helpers:
-            head.add(text)
-    return head
+            whole.add(text)
+    for lines in parts:
+        whole.extend(lines)
+    return whole
 
 
 def _entries(spec: KernelSpec, schedule: Schedule, helpers: set[str]) -> Lines:

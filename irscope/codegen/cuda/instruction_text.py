@@ -73,26 +73,15 @@ def cheaper_for_halves(spec: KernelSpec) -> KernelSpec:
     written = {result.instruction for result in spec.outputs}
     found = list(steps)
     for index, code in enumerate(steps):
-        erf = _erf_of(steps, code)
-        target = None if erf is None else _rounded_to(steps, users, written, index)
-        if erf is not None and target is not None:
-            found[index] = replace(code, op=ONE_PLUS_ERF[target], args=steps[erf].args)
+        for one, erf in (code.args, code.args[::-1]) if code.op == "add" and code.dtype == "float32" else ():
+            is_found = steps[one].op == "const" and steps[one].number == 1 and steps[erf].op == "erf"
+            if is_found and (target := _rounded_to(steps, users, written, index)):
+                found[index] = replace(code, op=ONE_PLUS_ERF[target], args=steps[erf].args)
     if found == list(steps):
         return spec
     inputs = (index for index, code in enumerate(steps) if code.op == "input")  # a launch passes all of them
     kept, place = trimmed(found, (*written, *inputs))
     return replace(spec, instructions=kept, outputs=tuple(replace(each, instruction=place[each.instruction]) for each in spec.outputs))
-
-
-def _erf_of(steps: Sequence[Instruction], code: Instruction) -> int | None:
-    """Match `1 + erf(…)` in float32 and return the erf."""
-    if code.op != "add" or code.dtype != "float32":
-        return None
-    for one, other in (code.args, code.args[::-1]):
-        first = steps[one]
-        if first.op == "const" and first.number == 1:
-            return other if steps[other].op == "erf" else None
-    return None
 
 
 def _rounded_to(steps: Sequence[Instruction], users: Sequence[Sequence[int]], written: set[int], start: int) -> str | None:
@@ -336,7 +325,12 @@ def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> st
         helpers.add(name)
         return f"({kind}){name}((i64){args[0]}, (i64){args[1]})"
     if op in ("shl", "shr"):
-        return _shift_text(op, args[0], args[1], dtype)
+        # C++'s own shift has no value for a distance of the width or more, and a negative one counts as such
+        (a, b), wide, bits = args, UNSIGNED[dtype], 8 * ITEM_SIZE[dtype]
+        fits = f"({wide}){b} < {bits}u"
+        if op == "shr" and dtype != "uint8":
+            return f"({kind})({a} >> ({fits} ? (int){b} : {bits - 1}))"
+        return f"({kind})({fits} ? ({wide}){a} {'<<' if op == 'shl' else '>>'} {b} : 0)"
     match op:
         case "neg":
             return f"({kind})(({UNSIGNED[dtype]})0 - ({UNSIGNED[dtype]}){args[0]})"
@@ -345,15 +339,6 @@ def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> st
         case "not":
             return f"!{args[0]}" if dtype == "bool" else f"({kind})~{args[0]}"
     return None
-
-
-def _shift_text(op: str, a: str, b: str, dtype: str) -> str:
-    """Return a shift; C++'s own has no value for a distance of the width or more, and a negative one counts as such."""
-    kind, wide, bits = REGISTER[dtype], UNSIGNED[dtype], 8 * ITEM_SIZE[dtype]
-    fits = f"({wide}){b} < {bits}u"
-    if op == "shr" and dtype != "uint8":
-        return f"({kind})({a} >> ({fits} ? (int){b} : {bits - 1}))"
-    return f"({kind})({fits} ? ({wide}){a} {'<<' if op == 'shl' else '>>'} {b} : 0)"
 
 
 def _cast(arg: str, source: str, target: str, helpers: set[str]) -> str:

@@ -6,7 +6,7 @@ the first number of an index; the extent of each loop; the strides, in elements,
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from irscope.codegen.cuda.instruction_text import HALF_HELPERS, MEMORY, REGISTER, element_text, literal, load_text, rounded, store_text
 from irscope.codegen.cuda.schedule import Schedule, stride_arguments
@@ -49,6 +49,14 @@ class EntryText:
         yield
         self._indent -= 1
         self.add("}")
+
+    def each_lane(self, first: int = 0) -> AbstractContextManager[None]:
+        """Emit a loop over the lanes of a vector, from `first` on."""
+        return self.braces(f"for (int e = {first}; e < {self.width}; e++)", unrolled=True)
+
+    def each_element(self) -> AbstractContextManager[None]:
+        """Emit such a loop where a vector has several lanes."""
+        return self.each_lane() if self.width > 1 else nullcontext()
 
     @contextmanager
     def entry(self, name: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ in registers, because every loop over them is unrolled. No thread exits early, b
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, UNSIGNED, literal, load_text
@@ -57,14 +57,6 @@ static __device__ __forceinline__ double times_plus(double a, double b, double c
 def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
     """Return the C++ types of a reduction's accumulators."""
     return tuple(REGISTER[dtype] for dtype, _ in accumulators(spec, index))
-
-
-def gathered(spec: KernelSpec, index: int, held: Sequence[str]) -> str:
-    """Return a reduction's result, from its accumulators."""
-    if spec.instructions[index].op != EXPONENTIALS:
-        return held[-1]
-    infinite = literal(float("inf"), accumulated_dtype(spec, index))
-    return f"({held[0]} == {infinite} ? {infinite} : {held[1]})"
 
 
 def joined(spec: KernelSpec, index: int, held: Sequence[str], more: Sequence[str], helpers: set[str]) -> str:
@@ -123,10 +115,6 @@ class ReductionText(EntryText):
                 for part, kind in enumerate(kinds(self.spec, index)):
                     self.add(f"__shared__ {kind} m{index}_{part}{size};")
 
-    def each_lane(self, first: int = 0) -> AbstractContextManager[None]:
-        """Emit a loop over the lanes of a vector, from `first` on."""
-        return self.braces(f"for (int e = {first}; e < {self.width}; e++)", unrolled=True)
-
     def join(self, each: Pass) -> None:
         """Combine the accumulators, so that all threads of a team end with the result of the whole team."""
         spec, team = self.spec, self.schedule.team
@@ -134,10 +122,9 @@ class ReductionText(EntryText):
             for index in each.reductions:
                 with self.each_lane(1):
                     self._take(index, "0", self._parts(index, "a{0}_{1}[e]"))
-        if self.columns:
-            if team > 1:
-                self._join_columns(each)
-        elif team > 1:
+        if self.columns and team > 1 and each.reductions:
+            self._join_columns(each)
+        elif not self.columns and team > 1:
             for index in each.reductions:
                 self._across_lanes(index, min(team, _WARP))
             if team > _WARP and each.reductions:
@@ -145,7 +132,11 @@ class ReductionText(EntryText):
         for index in each.reductions:
             node = spec.instructions[index].node
             lane = "0" if self.lanes == 1 else "e"
-            value = gathered(spec, index, self._parts(index, f"a{{0}}_{{1}}[{lane}]"))
+            held = self._parts(index, f"a{{0}}_{{1}}[{lane}]")
+            value = held[-1]
+            if spec.instructions[index].op == EXPONENTIALS:
+                infinite = literal(float("inf"), accumulated_dtype(spec, index))
+                value = f"({held[0]} == {infinite} ? {infinite} : {held[1]})"
             if self.lanes == 1:
                 self.add(f"const {kinds(spec, index)[-1]} t{index} = {value};", node=node)
                 value = f"t{index}"
@@ -180,8 +171,6 @@ class ReductionText(EntryText):
             self._across_lanes(index, warps)
 
     def _join_columns(self, each: Pass) -> None:
-        if not each.reductions:
-            return
         with self.each_lane():
             for index in each.reductions:
                 for part in self._parts(index, "{0}_{1}"):
@@ -276,11 +265,10 @@ class ReductionText(EntryText):
     def _once(self, indices: Sequence[int]) -> None:
         """Emit instructions with one value per step of the kept loops."""
         for index in indices:
-            code = self.spec.instructions[index]
-            if code.op == "input":
+            if self.spec.instructions[index].op == "input":
                 self._once_input(index)
-                continue
-            self._declare_once(index, self.value_text(index))
+            else:
+                self._declare_once(index, self.value_text(index))
 
     def _declare_once(self, index: int, text: str) -> None:
         code = self.spec.instructions[index]
@@ -312,18 +300,15 @@ class ReductionText(EntryText):
 
     def _write_once(self) -> None:
         slots = [slot for slot, result in enumerate(self.spec.outputs) if self.spec.is_reduced(result)]
-        if not slots:
-            return
-        with self.braces("if (live && t == 0)"):
+        with self.braces("if (live && t == 0)") if slots else nullcontext():
             for slot in slots:
-                node = self.spec.instructions[self.spec.outputs[slot].instruction].node
                 if self.columns and self.is_vector(slot):
                     self.declare_word(slot)
                     with self.each_lane():
                         self.set_word(slot)
                     self.store_word(slot, f"r{slot}")
                 else:
-                    self.add(f"*r{slot} = {self.stored(slot)};", node=node)
+                    self.add(f"*r{slot} = {self.stored(slot)};", node=self.spec.instructions[self.spec.outputs[slot].instruction].node)
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
@@ -399,7 +384,7 @@ class ReductionText(EntryText):
             self.names[index] = f"k{index}[u][{'e' if self.width > 1 else '0'}]"
         for slot in each.writes:
             self.declare_word(slot)
-        with self.each_lane() if self.width > 1 else nullcontext():
+        with self.each_element():
             for index in fresh:
                 self._instruction(index)
             for index in each.reductions:

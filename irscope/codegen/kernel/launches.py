@@ -188,14 +188,16 @@ def with_tiled_reads(launch: Launch, rows: int, columns: int) -> Launch:
     if loop is None:
         return launch
     order = [*(other for other in range(spec.rank - 1) if other != loop), loop, spec.rank - 1]
-    strides = [_ordered(own, order) for own in launch.strides]
-    inputs, outputs = strides[len(spec.outputs) :], strides[: len(spec.outputs)]
-    turned = replace(
-        spec,
-        inputs=tuple(_marked(each, own, order) for each, own in zip(spec.inputs, inputs, strict=True)),
-        outputs=tuple(replace(each, pattern=_ordered(each.pattern, order)) for each in spec.outputs),
-    )
-    return replace(launch, spec=turned, sizes=_ordered(launch.sizes, order), strides=(*outputs, *inputs))
+    strides = tuple(_ordered(own, order) for own in launch.strides)
+    outputs = tuple(replace(each, pattern=_ordered(each.pattern, order)) for each in spec.outputs)
+    inputs = []
+    for operand, own in zip(spec.inputs, strides[len(outputs) :], strict=True):
+        pattern = _ordered(operand.pattern, order)
+        if operand.kind == "tensor" and pattern[-1] == STRIDED and own[-2] == 1:
+            pattern = (*pattern[:-2], UNIT, STRIDED)
+        inputs.append(replace(operand, pattern=pattern))
+    turned = replace(spec, inputs=tuple(inputs), outputs=outputs)
+    return replace(launch, spec=turned, sizes=_ordered(launch.sizes, order), strides=strides)
 
 
 def _contiguous_along(launch: Launch, rows: int) -> int | None:
@@ -207,13 +209,6 @@ def _contiguous_along(launch: Launch, rows: int) -> int | None:
             found.update([loop for loop, step in enumerate(own[:-1]) if step == 1 and launch.sizes[loop] >= rows][:1])
     best = min(found, key=lambda loop: (-found[loop], loop), default=None)
     return best if best is not None and found[best] <= _MOST else None
-
-
-def _marked(operand: Operand, strides: Sequence[int], order: Sequence[int]) -> Operand:
-    pattern = _ordered(operand.pattern, order)
-    if operand.kind == "tensor" and pattern[-1] == STRIDED and strides[-2] == 1:
-        pattern = (*pattern[:-2], UNIT, STRIDED)
-    return replace(operand, pattern=pattern)
 
 
 def _ordered(own: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
@@ -312,15 +307,21 @@ class _Splitter:
 
         With `keep`, the results of the reductions stay in memory for later launches.
         """
-        found: list[tuple[int, str, int]] = []
+        copy = _Copy(self, {arg for index in reductions for arg in self.spec.instructions[index].args})
+        roots: list[int] = []
+        found: list[tuple[int, str, int]] = []  # the reduction, or -1 for the extreme that its parts also store; its op; its temporary
         for index in reductions:
             code = self.spec.instructions[index]
+            args = tuple(copy.at[arg] for arg in code.args)
             if code.op in _IN_TWO:
-                found.append((-1, _IN_TWO[code.op], self._temporary(self._dtype(code.args[0]), self.parts)))
+                extreme = Instruction(_IN_TWO[code.op], args[:1], self._dtype(code.args[0]), None, code.node)
+                roots.append(copy.add(extreme))
+                found.append((-1, extreme.op, self._temporary(extreme.dtype, self.parts)))
+            roots.append(copy.add(Instruction(code.op, args, code.dtype, None, code.node)))
             found.append((index, code.op, self._temporary(code.dtype, self.parts)))
-        first = Stage(self._parts(reductions, [place for _, _, place in found]), True)
-        second = Stage(self._whole(found, once, keep), False)
-        return [first, second]
+        places = [self.outputs + place for _, _, place in found]
+        parts = copy.launch(roots, [self.row_major] * len(roots), places, range(self.spec.rank), self.spec.reduced)
+        return [Stage(parts, True), Stage(self._whole(found, once, keep), False)]
 
     def _dtype(self, index: int) -> str:
         return self.spec.instructions[index].dtype
@@ -328,19 +329,6 @@ class _Splitter:
     def _temporary(self, dtype: str, times: int) -> int:
         self.temporaries.append((dtype, self.results * times))
         return len(self.temporaries) - 1
-
-    def _parts(self, reductions: Sequence[int], places: Sequence[int]) -> Launch:
-        copy = _Copy(self, {arg for index in reductions for arg in self.spec.instructions[index].args})
-        roots: list[int] = []
-        for index in reductions:
-            code = self.spec.instructions[index]
-            args = tuple(copy.at[arg] for arg in code.args)
-            if code.op in _IN_TWO:
-                first = Instruction(_IN_TWO[code.op], args[:1], self._dtype(code.args[0]), None, code.node)
-                roots.append(copy.add(first))
-            roots.append(copy.add(Instruction(code.op, args, code.dtype, None, code.node)))
-        loops = range(self.spec.rank)
-        return copy.launch(roots, [self.row_major] * len(roots), [self.outputs + place for place in places], loops, self.spec.reduced)
 
     def _whole(self, found: Sequence[tuple[int, str, int]], once: Sequence[int], keep: bool) -> Launch:
         """Combine the parts, which are a loop of their own inside the kept ones."""

@@ -16,11 +16,9 @@ from irscope.ops.expr import NO_OPERATION, POSITIONS, REDUCTIONS
 # on it alone is computed there too: a batch norm's scale is computed once per channel.
 
 
-@dataclass(frozen=True, slots=True)
-class LoopNest:
+class LoopNest(NamedTuple):
     """The loop depth of each instruction of a spec."""
 
-    spec: KernelSpec
     depths: tuple[int, ...]
     """For each instruction, how many loops enclose it."""
     stages: tuple[tuple[int, ...], ...]
@@ -50,7 +48,7 @@ def loop_nest(spec: KernelSpec) -> LoopNest:
     )
     inner = {arg for i in stages[spec.rank] for arg in spec.instructions[i].args} | {result.instruction for result in spec.outputs}
     carried = tuple(sorted(i for i in inner if depths[i] < spec.rank and spec.instructions[i].op != "const"))
-    return LoopNest(spec, tuple(depths), stages, carried)
+    return LoopNest(tuple(depths), stages, carried)
 
 
 def collapse_loops(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -89,7 +87,13 @@ def arrange_loops(
     weights = [prod(size for size, step in zip(extents, own, strict=True) if step) for own in strides]
     guide = max(range(len(strides)), key=lambda tensor: (weights[tensor], tensor >= results, -tensor))
     axes = [axis for axis, size in enumerate(extents) if size != 1]
-    inner = max(axes, key=lambda axis: _adjacency(axis, strides, weights, guide), default=None)
+
+    def adjacency(axis: int) -> tuple[int, int, int]:
+        """Rank an axis by how many elements are adjacent in memory along it; ties go to the smaller stride, then to the last axis."""
+        side_by_side = sum(weight for own, weight in zip(strides, weights, strict=True) if own[axis] == 1)
+        return side_by_side, -strides[guide][axis] if strides[guide][axis] else -(1 << 62), axis
+
+    inner = max(axes, key=adjacency, default=None)
     kept = _in_order([axis for axis in axes if axis < first_reduced], strides[guide], inner)
     dropped = _in_order([axis for axis in axes if axis >= first_reduced], strides[guide], inner)
     outside, rows = _merged(kept, extents, strides), _merged(dropped, extents, strides) or [(1, (0,) * len(strides))]
@@ -97,12 +101,6 @@ def arrange_loops(
     loops = [*outside, *rows, *columns]
     reduced = tuple(range(len(outside), len(outside) + len(rows)))
     return tuple(size for size, _ in loops), tuple(zip(*(steps for _, steps in loops), strict=True)), reduced
-
-
-def _adjacency(axis: int, strides: Sequence[Sequence[int]], weights: Sequence[int], guide: int) -> tuple[int, int, int]:
-    """Rank an axis by how many elements are adjacent in memory along it; ties go to the smaller stride, then to the last axis."""
-    side_by_side = sum(weight for own, weight in zip(strides, weights, strict=True) if own[axis] == 1)
-    return side_by_side, -strides[guide][axis] if strides[guide][axis] else -(1 << 62), axis
 
 
 def _in_order(axes: Sequence[int], guide: Sequence[int], inner: int | None) -> list[int]:
@@ -227,24 +225,16 @@ def _from_the_largest(steps: Sequence[Instruction], code: Instruction) -> tuple[
     difference = steps[steps[code.args[0]].args[0]]
     if difference.op != "sub" or difference.dtype != code.dtype or code.dtype not in ("float32", "float64"):
         return None
-    element, base = difference.args
-    largest = _finite_or_zero(steps, base)
-    guarded = largest is not None
-    if largest is None:
-        largest = base
+    element, largest = difference.args
+    choice, guarded = steps[largest], False
+    if choice.op == "where" and steps[choice.args[0]].op == "eq":  # perhaps where(abs(m) == inf, 0, m)
+        left, *ends = (steps[arg] for arg in (*steps[choice.args[0]].args, choice.args[1]))
+        guarded = left.op == "abs" and left.args == choice.args[2:] and [_constant(end) for end in ends] == [math.inf, 0]
+    if guarded:
+        largest = choice.args[2]
     if steps[largest].op != "reduce_max" or steps[largest].args != (element,):
         return None
     return element, largest, guarded
-
-
-def _finite_or_zero(steps: Sequence[Instruction], index: int) -> int | None:
-    """Match `where(abs(m) == inf, 0, m)` and return m."""
-    code = steps[index]
-    if code.op != "where" or steps[code.args[0]].op != "eq":
-        return None
-    left, right = (steps[arg] for arg in steps[code.args[0]].args)
-    is_infinite = left.op == "abs" and left.args == (code.args[2],) and _constant(right) == math.inf
-    return code.args[2] if is_infinite and _constant(steps[code.args[1]]) == 0 else None
 
 
 def _constant(code: Instruction) -> float | None:

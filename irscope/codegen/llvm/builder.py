@@ -116,11 +116,11 @@ class FunctionBuilder:
         self.label(done)
 
     @contextmanager
-    def only_if(self, condition: str, carry: Carry = ()) -> Iterator[Branch]:
-        """Emit code that runs only if a condition holds."""
-        inside, done = self.name("then"), self.name("joined")
+    def only_if(self, condition: str, carry: Carry = (), *, rarely: bool = False) -> Iterator[Branch]:
+        """Emit code that runs only if a condition holds, which it may do `rarely`."""
+        inside, done = self.name("rare" if rarely else "then"), self.name("joined")
         before = self.block
-        self.add(f"br i1 {condition}, label %{inside}, label %{done}")
+        self.add(f"br i1 {condition}, label %{inside}, label %{done}{', !prof !1' if rarely else ''}")
         self.label(inside)
         made = Branch()
         yield made
@@ -129,6 +129,11 @@ class FunctionBuilder:
         self.label(done)
         for (kind, first), value in zip(carry, made.following, strict=True):
             made.joined.append(self.value(f"phi {kind} [{first}, %{before}], [{value}, %{leaving}]"))
+
+    def shuffled(self, wide: str, one: str, other: str, lanes: Sequence[int]) -> str:
+        """Emit a vector of these lanes of two others, the second of which are numbered after those of the first."""
+        order = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.value(f"shufflevector {wide} {one}, {wide} {other}, <{len(lanes)} x i32> <{order}>")
 
     def least(self, a: str, b: str) -> str:
         """Emit the smaller of two numbers."""
@@ -193,6 +198,22 @@ class VectorBuilder:
         self.body.declarations.add(f"declare {self.type(target)} @{symbol}({self.type(source)})")
         return self.body.value(f"call {self.type(target)} @{symbol}({self.type(source)} {a})")
 
+    def masked_load(self, scalar: str, place: str, align: int, mask: str) -> str:
+        """Emit a load of the lanes of a mask; the others hold zeros."""
+        args = (("ptr", place), ("i32", str(align)), (self.type("i1"), mask), (self.type(scalar), "zeroinitializer"))
+        return self.body.value(self._masked("load", scalar, self.type(scalar), args))
+
+    def masked_store(self, scalar: str, value: str, place: str, align: int, mask: str) -> None:
+        """Emit a store of the lanes of a mask."""
+        args = ((self.type(scalar), value), ("ptr", place), ("i32", str(align)), (self.type("i1"), mask))
+        self.body.add(self._masked("store", scalar, "void", args))
+
+    def _masked(self, word: str, scalar: str, result: str, args: Carry) -> str:
+        """Return a call of LLVM's masked load or store; `args` are types and values."""
+        symbol = f"llvm.masked.{word}.{self._suffix(scalar)}.p0"
+        self.body.declarations.add(f"declare {result} @{symbol}({', '.join(type for type, _ in args)})")
+        return f"call {result} @{symbol}({', '.join(f'{type} {value}' for type, value in args)})"
+
     def splat(self, scalar: str, value: str) -> str:
         """Emit a scalar repeated in every lane."""
         if self.width == 1:
@@ -203,20 +224,14 @@ class VectorBuilder:
 
     def rarely(self, scalar: str, mask: str, usual: str, otherwise: Callable[[], str]) -> str:
         """Emit `usual`, except in the lanes of the mask the value of code that runs only if some lane needs it."""
-        body, kind, wanted = self.body, self.type(scalar), mask
+        body, wanted = self.body, mask
         if self.width > 1:
             symbol, lanes = f"llvm.vector.reduce.or.v{self.width}i1", self.type("i1")
             body.declarations.add(f"declare i1 @{symbol}({lanes})")
             wanted = body.value(f"call i1 @{symbol}({lanes} {mask})")
-        rare, joined = body.name("rare"), body.name("joined")
-        before = body.block
-        body.add(f"br i1 {wanted}, label %{rare}, label %{joined}, !prof !1")
-        body.label(rare)
-        replaced = self.select(scalar, mask, otherwise(), usual)
-        leaving = body.block
-        body.add(f"br label %{joined}")
-        body.label(joined)
-        return body.value(f"phi {kind} [{usual}, %{before}], [{replaced}, %{leaving}]")
+        with body.only_if(wanted, [(self.type(scalar), usual)], rarely=True) as branch:
+            branch.following = [self.select(scalar, mask, otherwise(), usual)]
+        return branch.joined[0]
 
     def _suffix(self, scalar: str) -> str:
         short = {"float": "f32", "double": "f64", "half": "f16"}.get(scalar, scalar)

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from irscope.codegen.kernel import BROADCAST, Pass, reduction_nest
+from irscope.codegen.kernel import BROADCAST, KernelSpec, Pass, reduction_nest
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, first_values, kinds, taken_in
-from irscope.codegen.llvm.kernel_base import KernelBuilder, kept_value, weight
+from irscope.codegen.llvm.kernel_base import KernelBuilder, Target, kept_value, weight
 from irscope.ops.expr import REDUCTIONS
 
 MOST_LANES: Final = 32
@@ -31,28 +31,28 @@ _SPAN: Final = 128
 _TILE: Final = 1024
 
 
-class ColumnKernel:
+class ColumnKernel(KernelBuilder):
     """Kept loops outside, then tiles of the innermost loop, then the reduced loops, then vectors of a tile."""
 
-    def __init__(self, k: KernelBuilder) -> None:
-        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
-        self.short = bool(k.spec.row_limit)
-        self.most_vectors = 1 if self.short else max(_TILE // k.width, 1)
+    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
+        super().__init__(spec, target, width)
+        self.short = bool(spec.row_limit)
+        self.most_vectors = 1 if self.short else max(_TILE // width, 1)
         self.lies: list[bool] = []
         """For each instruction, whether it differs from column to column."""
-        for code in k.spec.instructions:
-            pattern = k.spec.inputs[code.operand].pattern if code.op == "input" else ()
+        for code in spec.instructions:
+            pattern = spec.inputs[code.operand].pattern if code.op == "input" else ()
             own = pattern[-1:] not in ((), (BROADCAST,)) or code.op in REDUCTIONS
             self.lies.append(own or any(self.lies[arg] for arg in code.args))
-        self.kept = None if self.short else kept_value(k.spec, on_stack=False)
+        self.kept = None if self.short else kept_value(spec, on_stack=False)
         if self.kept is not None:
             # kept only if later passes only write, and only that result: by then the lanes that two vectors share hold something else,
             # which must not enter a reduction or another result
             index, first, _, slot = self.kept
-            later = [each for each in reduction_nest(k.spec, self.kept[:3]).passes[first + 1 :] if index in each.body]
+            later = [each for each in reduction_nest(spec, self.kept[:3]).passes[first + 1 :] if index in each.body]
             self.kept = None if any(each.reductions or set(each.writes) - {slot} for each in later) else self.kept
-        self.nest = reduction_nest(k.spec, self.kept and self.kept[:3])
-        self.in_spans = self.short or len(k.spec.reduced) == 1
+        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
+        self.in_spans = self.short or len(spec.reduced) == 1
         """Whether the accumulators of the current span are separate from those of all rows before."""
         self.memory: dict[tuple[int, int], str] = {}
         """The array of a tile's values of an instruction, by (instruction, part)."""
@@ -69,7 +69,7 @@ class ColumnKernel:
 
     def write(self) -> None:
         """Emit the kept loops around the tiles."""
-        self.k.buffers()
+        self.buffers()
         for index, code in enumerate(self.spec.instructions):
             for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
                 array = self.memory[index, part] = self.array(kind)
@@ -77,14 +77,12 @@ class ColumnKernel:
             if self.is_stored(index):
                 self.memory[index, 0] = self.array(REGISTER[code.dtype])
         first = [index for index in self.nest.passes[0].before if not self.lies[index]]
-        with self.k.outer_loops(self.k.staged(first, self.spec.reduced[0])), self.tiles():
+        with self.outer_loops(self.staged(first, self.spec.reduced[0])), self.tiles():
             self._all_passes()
 
     def _all_passes(self) -> None:
         for number, each in enumerate(self.nest.passes):
-            for index in each.before if number else ():
-                if not self.lies[index]:
-                    self.k.instruction(index, self.k.scalar)
+            self.compute([index for index in each.before if number and not self.lies[index]], self.scalar)
             with self.each_vector():
                 self.stand()
                 self._between(each.before)
@@ -108,19 +106,19 @@ class ColumnKernel:
             if self.is_stored(index):
                 for arg in self.spec.instructions[index].args:
                     self.fetch(arg)
-                self.k.instruction(index, self.vector)
-                self.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.k.wide[index])
+                self.compute([index], self.vector)
+                self.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.wide[index])
 
     # -- a pass over the rows of a tile -------------------------------------------------------------------------------
 
     def _pass(self, number: int, each: Pass) -> None:
-        pointers, rows = dict(self.k.pointers), self.k.sizes[self.spec.reduced[-1]]
+        pointers, rows = dict(self.pointers), self.sizes[self.spec.reduced[-1]]
         codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
         most = min(_LIGHT // weight(codes), _TOGETHER // len(self.nest.passes)) if each.reductions else 0
         together = 1 << most.bit_length() - 1 if most else 1
         with ExitStack() as loops:
             for loop in self.spec.reduced[:-1]:
-                self.k.advance(loop, loops.enter_context(self.body.loop(self.k.sizes[loop])).index)
+                self.advance(loop, loops.enter_context(self.body.loop(self.sizes[loop])).index)
             if not (each.reductions and self.in_spans):
                 self._rows(number, each, ("0", rows), together)
             else:
@@ -128,7 +126,7 @@ class ColumnKernel:
                 span = loops.enter_context(self.body.loop(rows, step=length))
                 stop = self.body.least(self.body.value(f"add i64 {span.index}, {length}"), rows)
                 self._span(number, each, (span.index, stop), together)
-        self.k.pointers = pointers
+        self.pointers = pointers
 
     def _span(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
         """Reduce some rows separately from those before, add them to the total, and reset the span's accumulators."""
@@ -148,13 +146,13 @@ class ColumnKernel:
         if together > 1:
             loop, limit = self.spec.reduced[-1], stop
             if self.short:
-                limit = self.body.least(stop, self.k.rows_before_the_last(self.k.sizes[loop]))
+                limit = self.body.least(stop, self.rows_before_the_last(self.sizes[loop]))
                 limit = self.body.value(f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}")
-                self.k.whole = self.k.followed(loop)
+                self.whole = self.followed(loop)
             count = self.body.value(f"and i64 {self.body.value(f'sub i64 {limit}, {start}')}, {-together}")
             even = self.body.value(f"add i64 {start}, {count}")
             self._steps(number, each, (start, even), together)
-            self.k.whole, start = frozenset(), even
+            self.whole, start = frozenset(), even
         self._steps(number, each, (start, stop), 1)
 
     def _steps(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
@@ -164,12 +162,12 @@ class ColumnKernel:
         with self.body.loop(stop, start=start, step=together, carry=carry) as step:
             if self.short:
                 self._set_near(each, step.carried)
-            pointers, at = self.k.pointers, step.index
+            pointers, at = self.pointers, step.index
             rows_at = [self._at_row(self.body.value(f"add i64 {at}, {row}") if row else at) for row in range(together)]
             with self.each_vector():
                 self.stand()
                 self._step(number, each, rows_at)
-            self.k.pointers = pointers
+            self.pointers = pointers
             if self.short:
                 step.following = self._near(each)
         if self.short:
@@ -178,10 +176,10 @@ class ColumnKernel:
     def _at_row(self, index: str) -> dict[int, str]:
         """Return the pointer of each tensor in a row."""
         loop = self.spec.reduced[-1]
-        found = dict(self.k.pointers)
-        for slot, pattern in enumerate(self.k.patterns):
+        found = dict(self.pointers)
+        for slot, pattern in enumerate(self.patterns):
             if pattern and pattern[loop] != BROADCAST:
-                found[slot] = self.k.at(slot, found[slot], index, self.k.strides[slot, loop])
+                found[slot] = self.at(slot, found[slot], index, self.strides[slot, loop])
         return found
 
     def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
@@ -190,10 +188,10 @@ class ColumnKernel:
             self.fetch(index)
         if self.kept is not None and self.kept[0] in each.body:
             # the lanes that the previous vector did not cover: in the others, results have overwritten the kept values
-            wanted = self.body.value(f"mul i64 {self.number}, {self.k.width}")
+            wanted = self.body.value(f"mul i64 {self.number}, {self.width}")
             seen = self.body.value(f"sub i64 {wanted}, {self.column}")
-            self.fresh = self.vector.op("xor", "i1", self.k.lanes_below(seen), self.vector.constant("i1", 1))
-        wide = self.k.wide
+            self.fresh = self.vector.op("xor", "i1", self.lanes_below(seen), self.vector.constant("i1", 1))
+        wide = self.wide
         found = [self._one_row(number, each, row, dict(wide)) for row in rows]
         self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
         for index in each.reductions:
@@ -208,17 +206,17 @@ class ColumnKernel:
 
     def _one_row(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
         """Emit what is computed and written in one row; return the operands of each reduction."""
-        self.k.pointers, self.k.places, self.k.wide = row, self.standing(row), wide
+        self.pointers, self.places, self.wide = row, self.standing(row, self.column), wide
         for index in each.body:
             if self.kept is not None and self.kept[0] == index:
                 self._keep_or_load(number)
             else:
-                self.k.instruction(index, self.vector)
+                self.compute([index], self.vector)
         found = {}
         for index in each.reductions:
             code = self.spec.instructions[index]
             with self.body.written_for(code.node):
-                found[index] = [self.k.operand(arg, self.vector) for arg in code.args]
+                found[index] = [self.operand(arg, self.vector) for arg in code.args]
         for slot in each.writes:
             self._write(slot)
         return found
@@ -255,36 +253,36 @@ class ColumnKernel:
         assert self.kept is not None
         index, first, _, slot = self.kept
         if number == first:
-            self.k.instruction(index, self.vector)
+            self.compute([index], self.vector)
         with self.body.written_for(self.spec.instructions[index].node):
             if number == first:
-                self.k.store(slot, self._blended(slot, self.k.wide[index], self.k.load_vector(slot)))
+                self.store(slot, self._blended(slot, self.wide[index], self.read(slot, None)))
             else:
-                self.k.wide[index] = self.k.load_vector(slot)
+                self.wide[index] = self.read(slot, None)
 
     def _blended(self, slot: int, fresh: str, old: str) -> str:
-        return self.vector.select(MEMORY[self.k.dtypes[slot]], self.fresh, fresh, old)
+        return self.vector.select(MEMORY[self.dtypes[slot]], self.fresh, fresh, old)
 
     def _write(self, slot: int) -> None:
         with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
-            value = self.k.stored(slot, self.vector)
+            value = self.stored(slot, self.vector)
             if self.fresh and self.kept is not None and slot == self.kept[3]:
-                value = self._blended(slot, value, self.k.wide[self.kept[0]])
-            self.k.store(slot, value)
+                value = self._blended(slot, value, self.wide[self.kept[0]])
+            self.store(slot, value)
 
     # -- tiles: the values that each column holds -------------------------------------------------------------------------
 
     @contextmanager
     def tiles(self) -> Iterator[None]:
         """Emit the loop over tiles; without columns there is no tile."""
-        body, length = self.body, self.k.sizes[-1]
+        body, length = self.body, self.sizes[-1]
         if self.short:
-            self.k.some = (length, self.k.lanes_below(length))
+            self.some = (length, self.lanes_below(length))
             with self.body.only_if(body.value(f"icmp sgt i64 {length}, 0")):
                 yield
             return
-        last = body.value(f"sub i64 {length}, {self.k.width}")
-        count = body.value(f"sdiv i64 {body.value(f'add i64 {length}, {self.k.width - 1}')}, {self.k.width}")
+        last = body.value(f"sub i64 {length}, {self.width}")
+        count = body.value(f"sdiv i64 {body.value(f'add i64 {length}, {self.width - 1}')}, {self.width}")
         with self.body.loop(count, step=self.most_vectors) as tile:
             stop = self.body.least(body.value(f"add i64 {tile.index}, {self.most_vectors}"), count)
             self.start, self.stop, self.last = tile.index, stop, last
@@ -298,18 +296,12 @@ class ColumnKernel:
             return
         with self.body.loop(self.stop, start=self.start) as vector:
             self.number = vector.index
-            self.column = self.body.least(self.body.value(f"mul i64 {vector.index}, {self.k.width}"), self.last)
+            self.column = self.body.least(self.body.value(f"mul i64 {vector.index}, {self.width}"), self.last)
             yield
 
     def stand(self) -> None:
         """Move to the columns of the vector."""
-        self.k.places = self.standing(self.k.pointers)
-        self.k.wide = {}
-
-    def standing(self, pointers: dict[int, str]) -> dict[int, str]:
-        """Return where the lanes of each tensor start, given its pointers."""
-        k = self.k
-        return {slot: k.at(slot, pointers[slot], self.column, k.lane_steps.get(slot)) for slot in k.moving}
+        self.places, self.wide = self.standing(self.pointers, self.column), {}
 
     # -- one value per column -----------------------------------------------------------------------------------------
 
@@ -322,7 +314,7 @@ class ColumnKernel:
     def array(self, kind: str) -> str:
         """Allocate memory on the stack for one value per column."""
         name, wide = f"%{self.body.name('tile')}", self.vector.type(kind)
-        self.body.add(f"{name} = alloca [{self.most_vectors} x {wide}], align {self.k.target.vector_bytes}")
+        self.body.add(f"{name} = alloca [{self.most_vectors} x {wide}], align {self.target.vector_bytes}")
         return name
 
     def keep(self, array: str, kind: str, value: str) -> None:
@@ -339,8 +331,8 @@ class ColumnKernel:
         """Return the alignment of every vector of an array: the array is aligned, and each vector is as far from the one before as
         it is large. Vectors narrower than a register are many in one."""
         bits = {"float": 32, "double": 64}.get(kind) or int(kind.removeprefix("i"))
-        size = max(self.k.width * bits // 8, 1)
-        return min(self.k.target.vector_bytes, size & -size)
+        size = max(self.width * bits // 8, 1)
+        return min(self.target.vector_bytes, size & -size)
 
     def _slot(self, array: str, kind: str) -> str:
         if self.short:
@@ -360,14 +352,14 @@ class ColumnKernel:
     def fetch(self, index: int) -> None:
         """Make an instruction that is invariant over the rows available in every lane."""
         code = self.spec.instructions[index]
-        if index in self.k.wide or code.op == "const":
+        if index in self.wide or code.op == "const":
             return
         if not self.lies[index]:
-            self.k.splat(index)
+            self.splat(index)
         elif code.op == "input":
-            self.k.instruction(index, self.vector)
+            self.compute([index], self.vector)
         else:
             with self.body.written_for(code.node):
                 kind = REGISTER[code.dtype]
                 kept = code.op not in REDUCTIONS
-                self.k.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]
+                self.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]

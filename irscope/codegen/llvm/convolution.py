@@ -196,12 +196,9 @@ class _Convolution:
     def _some(self, base: str, vector: int) -> str:
         """Return a vector of a tensor, with zeros where it has no more channels."""
         place = self._at(base, str(vector * self.lanes), "float")
-        if not self.masks:
-            return self.body.value(f"load {self.kind}, ptr {place}, align 4")
-        lanes = self.vector.type("i1")
-        symbol = f"@llvm.masked.load.v{self.lanes}f32.p0"
-        self.body.declarations.add(f"declare {self.kind} {symbol}(ptr, i32, {lanes}, {self.kind})")
-        return self.body.value(f"call {self.kind} {symbol}(ptr {place}, i32 4, {lanes} {self.masks[vector]}, {self.kind} zeroinitializer)")
+        if self.masks:
+            return self.vector.masked_load("float", place, 4, self.masks[vector])
+        return self.body.value(f"load {self.kind}, ptr {place}, align 4")
 
     def _clamped(self, total: str, start: str, vector: int) -> str:
         """Emit what follows the sum."""
@@ -231,10 +228,7 @@ class _Convolution:
     def _store(self, total: str, start: str, vector: int) -> None:
         """Store the channels of a point, which follow one another."""
         place = self._at(self._at(self.pointers["y"], start, "float"), str(vector * self.lanes), "float")
-        if not self.masks:
+        if self.masks:
+            self.vector.masked_store("float", total, place, 4, self.masks[vector])
+        else:
             self.body.add(f"store {self.kind} {total}, ptr {place}, align 4")
-            return
-        lanes = self.vector.type("i1")
-        symbol = f"@llvm.masked.store.v{self.lanes}f32.p0"
-        self.body.declarations.add(f"declare void {symbol}({self.kind}, ptr, i32, {lanes})")
-        self.body.add(f"call void {symbol}({self.kind} {total}, ptr {place}, i32 4, {lanes} {self.masks[vector]})")

@@ -281,22 +281,16 @@ def taken_in(
 
 
 def _joined(lanes: VectorBuilder, op: str, dtype: str, held: str, more: str) -> str:
-    scalar = REGISTER[dtype]
-    if op in ("reduce_max", "reduce_min"):
-        return _extreme(lanes, op[7:], dtype, held, more)
-    float_ops = {"reduce_sum": "fadd", "reduce_prod": "fmul"}
-    whole_ops = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_any": "or", "reduce_all": "and"}
-    return lanes.op((float_ops if is_float(dtype) else whole_ops)[op], scalar, held, more)
-
-
-def _extreme(lanes: VectorBuilder, word: str, dtype: str, held: str, more: str) -> str:
-    """Emit the larger or smaller of two values. The NaN test of the new value does not depend on the old one, and a NaN stays."""
-    scalar = REGISTER[dtype]
-    relation = "gt" if word == "max" else "lt"
+    """Emit two accumulators combined. The NaN test of a new extreme does not depend on the old one, and a NaN stays."""
+    scalar, word = REGISTER[dtype], op.removeprefix("reduce_")
     if not is_float(dtype):
-        sign = "u" if dtype in ("uint8", "bool") else "s"
-        return lanes.select(scalar, lanes.compare(sign + relation, scalar, more, held), more, held)
-    best = lanes.select(scalar, lanes.compare("o" + relation, scalar, more, held), more, held)
+        name = {"sum": "add", "prod": "mul", "any": "or", "all": "and", "max": "maximum", "min": "minimum"}[word]
+        made = _integer_op(lanes, name, [more, held] if word in ("max", "min") else [held, more], dtype)
+        assert made is not None
+        return made
+    if word in ("sum", "prod"):
+        return lanes.op("fadd" if word == "sum" else "fmul", scalar, held, more)
+    best = lanes.select(scalar, lanes.compare("ogt" if word == "max" else "olt", scalar, more, held), more, held)
     return lanes.select(scalar, lanes.compare("uno", scalar, more, more), more, best)
 
 
@@ -329,6 +323,4 @@ def across_lanes(spec: KernelSpec, index: int, lanes: VectorBuilder, held: Seque
 def _half(lanes: VectorBuilder, width: int, kind: str, value: str, start: int) -> str:
     if width == 2:
         return lanes.body.value(f"extractelement <2 x {kind}> {value}, i64 {start}")
-    picked = ", ".join(f"i32 {lane}" for lane in range(start, start + width // 2))
-    wide = f"<{width} x {kind}>"
-    return lanes.body.value(f"shufflevector {wide} {value}, {wide} poison, <{width // 2} x i32> <{picked}>")
+    return lanes.body.shuffled(f"<{width} x {kind}>", value, "poison", range(start, start + width // 2))

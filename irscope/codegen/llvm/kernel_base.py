@@ -1,6 +1,6 @@
 """The state of a kernel while its text is emitted, and the instructions, loads, stores and loops that all kinds of kernels share."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -110,16 +110,17 @@ class KernelBuilder:
         """How many lanes are active, at least one, and their mask; None if all are."""
         self.whole: frozenset[int] = frozenset()
         """Tensors of which all lanes may be read nevertheless, because more of their elements follow."""
-        self.reader: Callable[[int, str | None], str] | None = None
-        """Replaces `load_vector` for some kinds of kernels: takes the tensor and the stride between its lanes."""
 
-    def source(self, write: Callable[[], None]) -> SourceText:
-        """Return the finished text; `write` emits everything between the arguments and the return."""
-        spec = self.spec
-        self.body.lines.add(f"define void @{spec.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
+    def write(self) -> None:
+        """Emit everything between the arguments and the return."""
+        raise NotImplementedError
+
+    def source(self) -> SourceText:
+        """Return the finished text."""
+        self.body.lines.add(f"define void @{self.spec.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
         self._arguments()
-        write()
-        return self.body.source(spec.name, self.target.vector_bytes, _EPILOGUE)
+        self.write()
+        return self.body.source(self.spec.name, self.target.vector_bytes, _EPILOGUE)
 
     # -- arguments -----------------------------------------------------------------------------------------------------
 
@@ -164,6 +165,10 @@ class KernelBuilder:
             return self.body.value(f"add i64 {base}, {offset}")
         return self.body.value(f"getelementptr {MEMORY[self.dtypes[slot]]}, ptr {base}, i64 {offset}")
 
+    def standing(self, pointers: dict[int, str], column: str) -> dict[int, str]:
+        """Return where the lanes of each tensor start, given its pointers."""
+        return {slot: self.at(slot, pointers[slot], column, self.lane_steps.get(slot)) for slot in self.moving}
+
     def advance(self, loop: int, index: str) -> None:
         """Move each tensor that moves along a loop to the loop's current step."""
         for slot, pattern in enumerate(self.patterns):
@@ -202,7 +207,7 @@ class KernelBuilder:
     # mask where the processor has masks, otherwise through a buffer on the stack. A masked load may take twice as long as a plain
     # one (Zen 5 streams 48 GB/s with masks, 80 without), so wherever more elements follow, whole vectors are read.
 
-    def load_vector(self, slot: int, step: str | None = None) -> str:
+    def read(self, slot: int, step: str | None) -> str:
         """Load a vector of a tensor's elements, `step` apart; None means contiguous."""
         place = self.places[slot]
         if self.some is not None and (step is not None or slot not in self.whole):
@@ -240,41 +245,30 @@ class KernelBuilder:
         past, near, joined = body.name("past"), body.name("near"), body.name("stored")
         offset = body.value(f"and i64 {body.value(f'ptrtoint ptr {place} to i64')}, {boundary - 1}")
         body.add(f"br i1 {body.value(f'icmp eq i64 {offset}, 0')}, label %{past}, label %{near}")
-        body.label(past)
-        body.add(f"store {wide} {stored}, ptr {place}, align {boundary}, !nontemporal !2")
-        body.add(f"br label %{joined}")
-        body.label(near)
-        body.add(f"store {wide} {stored}, ptr {place}, align {align}")
-        body.add(f"br label %{joined}")
+        for label, how in ((past, f"align {boundary}, !nontemporal !2"), (near, f"align {align}")):
+            body.label(label)
+            body.add(f"store {wide} {stored}, ptr {place}, {how}")
+            body.add(f"br label %{joined}")
         body.label(joined)
 
     def load_some(self, slot: int, place: str, step: str | None, count: str, mask: str) -> str:
         """Load the first `count` elements, at least one, into a vector; the other lanes hold zeros."""
-        wide, align = self.vector.type(MEMORY[self.dtypes[slot]]), ITEM_SIZE[self.dtypes[slot]]
+        kind = MEMORY[self.dtypes[slot]]
         if self.target.masks and step is None:
-            lanes = self.vector.type("i1")
-            args = (("ptr", place), ("i32", str(align)), (lanes, mask), (wide, "zeroinitializer"))
-            return self.body.value(self._masked("load", slot, wide, args))
+            return self.vector.masked_load(kind, place, ITEM_SIZE[self.dtypes[slot]], mask)
+        wide = self.vector.type(kind)
         self.body.add(f"store {wide} zeroinitializer, ptr %buffer{slot}, align {self.target.vector_bytes}")
         self._copy(slot, (place, step), (f"%buffer{slot}", None), count)
         return self.body.value(f"load {wide}, ptr %buffer{slot}, align {self.target.vector_bytes}")
 
     def store_some(self, slot: int, stored: str, place: str, step: str | None, count: str, mask: str) -> None:
         """Store the first `count` lanes, at least one."""
-        wide, align = self.vector.type(MEMORY[self.dtypes[slot]]), ITEM_SIZE[self.dtypes[slot]]
-        if self.target.masks and step is None:
-            args = ((wide, stored), ("ptr", place), ("i32", str(align)), (self.vector.type("i1"), mask))
-            self.body.add(self._masked("store", slot, "void", args))
-            return
-        self.body.add(f"store {wide} {stored}, ptr %buffer{slot}, align {self.target.vector_bytes}")
-        self._copy(slot, (f"%buffer{slot}", None), (place, step), count)
-
-    def _masked(self, word: str, slot: int, result: str, args: Sequence[tuple[str, str]]) -> str:
-        """Return a call of LLVM's masked load or store."""
         kind = MEMORY[self.dtypes[slot]]
-        symbol = f"llvm.masked.{word}.v{self.width}{ {'float': 'f32', 'double': 'f64'}.get(kind, kind) }.p0"
-        self.body.declarations.add(f"declare {result} @{symbol}({', '.join(type for type, _ in args)})")
-        return f"call {result} @{symbol}({', '.join(f'{type} {value}' for type, value in args)})"
+        if self.target.masks and step is None:
+            self.vector.masked_store(kind, stored, place, ITEM_SIZE[self.dtypes[slot]], mask)
+        else:
+            self.body.add(f"store {self.vector.type(kind)} {stored}, ptr %buffer{slot}, align {self.target.vector_bytes}")
+            self._copy(slot, (f"%buffer{slot}", None), (place, step), count)
 
     def _copy(self, slot: int, source: tuple[str, str | None], target: tuple[str, str | None], count: str) -> None:
         kind, align = MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
@@ -292,8 +286,7 @@ class KernelBuilder:
             for depth, stage in enumerate(stages):
                 if depth:
                     self.advance(depth - 1, loops.enter_context(self.body.loop(self.sizes[depth - 1])).index)
-                for index in stage:
-                    self.instruction(index, self.scalar)
+                self.compute(stage, self.scalar)
             yield
 
     def short_rows(self, loop: int, safe: str) -> Iterator[None]:
@@ -308,18 +301,20 @@ class KernelBuilder:
                 yield
         self.whole, self.pointers, self.values = frozenset(), pointers, values
 
-    def instruction(self, index: int, lanes: VectorBuilder) -> None:
-        code = self.spec.instructions[index]
-        with self.body.written_for(code.node):
-            if code.op == "input":
-                value = self._load(code.operand, lanes)
-            elif code.op == "count":
-                value = self._count(code.dtype)
-            else:
-                args = [self.operand(arg, lanes) for arg in code.args]
-                types = [self.spec.instructions[arg].dtype for arg in code.args]
-                value = element(lanes, code, args, types, native_half=self.target.native_half, exact=self.spec.exact)
-        (self.values if lanes.width == 1 else self.wide)[index] = value
+    def compute(self, indices: Iterable[int], lanes: VectorBuilder) -> None:
+        """Emit instructions in this order."""
+        for index in indices:
+            code = self.spec.instructions[index]
+            with self.body.written_for(code.node):
+                if code.op == "input":
+                    value = self._load(code.operand, lanes)
+                elif code.op == "count":
+                    value = self._count(code.dtype)
+                else:
+                    args = [self.operand(arg, lanes) for arg in code.args]
+                    types = [self.spec.instructions[arg].dtype for arg in code.args]
+                    value = element(lanes, code, args, types, native_half=self.target.native_half, exact=self.spec.exact)
+            (self.values if lanes.width == 1 else self.wide)[index] = value
 
     def operand(self, index: int, lanes: VectorBuilder) -> str:
         """Return an instruction's value, as an operand of another."""
@@ -364,7 +359,7 @@ class KernelBuilder:
         if lanes.width == 1:
             loaded = self.body.value(f"load {kind}, ptr {self.pointers[slot]}, align {align}")
         elif operand.pattern[-1] in (UNIT, STRIDED):
-            loaded = (self.reader or self.load_vector)(slot, step)
+            loaded = self.read(slot, step)
         else:
             first = self.body.value(f"load {kind}, ptr {self.pointers[slot]}, align {align}")
             loaded = self.vector.splat(kind, first)

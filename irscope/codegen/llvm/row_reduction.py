@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, Pass, reduction_nest
+from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, KernelSpec, Pass, reduction_nest
 from irscope.codegen.llvm.builder import Carry, Loop
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, across_lanes, first_values, kinds, taken_in
-from irscope.codegen.llvm.kernel_base import KernelBuilder, kept_value, weight
+from irscope.codegen.llvm.kernel_base import KernelBuilder, Target, kept_value, weight
 from irscope.ops.expr import POSITIONS
 
 _CHUNK: Final = 128
@@ -46,27 +46,26 @@ class _Row:
     wide: dict[int, str]
 
 
-class RowKernel:
+class RowKernel(KernelBuilder):
     """A kernel with kept loops outside and reduced loops inside."""
 
-    def __init__(self, k: KernelBuilder) -> None:
-        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
-        k.reader = self._read
-        limit = k.spec.row_limit
-        self.kept = kept_value(k.spec, on_stack=True) if not 0 < limit <= k.width else None
-        self.nest = reduction_nest(k.spec, self.kept and self.kept[:3])
-        self.single = len(k.spec.reduced) == 1 and 0 < limit <= k.width
+    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
+        super().__init__(spec, target, width)
+        is_short = 0 < spec.row_limit <= width
+        self.kept = None if is_short else kept_value(spec, on_stack=True)
+        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
+        self.single = len(spec.reduced) == 1 and is_short
         """Whether a row is one vector, so that values computed in one pass are still in registers in the next."""
         self.together = 1
         """How many steps of the second innermost loop are reduced together: those that fill `_ACCUMULATORS` registers, at most four."""
-        if len(k.spec.reduced) > 1 and 0 < limit <= k.width:
-            item = max([ITEM_SIZE[code.dtype] for code in k.spec.instructions] + [4])
-            self.together = min(4, max(1, _ACCUMULATORS * k.target.vector_bytes // (k.width * item)))
-        self.is_masked = self.together > 1 and k.target.masks and not k.spec.nontemporal
+        if len(spec.reduced) > 1 and is_short:
+            item = max([ITEM_SIZE[code.dtype] for code in spec.instructions] + [4])
+            self.together = min(4, max(1, _ACCUMULATORS * target.vector_bytes // (width * item)))
+        self.is_masked = self.together > 1 and target.masks and not spec.nontemporal
         """Whether such a step is one vector under a mask, which costs nothing; otherwise a whole vector, or one through a buffer."""
         self.row = "", ""
         """The lanes of a row of one vector, and their mask."""
-        self.in_chunks = not 0 < limit <= 2 * _CHUNK * k.width
+        self.in_chunks = not 0 < spec.row_limit <= 2 * _CHUNK * width
         self.apart: list[str] = []
         """While a vector is read in several places: the offset of each register from the first, in elements."""
         self.rows: list[_Row] = []
@@ -74,37 +73,32 @@ class RowKernel:
 
     def write(self) -> None:
         """Emit the kept loops around one row, or around two."""
-        self.k.buffers()
+        self.buffers()
         if self.single or self.is_masked:
-            self.k.some = self.row = (self.k.sizes[-1], self.k.lanes_below(self.k.sizes[-1]))
+            self.some = self.row = (self.sizes[-1], self.lanes_below(self.sizes[-1]))
         if not self.single and self.kept is not None and self.kept[3] < 0:
             kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
-            room = self.spec.row_limit + self.k.width
-            self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
-        stages = self.k.staged(self.nest.passes[0].before, self.spec.reduced[0])
+            room = self.spec.row_limit + self.width
+            self.body.add(f"%row = alloca [{room} x {kind}], align {self.target.vector_bytes}")
+        stages = self.staged(self.nest.passes[0].before, self.spec.reduced[0])
         if self._is_paired():
-            with self.k.outer_loops(stages[:-1]):
+            with self.outer_loops(stages[:-1]):
                 self._pairs(stages[-1])
-            return
-        if self.single and len(stages) > 1:
-            with self.k.outer_loops(stages[:-1]):
-                self._short_rows(stages[-1])
-            return
-        with self.k.outer_loops(stages):
-            self._one_row()
+        elif self.single and len(stages) > 1:
+            loop = self.spec.reduced[0] - 1
+            with self.outer_loops(stages[:-1]):
+                # rows that can be read as whole vectors, then the last ones under the mask
+                for _ in self.short_rows(loop, self.rows_before_the_last(self.sizes[loop])):
+                    self.compute(stages[-1], self.scalar)
+                    self._one_row()
+        else:
+            with self.outer_loops(stages):
+                self._one_row()
 
     def _one_row(self) -> None:
-        self.k.wide = {}
-        self.rows = [_Row(self.k.pointers, self.k.values, self.k.wide)]
+        self.wide = {}
+        self.rows = [_Row(self.pointers, self.values, self.wide)]
         self._reduce_rows()
-
-    def _short_rows(self, stage: list[int]) -> None:
-        """Emit the loop over rows of one vector: those that can be read as whole vectors, then the last ones under the mask."""
-        loop = self.spec.reduced[0] - 1
-        for _ in self.k.short_rows(loop, self.k.rows_before_the_last(self.k.sizes[loop])):
-            for code in stage:
-                self.k.instruction(code, self.k.scalar)
-            self._one_row()
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -123,7 +117,7 @@ class RowKernel:
     def _pairs(self, stage: list[int]) -> None:
         """Emit the loop over pairs of rows, half of all rows apart; a row without a partner is paired with itself."""
         loop = self.spec.reduced[0] - 1
-        size, pointers, values = self.k.sizes[loop], self.k.pointers, self.k.values
+        size, pointers, values = self.sizes[loop], self.pointers, self.values
         half = self.body.value(f"sdiv i64 {self.body.value(f'add i64 {size}, 1')}, 2")
         with self.body.loop(half) as row:
             other = self.body.value(f"add i64 {row.index}, {half}")
@@ -131,75 +125,72 @@ class RowKernel:
             other = self.body.value(f"select i1 {is_there}, i64 {other}, i64 {row.index}")
             self.rows = [_Row(dict(pointers), dict(values), {}) for _ in range(2)]
             for index, _ in zip((row.index, other), self._each_row(), strict=True):
-                self.k.advance(loop, index)
-                for code in stage:
-                    self.k.instruction(code, self.k.scalar)
+                self.advance(loop, index)
+                self.compute(stage, self.scalar)
             self._reduce_rows()
 
     def _each_row(self) -> Iterator[_Row]:
         """Yield the rows, selecting each as the one that instructions refer to."""
         for row in self.rows:
-            self.k.pointers, self.k.values, self.k.wide = row.pointers, row.values, row.wide
+            self.pointers, self.values, self.wide = row.pointers, row.values, row.wide
             yield row
 
     def _reduce_rows(self) -> None:
         for number, each in enumerate(self.nest.passes):
             for _ in self._each_row():
-                for index in each.before if number else ():
-                    self.k.instruction(index, self.k.scalar)
+                self.compute(each.before if number else (), self.scalar)
                 for index in each.carried:
-                    self.k.splat(index)
+                    self.splat(index)
             if self.single:
-                self._finish(each, self._accumulated(number, each, "0", self.k.some, self._first(each)))
+                self._finish(each, self._accumulated(number, each, "0", self.some, self._first(each)))
             else:
                 self._pass(number, each)
         for _ in self._each_row():
-            for index in self.nest.after:
-                self.k.instruction(index, self.k.scalar)
+            self.compute(self.nest.after, self.scalar)
             for slot, result in enumerate(self.spec.outputs):
                 if self.spec.is_reduced(result):
                     with self.body.written_for(self.spec.instructions[result.instruction].node):
-                        value = self.k.stored(slot, self.k.scalar)
-                        self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.k.pointers[slot]}")
+                        value = self.stored(slot, self.scalar)
+                        self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.pointers[slot]}")
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     def _pass(self, number: int, each: Pass) -> None:
         held = self._first(each)
-        pointers, around = dict(self.k.pointers), list[Loop]()
+        pointers, around = dict(self.pointers), list[Loop]()
         with ExitStack() as loops:
             for loop in self.spec.reduced[: -2 if self.together > 1 else -1]:
                 carry = self._carry(each, around[-1].carried if around else held)
-                inside = loops.enter_context(self.body.loop(self.k.sizes[loop], carry=carry))
+                inside = loops.enter_context(self.body.loop(self.sizes[loop], carry=carry))
                 if around:
                     around[-1].following = inside.carried
-                self.k.advance(loop, inside.index)
+                self.advance(loop, inside.index)
                 around.append(inside)
             run = self._steps if self.together > 1 else self._run
             found = run(number, each, around[-1].carried if around else held)
             if around:
                 around[-1].following = found
-        self.k.pointers.update(pointers)
+        self.pointers.update(pointers)
         self._finish(each, around[0].carried if around else found)
 
     def _steps(self, number: int, each: Pass, held: list[str]) -> list[str]:
         """Emit the two innermost loops: several steps of the outer one together, then the rest one by one."""
         body, loop, rows = self.body, self.spec.reduced[-2], self.rows
-        size, (row,) = self.k.sizes[loop], rows
+        size, (row,) = self.sizes[loop], rows
         whole = body.value(f"and i64 {size}, {-self.together}")
         self.rows = [_Row(dict(row.pointers), dict(row.values), dict(row.wide)) for _ in range(self.together)]
         start = held + self._first(each)[len(held) :]
         with body.loop(whole, step=self.together, carry=self._carry(each, start)) as several:
             for place, _ in enumerate(self._each_row()):
-                self.k.advance(loop, body.value(f"add i64 {several.index}, {place}"))
+                self.advance(loop, body.value(f"add i64 {several.index}, {place}"))
             several.following = self._step(number, each, several.carried)
         self.rows = rows
-        self.k.pointers, self.k.values, self.k.wide = row.pointers, row.values, row.wide
+        self.pointers, self.values, self.wide = row.pointers, row.values, row.wide
         found = several.carried[: len(held)]
         for first in range(len(held), len(start), len(held) or 1):
             found = self._merged(each, found, several.carried[first : first + len(held)])
         with body.loop(size, start=whole, carry=self._carry(each, found)) as one:
-            self.k.advance(loop, one.index)
+            self.advance(loop, one.index)
             one.following = self._step(number, each, one.carried)
         return one.carried
 
@@ -213,7 +204,7 @@ class RowKernel:
             for index in each.reductions:
                 with self.body.written_for(self.spec.instructions[index].node):
                     own = [next(names) for _ in kinds(self.spec, index)]
-                    self.k.values[index] = across_lanes(self.spec, index, self.vector, own)
+                    self.values[index] = across_lanes(self.spec, index, self.vector, own)
 
     def _first(self, each: Pass) -> list[str]:
         """Return the initial accumulators of all rows: for each row all reductions, for each reduction all its parts."""
@@ -226,25 +217,25 @@ class RowKernel:
 
     def _run(self, number: int, each: Pass, held: list[str]) -> list[str]:
         """Emit the innermost loop: whole vectors, then the rest."""
-        body, length = self.body, self.k.sizes[-1]
-        full = body.value(f"and i64 {length}, {-self.k.width}")
+        body, length = self.body, self.sizes[-1]
+        full = body.value(f"and i64 {length}, {-self.width}")
         registers = self._registers(each)
         if registers > 1:
             is_long = body.value(f"icmp sge i64 {length}, {_LONG}")
             with self.body.only_if(is_long, self._carry(each, held)) as long:
                 part = body.value(f"udiv i64 {full}, {registers}")
                 self.apart = [body.value(f"mul i64 {part}, {place}") for place in range(registers)]
-                long.following = self._vectors(number, each, part, self.k.width // registers, held)
+                long.following = self._vectors(number, each, part, self.width // registers, held)
                 self.apart = []
             is_short = body.value(f"xor i1 {is_long}, true")
             with self.body.only_if(is_short, self._carry(each, long.joined)) as short:
-                short.following = self._vectors(number, each, full, self.k.width, long.joined)
+                short.following = self._vectors(number, each, full, self.width, long.joined)
             held = short.joined
         else:
-            held = self._vectors(number, each, full, self.k.width, held)
+            held = self._vectors(number, each, full, self.width, held)
         rest = body.value(f"sub i64 {length}, {full}")
         with self.body.only_if(body.value(f"icmp sgt i64 {rest}, 0"), self._carry(each, held)) as end:
-            end.following = self._accumulated(number, each, full, (rest, self.k.lanes_below(rest)), held)
+            end.following = self._accumulated(number, each, full, (rest, self.lanes_below(rest)), held)
         return end.joined
 
     def _vectors(self, number: int, each: Pass, end: str, step: int, held: list[str]) -> list[str]:
@@ -286,7 +277,7 @@ class RowKernel:
                 code = self.spec.instructions[reduction]
                 with self.body.written_for(code.node):
                     own = [next(names) for _ in kinds(self.spec, reduction)]
-                    more = [self.k.operand(arg, self.vector) for arg in code.args]
+                    more = [self.operand(arg, self.vector) for arg in code.args]
                     found += taken_in(self.spec, reduction, self.vector, own, more, some and some[1])
         return found
 
@@ -308,68 +299,62 @@ class RowKernel:
             and all(operand.kind == "tensor" and operand.pattern[-1] == UNIT for operand in along)
             and all(ITEM_SIZE[operand.dtype] == item for operand in along)
         )
-        return self.k.width * item // self.k.target.vector_bytes if is_free else 1
+        return self.width * item // self.target.vector_bytes if is_free else 1
 
     def _point(self, number: int, each: Pass, index: str, some: tuple[str, str] | None) -> None:
         """Emit what is computed and written at the points of a vector."""
-        k = self.k
-        k.some = some
-        k.places = {slot: k.at(slot, k.pointers[slot], index, k.lane_steps.get(slot)) for slot in k.moving}
+        self.some, self.places = some, self.standing(self.pointers, index)
         for code in each.body:
-            if self.single and code in k.wide:
+            if self.single and code in self.wide:
                 continue
             if self.kept is None or code != self.kept[0]:
-                k.instruction(code, self.vector)
+                self.compute([code], self.vector)
             else:
                 self._keep_or_load(number, index)
         for slot in each.writes:
             with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
-                self._store(slot, k.stored(slot, self.vector))
+                self._store(slot, self.stored(slot, self.vector))
 
     def _keep_or_load(self, number: int, index: str) -> None:
         """Compute and store the kept value in its first pass, load it in later ones; on the stack always as a whole vector."""
         assert self.kept is not None
         code, first, _, slot = self.kept
         step = self.spec.instructions[code]
-        kind, align = self.vector.type(REGISTER[step.dtype]), min(self.k.target.vector_bytes, self.k.width * ITEM_SIZE[step.dtype])
+        kind, align = self.vector.type(REGISTER[step.dtype]), min(self.target.vector_bytes, self.width * ITEM_SIZE[step.dtype])
         if number <= first:
-            self.k.instruction(code, self.vector)
+            self.compute([code], self.vector)
         with self.body.written_for(NO_NODE if number <= first else step.node):
             if slot < 0:  # whole vectors follow one another from an aligned start
                 place = self.body.value(f"getelementptr {REGISTER[step.dtype]}, ptr %row, i64 {index}")
             if number > first:
-                load = self._read(slot, None) if slot >= 0 else self.body.value(f"load {kind}, ptr {place}, align {align}")
-                self.k.wide[code] = load
+                load = self.read(slot, None) if slot >= 0 else self.body.value(f"load {kind}, ptr {place}, align {align}")
+                self.wide[code] = load
             elif slot >= 0:
-                self._store(slot, self.k.wide[code])
+                self._store(slot, self.wide[code])
             else:
-                self.body.add(f"store {kind} {self.k.wide[code]}, ptr {place}, align {align}")
+                self.body.add(f"store {kind} {self.wide[code]}, ptr {place}, align {align}")
 
-    def _read(self, slot: int, step: str | None) -> str:
+    def read(self, slot: int, step: str | None) -> str:
         """Load a vector: contiguous, or one contiguous stretch per register (`apart`), or strided."""
-        if step is None and self.k.target.masks and slot in self.k.whole:
-            row = self.k.load_vector(slot, step)
+        if step is None and self.target.masks and slot in self.whole:
+            row = super().read(slot, step)
             # its second use keeps LLVM from folding the load into a masked instruction, which would make it a masked load again
-            kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
-            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
+            kind = self.vector.type(MEMORY[self.dtypes[slot]])
+            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.target.vector_bytes}")
             return row
         if step is not None or not self.apart:
-            return self.k.load_vector(slot, step)
-        kind, lanes = MEMORY[self.k.dtypes[slot]], self.k.width // len(self.apart)
+            return super().read(slot, step)
+        kind, lanes = MEMORY[self.dtypes[slot]], self.width // len(self.apart)
         parts = []
         for offset in self.apart:
-            place = self.k.at(slot, self.k.places[slot], offset, None)
-            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"))
+            place = self.at(slot, self.places[slot], offset, None)
+            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"))
         while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.body.shuffled(f"<{lanes} x {kind}>", one, other, range(2 * lanes)) for one, other in pairs]
             lanes *= 2
-            order = ", ".join(f"i32 {lane}" for lane in range(lanes))
-            half = f"<{lanes // 2} x {kind}>"
-            parts = [
-                self.body.value(f"shufflevector {half} {one}, {half} {other}, <{lanes} x i32> <{order}>")
-                for one, other in zip(parts[::2], parts[1::2], strict=True)
-            ]
         return parts[0]
 
     def _store(self, slot: int, value: str) -> None:
         again = self.kept is not None and self.kept[3] == slot
-        self.k.store(slot, value, streaming=self.spec.nontemporal and not again)
+        self.store(slot, value, streaming=self.spec.nontemporal and not again)

@@ -19,6 +19,7 @@ from irscope.errors import CodegenError, IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, NUMBER, Block, Node, TensorData, TensorType, Type, Value, constant_value, make_value, new_id
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, NoExpression, affine, cast, const, input_element, number, reduced_axes
+from irscope.ops.expr.expression import subexpressions
 from irscope.ops.nn.convolution import spread
 from irscope.ops.numpy_layout import Unbounded, laid_out_like
 from irscope.ops.op import Op
@@ -31,6 +32,7 @@ from irscope.ops.type_rules import (
     iterator_strides,
     like_strides,
     opmath,
+    static_shape,
     suggests_channels_last,
     wrap_dim,
 )
@@ -127,20 +129,9 @@ class Pooled:
 Step = Compute | Seen | Joined | Patched | Pooled
 
 
-def _parts_of(expr: Expr) -> list[Expr]:
-    """Return every subexpression once."""
-    found, seen = [expr], {id(expr)}
-    for here in found:
-        for arg in here.args:
-            if id(arg) not in seen:
-                seen.add(id(arg))
-                found.append(arg)
-    return found
-
-
 def leaves_of(expr: Expr) -> set[int]:
     """Return the indexes of the operands that an expression reads."""
-    return {part.value for part in _parts_of(expr) if part.op in ("input", "scalar")}
+    return {part.value for part in subexpressions([expr]) if part.op in ("input", "scalar")}
 
 
 _Placed = tuple[Step, TensorType]
@@ -181,9 +172,8 @@ class GroupValues:
         type = self.types.get(value)
         if not isinstance(type, TensorType):
             return (), ()
-        assert type.shape is not None
         assert type.strides is not None
-        return tuple(int(size) for size in type.shape if isinstance(size, int)), type.strides
+        return _extents(type), type.strides
 
     def shape(self, value: Value) -> tuple[int, ...]:
         """Return the extents of a tensor; empty for a number."""
@@ -239,14 +229,13 @@ class GroupValues:
     def _element(self, position: int, output: Value, element: Any) -> None:
         """Record a value that is one tensor of a list."""
         if isinstance(element, Value):
-            shape = self.shape(element)
             self.types[output] = self.types[element]
-            self.steps[output] = Seen(position, element, 0, contiguous_strides(shape))
+            self.steps[output] = Seen(position, element, 0, contiguous_strides(self.shape(element)))
         else:
             self.steps[output], self.types[output] = element
 
     def _compute(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
-        leaves: list[tuple[int, Value, int | None]] = []
+        leaves: Operands = []
         given: dict[str, Any] = {}
         for name, argument in arguments.items():
             if not isinstance(argument, Value) or argument in self.known:
@@ -268,7 +257,7 @@ class GroupValues:
         for output, expr, type in zip(node.outputs, exprs, types, strict=True):
             used = leaves_of(expr)
             operands = tuple(leaf for leaf in leaves if leaf[0] in used)
-            axes, kinds = reduced_axes(expr), {part.op for part in _parts_of(expr) if part.op in REDUCTIONS}
+            axes, kinds = reduced_axes(expr), {part.op for part in subexpressions([expr]) if part.op in REDUCTIONS}
             shape = self.shape(leaves[0][1]) if axes else ()
             if kinds & _PEAKS and 0 in [shape[axis] for axis in axes]:
                 raise CodegenError("cannot take the maximum over an empty axis", where=repr(node), rule="codegen-empty")
@@ -295,31 +284,33 @@ class GroupValues:
             return [{"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype] for expr in exprs]
         ruled = self.ruled(op, node, arguments)
         found: list[Type] = []
-        for index, expr in enumerate(exprs):
-            type = ruled[index] if len(ruled) == len(exprs) else None
+        for place, expr in enumerate(exprs):
+            type = ruled[place] if len(ruled) == len(exprs) else None
             if isinstance(type, TensorType) and type.is_static and type.strides is not None:
                 found.append(TensorType(expr.dtype, type.shape, type.strides))
             elif reduced_axes(expr):
                 # a normalisation whose rule gives only the shape: its last step is elementwise
-                if not isinstance(type, TensorType) or type.shape is None or None in type.shape:
+                shape = static_shape(type) if isinstance(type, TensorType) else None
+                if shape is None:
                     raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
-                shape = tuple(int(size) for size in type.shape if isinstance(size, int))
                 found.append(TensorType(expr.dtype, shape, iterator_strides(shape, [self.layout(value) for _, value, _ in leaves])))
             elif op.category == "memory":
-                found.append(self._copied_type(node, expr, arguments.get("self")))
+                # a copy that represents a write into a tensor with gaps: its dimension order is the tensor's, its gaps are up to torch
+                target = arguments.get("self")
+                given = self.types.get(target) if isinstance(target, Value) else None
+                if node.op not in LAID_OUT_LIKE_FIRST or not isinstance(given, TensorType) or given.strides is None:
+                    raise CodegenError(f"the strides of the result of {node.op} are not known", where=repr(node))
+                self.unknown_layouts.add(node.output)
+                found.append(laid_out_like(given, expr.dtype))
             else:
                 used = leaves_of(expr)
-                found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))
+                plain = [self.layout(value) for index, value, axis in leaves if index in used and axis is None]
+                shape = tuple(np.broadcast_shapes(*(sizes for sizes, _ in plain)))
+                strides = iterator_strides(shape, plain)
+                if op.operand_axes:
+                    strides = channels_last_strides(shape) if suggests_channels_last(*plain[0]) else contiguous_strides(shape)
+                found.append(TensorType(expr.dtype, shape, strides))
         return found
-
-    def _copied_type(self, node: Node, expr: Expr, target: Any) -> TensorType:
-        """Return the type of a copy that represents a write into a tensor with gaps: its dimension order is the tensor's, its gaps
-        are up to torch."""
-        given = self.types.get(target) if isinstance(target, Value) else None
-        if node.op not in LAID_OUT_LIKE_FIRST or not isinstance(given, TensorType) or given.strides is None:
-            raise CodegenError(f"the strides of the result of {node.op} are not known", where=repr(node))
-        self.unknown_layouts.add(node.output)
-        return laid_out_like(given, expr.dtype)
 
     def ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the types of a node's results by the op's type rule; empty without one."""
@@ -332,14 +323,6 @@ class GroupValues:
         except IrscopeError as error:
             raise CodegenError(error.what, where=repr(node), rule=error.rule or "codegen-types") from None
         return list(found) if isinstance(found, list | tuple) else [found]
-
-    def _elementwise_type(self, op: Op, expr: Expr, operands: Sequence[tuple[int, Value, int | None]]) -> TensorType:
-        plain = [self.layout(value) for _, value, axis in operands if axis is None]
-        shape = tuple(np.broadcast_shapes(*(sizes for sizes, _ in plain)))
-        if op.operand_axes:
-            strides = channels_last_strides(shape) if suggests_channels_last(*plain[0]) else contiguous_strides(shape)
-            return TensorType(expr.dtype, shape, strides)
-        return TensorType(expr.dtype, shape, iterator_strides(shape, plain))
 
     def _abstract(self, argument: Any) -> Any:
         if not isinstance(argument, Value):
@@ -381,7 +364,7 @@ class GroupValues:
             raise CodegenError(f"no kernel for {node.op}: the shape of its result is not known", where=repr(node), rule="codegen-view")
         made: list[_Placed] = []
         for (offset, strides), type in zip(self._offsets_and_strides(node, op, arguments), types, strict=True):
-            shape = tuple(int(size) for size in type.shape)
+            shape = _extents(type)
             laid = like_strides(shape, type.strides) if type.strides is not None else contiguous_strides(shape)
             made.append((Seen(position, operand, offset, strides), type.with_(strides=laid)))
         return made
@@ -431,11 +414,8 @@ class GroupValues:
         (type,) = self.ruled(op, node, arguments)
         shape = self.shape(whole)
         if not isinstance(type, TensorType) or type.strides is None or type.dtype != self.dtype(part):
-            raise CodegenError(
-                f"no kernel for {node.op}: its result's layout is not known, or its element type differs from that of `src`",
-                where=repr(node),
-                rule="codegen-patch",
-            )
+            why = "its result's layout is not known, or its element type differs from that of `src`"
+            raise CodegenError(f"no kernel for {node.op}: {why}", where=repr(node), rule="codegen-patch")
         axis = wrap_dim(dim, len(shape), op=node.op)
         one = node.op == "aten::select_scatter"
         if one:
@@ -525,10 +505,14 @@ def _concrete(type: Type) -> Type:
         raise CodegenError(
             f"a kernel needs the element type and the shape of each input, but all that is known of one is {type}", rule="codegen-input"
         )
-    assert type.shape is not None
-    if type.strides is not None:
-        return type
-    return type.with_(strides=contiguous_strides([size for size in type.shape if isinstance(size, int)]))
+    return type if type.strides is not None else type.with_(strides=contiguous_strides(_extents(type)))
+
+
+def _extents(type: TensorType) -> tuple[int, ...]:
+    """Return the extents of a tensor, which are known."""
+    found = static_shape(type)
+    assert found is not None
+    return found
 
 
 def _payload(node: Node) -> Any:

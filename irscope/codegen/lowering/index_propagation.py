@@ -29,15 +29,13 @@ from irscope.ops.type_rules import contiguous_strides, is_contiguous
 # Where a range of a tensor was replaced, an index decides which of two values is read. It must be the same one at all
 # points; where it is not, the output is computed in two parts (`OutputMustPart`).
 
-Terms = tuple[tuple[int, int], ...]
-
 
 @dataclass(frozen=True, slots=True)
 class AffineIndex:
     """An index as an affine form: an offset, and (axis, step) for each axis of the space along which it moves, ascending."""
 
     offset: int
-    terms: Terms = ()
+    terms: tuple[tuple[int, int], ...] = ()
 
     @property
     def axes(self) -> set[int]:
@@ -92,17 +90,20 @@ class Space:
         """The extent of each axis after all cuts."""
         return [size for factors in self.factors for size in factors]
 
+    def first(self, position: int) -> int:
+        """Return the first axis that one of the original kept axes was cut into; with their number, the first reduced one."""
+        return sum(len(factors) for factors in self.factors[:position])
+
     @property
     def first_reduced(self) -> int:
         """The number of axes that are kept."""
-        return sum(len(factors) for factors in self.factors[:-1])
+        return self.first(len(self.kept))
 
     def kept_form(self, position: int) -> AffineIndex:
         """Return the index along one of the original kept axes, before any cut."""
-        first = sum(len(factors) for factors in self.factors[:position])
         factors = self.factors[position]
-        steps = contiguous_strides(factors)
-        return AffineIndex(0, tuple((first + i, steps[i]) for i, size in enumerate(factors) if size != 1))
+        pieces = enumerate(zip(factors, contiguous_strides(factors), strict=True), self.first(position))
+        return AffineIndex(0, tuple((axis, step) for axis, (size, step) in pieces if size != 1))
 
     def reduced_form(self) -> AffineIndex:
         """Return the position of a reduced element, in row-major order."""
@@ -119,7 +120,7 @@ class Space:
     def part(self, axis: int, at: int) -> OutputMustPart:
         """Return the exception for an axis whose points from `at` on read another value than those before."""
         dim = self.owner(axis)
-        first = sum(len(factors) for factors in self.factors[:dim])
+        first = self.first(dim)
         outer, inner = self.extents[first:axis], self.factors[dim][axis - first + 1 :]
         if dim == len(self.kept) or prod(outer) > 1:
             raise CodegenError("a replaced range is read along axes that cannot be separated", rule="codegen-patch")
@@ -132,11 +133,9 @@ class Space:
 
     def split(self, axis: int, inner: int) -> None:
         """Cut an axis in two."""
-        for factors in self.factors:
-            if axis < len(factors):
-                factors[axis : axis + 1] = [factors[axis] // inner, inner]
-                return
-            axis -= len(factors)
+        position = self.owner(axis)
+        factors, at = self.factors[position], axis - self.first(position)
+        factors[at : at + 1] = [factors[at] // inner, inner]
 
 
 def linearize(forms: Iterable[AffineIndex], strides: Iterable[int], offset: int = 0) -> AffineIndex:
@@ -215,8 +214,13 @@ def delinearize(position: AffineIndex, shape: Sequence[int], extents: Sequence[i
                 terms[dim].append((axis, digit))
     for dim in range(len(shape) - 1, 0, -1):
         reach = offsets[dim] + sum(step * (extents[axis] - 1) for axis, step in terms[dim])
-        if reach >= shape[dim]:
-            _cut(terms[dim], shape[dim], extents)
+        if reach < shape[dim]:
+            continue
+        for axis, step in terms[dim]:
+            inner, rest = divmod(shape[dim], step)
+            if not rest and 1 < inner < extents[axis] and extents[axis] % inner == 0:
+                raise AxisMustSplit(axis, inner)
+        raise CodegenError("a view inside the group mixes dimensions in a way that no strides describe", rule="codegen-view")
     return tuple(AffineIndex(offset, tuple(own)) for offset, own in zip(offsets, terms, strict=True))
 
 
@@ -229,14 +233,6 @@ def _mixed_radix(number: int, shape: Sequence[int]) -> list[int]:
     return [number, *reversed(found)] if shape else []
 
 
-def _cut(terms: Sequence[tuple[int, int]], size: int, extents: Sequence[int]) -> None:
-    for axis, step in terms:
-        inner, rest = divmod(size, step)
-        if not rest and 1 < inner < extents[axis] and extents[axis] % inner == 0:
-            raise AxisMustSplit(axis, inner)
-    raise CodegenError("a view inside the group mixes dimensions in a way that no strides describe", rule="codegen-view")
-
-
 # Linearizes the expressions of many nodes into one list of instructions, with common subexpressions shared, constants folded and
 # needless roundings dropped.
 #
@@ -244,8 +240,6 @@ def _cut(terms: Sequence[tuple[int, int]], size: int, extents: Sequence[int]) ->
 # between them is dropped, as in other fusing compilers: the fused result is closer to the exact one than op by op.
 # An explicit cast of an operand (`to(bfloat16)`, a number that becomes a half) keeps its rounding, and in an exact kernel
 # all casts do.
-
-_Key = tuple[str, tuple[int, ...], str, int | None]
 
 
 class InstructionList:
@@ -263,7 +257,7 @@ class InstructionList:
         """`exact`: round halves between ops too."""
         self.exact = exact
         self.steps: list[Instruction] = []
-        self._known: dict[_Key, int] = {}
+        self._known: dict[tuple[str, tuple[int, ...], str, int | None], int] = {}
         self._explicit: set[int] = set()
         """Explicit casts of operands, whose rounding stays."""
 
@@ -311,9 +305,7 @@ class InstructionList:
             if expr.args[0].op in ("input", "scalar"):
                 self._explicit.add(step)
             return step
-        if expr.op in REDUCTIONS or expr.op == "count":
-            return self._step(expr.op, args, expr.dtype, None, node)
-        if all(self.steps[arg].op == "const" for arg in args):
+        if expr.op not in REDUCTIONS | {"count"} and all(self.steps[arg].op == "const" for arg in args):
             return self._folded(expr.op, args, expr.dtype, node)
         return self._step(expr.op, args, expr.dtype, None, node)
 
@@ -432,7 +424,7 @@ class Walk:
         if step is None:
             return self._input(value, forms)
         if isinstance(step, Seen):
-            return below[0] if below else self._read(step.operand, linearize(forms, step.strides, step.offset))
+            return below[0] if below else self._element(step.operand, linearize(forms, step.strides, step.offset))
         if isinstance(step, Patched):
             return below[0]
         if isinstance(step, Pooled):
@@ -440,7 +432,7 @@ class Walk:
         assert isinstance(step, Compute)
         outside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if not gathered}
         inside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if gathered}
-        index = self._index() if step.positions else None
+        index = self._read(Read(-1, self.space.reduced_form()), "int64") if step.positions else None
         return self.code.splice(step.expr, outside, node=step.position, gathered=inside, index=index)
 
     def _patched(self, step: Patched, forms: Forms) -> tuple[Value, Forms]:
@@ -491,16 +483,14 @@ class Walk:
         if value in self.values.known or value not in self.values.params:
             raise CodegenError(f"{value!r} cannot be read by a kernel", rule="codegen-constant")
         if not isinstance(self.values.types[value], TensorType):
-            return self._read(value, None)
-        return self._read(value, linearize(forms, self.values.layout(value)[1]))
+            return self._element(value, None)
+        return self._element(value, linearize(forms, self.values.layout(value)[1]))
 
-    def _read(self, value: Value, place: AffineIndex | None) -> int:
-        read = Read(self.values.params[value], place)
-        return self.code.input(self.operands.setdefault(read, len(self.operands)), self.values.dtype(value))
+    def _element(self, value: Value, place: AffineIndex | None) -> int:
+        return self._read(Read(self.values.params[value], place), self.values.dtype(value))
 
-    def _index(self) -> int:
-        read = Read(-1, self.space.reduced_form())
-        return self.code.input(self.operands.setdefault(read, len(self.operands)), "int64")
+    def _read(self, read: "Read", dtype: str) -> int:
+        return self.code.input(self.operands.setdefault(read, len(self.operands)), dtype)
 
 
 @dataclass(frozen=True, slots=True)

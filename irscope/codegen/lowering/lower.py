@@ -24,12 +24,10 @@ from irscope.codegen.lowering.element_values import GroupValues, Joined
 from irscope.codegen.lowering.index_propagation import (
     REDUCED,
     ZERO,
-    AffineIndex,
     Axes,
     Forms,
     OutputMustPart,
     Space,
-    Walk,
     delinearize,
     linearize,
     lowered,
@@ -177,9 +175,8 @@ def _root(target: _Target, place: Forms) -> tuple[Value, Forms]:
 
 def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, bool]]:
     """Cut a dimension where the results of reductions start or stop varying along it; extents of 1 are left out."""
-    first = sum(len(factors) for factors in space.factors[:dim])
     pieces: list[tuple[int, bool]] = []
-    for axis, size in enumerate(space.factors[dim], first):
+    for axis, size in enumerate(space.factors[dim], space.first(dim)):
         if size == 1:
             continue
         is_kept = axis in walked
@@ -205,7 +202,28 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
         for step, (target, _) in zip(found, targets, strict=True)
     ]
     written = [linearize(place, target.strides, target.offset) for place, (target, _) in zip(places(), targets, strict=True)]
-    return _assembled(values, domain, walk, results, written, [target.output for target, _ in targets])
+    steps, at = trimmed(walk.code.steps, results)
+    used = sorted({code.operand for code in steps if code.op == "input"})
+    number = {old: new for new, old in enumerate(used)}
+    steps = tuple(replace(code, value=number[code.operand]) if code.op == "input" else code for code in steps)
+    every = list(walk.operands)
+    reads = [every[position] for position in used]
+    forms, extents = [*written, *(read.place for read in reads)], space.extents
+    strides = [[dict(form.terms).get(axis, 0) for axis in range(len(extents))] for form in forms if form is not None]
+    sizes, loops, reduced = arrange_loops(extents, space.first_reduced if domain.gathers else None, strides, len(written))
+    rows = iter(loops)
+    own = [next(rows) if form is not None else () for form in forms]
+    dtypes = ["int64" if read.input < 0 else values.dtype(values.block.params[read.input]) for read in reads]
+    inputs = tuple(
+        Operand(dtype, "scalar") if read.place is None else Operand(dtype, "index" if read.input < 0 else "tensor", stride_classes(mine))
+        for read, dtype, mine in zip(reads, dtypes, own[len(written) :], strict=True)
+    )
+    made = tuple(Result(steps[at[step]].dtype, stride_classes(mine), at[step]) for step, mine in zip(results, own, strict=False))
+    spec = KernelSpec.over(sizes, inputs, steps, made, reduced=reduced, exact=values.exact)
+    offsets = tuple(0 if form is None else form.offset for form in forms)
+    outputs = tuple(target.output for target, _ in targets)
+    launch = Launch(spec, sizes, tuple(read.input for read in reads), outputs, tuple(own), offsets if any(offsets) else ())
+    return canonical_launch(launch)
 
 
 def _place(space: Space, axes: Axes) -> Forms:
@@ -214,31 +232,3 @@ def _place(space: Space, axes: Axes) -> Forms:
     inner = iter(delinearize(space.reduced_form(), free, space.extents))
     forms = [[next(inner) if axis == REDUCED else ZERO if axis is None else space.kept_form(axis) for _, axis in pieces] for pieces in axes]
     return tuple(linearize(own, contiguous_strides([size for size, _ in pieces])) for own, pieces in zip(forms, axes, strict=True))
-
-
-def _assembled(
-    values: GroupValues, domain: _Domain, walk: Walk, results: Sequence[int], written: Sequence[AffineIndex], outputs: Sequence[int]
-) -> Launch:
-    steps, at = trimmed(walk.code.steps, results)
-    params, extents = values.block.params, walk.space.extents
-    every = list(walk.operands)
-    used = sorted({code.operand for code in steps if code.op == "input"})
-    number = {old: new for new, old in enumerate(used)}
-    steps = tuple(replace(code, value=number[code.operand]) if code.op == "input" else code for code in steps)
-    reads = [every[position] for position in used]
-    forms = [*written, *(read.place for read in reads)]
-    tensors = [form for form in forms if form is not None]
-    strides = [[dict(form.terms).get(axis, 0) for axis in range(len(extents))] for form in tensors]
-    sizes, loops, reduced = arrange_loops(extents, walk.space.first_reduced if domain.gathers else None, strides, len(written))
-    rows = iter(loops)
-    own = [next(rows) if form is not None else () for form in forms]
-    dtypes = ["int64" if read.input < 0 else values.dtype(params[read.input]) for read in reads]
-    inputs = tuple(
-        Operand(dtype, "scalar") if read.place is None else Operand(dtype, "index" if read.input < 0 else "tensor", stride_classes(mine))
-        for read, dtype, mine in zip(reads, dtypes, own[len(written) :], strict=True)
-    )
-    made = tuple(Result(steps[at[step]].dtype, stride_classes(mine), at[step]) for step, mine in zip(results, own, strict=False))
-    spec = KernelSpec.over(sizes, inputs, steps, made, reduced=reduced, exact=values.exact)
-    offsets = tuple(0 if form is None else form.offset for form in forms)
-    launch = Launch(spec, sizes, tuple(read.input for read in reads), tuple(outputs), tuple(own), offsets if any(offsets) else ())
-    return canonical_launch(launch)

@@ -90,7 +90,7 @@ class FunctionBuilder:
     # -- loops and branches --------------------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(self, stop: str, *, start: str = "0", step: int = 1, carry: Carry = ()) -> Iterator[Loop]:
+    def loop(self, stop: str, *, start: str = "0", step: int | str = 1, carry: Carry = ()) -> Iterator[Loop]:
         """Emit a loop that counts from `start` to below `stop`."""
         head, inside, latch, done = (self.name(word) for word in ("head", "inside", "latch", "done"))
         index, following = f"%{self.name('i')}", f"%{self.name('next')}"

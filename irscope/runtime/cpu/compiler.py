@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from irscope._base.running import interrupts_deferred
 from irscope.codegen.llvm import Target
@@ -43,7 +43,8 @@ class Host:
         return f"{self.cpu}, {self.target.vector_bytes * 8}-bit vectors"
 
 
-class MachineCode(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MachineCode:
     """A callable function of machine code."""
 
     address: int
@@ -51,6 +52,22 @@ class MachineCode(NamedTuple):
     """The owner of the code: keep it alive as long as the function may run."""
     from_disk: bool
     """Whether it was loaded from the disk cache."""
+
+    def function(self, kind: Any, result: Any, *arguments: Any) -> Any:
+        """Returns it as a function that keeps the code alive; `kind` is CFUNCTYPE, or PYFUNCTYPE, which keeps other threads waiting."""
+        made = kind(result, *arguments)(self.address)
+        made.owner = self.machine
+        return made
+
+    @cached_property
+    def call(self) -> Callable[[bytes, int], None]:
+        """`kernel(data, dims)`, while other Python threads run."""
+        return self.function(ctypes.CFUNCTYPE, None, ctypes.c_char_p, ctypes.c_void_p)  # type: ignore[no-any-return]
+
+    @cached_property
+    def call_holding(self) -> Callable[[bytes, int], None]:
+        """`kernel(data, dims)`, while other Python threads wait: cheaper for short kernels."""
+        return self.function(ctypes.PYFUNCTYPE, None, ctypes.c_char_p, ctypes.c_void_p)  # type: ignore[no-any-return]
 
 
 class CpuCompiler:

@@ -14,105 +14,61 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from irscope.codegen.llvm import FunctionBuilder, VectorBuilder
 from irscope.runtime.cpu.compiler import CpuCompiler
 
+_ODD: Final = 0x9E3779B1
 _MIX: Final = 0x100000001B3
-_VECTOR: Final = "<16 x i32>"
-_VECTORS: Final = range(4)
+_LANES: Final = 16
+_VECTORS: Final = 4
 """Several vectors, since each waits for its own product."""
 
 
-def _all(number: int) -> str:
-    return f"<{', '.join([f'i32 {number}'] * 16)}>"
+def hash_text() -> str:
+    """Returns the hash of a table of ranges, each an address and a number of bytes, as LLVM text."""
+    body = FunctionBuilder()
+    vector = VectorBuilder(body, _LANES)
+    wide, block = vector.type("i32"), 4 * _LANES * _VECTORS
+    body.lines.add("define i64 @irscope_hash(ptr %table, i64 %count) {\nentry:")
+    lanes = body.value(f"alloca [{_LANES * _VECTORS} x i32]")
 
+    def at(base: str, offset: str, kind: str = "i8") -> str:
+        return body.value(f"getelementptr {kind}, ptr {base}, i64 {offset}")
 
-def _each(text: str) -> str:
-    return "\n".join([text.format(k=k, at=64 * k, v=_VECTOR, odd=_all(0x9E3779B1 - (1 << 32)), half=_all(15)) for k in _VECTORS])
+    def mixed(total: str, kind: str, place: str) -> str:
+        """Emit a hash with one more number, a byte or the state of a lane."""
+        number = body.value(f"zext {kind} {body.value(f'load {kind}, ptr {place}')} to i64")
+        return body.value(f"mul i64 {body.value(f'add i64 {total}, {number}')}, {_MIX}")
 
-
-_START: Final = _each("  %h{k} = phi {v} [ zeroinitializer, %start ], [ %h{k}.next, %take ]")
-_TAKE: Final = _each("""  %p{k} = getelementptr i8, ptr %here, i64 {at}
-  %x{k} = load {v}, ptr %p{k}, align 1
-  %s{k} = add {v} %h{k}, %x{k}
-  %m{k} = mul {v} %s{k}, {odd}
-  %d{k} = lshr {v} %m{k}, {half}
-  %h{k}.next = xor {v} %m{k}, %d{k}""")
-_KEEP: Final = _each("""  %l{k} = getelementptr i8, ptr %lanes, i64 {at}
-  store {v} %h{k}, ptr %l{k}, align 4""")
-
-TEXT: Final = f"""define i64 @irscope_hash(ptr %table, i64 %count) {{
-entry:
-  %lanes = alloca [64 x i32]
-  br label %range
-range:
-  %number = phi i64 [ 0, %entry ], [ %number.next, %done ]
-  %hash = phi i64 [ 0, %entry ], [ %hash.byte, %done ]
-  %is.range = icmp slt i64 %number, %count
-  br i1 %is.range, label %start, label %end
-start:
-  %row = shl i64 %number, 1
-  %base.at = getelementptr i64, ptr %table, i64 %row
-  %base = load ptr, ptr %base.at
-  %size.at = getelementptr i64, ptr %base.at, i64 1
-  %size = load i64, ptr %size.at
-  %blocks = and i64 %size, -256
-  br label %block
-block:
-  %i = phi i64 [ 0, %start ], [ %i.next, %take ]
-{_START}
-  %is.block = icmp ult i64 %i, %blocks
-  br i1 %is.block, label %take, label %keep
-take:
-  %here = getelementptr i8, ptr %base, i64 %i
-{_TAKE}
-  %i.next = add i64 %i, 256
-  br label %block
-keep:
-{_KEEP}
-  br label %lane
-lane:
-  %n = phi i64 [ 0, %keep ], [ %n.next, %add ]
-  %hash.lane = phi i64 [ %hash, %keep ], [ %hash.lane.next, %add ]
-  %is.lane = icmp ult i64 %n, 64
-  br i1 %is.lane, label %add, label %byte
-add:
-  %lane.at = getelementptr i32, ptr %lanes, i64 %n
-  %lane.held = load i32, ptr %lane.at
-  %lane.wide = zext i32 %lane.held to i64
-  %lane.sum = add i64 %hash.lane, %lane.wide
-  %hash.lane.next = mul i64 %lane.sum, {_MIX}
-  %n.next = add i64 %n, 1
-  br label %lane
-byte:
-  %b = phi i64 [ %blocks, %lane ], [ %b.next, %more ]
-  %hash.byte = phi i64 [ %hash.lane, %lane ], [ %hash.byte.next, %more ]
-  %is.byte = icmp ult i64 %b, %size
-  br i1 %is.byte, label %more, label %done
-more:
-  %byte.at = getelementptr i8, ptr %base, i64 %b
-  %byte.held = load i8, ptr %byte.at
-  %byte.wide = zext i8 %byte.held to i64
-  %byte.sum = add i64 %hash.byte, %byte.wide
-  %hash.byte.next = mul i64 %byte.sum, {_MIX}
-  %b.next = add i64 %b, 1
-  br label %byte
-done:
-  %number.next = add i64 %number, 1
-  br label %range
-end:
-  ret i64 %hash
-}}
-"""
-"""The hash of a table of ranges, each an address and a number of bytes, as LLVM text."""
+    with body.loop("%count", carry=[("i64", "0")]) as each:
+        row = at("%table", body.value(f"shl i64 {each.index}, 1"), "i64")
+        base, size = body.value(f"load ptr, ptr {row}"), body.value(f"load i64, ptr {at(row, '1', 'i64')}")
+        whole = body.value(f"and i64 {size}, {-block}")
+        with body.loop(whole, step=block, carry=[(wide, "zeroinitializer")] * _VECTORS) as taken:
+            here = at(base, taken.index)
+            for place, state in enumerate(taken.carried):
+                words = body.value(f"load {wide}, ptr {at(here, str(4 * _LANES * place))}, align 1")
+                product = vector.op("mul", "i32", vector.op("add", "i32", state, words), vector.constant("i32", _ODD - (1 << 32)))
+                shifted = vector.op("lshr", "i32", product, vector.constant("i32", 15))
+                taken.following.append(vector.op("xor", "i32", product, shifted))
+        for place, state in enumerate(taken.carried):
+            body.add(f"store {wide} {state}, ptr {at(lanes, str(4 * _LANES * place))}, align 4")
+        with body.loop(str(_LANES * _VECTORS), carry=[("i64", each.carried[0])]) as lane:
+            lane.following = [mixed(lane.carried[0], "i32", at(lanes, lane.index, "i32"))]
+        with body.loop(size, start=whole, carry=[("i64", lane.carried[0])]) as byte:
+            byte.following = [mixed(byte.carried[0], "i8", at(base, byte.index))]
+        each.following = byte.carried
+    body.add(f"ret i64 {each.carried[0]}")
+    body.lines.add("}")
+    return body.lines.source("irscope_hash", "llvm").text
 
 
 class Hash:
     """The hash as a function of this process."""
 
     def __init__(self, compiler: CpuCompiler) -> None:
-        code = compiler.code(TEXT, "irscope_hash", kernel=False)
-        self._owner = code.machine
-        self._function = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)(code.address)
+        code = compiler.code(hash_text(), "irscope_hash", kernel=False)
+        self._function = code.function(ctypes.CFUNCTYPE, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)
 
     def of(self, ranges: Sequence[tuple[int, int]]) -> Callable[[], int]:
         """Returns what hashes all that these ranges hold at a call; a range is an address and a number of bytes."""

@@ -4,13 +4,12 @@ A kernel is called with two addresses (see `irscope.codegen.llvm.emit`). Extents
 call to call, are laid out once when a plan is prepared; a call packs the pointers and jumps.
 """
 
-import ctypes
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_tiled_reads
@@ -20,7 +19,6 @@ from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode
 from irscope.runtime.cpu.contents import Hash, range_of
 from irscope.runtime.cpu.launch import (
-    Function,
     LaunchCall,
     PoolCall,
     Range,
@@ -33,7 +31,7 @@ from irscope.runtime.cpu.launch import (
     stores_should_stream,
 )
 from irscope.runtime.cpu.native_loop import NativeLoop
-from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
+from irscope.runtime.cpu.openmp import StallBackoff, loaded_openmp, team_loop
 from irscope.runtime.device import Availability, Device, HostKernel, KernelCache, MissLog, ObjectStore, PreparedPlan
 from irscope.runtime.device.kernel_cache import user_store
 
@@ -49,31 +47,10 @@ _HOLD_GIL: Final = 5e-6
 
 
 @dataclass(frozen=True, eq=False)
-class CpuFunction:
-    """The functions of compiled code; keep it alive as long as they may run."""
-
-    code: MachineCode
-
-    @cached_property
-    def call(self) -> Function:
-        """`kernel(data, dims)`, while other Python threads run."""
-        return self._function(ctypes.CFUNCTYPE)
-
-    @cached_property
-    def call_holding(self) -> Function:
-        """`kernel(data, dims)`, while other Python threads wait: cheaper for short kernels."""
-        return self._function(ctypes.PYFUNCTYPE)
-
-    def _function(self, kind: Any) -> Function:
-        made = kind(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
-        made.owner = self.code.machine
-        return made  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True, eq=False)
-class CpuKernel(CpuFunction, HostKernel):
+class CpuKernel(HostKernel):
     """A compiled kernel."""
 
+    code: MachineCode
     spec: KernelSpec
     compile_seconds: float
     from_disk: bool
@@ -97,7 +74,7 @@ class CpuDevice(Device):
         self.misses = MissLog(self.store)
         """The kernels that had to be compiled, and how each differs from the nearest one."""
         self._kernels: KernelCache[CpuKernel] = KernelCache()
-        self._layers: KernelCache[CpuFunction] = KernelCache()
+        self._layers: KernelCache[MachineCode] = KernelCache()
 
     @property
     def threads(self) -> int:
@@ -198,7 +175,7 @@ class CpuDevice(Device):
             seconds = estimated_seconds(stage.launch, self.host.target.vector_bytes)
             if stage.partial:
                 ranges = gather_ranges(stage.launch, parts, split.part_elements)
-                calls.append(self.call(kernel, stage.launch, ranges, seconds))
+                calls.append(self.call(kernel.code, stage.launch, ranges, seconds))
             else:
                 calls.append(self._call(kernel, stage.launch, seconds))
         return SplitCall(split, kernels, tuple(calls))
@@ -212,27 +189,25 @@ class CpuDevice(Device):
 
     def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> LaunchCall:
         ranges = tuple(split_kept(launch, self.parts(seconds), vector_width(launch.spec, self.host.target)))
-        return self.call(kernel, launch, ranges, seconds)
+        return self.call(kernel.code, launch, ranges, seconds)
 
-    def call(self, kernel: CpuFunction, launch: Any, ranges: tuple[Range, ...], seconds: float) -> LaunchCall:
+    def call(self, code: MachineCode, launch: Any, ranges: tuple[Range, ...], seconds: float) -> LaunchCall:
         """Returns a launch of about so many seconds, whose parts run at the same time if there are several."""
         if len(ranges) == 1:
-            return LaunchCall(kernel.call if seconds >= _HOLD_GIL else kernel.call_holding, launch, ranges)
+            return LaunchCall(code.call if seconds >= _HOLD_GIL else code.call_holding, launch, ranges)
         openmp = loaded_openmp()
         if openmp is None:
-            return PoolCall(kernel.call, launch, ranges)
-        patience = StallBackoff(seconds)
-        return TeamCall(kernel.call, launch, ranges, kernel.code.address, openmp, self._team_loop, patience)
+            return PoolCall(code.call, launch, ranges)
+        return TeamCall(code.call, launch, ranges, code.address, openmp, self._team_loop, StallBackoff(seconds))
 
     @cached_property
     def _team_loop(self) -> MachineCode:
         """The loop that each of torch's threads runs."""
-        return self._compiler.code(LOOP, "irscope_team", kernel=False)
+        return self._compiler.code(team_loop(), "irscope_team", kernel=False)
 
-    def layer(self, text: ConvolutionText) -> CpuFunction:
+    def layer(self, text: ConvolutionText) -> MachineCode:
         """Returns the kernel of a layer (`irscope.runtime.cpu.layers`): from memory, from disk, or from LLVM."""
-        source = partial(emit_convolution, text, self.host.target)
-        return self._layers.get(text, lambda: CpuFunction(self._compiler.code(source().text, text.name)))
+        return self._layers.get(text, lambda: self._compiler.code(emit_convolution(text, self.host.target).text, text.name))
 
     @cached_property
     def native_loop(self) -> NativeLoop:

@@ -174,7 +174,7 @@ def split_kept(launch: Launch, parts: int, width: int) -> list[Range]:
     that are computed in tiles only between the tiles."""
     kept = [loop for loop in range(len(launch.sizes)) if loop not in launch.spec.reduced]
     if not kept:
-        return [Range(_moved(launch, 0, 0), _dims(launch, launch.sizes))]
+        return [Range(_moved(launch, 0, 0), _dims(launch, 0, launch.sizes[0]))]
     loop = max(kept, key=lambda loop: launch.sizes[loop])
     grain, least = 1, 1
     if loop == len(launch.sizes) - 1:
@@ -184,11 +184,7 @@ def split_kept(launch: Launch, parts: int, width: int) -> list[Range]:
     length = launch.sizes[loop]
     cuts = {length * part // parts // grain * grain for part in range(parts)}
     cuts = {cut for cut in cuts if cut + least <= length} | {0, length}
-    ranges = []
-    for start, stop in pairwise(sorted(cuts)):
-        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
-        ranges.append(Range(_moved(launch, loop, start), _dims(launch, sizes)))
-    return ranges
+    return [Range(_moved(launch, loop, start), _dims(launch, loop, stop - start)) for start, stop in pairwise(sorted(cuts))]
 
 
 def gather_cuts(launch: Launch, parts: int) -> list[int]:
@@ -207,8 +203,7 @@ def gather_ranges(launch: Launch, parts: int, part_elements: int) -> tuple[Range
         moved = list(_moved(launch, loop, start))
         for slot, result in enumerate(launch.spec.outputs):
             moved[slot] += number * part_elements * ITEM_SIZE[result.dtype]
-        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
-        ranges.append(Range(tuple(moved), _dims(launch, sizes)))
+        ranges.append(Range(tuple(moved), _dims(launch, loop, stop - start)))
     return tuple(ranges)
 
 
@@ -222,7 +217,9 @@ def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _dims(launch: Launch, sizes: Sequence[int]) -> Any:
+def _dims(launch: Launch, loop: int, size: int) -> Any:
+    """Returns the block of extents and strides of a part, which has this extent along a loop."""
+    sizes = (*launch.sizes[:loop], size, *launch.sizes[loop + 1 :])
     rows = [stride for strides in launch.strides for stride in strides]
     return (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)
 

@@ -107,8 +107,7 @@ class NativeLoop:
 
     def __init__(self, compiler: CpuCompiler) -> None:
         code = compiler.code(TEXT, "irscope_loop", kernel=False)
-        self._owner = code.machine
-        self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.address)
+        self._function = code.function(ctypes.CFUNCTYPE, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
     def run(self, block: Any, per_turn: int, turns: int) -> int:
         """Makes the calls of a block, `per_turn` of them for each turn; returns how many turns there were: all of them, or as many as

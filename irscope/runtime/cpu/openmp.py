@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from irscope.codegen.llvm import FunctionBuilder
+
 _STALL: Final = 1e-3
 """Seconds beyond eight times the best that count as a stall: only a processor busy with other work causes such a wait."""
 _SHORTEST_PENALTY: Final = 2
@@ -31,41 +33,26 @@ _LONGEST_PENALTY: Final = 512
 _PROCESS: Final = os.getpid()
 """The process that imported this module."""
 
-LOOP: Final = """define void @irscope_team(ptr %block) {
-entry:
-  %number = load ptr, ptr %block
-  %count.at = getelementptr i64, ptr %block, i64 1
-  %count = load ptr, ptr %count.at
-  %kernel.at = getelementptr i64, ptr %block, i64 2
-  %kernel = load ptr, ptr %kernel.at
-  %parts.at = getelementptr i64, ptr %block, i64 3
-  %parts = load i64, ptr %parts.at
-  %words.at = getelementptr i64, ptr %block, i64 4
-  %words = load i64, ptr %words.at
-  %first32 = call i32 %number()
-  %step32 = call i32 %count()
-  %first = zext i32 %first32 to i64
-  %step = zext i32 %step32 to i64
-  %dims = getelementptr i64, ptr %block, i64 5
-  %data = getelementptr i64, ptr %dims, i64 %parts
-  br label %head
-head:
-  %part = phi i64 [ %first, %entry ], [ %next, %body ]
-  %more = icmp slt i64 %part, %parts
-  br i1 %more, label %body, label %done
-body:
-  %dim.at = getelementptr i64, ptr %dims, i64 %part
-  %dim = load ptr, ptr %dim.at
-  %offset = mul i64 %part, %words
-  %datum = getelementptr i64, ptr %data, i64 %offset
-  call void %kernel(ptr %datum, ptr %dim)
-  %next = add i64 %part, %step
-  br label %head
-done:
-  ret void
-}
-"""
-"""The loop that each thread runs, as LLVM text: its symbol is `irscope_team`, its argument the block."""
+
+def team_loop() -> str:
+    """Returns the loop that each thread runs, as LLVM text: its symbol is `irscope_team`, its argument the block."""
+    body = FunctionBuilder()
+    body.lines.add("define void @irscope_team(ptr %block) {\nentry:")
+
+    def word(number: int | str, kind: str, base: str = "%block") -> str:
+        return body.value(f"load {kind}, ptr {body.value(f'getelementptr i64, ptr {base}, i64 {number}')}")
+
+    number, count, kernel = (word(place, "ptr") for place in range(3))
+    parts, words = (word(place, "i64") for place in (3, 4))
+    first, step = (body.value(f"zext i32 {body.value(f'call i32 {function}()')} to i64") for function in (number, count))
+    dims = body.value("getelementptr i64, ptr %block, i64 5")
+    data = body.value(f"getelementptr i64, ptr {dims}, i64 {parts}")
+    with body.loop(parts, start=first, step=step) as part:
+        datum = body.value(f"getelementptr i64, ptr {data}, i64 {body.value(f'mul i64 {part.index}, {words}')}")
+        body.add(f"call void {kernel}(ptr {datum}, ptr {word(part.index, 'ptr', dims)})")
+    body.add("ret void")
+    body.lines.add("}")
+    return body.lines.source("irscope_team", "llvm").text
 
 
 @dataclass(frozen=True)

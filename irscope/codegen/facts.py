@@ -171,6 +171,18 @@ def _operations(texts: Sequence[str], source: SourceText, lines: Iterable[int]) 
     return frozenset((*((*what, count // each) for what, count in counts.items()), (0, "store", stores))) if counts else frozenset()
 
 
+def register_names(lines: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Return the vector registers and the general ones that instructions name, regardless of their width."""
+    text = "\n".join(lines)
+    vectors = {x86 or arm for _, x86, _, arm in _VECTOR.findall(text)}
+    return vectors, {_family(x86) if x86 else arm for x86, arm in _GENERAL.findall(text)}
+
+
+def vector_bits(lines: Iterable[str]) -> int:
+    """Return the width of the widest vector register that instructions name; 0 for none."""
+    return max((_BITS.get(kind, 128) for kind, *_ in _VECTOR.findall("\n".join(lines))), default=0)
+
+
 def _family(name: str) -> str:
     """Return the register that a name belongs to, whatever its width: `rax`, `eax` and `al` are one register, `r8d` is `r8`."""
     if re.fullmatch(r"r\d+", name):
@@ -284,13 +296,9 @@ def cpu_facts(spec: KernelSpec, source: SourceText, assembly: SourceText, target
         f"copying as many bytes takes {known.bytes / copy * 1e9:.2g} ns a point at {copy / 1e9:.3g} GB/s, "
         "the limit where memory sets the pace"
     )
-    text = "\n".join(hot)
-    wide = _VECTOR.findall(text)
-    vectors = {x86 or arm for _, x86, _, arm in wide}
-    general = {_family(x86) if x86 else arm for x86, arm in _GENERAL.findall(text)}
+    vectors, general = register_names(hot)
     return KernelFacts(
-        spec.name, "cpu", target, known.read_bytes, known.written_bytes, known.operations,
-        vector_bits=max((_BITS.get(kind, 128) for kind, *_ in wide), default=0),
+        spec.name, "cpu", target, known.read_bytes, known.written_bytes, known.operations, vector_bits=vector_bits(hot),
         registers=(("vector", len(vectors)), ("general", len(general))) if hot else (),
         spills=sum("Spill" in line or "Reload" in line for line in hot), because=because,
     )  # fmt: skip

@@ -23,7 +23,7 @@ import numpy as np
 from irscope._base.nested import leaves
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import ArgumentError, MissingExtra
-from irscope.ir import Node, OpSchema, TensorData, TensorType, Type
+from irscope.ir import Node, TensorData, TensorType, Type
 from irscope.ops.registry import op_of, schema_of
 from irscope.runtime.arrays.dlpack import host_array, is_jaxs, on_processor
 from irscope.runtime.arrays.library import Allocate, Memory, extents, is_torch_tensor, number_type, strided_type
@@ -172,7 +172,8 @@ class CupyLibrary(NumpyLibrary):
         op, schema = op_of(node), schema_of(node)
         if op is not None and op.category in _PYTHONS:
             return reference
-        written = _written(schema, len(node.inputs))
+        arguments = () if schema is None else schema.arguments[: len(node.inputs)]
+        written = [number for number, argument in enumerate(arguments) if argument.alias and argument.alias.is_write]
         may_view = not written and (schema is None or any(result.alias is not None for result in schema.returns))
 
         def run(*given: Any) -> Any:
@@ -193,12 +194,6 @@ class CupyLibrary(NumpyLibrary):
 
     def _tensor(self, payload: TensorData) -> Any:
         return self.cupy.asarray(super()._tensor(payload))
-
-
-def _written(schema: OpSchema | None, given: int) -> tuple[int, ...]:
-    """Returns the positions of the operands that the op writes."""
-    arguments = () if schema is None else schema.arguments[:given]
-    return tuple(number for number, argument in enumerate(arguments) if argument.alias and argument.alias.is_write)
 
 
 class _Shadows:

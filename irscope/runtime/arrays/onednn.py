@@ -62,8 +62,7 @@ def is_product(node: Node) -> bool:
     place = _PRODUCTS.get(node.op)
     if place is None or len(node.inputs) < place + 2 or "torch" not in sys.modules:
         return False
-    shapes = [_shape(value.type) for value in (node.inputs[place], node.inputs[place + 1], node.output)]
-    rows, matrix, made = shapes
+    rows, matrix, made = (_shape(value.type) for value in (*node.inputs[place : place + 2], node.output))
     if rows is None or matrix is None or made is None or len(matrix) != 2 or len(made) < 2:
         return False
     return _is_worth_it(prod(made[:-1]), prod(matrix))

@@ -53,19 +53,6 @@ _METHODS: Final = {
 them. The ops are cheap, and programs that write row by row consist of them."""
 
 
-def _is_numpys(node: Node, schema: OpSchema | None) -> bool:
-    """Checks for an op that NumPy computes for arrays also where torch computes the others: torch's vectors give NaN for remainders
-    by the smallest numbers, and sums of products of small integers in int64."""
-    return (category_of(node) == "pointwise" or node.op == "aten::einsum") and (schema is None or not schema.is_mutable)
-
-
-def _is_alike(node: Node, schema: OpSchema | None) -> bool:
-    """Checks for an op of floats of one type that torch computes as NumPy does, if no factor is another than 1."""
-    kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
-    named = schema is not None and schema.name in _ALIKE and schema.overload in ("", "Tensor", "Scalar")
-    return named and kinds in ({"float32"}, {"float64"})
-
-
 def library_for(values: Sequence[object]) -> Library:
     """Returns torch if any of the values is a torch tensor or holds one (a scripted module), otherwise NumPy."""
     return TorchLibrary() if are_torchs(values) else NumpyLibrary(lend=lent_by_torch)
@@ -121,10 +108,14 @@ class TorchLibrary(Library):
         if self.quick and is_product(node):
             function = product(node, function, self.torch)
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
-        if self.lent and has_reference and _is_numpys(node, schema) and kinds.isdisjoint(SMALL_FLOATS):
-            return self._by_numpy(node, function, is_alike=_is_alike(node, schema))
         if self.lent and has_reference:
-            return self._or_numpy(node, function, "")
+            # NumPy computes pointwise ops for arrays, as torch's vectors give NaN for remainders by the smallest numbers, and einsum, as
+            # torch adds up products of small integers in int64
+            is_numpys = (category_of(node) == "pointwise" or node.op == "aten::einsum") and not (schema is not None and schema.is_mutable)
+            if not is_numpys or not kinds.isdisjoint(SMALL_FLOATS):
+                return self._or_numpy(node, function, "")
+            is_alike = schema is not None and schema.name in _ALIKE and schema.overload in ("", "Tensor", "Scalar")
+            return self._by_numpy(node, function, is_alike=is_alike and kinds in ({"float32"}, {"float64"}))
         if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
             function = self._or_numpy(node, function, "not implemented for 'UInt")
         if not self.double or schema is None:

@@ -27,13 +27,13 @@ from irscope.codegen.cuda import (
     parts_of,
     schedule_of,
 )
-from irscope.codegen.facts import KernelFacts, code_sizes, cuda_facts
+from irscope.codegen.facts import KernelFacts, code_sizes, cuda_facts, ptx_lines, tie_sass
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, use_online_softmax
 from irscope.codegen.kernel.launches import split_reduction
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.arrays import imported_cupy
 from irscope.runtime.cuda.launch import CaptureArena, CudaPlan, CupyGpu, Step, laid_out
-from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Nvrtc, Resources
+from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Nvrtc, Resources, disassembled
 from irscope.runtime.device import Availability, Device, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
@@ -92,16 +92,11 @@ class CudaKernel:
     @property
     def ptx(self) -> SourceText:
         """The text for a virtual GPU."""
-        from irscope.codegen.facts import ptx_lines
-
         return ptx_lines(self.compiled.ptx, self.source)
 
     @property
     def sass(self) -> SourceText:
         """The text of the machine code. Raises DeviceUnavailable without a disassembler."""
-        from irscope.codegen.facts import tie_sass
-        from irscope.runtime.cuda.nvrtc import disassembled
-
         return tie_sass(disassembled(self.compiled.code), self.source)
 
     @property
@@ -194,8 +189,8 @@ class CudaDevice(Device):
 
         Without a GPU the plan cannot be called, but its kernels can be inspected.
         """
-        unavailable: IrscopeError | None = None
         gpu: CupyGpu | None = None
+        unavailable: IrscopeError | None = None
         try:
             gpu = self._present()
         except DeviceUnavailable as error:

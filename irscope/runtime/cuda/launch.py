@@ -73,7 +73,7 @@ class CupyGpu:
 
     def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
         """Launches an entry on a stream; does not wait."""
-        entry((*grid, 1), (block, 1, 1), tuple(args), stream=_At(stream))
+        entry((*grid, 1), (block, 1, 1), tuple(args), stream=SimpleNamespace(ptr=stream))  # all that CuPy reads
 
     def stream(self, owner: Owner = "") -> int:
         """Returns the current stream of the library that owns the arrays; if the owner is unknown, CuPy's if one is in use,
@@ -118,15 +118,6 @@ class CupyGpu:
         """Returns the number of the GPU that has this memory; -1 if no GPU does."""
         found = self.cupy.cuda.runtime.pointerGetAttributes(address)
         return int(found.device) if getattr(found, "type", 2) in (2, 3) else -1  # device or managed memory
-
-
-class _At:
-    """A stream for CuPy's launch, which reads only `ptr`."""
-
-    __slots__ = ("ptr",)
-
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
 
 
 def out_of_memory(nbytes: int) -> RunError:
@@ -182,7 +173,7 @@ class Step:
         return self._one_by_one(outputs, inputs)
 
     def _one_by_one(self, outputs: Sequence[int], inputs: Sequence[float]) -> tuple[bool, tuple[Any, ...]]:
-        launch = self.launch
+        launch, count = self.launch, len(self.launch.writes)
         words: list[float] = [outputs[i] for i in launch.writes]
         words += [inputs[i] if i >= 0 else 0 for i in launch.reads]
         self._check_memory(words)
@@ -195,8 +186,11 @@ class Step:
                 if vector and self.aligned is not None and word % self.aligned[slot]:
                     vector = False
                 if word % item:
-                    raise _misaligned(launch, slot, int(word), item)
-        count = len(launch.writes)
+                    what = f"result {launch.writes[slot]}" if slot < count else f"input {launch.reads[slot - count]}"
+                    raise ArgumentError(
+                        f"{what} starts at {int(word):#x}, which is not aligned to its elements of {item} bytes",
+                        hint="copy it into a tensor of its own", rule="misaligned",
+                    )  # fmt: skip
         args: list[Any] = [int(word) for word in words[:count]]
         for operand, word in zip(launch.spec.inputs, words[count:], strict=True):
             is_number = operand.kind == "scalar" and is_float(operand.dtype)
@@ -337,12 +331,3 @@ class CudaPlan(PreparedPlan):
                     f"{what} lies in {where}, and the kernel runs on GPU {here}", hint="move it with .to('cuda'), or "
                     "select the GPU with torch.cuda.set_device before compiling", rule="wrong-device",
                 )  # fmt: skip
-
-
-def _misaligned(launch: Launch, slot: int, address: int, item: int) -> ArgumentError:
-    results = len(launch.writes)
-    what = f"result {launch.writes[slot]}" if slot < results else f"input {launch.reads[slot - results]}"
-    return ArgumentError(
-        f"{what} starts at {address:#x}, which is not aligned to its elements of {item} bytes",
-        hint="copy it into a tensor of its own", rule="misaligned",
-    )  # fmt: skip

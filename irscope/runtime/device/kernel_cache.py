@@ -134,11 +134,19 @@ class ObjectStore:
 
     def read(self, key: str, *, kernel: bool = True) -> bytes | None:
         """As `load`, but without counting, and also for entries that are not kernels."""
+        name, start = _name(key, kernel), len(_MAGIC) + _DIGEST_BYTES
         try:
-            return self._read(_name(key, kernel))
+            path = self._folder() / name
+            with suppress(FileNotFoundError):
+                data = path.read_bytes()
+                if data.startswith(_MAGIC) and data[len(_MAGIC) : start] == _digest(name, data[start:]):
+                    with suppress(OSError):
+                        os.utime(path)  # the least recently used go first
+                    return data[start:]
+                path.unlink()
         except OSError as error:
             self._refusal = _reason(error)
-            return None
+        return None
 
     def count(self, *, found: bool) -> None:
         """Counts a lookup of a kernel: appending a byte needs no lock."""
@@ -215,20 +223,6 @@ class ObjectStore:
         if self.directory is None:
             raise PermissionError(errno.EACCES, "this user has no home; set XDG_CACHE_HOME to a folder that is the user's alone")
         return private_folder(self.directory)
-
-    def _read(self, name: str) -> bytes | None:
-        path = self._folder() / name
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        start = len(_MAGIC) + _DIGEST_BYTES
-        if not data.startswith(_MAGIC) or data[len(_MAGIC) : start] != _digest(name, data[start:]):
-            path.unlink(missing_ok=True)
-            return None
-        with suppress(OSError):
-            os.utime(path)  # the least recently used go first
-        return data[start:]
 
     def _files(self) -> list[tuple[float, int, str]]:
         """Returns time of last use, bytes and name of each entry."""

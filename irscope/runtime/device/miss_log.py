@@ -7,10 +7,9 @@ Nothing depends on that file: an incomplete line is skipped, and a file that gro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec
@@ -68,8 +67,9 @@ class MissLog:
         """Returns all misses, the latest last, each with the nearest kernel before it."""
         found: list[Miss] = []
         known: dict[str, tuple[str, str]] = {}
-        for line in self._lines():
-            with suppress(KeyError, TypeError, ValueError):
+        for written in self.store.read_note(_COMPILED).decode("utf-8", "replace").splitlines():
+            with suppress(KeyError, TypeError, ValueError):  # an incomplete line
+                line = json.loads(written)
                 name, text, seconds = str(line["kernel"]), str(line["text"]), float(line["seconds"])
                 marks = [f"{level} {skeleton(text, level)}" for level in LEVELS]
                 nearest, near = next((known[mark] for mark in marks if mark in known), ("", ""))
@@ -90,11 +90,3 @@ class MissLog:
     def __repr__(self) -> str:
         now = self.summary()
         return f"<cache of {plural(now.entries, 'kernel')}: loaded {plural(now.hits, 'time')}, {now.misses} times not found>"
-
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        data = self.store.read_note(_COMPILED)
-        for line in data.decode("utf-8", "replace").splitlines():
-            with suppress(ValueError):
-                found = json.loads(line)
-                if isinstance(found, dict):
-                    yield found

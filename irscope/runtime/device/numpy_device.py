@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, constant_value
+from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText
 from irscope.codegen.llvm import GENERIC, emit_llvm
 from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, reduce_array
 from irscope.runtime.device.protocol import Availability, Device, HostKernel, PreparedPlan
@@ -39,12 +39,12 @@ class NumpyKernel(HostKernel):
             if operand.kind == "index":
                 operands.append(_index(launch.sizes, launch.strides[slot], offsets[slot]))
                 continue
-            given = inputs[launch.reads[slot - first]]
-            operands.append(
-                given
-                if operand.kind == "scalar"
-                else _widened(_array(int(given), operand.dtype, launch.sizes, launch.strides[slot], offsets[slot]), operand.dtype)
-            )
+            given: Any = inputs[launch.reads[slot - first]]
+            if operand.kind == "tensor":
+                given = _array(int(given), operand.dtype, launch.sizes, launch.strides[slot], offsets[slot])
+                if operand.dtype == "bfloat16":  # words, as the float32 numbers that they encode
+                    given = (given.astype(np.uint32) << 16).view(np.float32)
+            operands.append(given)
         with np.errstate(all="ignore"):
             values = self._values(launch, operands)
         for slot, result in enumerate(spec.outputs):
@@ -62,12 +62,9 @@ class NumpyKernel(HostKernel):
         for code in self.spec.instructions:
             args = [values[arg] for arg in code.args]
             if code.op == "input":
-                assert code.value is not None
-                values.append(evaluate(Expr("input", (), code.dtype, 0), [operands[code.value]]))
+                values.append(evaluate(Expr("input", (), code.dtype, 0), [operands[code.operand]]))
             elif code.op == "const":
-                assert code.value is not None
-                number = const(constant_value(code.value, code.dtype), code.dtype)
-                values.append(evaluate(number, []))
+                values.append(evaluate(const(code.number, code.dtype), []))
             elif code.op == "count":
                 values.append(np.asarray(gathered_elements, code.dtype))
             elif code.op in REDUCTIONS:
@@ -145,8 +142,3 @@ def _index(sizes: Sequence[int], strides: Sequence[int], offset: int) -> Array:
         steps = np.arange(size, dtype=np.int64) * stride
         found = found + steps.reshape([-1 if other == loop else 1 for other in range(len(sizes))])
     return found
-
-
-def _widened(array: Array, dtype: str) -> Array:
-    """Returns bfloat16 words as the float32 numbers that they encode."""
-    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array

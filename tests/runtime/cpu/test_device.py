@@ -133,4 +133,4 @@ def test_long_kernels_let_other_threads_run_and_short_ones_save_the_switch(store
         prepared = device.prepare(plan)
         (launch,) = prepared._calls
         (kernel,) = prepared.kernels
-        assert launch.function is (kernel.call if lets else kernel.call_holding)
+        assert launch.function is (kernel.code.call if lets else kernel.code.call_holding)

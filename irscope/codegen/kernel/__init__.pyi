@@ -8,5 +8,5 @@ from .source_text import NO_LINE as NO_LINE, NO_NODE as NO_NODE, Lines as Lines,
 from .spec import BROADCAST as BROADCAST, ITEM_SIZE as ITEM_SIZE, STRIDED as STRIDED, TILE_ROWS as TILE_ROWS, UNIT as UNIT
 from .spec import Instruction as Instruction, KernelSpec as KernelSpec, Launch as Launch, LaunchPlan as LaunchPlan, Operand as Operand
 from .spec import Result as Result, constant_bits as constant_bits
-from .spec import constant_value as constant_value, is_float as is_float, may_overwrite as may_overwrite
+from .spec import is_float as is_float, may_overwrite as may_overwrite
 from .spec import overwriting as overwriting, stride_classes as stride_classes, trimmed as trimmed

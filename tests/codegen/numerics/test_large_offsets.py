@@ -58,7 +58,7 @@ def run_last(text: str, folder: Path, plan: LaunchPlan, result: Array, given: Ar
         emulated.prepare(plan)([result.ctypes.data], [given.ctypes.data])
         return 0
     kernel, part = CpuDevice(store=ObjectStore(folder / "cpu"), threads=1).compile(launch.spec), split_kept(launch, 1 << 12, 16)[-1]
-    LaunchCall(kernel.call, launch, (part,))([result.ctypes.data], [given.ctypes.data])
+    LaunchCall(kernel.code.call, launch, (part,))([result.ctypes.data], [given.ctypes.data])
     return int(np.prod(part.dims[: len(launch.sizes)]))
 
 

@@ -258,7 +258,7 @@ class _Reader:
         if opcode is None or close < 0:
             raise self.refused(f"%{result[2]} has no shape and op, or a bracket is not closed", number)
         inside, shape = line[opcode.end() : close - 1], line[start:end]
-        attrs = dict(_attribute(part) for part in _parts(line[close:].lstrip(", ")))
+        attrs = {key.strip(): text.strip() for key, _, text in (part.partition("=") for part in _parts(line[close:].lstrip(", ")))}
         if opcode[1] in _LITERALS:
             return Instruction(result[2], opcode[1], shape, (), {**attrs, "value": inside.strip()}, bool(result[1]), number)
         operands = []
@@ -331,11 +331,6 @@ def _parts(text: str) -> list[str]:
         elif len(mark) == 1:
             depth += (mark in "([{") - (mark in ")]}")
     return [part for part in (*parts, text[start:].strip()) if part]
-
-
-def _attribute(part: str) -> tuple[str, str]:
-    key, _, text = part.partition("=")
-    return key.strip(), text.strip()
 
 
 def _pairs(text: str) -> dict[str, str]:

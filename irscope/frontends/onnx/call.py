@@ -486,21 +486,19 @@ def definition_of(call: Call, domain: str) -> Any:
     import onnx
 
     schema = schema_of_op(call.node.op_type, domain, call.opset)
-    if schema is None:
+    depends = schema is not None and schema.has_context_dependent_function
+    known = () if schema is None else schema.context_dependent_function_opset_versions if depends else schema.function_opset_versions
+    version = max((each for each in known if each <= call.opset), default=None)
+    if version is None:
         return None
-    if schema.has_context_dependent_function:
-        versions = [v for v in schema.context_dependent_function_opset_versions if v <= call.opset]
-        protos = [onnx.TypeProto() if held is None else proto_of(held.type) for held in call.inputs]
-        if not versions or None in protos:
-            return None
-        types = [bytes(proto.SerializeToString()) for proto in protos]
-        try:
-            content = schema.get_context_dependent_function_with_opset_version(max(versions), call.node.SerializeToString(), types)
-        except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
-            return None
-    elif schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= call.opset]
-        content = schema.get_function_with_opset_version(max(versions)) if versions else b""
-    else:
+    if not depends:
+        return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(version))
+    protos = [onnx.TypeProto() if held is None else proto_of(held.type) for held in call.inputs]
+    if None in protos:
+        return None
+    types = [bytes(proto.SerializeToString()) for proto in protos]
+    try:
+        content = schema.get_context_dependent_function_with_opset_version(version, call.node.SerializeToString(), types)
+    except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
         return None
     return onnx.FunctionProto.FromString(content) if content else None

@@ -393,13 +393,8 @@ def is_source_table(content: bytes) -> bool:
 
 def _is_place(line: object, known: int) -> bool:
     match line:
-        case (int(), (source, int(), int()), *_):
-            pass
-        case _:
-            return False
-    match source:
-        case (list(pieces), int() as file, int()) if known:
+        case (int(), ((list(pieces), int() as file, int()), int(), int()), *_) if known:
             return 0 <= file < known and all(type(piece) is int and 0 <= piece < known for piece in pieces)
-        case (str(), str() | None, int()):
+        case (int(), ((str(), str() | None, int()), int(), int()), *_):
             return not known
     return False

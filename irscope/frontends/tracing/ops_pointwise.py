@@ -66,7 +66,8 @@ def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, An
 
 
 def _elementwise(record: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any) -> Any:
-    operands = [_operand(record, given) for given in inputs]
+    # plain Python numbers stay, since they promote as numbers
+    operands: list[Traced | Number] = [given if is_plain_number(given) else as_traced(record, given) for given in inputs]
     name, *wanted, result = ufunc.__name__, *_loop(ufunc, operands, dtype)
     given = [cast(o, w) if isinstance(o, Traced) else o for o, w in zip(operands, wanted, strict=True)]
     if name in ("positive", "conjugate") and (name == "positive" or result.kind != "c"):
@@ -146,12 +147,6 @@ def number_of(given: Any, dtype: np.dtype[Any]) -> Number:
 
 def _filled(record: Recorder, given: Number, dtype: np.dtype[Any]) -> Any:
     return record.array(dtype.type(number_of(given, dtype)))
-
-
-def _operand(record: Recorder, given: Any) -> Traced | Number:
-    """Returns an operand as an array of the trace; plain Python numbers stay, since they promote as numbers."""
-    found: Traced | Number = given if is_plain_number(given) else as_traced(record, given)
-    return found
 
 
 def is_plain_number(given: Any) -> bool:

@@ -162,8 +162,12 @@ class ColumnKernel(KernelBuilder):
         with self.body.loop(stop, start=start, step=together, carry=carry) as step:
             if self.short:
                 self._set_near(each, step.carried)
-            pointers, at = self.pointers, step.index
-            rows_at = [self._at_row(self.body.value(f"add i64 {at}, {row}") if row else at) for row in range(together)]
+            pointers, rows_at = self.pointers, list[dict[int, str]]()  # of each row, the pointer of each tensor
+            for row in range(together):
+                self.pointers = dict(pointers)
+                self.advance(self.spec.reduced[-1], self.body.value(f"add i64 {step.index}, {row}") if row else step.index)
+                rows_at.append(self.pointers)
+            self.pointers = pointers
             with self.each_vector():
                 self.stand()
                 self._step(number, each, rows_at)
@@ -172,15 +176,6 @@ class ColumnKernel(KernelBuilder):
                 step.following = self._near(each)
         if self.short:
             self._set_near(each, step.carried)
-
-    def _at_row(self, index: str) -> dict[int, str]:
-        """Return the pointer of each tensor in a row."""
-        loop = self.spec.reduced[-1]
-        found = dict(self.pointers)
-        for slot, pattern in enumerate(self.patterns):
-            if pattern and pattern[loop] != BROADCAST:
-                found[slot] = self.at(slot, found[slot], index, self.strides[slot, loop])
-        return found
 
     def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
         """Emit a vector of columns in a few rows."""

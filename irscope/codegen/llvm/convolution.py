@@ -108,26 +108,24 @@ class _Convolution:
         number = self._plus(self._times(group, dims["blocks"]), block)
         inside = self._times(block, str(self.block))
         self.channel = self._plus(self._times(group, dims["channels"]), inside)
-        self.masks = self._masks(body.value(f"sub i64 {dims['channels']}, {inside}")) if made.has_tail else []
+        self.masks: list[str] = []
+        """Which lanes of each vector have a channel; empty where all have."""
+        if made.has_tail:
+            left = body.value(f"sub i64 {dims['channels']}, {inside}")
+            limit = self.vector.splat("i32", body.value(f"trunc i64 {left} to i32"))
+            for first in range(0, self.block, self.lanes):
+                numbers = ", ".join(f"i32 {first + lane}" for lane in range(self.lanes))
+                self.masks.append(self.vector.compare("slt", "i32", f"<{numbers}>", limit))
         shift = self._plus(self._times(group, dims["group_shift"]), self._times(block, dims["block_shift"]))
         operand = self._at(self.pointers["x"], shift)
         each = self._times(dims["taps"], str(self.block))
         size = each if made.depthwise else self._times(each, dims["depth"])
         weights = self._at(self.pointers["weights"], self._times(number, size), "float")
         bias = self._at(self.pointers["bias"], self._times(number, str(self.block)), "float")
-        first = [self._load(bias, place) for place in range(made.vectors)]
+        start = [self._load(bias, place) for place in range(made.vectors)]
         last = body.value(f"sub i64 {dims['stop']}, {made.points}")
         with body.loop(dims["stop"], start=dims["start"], step=made.points) as tile:
-            self._tile(body.least(tile.index, last), operand, weights, first)
-
-    def _masks(self, left: str) -> list[str]:
-        """Return which lanes of each vector have a channel, of which so many are left."""
-        limit = self.vector.splat("i32", self.body.value(f"trunc i64 {left} to i32"))
-        masks = []
-        for vector in range(self.made.vectors):
-            numbers = ", ".join(f"i32 {vector * self.lanes + lane}" for lane in range(self.lanes))
-            masks.append(self.vector.compare("slt", "i32", f"<{numbers}>", limit))
-        return masks
+            self._tile(body.least(tile.index, last), operand, weights, start)
 
     def _tile(self, point: str, operand: str, weights: str, first: list[str]) -> None:
         """Emit the sums of one tile, and its results."""

@@ -144,11 +144,11 @@ class TorchLibrary(Library):
     def _own(self, node: Node) -> Function | None:
         """Returns functions for ops that Python computes faster than the dispatcher, or whose schema accepts any list."""
         if node.op == "aten::size":
-            return _size
+            return lambda x, dim=None: list(x.shape) if dim is None else x.shape[dim]
         if node.op == "aten::dim":
             return lambda x: x.dim()
         if node.op == "aten::_reshape_alias":
-            return _reshape_alias
+            return lambda x, size, stride: x.as_strided(size, stride, x.storage_offset())  # checks bounds, which torch's own does not
         if node.op == "prim::NumToTensor":
             return self.torch.tensor  # type: ignore[no-any-return]
         if node.op in ("aten::tensor", "aten::as_tensor") and not isinstance(node.inputs[0].type, TensorType):
@@ -238,15 +238,6 @@ def _bits(function: Function) -> Function:
         return function(tensor, dtype)
 
     return run
-
-
-def _size(tensor: Any, dim: int | None = None) -> Any:
-    return list(tensor.shape) if dim is None else tensor.shape[dim]
-
-
-def _reshape_alias(tensor: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
-    """Compute `_reshape_alias` by `as_strided`, which checks bounds; torch's own may read beyond the memory."""
-    return tensor.as_strided(size, stride, tensor.storage_offset())
 
 
 def lent_by_torch(node: Node, *, double: bool = False) -> Callable[..., Any] | None:

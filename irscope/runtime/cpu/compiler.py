@@ -186,16 +186,6 @@ def _machine(binding: Any, host: Host) -> Any:
     )
 
 
-def object_file(text: str, host: Host) -> bytes:
-    """Returns an object file, with no optimisation pass over the text."""
-    binding = _llvm()
-    machine = _machine(binding, host)
-    module = binding.parse_assembly(text, binding.create_context())
-    module.triple = host.triple
-    module.data_layout = str(machine.target_data)
-    return emitted_object(machine, module)
-
-
 def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
     """Returns the address of a symbol in an object file, and the owner of its memory; None if the file lacks the symbol.
     Raises CodegenError if the file calls a function that this process does not have."""
@@ -228,8 +218,13 @@ def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
 # `__truncsfhf2` where the processor has no float16. LLVM's loader makes a jump to address 0 of one that it does not find.
 
 
-def emitted_object(machine: Any, module: Any) -> bytes:
-    """Returns the object file of a module that has its own context. Raises RuntimeError with LLVM's message."""
+def object_file(text: str, host: Host) -> bytes:
+    """Returns an object file, with no optimisation pass over the text. Raises RuntimeError with LLVM's message."""
+    binding = _llvm()
+    machine = _machine(binding, host)
+    module = binding.parse_assembly(text, binding.create_context())
+    module.triple = host.triple
+    module.data_layout = str(machine.target_data)
     emit = _unlocked_emit()
     if emit is None:
         return bytes(machine.emit_object(module))

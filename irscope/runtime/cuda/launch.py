@@ -103,30 +103,22 @@ class CupyGpu:
         """Allocates from that library's allocator, which reuses the memory on the stream of the allocation. Raises RunError when there
         is not enough."""
         cuda, torch = self.cupy.cuda, self._torch(owner)
-        if torch is not None:  # its allocator also handles graph capture
-            try:
-                tensor = torch.empty(nbytes, dtype=torch.uint8, device="cuda")
-                return SimpleNamespace(ptr=int(tensor.data_ptr()), tensor=tensor)
-            except torch.cuda.OutOfMemoryError:
-                raise out_of_memory(nbytes) from None
         try:
-            return cuda.alloc(nbytes)
-        except cuda.memory.OutOfMemoryError:
-            raise out_of_memory(nbytes) from None
+            if torch is None:
+                return cuda.alloc(nbytes)
+            tensor = torch.empty(nbytes, dtype=torch.uint8, device="cuda")  # its allocator also handles graph capture
+            return SimpleNamespace(ptr=int(tensor.data_ptr()), tensor=tensor)
+        except (cuda.memory if torch is None else torch.cuda).OutOfMemoryError:
+            raise RunError(
+                f"the GPU has no {nbytes:,} bytes left for partial results",
+                hint="free tensors, or call cupy.get_default_memory_pool().free_all_blocks() and torch.cuda.empty_cache()",
+                rule="out-of-memory",
+            ) from None
 
     def owner(self, address: int) -> int:
         """Returns the number of the GPU that has this memory; -1 if no GPU does."""
         found = self.cupy.cuda.runtime.pointerGetAttributes(address)
         return int(found.device) if getattr(found, "type", 2) in (2, 3) else -1  # device or managed memory
-
-
-def out_of_memory(nbytes: int) -> RunError:
-    """Returns the error for temporary memory that cannot be allocated."""
-    return RunError(
-        f"the GPU has no {nbytes:,} bytes left for partial results",
-        hint="free tensors, or call cupy.get_default_memory_pool().free_all_blocks() and torch.cuda.empty_cache()",
-        rule="out-of-memory",
-    )
 
 
 _ALIGNMENT: Final = 256

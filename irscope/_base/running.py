@@ -13,6 +13,8 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+_MAY_RAISE: Final = ("SIGINT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+"""The signals for which programs install handlers that raise; a system has most of them."""
 
 
 def run_together(jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
@@ -34,30 +36,34 @@ def run_together(jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
 @contextmanager
 def interrupts_deferred(*, however_often: bool = False) -> Iterator[None]:
     """A `with` around native code that must not be interrupted half-way: torch's tracers end the process, LLVM frees things twice
-    afterwards. Ctrl-C takes effect at the end; a second one takes effect at once, or with `however_often` at the end as well.
+    afterwards. Ctrl-C takes effect at the end, and a second one at once. With `however_often` all wait for the end, and so do the
+    other signals whose handlers raise: a time limit by an alarm, a request to end the process.
 
     >>> with interrupts_deferred():
     ...     signal.getsignal(signal.SIGINT) is signal.default_int_handler
     False
     """
-    heed = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(heed):
+    numbers = [getattr(signal, name) for name in (_MAY_RAISE if however_often else ("SIGINT",)) if hasattr(signal, name)]
+    handlers = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+    if threading.current_thread() is not threading.main_thread() or not handlers:
         yield
         return
-    heard: list[tuple[int, FrameType | None]] = []
+    heard: dict[int, FrameType | None] = {}
 
     def note(number: int, frame: FrameType | None) -> None:
-        heard.append((number, frame))
-        if len(heard) > 1 and not however_often:
-            heed(number, frame)
+        if number in heard and not however_often:
+            handlers[number](number, frame)
+        heard.setdefault(number, frame)
 
-    signal.signal(signal.SIGINT, note)
+    for number in handlers:
+        signal.signal(number, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, heed)
-        if heard:
-            heed(*heard[0])
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in heard.items():
+            handlers[number](number, frame)
 
 
 @contextmanager

@@ -44,6 +44,27 @@ def test_the_first_interrupt_is_deferred_and_the_second_only_if_asked(times: int
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no such signal there")
+def test_a_time_limit_that_raises_lets_native_work_end_first() -> None:
+    done: list[int] = []
+
+    def limit(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    def work() -> None:
+        with interrupts_deferred(however_often=True):
+            signal.raise_signal(signal.SIGALRM)
+            done.append(1)
+
+    before = signal.signal(signal.SIGALRM, limit)
+    try:
+        with pytest.raises(TimeoutError):
+            work()
+        assert done and signal.getsignal(signal.SIGALRM) is limit
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_jobs_after_a_failed_one_are_dropped() -> None:
     done: list[int] = []
     with pytest.raises(ZeroDivisionError):

@@ -171,6 +171,7 @@ def _wrong_parts(node: Node) -> Wrong | None:
     if isinstance(inner, TupleType) and not inner.name:
         wanted, holds = inner.elements, "that part of the tuple is"
     elif isinstance(inner, ListType):
+        values = tuple({id(value.type): value for value in values}.values())  # a long list has few types
         wanted, holds = (inner.element,) * len(values), "the list holds"
     else:
         return None

@@ -435,7 +435,8 @@ class AutodiffSubgraphs(Unpicklable):
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two nodes (or the producers of two values) are in one subgraph, and why, or what keeps them apart."""
-        first, last = self._find(a), self._find(b)
+        first = self._find(a)
+        last = None if first is None else self._find(b)
         if first is None or last is None:
             subject = a if first is None else b
             return no(f"{subject!r} is an input or a block parameter: it has no producer", subject)

@@ -161,6 +161,7 @@ def test_so_are_those_of_architectures_of_transformers(name: str, tmp_path: Path
 
 def check(model: Any, args: list[Any], folder: Path, near: float = 1e-4) -> Decisions:
     """Kernels are those that Inductor writes down, what they compute is within what it says went in, and results are eager's."""
+    torch._dynamo.reset()  # it remembers the sizes of another model that was called by the same line
     d = irs.decisions(torch.compile(model), *args)
     dump, mapping = _as_torch_writes_it(model, args, folder)
     _same_nodes(d, dump)

@@ -134,6 +134,7 @@ class _Capture:
         ]  # fmt: skip
         first = {id(entry.held): entry for entry in reversed(own)}
         self.held = [entry for entry in own if first[id(entry.held)] is entry]  # each tensor once, by its first path
+        self.paths = {entry.name: first[id(entry.held)].name for entry in own}
         taken = {entry.name for entry in self.held}
         pytree = self.torch.utils._pytree
         self.nested = (*args, *targets)
@@ -176,7 +177,7 @@ class _Capture:
         """Return the leaves of the model's result, or its loss."""
         leaves = [fakes.get(entry.name, entry.held) for entry in self.given]
         args, targets = self.torch.utils._pytree.tree_unflatten(leaves, self.shape)
-        with swapped(self.roots, {entry.name: fakes[entry.name] for entry in self.held}):
+        with swapped(self.roots, {path: fakes[name] for path, name in self.paths.items()}):
             result = self.source(*args)
             if self.loss is not None:
                 result = self.loss(result, *targets)

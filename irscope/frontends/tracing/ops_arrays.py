@@ -227,6 +227,8 @@ def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     if not arrow:
         output = "".join(sorted(letter for letter in set(inputs) if letter != "," and inputs.count(letter) == 1))
+    wrong = len(set(output)) < len(output) or not set(output) <= {*inputs} - {","}
+    refuse_if(wrong, f"{subscripts!r} names an axis of the result twice, or one that no array has", wrong_arguments=True)
     given = [cast(array, result) for array in arrays]
     return arrays[0].record.op("aten::einsum", f"{inputs}->{output}", given, None)
 
@@ -351,11 +353,16 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> A
     if axis is None:
         given, axis = [ravel(array) for array in given], 0
     place = axis_of(axis, given[0].ndim)
+    shapes = ", ".join(str(array.shape) for array in given)
+    mixed = len({array.ndim for array in given}) > 1  # torch's `cat` takes an empty vector beside any
+    refuse_if(mixed, f"arrays of shapes {shapes} cannot be joined along axis {place}", wrong_arguments=True)
     return given[0].record.op("aten::cat", given, place)
 
 
 def stack(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
     given = _promoted("stack", arrays, out, others)
+    shapes = ", ".join(str(array.shape) for array in given)
+    refuse_if(len({array.shape for array in given}) > 1, f"arrays of shapes {shapes} cannot be stacked", wrong_arguments=True)
     return given[0].record.op("aten::stack", given, axis_of(axis, given[0].ndim + 1))
 
 

@@ -133,6 +133,8 @@ def _index_store_(self: Array, dim: int, index: Array, value: Any = None, source
 
 def _index_add_(self: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
     seen, places = _slices(self, dim, index)
+    if source.ndim > seen.ndim:  # NumPy's `add.at` crashes there
+        raise mismatch(f"index_add: the source has {source.ndim} dimensions, and the tensor {seen.ndim}", rule="rank")
     np.add.at(seen, places, source * np.asarray(alpha).astype(source.dtype))
     return self
 

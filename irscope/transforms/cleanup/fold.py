@@ -253,8 +253,8 @@ def _always_holds(node: Node, shapes: Shapes) -> bool:
     if not isinstance(type, TensorType):
         return False
     # elements of what some ops make are not laid out by strides
-    may_be_sparse = any(word in node.op for node in shapes.graph.nodes() for word in ("sparse", "mkldnn", "nested"))
-    strided = type.strides is not None or type.shape == () or not may_be_sparse
+    may_be_sparse = (any(word in node.op for word in ("sparse", "mkldnn", "nested")) for node in shapes.graph.nodes())
+    strided = type.strides is not None or type.shape == () or not any(may_be_sparse)
     facts = {
         "size": type.shape, "stride": type.strides, "dtype": type.dtype, "device": type.device, "layout": 0 if strided else None,
     }  # fmt: skip

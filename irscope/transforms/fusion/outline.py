@@ -342,4 +342,4 @@ _SETTINGS: Final = ("kernel_size", "stride", "padding", "dilation")
 
 def _extents(value: Value, shapes: Shapes) -> tuple[int, ...] | None:
     type = shapes.type(value)
-    return static_shape(type) if isinstance(type, TensorType) else None
+    return static_shape(type) if isinstance(type, TensorType) and type.is_static else None

@@ -236,6 +236,8 @@ def for_views(rng: random.Random, difficulty: int) -> str:
                 continue
             axis = rng.randrange(rank)
             cuts = here[1][axis] > 1 and rng.random() < 0.6
+            if cuts:
+                draft.number(1), draft.number(axis)  # the order of the constants, which a seed keeps
             here = draft.first_half(here, axis) if cuts else draft.unsqueezed(here, axis)
         name, shape = here
         if len(shape) > 1 and rng.random() < 0.8:

@@ -198,16 +198,16 @@ class Branches(Sequence[Branch]):
 
     @staticmethod
     def _explore(origin: Branch, fusion: Fusion) -> Exploration:
-        before = origin.exploration
+        before, arguments = origin.exploration, origin.exploration.arguments  # `measure` must not keep the program before an edit
 
         def measure() -> "Comparison":
             """The times of a branch, as its Timing table shows them."""
             from irscope.runtime.measure import compare
 
-            return compare(fusion, *_laid_out_as(fusion.original, before.arguments))
+            return compare(fusion, *_laid_out_as(fusion.original, arguments))
 
         timed = None if before.measure is None else measure
-        return Exploration(fusion, sources=before.sources, arguments=before.arguments, measure=timed)
+        return Exploration(fusion, sources=before.sources, arguments=arguments, measure=timed)
 
     def code(self, branch: int) -> str:
         """The Python that creates a branch; `g` is the program that `irs.load` returned."""

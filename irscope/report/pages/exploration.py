@@ -170,8 +170,8 @@ class Exploration:
 
     def records_of(self, ids: Iterable[int]) -> list[Value | Node]:
         """The values and nodes of some ids, without boxes that stand for none."""
-        here, gone = self.records, self.gone
-        return [here[id] if id in here else gone[id].record for id in ids if id in here or id in gone]
+        here = self.records  # what is gone is asked of all graphs of the history: only for an id that is not here
+        return [here[id] if id in here else self.gone[id].record for id in ids if id in here or id in self.gone]
 
     def known_as(self, id: int, before: Exploration, match: Correspondence | None = None) -> list[int]:
         """The ids here of a record of another exploration: its own; those that are matched, if it is another compiler's program; or else

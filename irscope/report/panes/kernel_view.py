@@ -45,10 +45,11 @@ class KernelViews:
     def plan(self, group: Node) -> LaunchPlan | None:
         """The launches of a group; None if it has no kernel."""
         if group not in self._plans:
-            self._plans[group] = None
+            plan = None
             if group in self._groups and group.attrs.get("kind") != "view":
                 with suppress(CodegenError):  # sizes are unknown before the run, or no kernel can be generated
-                    self._plans[group] = spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
+                    plan = spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
+            self._plans[group] = plan
         return self._plans[group]
 
     def specs(self, group: Node) -> tuple[KernelSpec, ...]:

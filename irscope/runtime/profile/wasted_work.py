@@ -308,7 +308,9 @@ def _chains(evidence: Evidence) -> Iterator[list[Node]]:
         listed = graph.producer.get(node.inputs[0])
         parts = listed.inputs if listed is not None and listed.op == "prim::ListConstruct" else ()
         grown = next((maker for value in parts if (maker := graph.producer.get(value)) in chain), None)
-        chain[node] = [*(chain.pop(grown) if grown is not None else ()), node]
+        joins = chain.pop(grown) if grown is not None else []
+        joins.append(node)  # the list grows in place: a new one for each join would be quadratic in a long chain
+        chain[node] = joins
         block = graph.block_of[node]
         if node.output in {given for given, param in zip(block.returns, block.params, strict=False) if param in parts}:
             carried.add(node)

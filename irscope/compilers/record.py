@@ -313,6 +313,11 @@ class Program(Drawn):
         return self.fusion.to_svg(path)
 
     @property
+    def library_calls(self) -> tuple[Kernel, ...]:
+        """The kernels that are calls of a library."""
+        return tuple(kernel for kernel in self.kernels if kernel.is_library)
+
+    @property
     def counts(self) -> str:
         """How many kernels and library calls it has, in words."""
         return _counted(self.kernels)

@@ -110,7 +110,7 @@ def test_library_calls_of_another_overload_and_calls_without_results_have_their_
         return values.cumsum(0) * 2, index + 1
 
     d = ask(f, torch.eye(4))
-    calls = {kernel.name.split(".")[-2]: kernel for kernel in d.kernels if kernel.is_library and kernel.name.startswith("torch.ops")}
+    calls = {kernel.name.split(".")[-2]: kernel for kernel in d.program.library_calls if kernel.name.startswith("torch.ops")}
     assert {name: [node.op for node in kernel.nodes] for name, kernel in calls.items()} == {
         "linalg_cholesky_ex": ["aten::linalg_cholesky_ex"], "_linalg_check_errors": ["aten::_linalg_check_errors"],
         "sort": ["aten::sort"], "cumsum": ["aten::cumsum"],

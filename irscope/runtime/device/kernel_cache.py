@@ -134,18 +134,22 @@ class ObjectStore:
 
     def read(self, key: str, *, kernel: bool = True) -> bytes | None:
         """As `load`, but without counting, and also for entries that are not kernels."""
-        name, start = _name(key, kernel), len(_MAGIC) + _DIGEST_BYTES
         try:
-            path = self._folder() / name
             with suppress(FileNotFoundError):
-                data = path.read_bytes()
-                if data.startswith(_MAGIC) and data[len(_MAGIC) : start] == _digest(name, data[start:]):
-                    with suppress(OSError):
-                        os.utime(path)  # the least recently used go first
-                    return data[start:]
-                path.unlink()
+                return self._read(_name(key, kernel))
         except OSError as error:
             self._refusal = _reason(error)
+        return None
+
+    def _read(self, name: str) -> bytes | None:
+        """The payload of a file; one that is torn or was changed is deleted. Raises OSError."""
+        path, start = self._folder() / name, len(_MAGIC) + _DIGEST_BYTES
+        data = path.read_bytes()
+        if data.startswith(_MAGIC) and data[len(_MAGIC) : start] == _digest(name, data[start:]):
+            with suppress(OSError):
+                os.utime(path)  # the least recently used go first
+            return data[start:]
+        path.unlink()
         return None
 
     def count(self, *, found: bool) -> None:

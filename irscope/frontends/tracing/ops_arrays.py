@@ -353,17 +353,19 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> A
     if axis is None:
         given, axis = [ravel(array) for array in given], 0
     place = axis_of(axis, given[0].ndim)
-    shapes = ", ".join(str(array.shape) for array in given)
     mixed = len({array.ndim for array in given}) > 1  # torch's `cat` takes an empty vector beside any
-    refuse_if(mixed, f"arrays of shapes {shapes} cannot be joined along axis {place}", wrong_arguments=True)
+    refuse_if(mixed, f"{_of_shapes(given)} cannot be joined along axis {place}", wrong_arguments=True)
     return given[0].record.op("aten::cat", given, place)
 
 
 def stack(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
     given = _promoted("stack", arrays, out, others)
-    shapes = ", ".join(str(array.shape) for array in given)
-    refuse_if(len({array.shape for array in given}) > 1, f"arrays of shapes {shapes} cannot be stacked", wrong_arguments=True)
+    refuse_if(len({array.shape for array in given}) > 1, f"{_of_shapes(given)} cannot be stacked", wrong_arguments=True)
     return given[0].record.op("aten::stack", given, axis_of(axis, given[0].ndim + 1))
+
+
+def _of_shapes(given: Sequence[Any]) -> str:
+    return f"arrays of shapes {', '.join(str(array.shape) for array in given)}"
 
 
 def split(a: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:

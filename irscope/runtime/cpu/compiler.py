@@ -127,11 +127,10 @@ _DISUSED: Final[deque[Any]] = deque()
 
 
 def with_llvm(work: Callable[[], T]) -> T:
-    """Returns the result of a call into LLVM that an interrupt cannot break.
+    """Returns the result of a call into LLVM that neither Ctrl-C nor another signal whose handler raises can break.
 
     LLVM and llvmlite have locks of their own: a process that is forked while another thread compiles cannot compile.
     """
-
     with interrupts_deferred(however_often=True):
         _DISUSED.clear()
         return work()

@@ -1,6 +1,7 @@
 """NumPy's references of the ops, and NumPy's arrays: what runs a program without torch."""
 
 import ctypes
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -114,11 +115,15 @@ class NumpyMemory(Memory):
         return partial(self.pool.empty, shape, type.dtype, type.strides)
 
     def address(self, tensor: Any) -> int:
-        try:
-            return _address_of(_no_bytes(tensor))
-        except (TypeError, ValueError, BufferError):  # one that is read-only or not contiguous: slower
-            return tensor.__array_interface__["data"][0]  # type: ignore[no-any-return]
+        if _IS_FIRST:
+            return _word(id(tensor) + _HEAD).value
+        return tensor.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
-_no_bytes: Final = (ctypes.c_char * 0).from_buffer
-_address_of: Final = ctypes.addressof
+# The address of an array is the first word of its object, after what all objects have. It takes a tenth of a microsecond to read, and
+# 0.6 by the buffer protocol, 3 by `__array_interface__`, which an array that is read-only or not contiguous needs (NumPy 2.4).
+_word: Final = ctypes.c_ssize_t.from_address
+_HEAD: Final = object.__basicsize__
+_IS_FIRST: Final = sys.implementation.name == "cpython" and all(
+    _word(id(probe) + _HEAD).value == probe.__array_interface__["data"][0] for probe in (np.zeros(3), np.zeros((3, 2))[1:, ::-1])
+)

@@ -8,11 +8,15 @@ its words are the places to and from, in the place of extents stands the number 
 
 Calls before the first repeated one run once. After a call with a flag the loop ends where the flag, a byte, is 0.
 
+The block is laid out from a recipe, which is the same for all runs: how many words there are, and for each a number, and which one of
+the addresses of a run is added to it.
+
 The loop returns to Python every few milliseconds, so that an interrupt is heard.
 """
 
 import ctypes
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from irscope.runtime.cpu.compiler import CpuCompiler
@@ -22,8 +26,31 @@ _SHORT: Final = 2e-3
 _LONG: Final = 8e-3
 """Seconds below and above which the next stretch in machine code takes twice and half as many turns; far below, eight times as many."""
 
-TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count) {
+TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count, ptr %recipe, ptr %bases) {
 entry:
+  %is.laid = icmp eq ptr %recipe, null
+  br i1 %is.laid, label %start, label %lay
+lay:
+  %words = load i64, ptr %recipe
+  br label %entry.of.word
+entry.of.word:
+  %place = phi i64 [ 0, %lay ], [ %place.next, %entry.of.word ]
+  %twice = shl i64 %place, 1
+  %number.place = add i64 %twice, 1
+  %base.place = add i64 %twice, 2
+  %number.at = getelementptr i64, ptr %recipe, i64 %number.place
+  %number.given = load i64, ptr %number.at
+  %which.at = getelementptr i64, ptr %recipe, i64 %base.place
+  %which = load i64, ptr %which.at
+  %base.at = getelementptr i64, ptr %bases, i64 %which
+  %base = load i64, ptr %base.at
+  %sum = add i64 %number.given, %base
+  %laid.at = getelementptr i64, ptr %block, i64 %place
+  store i64 %sum, ptr %laid.at
+  %place.next = add i64 %place, 1
+  %is.rest = icmp slt i64 %place.next, %words
+  br i1 %is.rest, label %entry.of.word, label %start
+start:
   %calls = load i64, ptr %block
   %ring.at = getelementptr i64, ptr %block, i64 1
   %ring = load i64, ptr %ring.at
@@ -34,8 +61,8 @@ entry:
   %size = add i64 %both, 4
   br label %head
 head:
-  %done = phi i64 [ 0, %entry ], [ %further, %next ]
-  %at = phi i64 [ %first, %entry ], [ %following, %next ]
+  %done = phi i64 [ 0, %start ], [ %further, %next ]
+  %at = phi i64 [ %first, %start ], [ %following, %next ]
   %more = icmp slt i64 %done, %count
   br i1 %more, label %turn, label %end
 turn:
@@ -99,35 +126,41 @@ end:
 
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
-"""The loop as LLVM text: from call number `first` on, `count` calls; returns how many it made, negative where a flag ended it."""
+"""The loop as LLVM text: from call number `first` on, `count` calls, after laying the block out if there is a recipe; returns how many it
+made, negative where a flag ended it."""
 
 
 class NativeLoop:
     """The loop as a function of this process."""
 
     def __init__(self, compiler: CpuCompiler) -> None:
-        code = compiler.code(TEXT, "irscope_loop", kernel=False)
-        self._function = code.function(ctypes.CFUNCTYPE, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        code, whole, pointer = compiler.code(TEXT, "irscope_loop", kernel=False), ctypes.c_int64, ctypes.c_void_p
+        self._function = code.function(ctypes.CFUNCTYPE, whole, pointer, whole, whole, pointer, pointer)
 
-    def run(self, block: Any, per_turn: int, turns: int) -> int:
-        """Makes the calls of a block, `per_turn` of them for each turn; returns how many turns there were: all of them, or as many as
-        a flag allowed."""
-        address, calls, ring = ctypes.addressof(block), block[0], block[1]
-        at = done = 0
-        stretch = _FIRST_TURNS
-        while done < turns:
-            count = min(stretch, turns - done)
-            start = time.perf_counter()
-            made = self._function(address, at, count * per_turn)
-            if made < 0:
-                return done + -int(made) // per_turn
-            took = time.perf_counter() - start
-            done += count
-            at += made
-            if at >= calls:
-                at = ring + (at - ring) % (calls - ring)
-            if took < _SHORT:
-                stretch *= 8 if took < _SHORT / 8 else 2
-            elif took > _LONG:
-                stretch = max(stretch // 2, 1)
-        return done
+    def prepared(self, recipe: Sequence[tuple[int, int]], per_turn: int, calls: int, first: int) -> Callable[[int, bytes, int], int]:
+        """Returns a function of the address of a block, the addresses of a run and the most turns, which makes `per_turn` of the
+        `calls` for each turn and returns how many turns there were: all of them, or as many as a flag allowed."""
+        function, clock, stretch = self._function, time.perf_counter, _FIRST_TURNS
+        words = (ctypes.c_int64 * (1 + 2 * len(recipe)))(len(recipe), *[number for word in recipe for number in word])
+
+        def run(block: int, bases: bytes, turns: int) -> int:
+            nonlocal stretch  # any other thread's will do
+            at = done = 0
+            source: Any = words
+            while done < turns:
+                count = min(stretch, turns - done)
+                start = clock()
+                made: int = function(block, at, count * per_turn, source, bases)
+                if made < 0:
+                    return done - made // per_turn
+                took = clock() - start
+                done, at, source = done + count, at + made, None
+                if at >= calls:
+                    at = first + (at - first) % (calls - first)
+                if took > _LONG:
+                    stretch = max(count // 2, 1)
+                elif took < _SHORT and count == stretch:
+                    stretch *= 8 if took < _SHORT / 8 else 2
+            return done
+
+        return run

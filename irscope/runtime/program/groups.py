@@ -276,21 +276,10 @@ class GroupCall:
         return found(*operands)
 
     def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any]) -> Callable[..., Any]:
-        memory = self.memory
-        assert isinstance(key, tuple), "a key has one entry per operand"
-        xs = [f"x{place}" for place in range(len(operands))]
-        numbers = {f"x{place}": kind for place, kind in enumerate(key) if not isinstance(kind, tuple)}
-        names: dict[str, Any] = {"miss": self.look_up, "key_of": memory.key, "key": key}
-        names |= {f"type_{x}": kind for x, kind in numbers.items()}
-        given, ys = ", ".join(xs), [f"y{place}" for place in range(len(ready.makers))]
-        fits = f"key_of(({''.join(f'{x}, ' for x in xs)})) == key"
-        tensors = [x for x in xs if x not in numbers]
-        owned = [operand for operand, x in zip(operands, xs, strict=True) if x not in numbers]
-        # an operand declared as a number may be a tensor in this call and a number, without `is_nested`, in the next
-        fixed = all(isinstance(value.type, TensorType) for value, x in zip(self.group.inputs, xs, strict=True) if x in tensors)
-        if owned and fixed and all(map(memory.owns, owned)) and (quick := memory.quick_test(tensors, owned, names)):
-            others = "".join([f" and {x}.__class__ is type_{x}" for x in numbers])
-            fits = f"{quick}{others} or {fits}"
+        memory, names = self.memory, dict[str, Any](miss=self.look_up)
+        fits = fits_text(key, self.group.inputs, operands, memory, names)
+        xs, ys = [f"x{place}" for place in range(len(operands))], [f"y{place}" for place in range(len(ready.makers))]
+        given, numbers = ", ".join(xs), {x for x in xs if f"type_{x}" in names}
         body = [*ready.make_text(xs, names), *ready.launch_text(xs, numbers, memory, names)]
         text = "\n".join([
             f"def call({given}):",
@@ -301,6 +290,24 @@ class GroupCall:
         exec(compiled_text(text), names)  # only counts and a memory's own facts
         made: Callable[..., Any] = names["call"]
         return made
+
+
+def fits_text(key: Hashable, values: Sequence[Value], operands: Sequence[Any], memory: Memory, names: dict[str, Any]) -> str:
+    """Returns a condition that holds if the variables `x0`, … are laid out like these operands, whose key this is. `names` gets what it
+    needs, of each operand that is a number its type as `type_x0`. Raises ValueError for operands without a key."""
+    if not isinstance(key, tuple):
+        raise ValueError("no kernel takes them")
+    xs = [f"x{place}" for place in range(len(operands))]
+    numbers = {x: kind for x, kind in zip(xs, key, strict=True) if not isinstance(kind, tuple)}
+    names |= {"key_of": memory.key, "key": key, **{f"type_{x}": kind for x, kind in numbers.items()}}
+    fits = f"key_of(({''.join(f'{x}, ' for x in xs)})) == key"
+    owned = {x: operand for x, operand in zip(xs, operands, strict=True) if x not in numbers}
+    # an operand declared as a number may be a tensor in this call and a number, without `is_nested`, in the next
+    fixed = all(isinstance(value.type, TensorType) for value, x in zip(values, xs, strict=True) if x in owned)
+    if owned and fixed and all(map(memory.owns, owned.values())) and (quick := memory.quick_test(list(owned), list(owned.values()), names)):
+        others = "".join([f" and {x}.__class__ is type_{x}" for x in numbers])
+        return f"{quick}{others} or {fits}"
+    return fits
 
 
 class LayerKernel:

@@ -18,6 +18,7 @@ _MOST_DELAY: Final = 4
 _SUMS: Final = ("aten::add", "aten::sub", "aten::mul")
 ROWS: Final = {"aten::select_scatter": "aten::select", "aten::slice_scatter": "aten::slice"}
 """Ops that return a tensor with other elements in a part, and the view that is this part."""
+_NEW: Final = ("aten::zeros", "aten::ones", "aten::full", "aten::empty", "aten::clone")
 
 
 @dataclass(eq=False)
@@ -38,6 +39,10 @@ class LoopForm:
     """Results of kernels that the next turns read."""
     owned: Mapping[Value, Value]
     """For each result of an op that writes a row, the parameter whose memory it writes."""
+    unused: frozenset[Value]
+    """Results of the loop that nothing reads."""
+    fresh: frozenset[Value]
+    """Parameters that start as tensors made for this loop alone, whose memory it may write."""
     declined: str = ""
     """Why Python ran it turn by turn, on the operands that it was last prepared for."""
 
@@ -96,7 +101,17 @@ def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | st
     rest = [value for value in given if not isinstance(value.type, TensorType) and value.type not in _NUMBERS]
     if any(constant_of(graph, value) is NOT_CONSTANT for value in rest):
         return "it reads lists or objects, whose contents may be others at each run"
-    return LoopForm(loop, steps, own, captured, flag, delay, _looked_back_at(body, steps, made), owned)
+    unused = frozenset(value for value in loop.outputs if not graph.users.get(value))
+    starts = zip(body.params[1:], loop.inputs[2:], strict=True)
+    fresh = frozenset(param for param, start in starts if _is_made_for(graph, start, loop))
+    return LoopForm(loop, steps, own, captured, flag, delay, _looked_back_at(body, steps, made), owned, unused, fresh)
+
+
+def _is_made_for(graph: Graph, value: Value, loop: Node) -> bool:
+    """Checks if a tensor is made anew each time that a loop starts, and for nobody else."""
+    made = graph.producer.get(value)
+    is_new = made is not None and made.op in _NEW and graph.block_of[made] is graph.block_of[loop]
+    return is_new and len(graph.users.get(value, ())) == 1
 
 
 def _is_view(node: Node) -> bool:

@@ -15,6 +15,10 @@ must hold, so that nothing is left for Python to do between two calls:
 * Buffers are small: with large ones the time goes to the kernels, and memory is better planned op by op.
 
 The first turns read the initial values and are calls of their own; then a circle of turns is repeated, one for each buffer.
+
+What a run needs is laid out once for operands like these: the words of the calls, each as a number and the tensor whose address is
+added to it. A run allocates the tensors that its caller may get, and one block for the words and all other buffers, so that runs
+of several threads, and one that a signal handler begins inside of another, share nothing.
 """
 
 import ctypes
@@ -32,8 +36,9 @@ from irscope.ops.traits import MAY_COPY
 from irscope.ops.type_rules import is_contiguous
 from irscope.runtime.arrays import Allocate, Library, Memory, compiled_text, extents
 from irscope.runtime.cpu import CpuDevice, LaunchCall, NativeLoop
+from irscope.runtime.device import NO_MEMORY
 from irscope.runtime.program.arena import span
-from irscope.runtime.program.groups import GroupKernels
+from irscope.runtime.program.groups import GroupKernels, fits_text
 from irscope.runtime.program.loop_form import ROWS, LoopForm, is_tensor_of_number
 
 _MOST_BYTES: Final = 1 << 20
@@ -49,6 +54,10 @@ _WORD: Final = 1 << 62
 _WHOLE: Final = (int, np.integer, np.bool_)
 _ENDLESS: Final = 1 << 50
 """Turns that no loop reaches: days, at a nanosecond each."""
+_ZEROED: Final = 1 << 14
+"""Bytes up to which a block of zeros from ctypes is made sooner than an array whose address must be asked for."""
+_LINE: Final = 64
+"""Bytes to which buffers are aligned."""
 _ERRORS: Final = (AttributeError, IndexError, MemoryError, OverflowError, RuntimeError, TypeError, ValueError, struct.error)
 """What ops and allocators raise."""
 
@@ -66,12 +75,13 @@ class _Turns:
     per_turn: int = 0
     most: int = _WORD
     """The most turns in which every cut stays inside of its tensor, and every number inside of a word."""
-    start: Callable[..., Any] | None = None
-    """Returns the block of the calls, the buffers and the copies; None for tensors without memory."""
 
 
 class LoopCall:
-    """A loop in a program for one library: `call` runs all of it, or says that Python must."""
+    """A loop in a program for one library: `call` runs all of it, and returns true and its results; or false, and nothing has run.
+
+    For each layout of the operands, and the whole numbers among them, there is one generated function; `call` is the one that was
+    used last."""
 
     def __init__(self, form: LoopForm, groups: Mapping[Node, GroupKernels], memory: Memory, library: Library) -> None:
         self.form = form
@@ -84,26 +94,23 @@ class LoopCall:
         self.maker_of = {value: node for node in form.steps for value in node.outputs}
         self.place_of = {value: place for place, value in enumerate(body.params)}
         self.declined = (False, *(None,) * len(form.node.outputs))
-        self.known: dict[Hashable, _Turns | None] = {}
+        self.known: dict[Hashable, tuple[Callable[..., tuple[Any, ...]], int] | None] = {}
+        """The functions, and the most turns that each may take."""
+        self.call: Callable[..., tuple[Any, ...]] = self.look_up
 
-    def call(self, limit: int, go: bool, *given: Any) -> tuple[Any, ...]:
-        """Returns true and the loop's results; or false, and nothing has run."""
+    def look_up(self, limit: int, go: bool, *given: Any) -> tuple[Any, ...]:
+        """Runs the function for operands like these, which it may have to generate."""
         if not go or limit < self.form.least:
             return self.declined
-        limit = min(limit, _ENDLESS)
-        turns = self._turns_of(given, limit)
-        if turns is None or turns.start is None:
+        found = self._found(given, limit)
+        if found is None:
             return self.declined
-        if limit > turns.most:
+        run, most = found
+        if min(limit, _ENDLESS) > most:
             self.form.declined = "it may have more turns than its tensors have parts, or than a number has room for"
             return self.declined
-        try:
-            block, buffers, copies = turns.start(*given)
-        except _ERRORS:  # which the first turn will raise again
-            return self.declined
-        count = self.driver.run(block, turns.per_turn, limit)
-        values = _Values(self, turns, given, buffers, copies)
-        return (True, *[values.at(param, count) for param in self.form.body.params[1:]])
+        self.call = run
+        return run(limit, go, *given)
 
     @cached_property
     def driver(self) -> NativeLoop:
@@ -113,7 +120,7 @@ class LoopCall:
         assert isinstance(device, CpuDevice)
         return device.native_loop
 
-    def _turns_of(self, given: Sequence[Any], limit: int) -> _Turns | None:
+    def _found(self, given: Sequence[Any], limit: int) -> tuple[Callable[..., tuple[Any, ...]], int] | None:
         key = self.memory.key(given), tuple([value for value in given if isinstance(value, _WHOLE)])  # by which views may be cut
         if key not in self.known:
             if limit < _FEW_TURNS and len(self.known) >= _FEW_LAYOUTS:
@@ -121,7 +128,8 @@ class LoopCall:
             if len(self.known) >= _MOST_LAYOUTS:
                 self.known = {}
             try:
-                self.known[key], self.form.declined = self._turns(given), ""
+                turns = self._turns(given)
+                self.known[key], self.form.declined = (_Recipe(self, turns, given).written(key[0]), turns.most), ""
             except _ERRORS as error:
                 self.known[key], self.form.declined = None, str(error)
         return self.known[key]
@@ -134,7 +142,6 @@ class LoopCall:
             turns, changed = self._first_turn(given, changed)
         if changed:
             raise ValueError("what it carries is laid out otherwise after each turn")
-        _Recipe(self, turns, given).write()
         return turns
 
     def _first_turn(self, given: Sequence[Any], copies: dict[Value, Allocate]) -> tuple[_Turns, dict[Value, Allocate]]:
@@ -212,22 +219,80 @@ class LoopCall:
             first, then = self._type(values[before]), self._type(values[after])
             if (first.dtype, first.shape) != (then.dtype, then.shape) or (first != then and before in copies):
                 raise ValueError("what it carries changes its type or its extents")
-            if first != then or before in self.form.owned.values():
+            if first != then or (before in self.form.owned.values() and before not in self.form.fresh):
                 needed[before] = self.memory.maker(then)
         return needed if needed.keys() != copies.keys() else {}
 
 
-class _Values:
-    """The values of a run's turns: at most the turns that a value is handed on for, and the views of a body, are asked for one."""
+class _Place(NamedTuple):
+    """A word: what is added to a variable, and the number alone where there is none."""
 
-    def __init__(self, loop: LoopCall, turns: _Turns, given: Sequence[Any], buffers: Sequence[Any], copies: Sequence[Any]) -> None:
-        self.loop = loop
-        own = dict(zip(turns.copies, copies, strict=True))
-        self.start = dict(loop.initial(given, {})) | own
-        self.own = own
-        rest, circle = iter(buffers), loop.form.delay + 1
-        self.buffers = {value: [next(rest) for _ in range(circle if value in loop.form.shared else 1)] for value in turns.makers}
+    variable: str
+    offset: int
+
+
+_NOTHING: Final = _Place("", 0)
+_Call = tuple[list[_Place], list[_Place], list[int]]
+"""Kernel, extents and flag; words; and how they move."""
+
+
+class _Recipe:
+    """Generates the function that runs a loop on operands like these: it allocates, and machine code lays out the calls and makes them."""
+
+    def __init__(self, loop: LoopCall, turns: _Turns, given: Sequence[Any]) -> None:
+        self.loop, self.turns, self.given = loop, turns, given
+        form = loop.form
+        self.circle = form.delay + 1
+        self.names: dict[str, Any] = {"address": loop.memory.address, "bits": _bits}
+        self.bases: dict[str, tuple[str, int]] = {"": ("", 0), "here": ("here", 0)}
+        """For each variable of a word, what a run adds to it, if anything, and what is known of it beforehand."""
+        self.variables: dict[int, str] = {}
+        """By the identity of the tensor that stands here for those of all runs."""
+        self.lines: list[str] = []
+        """How the tensors of a run are allocated."""
+        self.scratch = 0
+        """The bytes of all buffers that stay in the loop."""
+        self.needed: set[str] = set()
+        """What must not be 0 of what is added."""
+        kept = self._kept()
+        self.buffers = {
+            value: [self._made("y", make, value in kept) for _ in range(self.circle if value in form.shared else 1)]
+            for value, make in turns.makers.items()
+        }  # fmt: skip
         """The buffers of each value: as many as turns may look back at it, plus one."""
+        own = {}
+        for param, make in turns.copies.items():
+            own[param] = self._made("c", make, True)
+            filled = "{}.copy_({})" if loop.memory.library == "torch" else "{}[...] = {}"
+            self.lines.append(filled.format(self.variables[id(own[param])], f"x{loop.place_of[param] - 1}"))
+        self.start = dict(loop.initial(given, {})) | own
+
+    def _kept(self) -> set[Value]:
+        """Returns the values of the body whose memory a result of the loop may be."""
+        loop, form = self.loop, self.loop.form
+        found = [param for param, result in zip(form.body.params[1:], form.node.outputs, strict=True) if result not in form.unused]
+        for value in found:
+            node, place = loop.maker_of.get(value), loop.place_of.get(value)
+            is_made = value in self.turns.makers or value in form.owned
+            more = () if is_made else node.inputs if node else [form.body.returns[place]] if place else ()
+            found += [each for each in more if each not in found]
+        return set(found)
+
+    def _made(self, letter: str, make: Allocate, is_kept: bool) -> Any:
+        """Returns a tensor that stands for one of each run, which is allocated for itself where it is kept."""
+        tensor, name = make(), f"{letter}{len(self.variables)}"
+        self.variables[id(tensor)] = name
+        if is_kept:
+            self.names[f"make_{name}"] = make
+            self.lines.append(f"{name} = make_{name}()")
+            self.bases[name] = self._address_text(name), 0
+        else:
+            self.bases[name] = "scratch", self.scratch
+            self.scratch += -(-span(self.loop._type(tensor)) // _LINE) * _LINE
+        return tensor
+
+    def _address_text(self, variable: str) -> str:
+        return self.loop.memory.address_text.format(variable)
 
     def at(self, value: Value, turn: int) -> Any:
         """Returns a value in a turn."""
@@ -236,7 +301,7 @@ class _Values:
             ring = self.buffers[value]
             return ring[turn % len(ring)]
         if value in form.owned:
-            return self.own[form.owned[value]]
+            return self.start[form.owned[value]]
         if value in loop.maker_of:
             node = loop.maker_of[value]
             made = loop.functions[node](*[self.at(operand, turn) for operand in node.inputs])
@@ -248,82 +313,115 @@ class _Values:
         if after is value:
             return self.start[value]
         if value.type == INT:
-            (by,) = [operand for operand in loop.maker_of[after].inputs if operand is not value]
-            return self.start[value] + turn * self.start[by]
+            return self.start[value] + turn * self.start[self._step(value, after)]
         return self.at(after, turn - 1)
 
+    def _step(self, param: Value, after: Value) -> Value:
+        """Returns what a number that is carried grows by in each turn."""
+        (by,) = [operand for operand in self.loop.maker_of[after].inputs if operand is not param]
+        return by
 
-class _Place(NamedTuple):
-    """A word: what the generated function adds to a variable, and the number alone where there is none."""
-
-    variable: str
-    offset: int
-
-
-class _Recipe(_Values):
-    """Generates the function that starts a loop on operands like these: it allocates, and lays out the calls."""
-
-    def __init__(self, loop: LoopCall, turns: _Turns, given: Sequence[Any]) -> None:
-        circle, shared = loop.form.delay + 1, loop.form.shared
-        self.makers = [make for value, make in turns.makers.items() for _ in range(circle if value in shared else 1)]
-        buffers, copies = [make() for make in self.makers], [make() for make in turns.copies.values()]
-        super().__init__(loop, turns, given, buffers, copies)
-        self.turns, self.given, self.circle = turns, given, circle
-        self.variables = {id(tensor): f"y{place}" for place, tensor in enumerate(buffers)}
-        self.variables |= {id(tensor): f"c{place}" for place, tensor in enumerate(copies)}
-        self.names: dict[str, Any] = {"address": loop.memory.address, "bits": _bits, "place_of": ctypes.addressof}
-        self.used: dict[str, None] = {}
-        """Variables whose addresses are among the words."""
-        self.needed: dict[str, None] = {}
-        """Those whose addresses must not be 0."""
-
-    def write(self) -> None:
-        """Writes the function and the bound of its turns into `turns`. Raises one of `_ERRORS` where words do not move evenly."""
-        loop, settled = self.loop, self.loop.form.delay
+    def written(self, key: Hashable) -> Callable[..., Any]:
+        """Returns the function; `turns.most` is the bound of its turns. Raises one of `_ERRORS` where words do not move evenly."""
+        loop, turns, settled = self.loop, self.turns, self.loop.form.delay
         for node in loop.functions:
             self._bound_cut(node)
         calls = [call for turn in range(settled) for call in self._turn(turn, 0)]
         first = len(calls)
         calls += [call for turn in range(settled, settled + self.circle) for call in self._turn(turn, self.circle)]
-        width = max(len(words) for _, words, _ in calls)
-        words: list[str] = [str(len(calls)), str(first), str(width)]
-        own: list[str] = []
+        width = max(len(places) for _, places, _ in calls)
+        words = [_Place("", number) for number in (len(calls), first, width)]
         for head, places, steps in calls:
-            empty = ["0"] * (width - len(places))
+            start, empty = 8 * (len(words) + 4), [_NOTHING] * (width - len(places))
+            own = [_Place(place.variable, place.offset + start) if place.variable == "here" else place for place in places]
             moving = len(places) if any(steps) else 0
-            for at, (variable, offset) in enumerate(places):
-                if variable == "here":
-                    own.append(f"block[{len(words) + 4 + at}] = here + {8 * (len(words) + 4 + offset)}")
-            words += [*head, str(moving), *[_text(place) for place in places], *empty, *map(str, steps), *empty]
-        self._define(words, own)
+            words += [*head, _Place("", moving), *own, *empty, *[_Place("", step) for step in steps], *empty]
+        added = list(dict.fromkeys(["", "here", "scratch", *[self.bases[place.variable][0] for place in words]]))
+        recipe = [(offset + self.bases[variable][1], added.index(self.bases[variable][0])) for variable, offset in words]
+        drive = loop.driver.prepared(recipe, turns.per_turn, len(calls), first)
+        return self._function(key, drive, -(-8 * len(words) // _LINE) * _LINE, added[3:])
 
-    def _define(self, words: Sequence[str], own: Sequence[str]) -> None:
-        turns, names = self.turns, self.names
-        names["kind"] = ctypes.c_int64 * len(words)
-        params = self.loop.form.body.params[1:]
-        lines = []
-        for place, make in enumerate(self.makers):
-            names[f"make_y{place}"] = make
-            lines.append(f"y{place} = make_y{place}()")
-        for place, (param, make) in enumerate(turns.copies.items()):
-            names[f"make_c{place}"] = make
-            lines += [f"c{place} = make_c{place}()", f"c{place}[...] = x{params.index(param)}"]
-        lines += [f"p_{variable} = address({variable})" for variable in self.used]
-        if self.needed:
-            lines.append(f"if not ({' and '.join(f'p_{variable}' for variable in self.needed)}): raise ValueError")
-        lines += [f"block = kind({', '.join(words)})", "here = place_of(block)", *own]
-        buffers = ", ".join([f"y{place}" for place in range(len(self.makers))])
-        copies = ", ".join([f"c{place}" for place in range(len(turns.copies))])
-        lines.append(f"return block, [{buffers}], [{copies}]")
-        given = ", ".join([f"x{place}" for place in range(len(self.given))])
-        exec(compiled_text("\n".join([f"def start({given}):", *[f"    {line}" for line in lines]])), names)  # only our own numbers
-        turns.start = names["start"]
+    def _function(self, key: Hashable, drive: Callable[[int, bytes, int], int], size: int, added: Sequence[str]) -> Callable[..., Any]:
+        loop, form, memory, names = self.loop, self.loop.form, self.loop.memory, self.names
+        given = "".join([f", x{place}" for place in range(len(self.given))])
+        fits = fits_text(key, (*form.node.inputs[2:], *form.captured), self.given, memory, names)
+        wholes = [place for place, value in enumerate(self.given) if isinstance(value, _WHOLE)]
+        names |= {f"whole{place}": self.given[place] for place in wholes}
+        total = size + self.scratch + _LINE
+        fits = " and ".join([f"({fits})", *[f"x{place} == whole{place}" for place in wholes]])
+        names |= {
+            "miss": loop.look_up, "drive": drive, "declined": loop.declined, "errors": _ERRORS,
+            "most": self.turns.most if self.turns.most < _ENDLESS else 1 << 64, "pack": struct.Struct(f"{3 + len(added)}q").pack,
+            "make_block": ctypes.c_char * total, "start_of": ctypes.addressof,
+        }  # fmt: skip
+        if total > _ZEROED:
+            names |= {"make_block": memory.maker(TensorType("uint8", (total,), (1,))), "start_of": memory.address}
+        taken = {text: f"p{place}" for place, text in enumerate(added) if text in self.needed}
+        check = " and ".join([f"({name} := {text})" for text, name in taken.items()])
+        results = [
+            "None" if result in form.unused else self._result(param, 0)
+            for param, result in zip(form.body.params[1:], form.node.outputs, strict=True)
+        ]  # fmt: skip
+        text = "\n".join([
+            f"def run(limit, go{given}):",
+            f"    if not (go and {form.least} <= limit <= most and {fits}): return miss(limit, go{given})",
+            "    try:",
+            *[f"        {line}" for line in self.lines],
+            *([f"        if not ({check}): return declined"] if check else []),
+            "        block = make_block()",
+            f"        here = start_of(block) + {_LINE - 1} & {-_LINE}",
+            f"        bases = pack({', '.join(['0', 'here', f'here + {size}', *[taken.get(text, text) for text in added]])})",
+            "    except errors: return declined",  # which the first turn will raise again
+            "    count = drive(here, bases, limit)",
+            f"    return {', '.join(['True', *results])}",
+        ])  # fmt: skip
+        exec(compiled_text(text), names)  # only our own numbers
+        made: Callable[..., Any] = names["run"]
+        return made
+
+    def _result(self, value: Value, ago: int) -> str:
+        """Returns the text of a value so many turns before the turn after the last, whose number is `count`."""
+        loop, form = self.loop, self.loop.form
+        if value in self.buffers:
+            ring = [self.variables[id(tensor)] for tensor in self.buffers[value]]
+            return ring[0] if len(ring) == 1 else f"({', '.join(ring)})[(count - {ago}) % {len(ring)}]"
+        if value in form.owned:
+            return self._start_text(value)
+        if value in loop.maker_of:
+            node = loop.maker_of[value]
+            name = f"function{node.id}"
+            self.names[name] = loop.functions[node]
+            made = f"{name}({', '.join([self._result(operand, ago) for operand in node.inputs])})"
+            return f"{made}[{node.outputs.index(value)}]" if len(node.outputs) > 1 else made
+        place = loop.place_of.get(value)
+        if place == 0:
+            return f"(count - {ago})"
+        start, after = self._start_text(value), value if place is None else form.body.returns[place]
+        if after is value:
+            return start
+        if value.type == INT:
+            return f"({start} + (count - {ago}) * {self._start_text(self._step(value, after))})"
+        text = self._result(after, ago + 1)
+        return text if ago == 0 else f"({text} if count > {ago} else {start})"
+
+    def _start_text(self, value: Value) -> str:
+        """Returns the text of what a loop starts with, or reads from outside."""
+        form = self.loop.form
+        value = form.owned.get(value, value)
+        if value in self.turns.copies:
+            return self.variables[id(self.start[value])]
+        if value in self.loop.place_of:
+            return f"x{self.loop.place_of[value] - 1}"
+        if value in form.captured:
+            return f"x{len(form.node.outputs) + form.captured.index(value)}"
+        self.names[f"fixed{value.id}"] = self.start[value]
+        return f"fixed{value.id}"
 
     # -- the calls of a turn ------------------------------------------------------------------------------------------
 
-    def _turn(self, turn: int, ahead: int) -> list[tuple[list[str], list[_Place], list[int]]]:
-        """Returns the calls of a turn: kernel, extents and flag; words; and how they move until so many turns later."""
-        form, found = self.loop.form, list[tuple[list[str], list[_Place], list[int]]]()
+    def _turn(self, turn: int, ahead: int) -> list[_Call]:
+        """Returns the calls of a turn, whose words move until so many turns later."""
+        form, found = self.loop.form, list[_Call]()
         for node in form.steps:
             now = list(self._calls(node, turn))
             later = list(self._calls(node, turn + ahead)) if ahead else now
@@ -332,30 +430,30 @@ class _Recipe(_Values):
                     raise ValueError("it reads another tensor in each turn")
                 found.append((head, words, [after.offset - before.offset for before, after in zip(words, then, strict=True)]))
         if form.flag is not None:
-            found[-1][0][2] = _text(self._address(form.flag, turn))
+            found[-1][0][2] = self._address(form.flag, turn)
         return found
 
-    def _calls(self, node: Node, turn: int) -> Iterator[tuple[list[str], list[_Place]]]:
+    def _calls(self, node: Node, turn: int) -> Iterator[tuple[list[_Place], list[_Place]]]:
         """Yields the calls of a step: kernel, extents and no flag, and the words."""
         if is_tensor_of_number(node):
             number = self._number(node.inputs[0], turn)
-            yield ["0", "8", "0"], [self._address(node.output, turn), _Place("here", 2), number]
+            yield _head(0, 8), [self._address(node.output, turn), _Place("here", 16), number]
         elif node.op in ROWS:
             row = self.loop.row_of(node, self.at(node.output, turn), [self.at(value, turn) for value in node.inputs[2:]])
-            size = self.turns.row_bytes[node]
-            yield ["0", str(size), "0"], [self._address_of(row, *self._origin(node.output, turn)), self._address(node.inputs[1], turn)]
+            places = [self._address_of(row, *self._origin(node.output, turn)), self._address(node.inputs[1], turn)]
+            yield _head(0, self.turns.row_bytes[node]), places
         for launch in self.turns.launches.get(node, ()):
             reads = zip(launch.launch.reads, launch.launch.spec.inputs, strict=True)
             words = [self._address(node.outputs[place], turn) for place in launch.launch.writes]
             words += [
-                _Place("", 0) if place < 0
+                _NOTHING if place < 0
                 else self._scalar(node.inputs[place], operand.dtype, turn) if operand.kind == "scalar"
                 else self._address(node.inputs[place], turn)
                 for place, operand in reads
             ]  # fmt: skip
-            self.needed |= dict.fromkeys(words[place].variable for place in launch.addresses)
+            self.needed.update(self.bases[words[place].variable][0] for place in launch.addresses)
             moved = [_Place(variable, offset + by) for (variable, offset), by in zip(words, launch.moved, strict=True)]
-            yield [str(launch.address), str(launch.dims_address), "0"], moved
+            yield _head(launch.address, launch.dims_address), moved
 
     def _address(self, value: Value, turn: int) -> _Place:
         """Returns the address of a tensor in a turn, from the start of the tensor that it is a view of."""
@@ -366,7 +464,6 @@ class _Recipe(_Values):
         offset = address(tensor) - address(origin)
         if not 0 <= offset <= offset + span(self.loop._type(tensor)) <= reach:
             raise ValueError("a view of its body copies")
-        self.used[variable] = None
         return _Place(variable, offset)
 
     def _origin(self, value: Value, turn: int) -> tuple[str, Any]:
@@ -384,13 +481,10 @@ class _Recipe(_Values):
         tensor = self.at(value, turn)
         if id(tensor) in self.variables:
             return self.variables[id(tensor)], tensor
-        carried = len(form.node.outputs)
-        if place is not None:
-            return f"x{place - 1}", tensor
-        if value in form.captured:
-            return f"x{carried + form.captured.index(value)}", tensor
-        name = f"k{len(self.names)}"
-        self.names[name], self.variables[id(tensor)] = tensor, name
+        name = self._start_text(value)
+        self.bases[name] = (self._address_text(name), 0) if name.startswith("x") else ("", loop.memory.address(tensor))
+        if self.bases[name] == ("", 0):
+            raise ValueError(NO_MEMORY)
         return name, tensor
 
     # -- numbers ------------------------------------------------------------------------------------------------------
@@ -401,7 +495,9 @@ class _Recipe(_Values):
             return self._number(value, turn)
         number = self.at(value, turn)
         if value in self.loop.form.captured:
-            return _Place(f"bits(x{len(self.loop.form.node.outputs) + self.loop.form.captured.index(value)})", 0)
+            text = f"bits({self._start_text(value)})"
+            self.bases[text] = text, 0
+            return _Place(text, 0)
         if self.at(value, turn + 1) != number:
             raise ValueError("a kernel of its body reads the number of the turn as a float")
         return _Place("", _bits(number))
@@ -437,13 +533,8 @@ class _Recipe(_Values):
         self.turns.most = min(self.turns.most, reach + 1)
 
 
-def _text(place: _Place) -> str:
-    variable, offset = place
-    if variable == "here":
-        return "0"
-    if not variable or variable.startswith("bits("):
-        return variable or str(offset)
-    return f"p_{variable} + {offset}"
+def _head(kernel: int, extents: int) -> list[_Place]:
+    return [_Place("", kernel), _Place("", extents), _NOTHING]
 
 
 def _bits(number: float) -> int:

@@ -116,9 +116,9 @@ def _plain(view: Any) -> Any:
 
 
 def numbered(text: str) -> str:
-    """The text with ids numbered by their first occurrence."""
+    """The text with ids numbered by their first occurrence, and without the path of this checkout."""
     numbers: dict[str, str] = {}
-    return re.sub(r"\b1\d{15}\b", lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), text)
+    return re.sub(r"\b1\d{15}\b", lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), text.replace(f"{ROOT}/", ""))
 
 
 def write(folder: Path) -> int:

@@ -405,9 +405,12 @@ def _recurrent(call: Call, name: str) -> list[Value]:
         sides = [_reset_first(call, x, start, weights[side * each : (side + 1) * each], side) for side in range(count)]
         ends, found = ([side[place] for side in sides] for place in range(2))
         made = call.op("cat", call.emit.list(found, TENSOR), 2), call.op("stack", call.emit.list(ends, TENSOR), 0)
-    rows = call.op("reshape", made[0], [call.size(x, 0), batch, count, hidden])
-    rows = call.op("flip", rows, [0]) if direction == "reverse" else rows
-    y = call.op("permute", rows, [1, 0, 2, 3] if layout else [0, 2, 1, 3])
+    rows = call.op("flip", made[0], [0]) if direction == "reverse" else made[0]
+    if both:
+        rows = call.op("reshape", rows, [call.size(x, 0), batch, count, hidden])
+        y = call.op("permute", rows, [1, 0, 2, 3] if layout else [0, 2, 1, 3])
+    else:
+        y = call.op("unsqueeze", call.op("transpose", rows, 0, 1) if layout else rows, 2 if layout else 1)
     return [y, *(call.op("transpose", state, 0, 1) if layout else state for state in made[1:])]
 
 

@@ -18,6 +18,7 @@ at each jump.
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -413,16 +414,16 @@ class _Planner:
         self.steps: list[Instruction] = []
         self.constants: dict[int, Any] = {}
         self.dying: dict[Node | Block, list[Value]] = {}
-        self.may_lift = False
+        self.is_functional = False
         self.in_place: set[Node] = set()
         """Nodes that write a row of what a loop carries, instead of copying all of it."""
-        self.lifted: dict[Node, int] = {}
-        """Nodes that run before the loop around them, and the slots of their results."""
 
     def plan(self, body: Block, bound: Mapping[Value, Any]) -> Code:
         inputs = self.slots(body.params)
         self.dying = _last_uses(body)
-        self.may_lift = not any(node.op.endswith("_") for node in _nodes_of(body))  # `squeeze_` would change a view for all turns
+        self.is_functional = not any(node.op.endswith("_") for node in _nodes_of(body))
+        if self.is_functional:  # `squeeze_` would change a view for all runs
+            self.expand_constants(body)
         stack = [self.block(body)]
         while stack:
             inner = next(stack[-1], None)
@@ -451,7 +452,7 @@ class _Planner:
     ) -> None:  # fmt: skip
         """Appends an instruction; afterwards the values last read by `ends` are dead, and the slots in `dead`."""
         ended = [self.slot(value) for end in ends for value in self.dying.get(end, ())]
-        gone = tuple([slot for slot in (*ended, *dead) if slot not in self.constants and slot not in self.lifted.values()])
+        gone = tuple([slot for slot in (*ended, *dead) if slot not in self.constants])
         self.steps.append(Instruction(kind, reads, writes, node, owner, gone, function, target))
 
     @property
@@ -463,7 +464,7 @@ class _Planner:
         for node in block.nodes:
             if node.op == "prim::Constant":
                 self.constant(node)
-            elif node in self.lifted:
+            elif node.op == "aten::expand" and self.slot(node.output) in self.constants:
                 continue
             elif node.op == "prim::If":
                 yield from self.branch(node)
@@ -542,7 +543,7 @@ class _Planner:
     def turns(self, node: Node) -> Iterator[Block]:
         """Emits a loop turn by turn, with rows that are written in place into copies of their initial tables."""
         (body,) = node.blocks
-        rows = rows_in_place(node) if self.may_lift else {}
+        rows = rows_in_place(node) if self.is_functional else {}
         given = list(self.slots(node.inputs))
         copies = {place + 2: self.slot(Value(0, node.inputs[place + 2].type)) for place in rows.values()}
         for place, slot in copies.items():
@@ -551,31 +552,24 @@ class _Planner:
         self.in_place.update(rows)
         count, *params = self.slots(body.params)
         turns, state = own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program
-        lifted = self.lift(body) if self.may_lift else {}
         self.emit("start", node, tuple(given), (turns, state, *params), node=node, dead=tuple(copies.values()))
         head, end = Target(self.here), Target()
         self.emit("turn", node, (state, turns), (count,), target=end)
         yield body
         self.emit("move", node, self.slots(body.returns), (state, *params), ends=[body], target=head)
         end.position = self.here
-        for each in lifted:
-            del self.lifted[each]
-        self.emit("move", node, tuple(params), self.slots(node.outputs), ends=[node], dead=(*own, *params, *lifted.values()))
+        self.emit("move", node, tuple(params), self.slots(node.outputs), ends=[node], dead=(*own, *params))
 
-    def lift(self, body: Block) -> dict[Node, int]:
-        """Emits the expanded constants of a loop's body before it, which are the same view in each turn; returns their slots."""
-        found: dict[Node, int] = {}
+    def expand_constants(self, body: Block) -> None:
+        """Computes the expanded constants of all blocks, which are the same views in each run."""
         for node in _nodes_of(body):
             if node.op == "prim::Constant":
                 self.constant(node)
-            elif node.op == "aten::expand" and node not in self.lifted:
-                is_fixed = self.constants.keys() >= set(self.slots(node.inputs))
-                if is_fixed and isinstance(node.output.type, TensorType) and node.output.type.is_static:
-                    found[node] = self.slot(node.output)
-        self.lifted |= found
-        for node in found:
-            self.library_call(node)
-        return found
+            elif node.op == "aten::expand" and isinstance(node.output.type, TensorType) and node.output.type.is_static:
+                given = self.slots(node.inputs)
+                if self.constants.keys() >= set(given):
+                    with suppress(RunError, RuntimeError, TypeError, ValueError):  # which the run will raise
+                        self.constants[self.slot(node.output)] = self.library.function(node)(*[self.constants[slot] for slot in given])
 
 
 def _nodes_of(block: Block) -> Iterator[Node]:

@@ -146,7 +146,9 @@ class _Recurrent:
             rows = found[0] if len(found) == 1 else emit.op("cat", emit.list(found, TENSOR), 2)
         rows = emit.op("transpose", rows, 0, 1) if self.numbers["batch_first"] else rows
         ends_type = self._of(len(ends), self.batch, self.hidden)
-        made = [rows, emit.op("stack", emit.list(ends, TENSOR), 0, type=ends_type)]
+        is_one = len(ends) == 1
+        end = emit.op("unsqueeze" if is_one else "stack", ends[0] if is_one else emit.list(ends, TENSOR), 0, type=ends_type)
+        made = [rows, end]
         names = {new: (old.name, new.type) for old, new in zip(self.node.outputs, made, strict=True)}
         renamed = emit.rename((0, 0), names)
         self.results = [renamed.get(value, value) for value in made]
@@ -156,7 +158,10 @@ class _Recurrent:
         """Writes one layer in one direction; returns its last hidden state and all of them."""
         emit, (outer, inner, outer_bias, inner_bias) = self.emit, weights[:4]
         state, table = self._of(self.batch, self.hidden), self._of(self.steps, self.batch, self.hidden)
-        start = emit.op("clone", emit.op("select", self.operands["hx"], 0, place), 0, type=state)
+        given_state = shapes_of(self.graph).type(self.operands["hx"])
+        is_dense = isinstance(given_state, TensorType) and given_state.strides == contiguous_strides(_extents(given_state))
+        start = emit.op("select", self.operands["hx"], 0, place, type=state if is_dense else None)
+        start = start if is_dense else emit.op("clone", start, 0, type=state)
         width = self.hidden * _GATES[self.node.op]
         given = emit.op("linear", rows, outer, outer_bias, type=self._of(self.steps, self.batch, width))
         device = None if table.device is None else emit.constant(table.device, DEVICE)

@@ -2,7 +2,8 @@
 
 import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
-import { FEW, Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
+import { FEW } from "../lib/layout/layered";
+import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
 import { crossingsOf, drawnEdges, levelOf, levelsOf, type Level } from "../lib/layout/levels";
 import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
@@ -30,6 +31,10 @@ const AT_ONCE = 100;
 
 /** A first look of fewer boxes says too little: rather a part of a picture of more. */
 const FEWEST = 5;
+/** Fewer than these say nothing, even if no more are in sight at once. */
+const LEAST = 3;
+/** In how many columns few boxes stand. */
+const COLUMNS = [1, 2, 3] as const;
 /** A lower window, in pixels, is scrolled rather than filled with closed boxes. */
 const LOW = 300;
 /** A window of this many times the pixels has room for more. */
@@ -256,7 +261,7 @@ export class GraphPane {
   /** Cuts few boxes into the columns in which they are largest, rather fewer of them if all can be read. */
   #cutToFit(): void {
     const scales: number[] = [];
-    for (const columns of [1, 2, 3]) {
+    for (const columns of COLUMNS) {
       this.#layouter.shapeTo(this.#shape(), columns);
       const made = this.#layouter.layout(this.open);
       if (made.boxes.length >= FEW) return;
@@ -344,8 +349,8 @@ export class GraphPane {
     return firstLook(this.layout, this.#frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
   }
 
-  /** Closes boxes until the first look shows the whole, groups and then modules from the inside out, but none around the hottest op; and
-   * opens those again for which there is room. */
+  /** Closes boxes until the first look shows the whole, groups and then modules from the inside out, those around the hottest op only if
+   * that is not enough; and opens those again for which there is room, of one name all or none. */
   #closeToFit(): void {
     const { heat, records: { hierarchy } } = this.context;
     const frame = { width: this.#frame.width, height: Math.max(this.#frame.height, LOW) };
@@ -353,30 +358,48 @@ export class GraphPane {
     const held = new Set<number>();
     for (let box = heat.profile ? this.layout.boxes[heats.indexOf(Math.max(...heats))] : -1; box >= 0; box = hierarchy.parent[box]) held.add(box);
     const kind = (box: number) => hierarchy.boxes[box].kind;
-    const turn = (box: number) => (kind(box) === "group" ? Infinity : hierarchy.depth[box]);
-    const closable = [...this.open].filter((box) => !held.has(box) && kind(box) !== "lane").sort((a, b) => turn(b) - turn(a) || b - a);
-    const closeTo = (columns: number): boolean => {
-      const tried = (): Layout => {
-        this.#layouter.shapeTo(this.#shape(), (this.#columns = columns));
-        return this.#layouter.layout(this.open);
-      };
-      const fits = () => fit(tried(), frame).scale >= READABLE;
-      for (const box of closable) this.open.add(box);
-      const closed: number[] = [];
-      while (closed.length < closable.length && !fits()) {
-        const rest = closable.slice(closed.length);
-        const next = rest.filter((box) => turn(box) === turn(rest[0]));
-        for (const box of next) this.open.delete(box);
-        if (tried().boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output").length < FEWEST) {
-          for (const box of next) this.open.add(box);
-          break;
-        }
-        closed.push(...next);
-      }
-      if (fits()) for (const box of [...closed].reverse()) if (this.open.add(box) && !fits()) this.open.delete(box);
-      return fits();
+    const turn = (box: number) => (held.has(box) ? -1 / hierarchy.depth[box] : kind(box) === "group" ? Infinity : hierarchy.depth[box]);
+    const all = [...this.open].filter((box) => kind(box) !== "lane").sort((a, b) => turn(b) - turn(a) || b - a);
+    const open = (boxes: readonly number[]) => boxes.forEach((box) => this.open.add(box));
+    const shut = (boxes: readonly number[]) => boxes.forEach((box) => this.open.delete(box));
+    const known = new Map<string, Layout>();
+    const tried = (columns: number): Layout => {
+      const key = [columns, ...[...this.open].sort((a, b) => a - b)].join(" ");
+      this.#layouter.shapeTo(this.#shape(), (this.#columns = columns));
+      if (!known.has(key)) known.set(key, this.#layouter.layout(this.open));
+      return known.get(key)!;
     };
-    if (!closeTo(1) && (this.#layouter.layout(this.open).boxes.length >= FEW || (!closeTo(2) && !closeTo(3)))) closeTo(1);
+    const fits = (columns: number) => fit(tried(columns), frame).scale >= READABLE;
+    const closeTo = (columns: number, closable: readonly number[], fewest: number): boolean => {
+      open(all);
+      const closed: number[] = [];
+      const close = (boxes: readonly number[]): boolean => {
+        shut(boxes);
+        const says = tried(columns).boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output").length >= fewest;
+        if (says) closed.push(...boxes);
+        else open(boxes);
+        return says;
+      };
+      for (let at = 0; at < closable.length && !fits(columns); ) {
+        const next = closable.slice(at).filter((box) => turn(box) === turn(closable[at]));
+        at += next.length;
+        if (!close(next)) for (const box of next) if (!fits(columns)) close([box]);
+      }
+      if (!fits(columns)) return false;
+      for (let box = closed.pop(); box !== undefined; box = closed.pop()) {
+        const same = [box, ...closed.filter((other) => hierarchy.boxes[other].label === hierarchy.boxes[box!].label)];
+        for (const each of same.slice(1)) closed.splice(closed.indexOf(each), 1);
+        open(same);
+        if (!fits(columns)) shut(same);
+      }
+      return true;
+    };
+    const limits = [[all.filter((box) => !held.has(box)), FEWEST], [all, FEWEST], [all, LEAST]] as const;
+    if (!limits.some(([closable, fewest]) => COLUMNS.some((columns) => closeTo(columns, closable, fewest)))) {
+      closeTo(1, all, FEWEST);
+      const inSight = (columns: number) => (tried(columns).width * READABLE <= frame.width ? fit(tried(columns), frame).scale : 0);
+      tried(COLUMNS.reduce((best, columns) => (inSight(columns) > inSight(best) ? columns : best)));
+    }
     this.#relayout(-1);
     this.#openFirst = new Set(this.open);
   }

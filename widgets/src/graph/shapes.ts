@@ -13,11 +13,16 @@ const OP_HEIGHT = 26;
 const TALL_HEIGHT = 40;
 
 export function sizeOf(box: Box, isCluster: boolean, copies: number): Size {
-  const label = Math.min(box.label.length, MOST_LABEL) * LABEL_CHAR;
-  const detail = Math.min(box.detail.length, MOST_DETAIL) * DETAIL_CHAR;
+  const label = letters(middleCut(box.label, MOST_LABEL)) * LABEL_CHAR;
+  const detail = letters(shortened(box.detail, MOST_DETAIL)) * DETAIL_CHAR;
   const left = isCluster ? 18 : 0;
   const extras = (copies > 1 ? 18 + 8 * String(copies).length : 0) + (box.writes ? 14 : 0);
   return { width: Math.max(56, Math.ceil(left + Math.max(label + extras, detail) + 22)), height: box.detail ? TALL_HEIGHT : OP_HEIGHT };
+}
+
+/** The length of a text, where an ideograph takes the room of two letters. */
+function letters(text: string): number {
+  return text.replace(/[\u{2e80}-\u{10ffff}]/gu, "WW").length;
 }
 
 export function shortened(text: string, most: number): string {
@@ -84,7 +89,7 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
   }
   if (look.share) {
     const wide = 8 + 7 * look.share.length;
-    made.push(" ", s("g", { class: "irs-share", transform: `translate(${w - wide + 6} -9)` },
+    made.push(" ", s("g", { class: "irs-share", transform: `translate(${w - wide + 6} -12)` },
       s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, look.share), s("title", {}, `${look.share} of the time`)));
   }
   if (look.cluster) {

@@ -5,8 +5,8 @@
 // Rows: edges against program order that close a cycle are reversed, then longest path from the top, then boxes sink
 // towards their users where that makes edges shorter: those that read nothing, that have more users than operands, or
 // that read only values with MANY users. Order: sweeps of barycentres with program order as
-// the tie-break. An edge over up to MAX_SPAN rows bends through one free place in each row between; a longer one takes no
-// part in ordering and has no route (it is drawn as two stubs).
+// the tie-break. An edge over up to MAX_SPAN rows bends through one free place in each row between; among many boxes, and from
+// those with MANY users, a longer one takes no part in ordering and has no route (it is drawn as two stubs).
 
 import { MANY } from "./levels";
 
@@ -41,6 +41,9 @@ export interface Placement {
 }
 
 export const MAX_SPAN = 6;
+/** Of fewer boxes all edges have a route, but for those of a value with MANY users, and they are cut only into as many columns as are
+ * asked for. */
+export const FEW = 40;
 const MAX_IN_ROW = 12;
 const SWEEPS = 4;
 const ALIGNMENTS = 6;
@@ -64,9 +67,11 @@ export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayL
   for (let row = 0; row < rows.length; row++) rows[row] ??= [];
   const up: number[][] = Array.from({ length: count }, () => []);
   const down: number[][] = Array.from({ length: count }, () => []);
+  const users = new Int32Array(count);
+  for (const [from] of turned) users[from]++;
   const routes = turned.map(([from, to], e) => {
     const span = rowOf[to] - rowOf[from];
-    if (from === to || span > MAX_SPAN) return null;
+    if (from === to || (span > MAX_SPAN && (count >= FEW || users[from] >= MANY))) return null;
     const route = [from];
     for (let row = rowOf[from] + 1; row < rowOf[to]; row++) {
       const bend = up.push([]) - 1;
@@ -232,13 +237,13 @@ export function columnStarts(heights: ArrayLike<number>, width: number, shape = 
   let whole = -GAP_Y;
   for (let row = 0; row < heights.length; row++) whole += heights[row] + GAP_Y;
   if (whole < LEAST_CUT || whole < 2 * width) return [0];
-  return startsBelow(heights, whole / Math.max(1, Math.round(Math.sqrt((shape * whole) / (width + GAP_COLUMN)))));
+  return evenStarts(heights, Math.max(1, Math.round(Math.sqrt((shape * whole) / (width + GAP_COLUMN)))), whole);
 }
 
-/** The first row of each of so many columns, the highest of which is as low as can be. */
-function evenStarts(heights: ArrayLike<number>, parts: number): number[] {
+/** The first row of each of so many columns, the highest of which is as low as can be; no column is lower than the `whole` in equal parts. */
+function evenStarts(heights: ArrayLike<number>, parts: number, whole = 0): number[] {
   let starts = [0];
-  for (let wanted = parts > 1 ? 0 : Infinity; (starts = startsBelow(heights, wanted)).length > parts; ) wanted += GAP_Y;
+  for (let wanted = parts > 1 ? whole / parts - GAP_Y : Infinity; (starts = startsBelow(heights, wanted)).length > parts; ) wanted += GAP_Y;
   return starts;
 }
 

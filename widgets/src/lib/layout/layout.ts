@@ -2,7 +2,7 @@
 // box is as large as its contents; the rows of a level are computed once and kept.
 
 import type { Hierarchy } from "../model/hierarchy";
-import { GAP_COLUMN, arrange, place, type Arrangement, type Columns, type Placement, type Size } from "./layered";
+import { FEW, GAP_COLUMN, arrange, place, type Arrangement, type Columns, type Placement, type Size } from "./layered";
 import type { Level } from "./levels";
 
 export interface Rectangle {
@@ -37,8 +37,6 @@ export interface Layout {
   edges: DrawnEdge[];
 }
 
-/** Fewer boxes than this are cut only into as many columns as are asked for. */
-export const FEW = 40;
 export const PAD = 12;
 export const HEAD = 26;
 /** The distances from the rows of edges on their way to another column. */

@@ -320,7 +320,7 @@ class _Ways:
 
 def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
     """The ranges of rows, with these heights, that form the columns: a drawing much taller than wide is cut to about the
-    aspect ratio of a window.
+    aspect ratio of a window, into columns the highest of which is as low as can be.
 
     >>> columns([40.0] * 4, 100.0), columns([40.0] * 40, 100.0)
     ([(0, 4)], [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)])
@@ -328,11 +328,19 @@ def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
     whole = sum(tall) + GAP_Y * (len(tall) - 1)
     if whole < _LEAST_CUT or whole < 2 * width:
         return [(0, len(tall))]
-    wanted = whole / max(1, round((_SHAPE * whole / (width + _GAP_COLUMN)) ** 0.5))
+    parts = max(1, round((_SHAPE * whole / (width + _GAP_COLUMN)) ** 0.5))
+    most = whole / parts - GAP_Y
+    while len(found := _below(tall, most)) > parts:
+        most += GAP_Y
+    return found
+
+
+def _below(tall: Sequence[float], most: float) -> list[tuple[int, int]]:
+    """Ranges of rows that are not much higher than that, unless a row is."""
     found: list[tuple[int, int]] = []
     first, height = 0, 0.0
     for row, high in enumerate(tall):
-        if height and height + high > wanted + GAP_Y:
+        if height and height + high > most + GAP_Y:
             found.append((first, row))
             first, height = row, 0.0
         height += high + GAP_Y
@@ -451,8 +459,13 @@ def _across(source: Rect, target: Rect) -> tuple[Point, ...]:
 
 def _own_size(box: Box, label: str, copies: int) -> tuple[float, float]:
     extras = (18 + 8 * len(str(copies)) if copies else 0) + (14 if box["writes"] else 0)
-    detail = min(len(box["detail"]), MOST_DETAIL) * _DETAIL_CHAR
-    return max(_MIN_WIDTH, ceil(max(len(label) * _LABEL_CHAR + extras, detail) + 22)), _TALL_HEIGHT if box["detail"] else _OP_HEIGHT
+    detail = _letters(box["detail"][:MOST_DETAIL]) * _DETAIL_CHAR
+    return max(_MIN_WIDTH, ceil(max(_letters(label) * _LABEL_CHAR + extras, detail) + 22)), _TALL_HEIGHT if box["detail"] else _OP_HEIGHT
+
+
+def _letters(text: str) -> int:
+    """The length of a text, where an ideograph takes the room of two letters."""
+    return len(text) + sum(letter >= "\u2e80" for letter in text)
 
 
 def _labels(boxes: Sequence[Box]) -> dict[int, str]:

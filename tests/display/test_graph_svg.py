@@ -1,10 +1,11 @@
 """Pictures of programs, read as SVG: edges keep off the boxes of others, letters can be read, and cut labels differ."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import east_asian_width
 from xml.etree import ElementTree
 
 import pytest
@@ -56,6 +57,9 @@ def check(view: GraphView) -> int:
     """Judge a picture; returns its number of edges."""
     root = ElementTree.fromstring(graph_svg(view))
     parents = {box["id"]: box["parent"] for box in view["boxes"]}
+    around = {0: frozenset[int]()}
+    for each in view["boxes"]:
+        around[each["id"]] = around[each["parent"]] | {each["id"]}
     frames: dict[int, Frame] = {}
     titles: dict[int, list[str]] = {}
     for group in root.iter(f"{SVG}g"):
@@ -64,22 +68,26 @@ def check(view: GraphView) -> int:
         box = int(group.attrib["data-box"])
         frames[box] = Frame(x, y, x + width, y + height)
         titles[box] = [text.text or "" for text in group.iter(f"{SVG}text")]
+        for words, letter in zip(group.iter(f"{SVG}text"), (7.8, 6.3, 6.3), strict=False):
+            wide = letter * sum(1.65 if east_asian_width(one) in "WF" else 1 for one in words.text or "")
+            left = float(words.attrib["x"]) - (wide / 2 if words.get("text-anchor") else 0)
+            assert x <= left and left + wide <= x + width, words.text
         for pen in (path for path in group.iter(f"{SVG}path") if path.get("transform")):
             left, top = (float(number) for number in re.findall(r"[\d.-]+", pen.attrib["transform"]))
             badges = [float(rect.attrib["x"]) for rect in group.iter(f"{SVG}rect") if rect.get("class") == "r"]
             assert x + 12 + 7.9 * len(titles[box][0]) <= left + 1 and left + 11 <= min([x + width, *badges]), titles[box]
             assert top + 10 <= y + 23
-    paths = [path for path in root.iter(f"{SVG}path") if path.get("data-from")]
-    around = {parents[box] for box in frames}
+    paths = [path for path in root.iter(f"{SVG}path") if path.get("data-from") and path.get("class") != "e t"]
+    heads = {
+        box: Frame(frames[box].left, frames[box].top, frames[box].left + 7.9 * len(titles[box][0]) + 12, frames[box].top + 20)
+        for box in {parents[box] for box in frames} - {0}
+    }  # fmt: skip
     for path in paths:
         own = {int(path.attrib["data-from"]), int(path.attrib["data-to"])}
-        foreign = [frames[box] for box in frames if box not in own and parents[box] == parents[min(own)]]
-        heads = [
-            Frame(frame.left, frame.top, frame.left + 7.9 * len(titles[box][0]) + 12, frame.top + 20)
-            for box, frame in frames.items() if box in around
-        ]  # fmt: skip
+        outer = frozenset[int]().union(*(around[box] for box in own))
+        foreign = [frame for box, frame in frames.items() if box not in outer]
         for x, y in along(path.attrib["d"]):
-            for frame in (*foreign, *heads):
+            for frame in (*foreign, *(head for box, head in heads.items() if box not in own)):
                 assert not (frame.left < x < frame.right and frame.top < y < frame.bottom), (own, x, y, frame)
     sizes = [float(size) for size in re.findall(r"(?:font:(?:\d+ )?|font-size:)([\d.]+)px", root.findtext(f"{SVG}style") or "")]
     assert sizes and min(sizes) >= SMALLEST_LETTERS
@@ -101,6 +109,36 @@ def test_pictures_of_case_files(path: Path) -> None:
 def test_pictures_of_random_programs(seed: int) -> None:
     graph = irs.parse(random_program(seed).with_types().text)
     assert check(graph_view(irs.fuse(graph).graph))
+
+
+def program(inputs: Iterable[int], ops: Iterable[tuple[int, int, int]], results: Iterable[int], scope: str = "") -> str:
+    """The text of sums: the number of each, and those of what it adds."""
+    names = [", ".join(f"%v{k}" for k in numbers) for numbers in (inputs, results)]
+    here = f", scope: {scope}" if scope else ""
+    lines = [f"  %v{k} : Float(4) = aten::add(%v{a}, %v{b}){here.format(k // 2)}" for k, a, b in ops]
+    return "\n".join([f"graph({names[0]}):", *lines, f"  return ({names[1]})"])
+
+
+CHAIN = [(k, k - 1, k - 1) for k in range(1, 9)]
+ODD = {
+    "empty": "graph():\n  return ()",
+    "a number": "graph():\n  %y : int = prim::Constant[value=3]()\n  return (%y)",
+    "nothing done": program([0], [], [0]),
+    "200 ops of one level": program([0], [(k, max(0, k - k * k % 7 - 1), k * k % k if k % 5 else 0) for k in range(1, 201)], [7, 200]),
+    "300 arguments": program(range(0, 600, 2), [(2 * k + 1, max(0, 2 * k - 1), 2 * k) for k in range(300)], [599]),
+    "100 results": program([0], [(k, 0, 0) for k in range(1, 101)], range(1, 101)),
+    "long names": program([0], CHAIN, [8], "a_model_with_a_long_name.encoder_of_everything.layers_{}.post_attention_layernorm"),
+    "ideographs": program([0], CHAIN, [8], "层标准化注意力机制的输出投影.größe{}"),
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_pictures_of_odd_programs(text: str) -> None:
+    graph = irs.parse(text)
+    for each in (graph, irs.fuse(graph).graph):
+        view = graph_view(each)
+        check(view)
+        check(view | {"closed": []})
 
 
 def check_memory(svg: str) -> int:

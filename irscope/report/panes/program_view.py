@@ -1,6 +1,7 @@
 """A program as text and as boxes, and results that are no programs as boxes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from irscope._base.words import shortened
 from irscope.ir import Graph, Node, Value
@@ -43,6 +44,7 @@ _SMALL = 150
 """The largest program, in boxes, that starts fully open. In a larger one modules start open and, if no layers repeat, other
 boxes up to `_MOST_OPEN`."""
 _FEW_OPEN = 20
+_FEWEST = 5  # A picture of fewer ops and closed boxes says too little.
 
 
 def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None, hottest: int = 0) -> GraphView:
@@ -61,8 +63,9 @@ def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None, hottest:
 
 def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
     """The boxes that start open, from the outside in while the picture stays small: modules that lead to repeated layers, or, where
-    none repeat, modules that hold modules, come first. Repeated layers stay closed, as one box describes them all, and so do stretches
-    of lines, which exist to be short; but those around the hottest node, if one is named, are open."""
+    none repeat, modules that hold modules, come first; of the groups side by side all or none. Repeated layers stay closed, as one box
+    describes them all, unless hardly anything else is to be seen, and so do stretches of lines, which exist to be short; but those
+    around the hottest node, if one is named, are open."""
     opened: list[int] = []
     visible = sum(1 for _ in tree.children(-1))
     is_small = len(tree) <= _SMALL
@@ -74,19 +77,39 @@ def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
         for box in waiting:
             if tree.kinds[box] in ("repeat", "stretch") or not tree.is_holder(box):
                 continue
-            inside = list(tree.children(box))
             if box not in known:
                 is_wanted = not only_modules or tree.kinds[box] == "lane" or box in leads
-                if not is_wanted or visible + len(inside) > most:
+                if not is_wanted or visible + _inside(tree, box) > most:
                     continue
-                visible += len(inside)
-                opened.append(box)
-            waiting += inside
+                is_group = tree.kinds[box] == "group"
+                together = [each for each in tree.children(int(tree.parent[box])) if tree.kinds[each] == "group"] if is_group else [box]
+                if visible + sum(_inside(tree, each) for each in together) > most:
+                    continue
+                visible += sum(_inside(tree, each) for each in together)
+                known.update(together)
+                opened += together
+            waiting += tree.children(box)
+    while (box := _alone(tree, opened)) >= 0 and visible + _inside(tree, box) <= _MOST_OPEN:
+        visible += _inside(tree, box)
+        opened.append(box)
     box = tree.number.get(hottest, -1)
     while box >= 0 and (box := int(tree.parent[box])) >= 0:
         if box not in opened:
             opened.append(box)
     return opened
+
+
+def _inside(tree: BoxTree, box: int) -> int:
+    return sum(1 for _ in tree.children(box))
+
+
+def _alone(tree: BoxTree, opened: Sequence[int]) -> int:
+    """The first box that could be opened, if few others are in sight; otherwise -1."""
+    if len(opened) >= _FEWEST:
+        return -1
+    inner = (box for around in (-1, *opened) for box in tree.children(around) if box not in opened)
+    seen = list(islice((box for box in inner if tree.kinds[box] not in ("input", "output")), _FEWEST))
+    return next((box for box in seen if tree.is_holder(box) and tree.kinds[box] != "stretch"), -1) if len(seen) < _FEWEST else -1
 
 
 def _leading_to_layers(tree: BoxTree) -> set[int]:

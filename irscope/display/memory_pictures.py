@@ -166,7 +166,7 @@ _LEAST: Final = 0.6  # The least height and width of a rectangle, in pixels.
 def memory_svg(view: MemoryView) -> str:
     top = max((section["low"] + section["bytes"] for section in view["sections"]), default=0) or 1
     across = (_WIDTH - _LEFT - _RIGHT) / max(view["moments"], 1)
-    height = _TOP + _PLAN + _GAP + _CURVE + 24
+    height = _TOP + _PLAN + _GAP + _CURVE + 42
     parts = [_text(_LEFT, 16, f"{view['title']}: {byte_count(view['peak'])} at once")]
     for section in view["sections"]:
         low, high = _y(section["low"], top), _y(section["low"] + section["bytes"], top)
@@ -183,6 +183,11 @@ def memory_svg(view: MemoryView) -> str:
     parts.append(_text(moment + (-5 if anchor == "end" else 5), _TOP - 4, "peak", "r", anchor))
     parts += _curves(view, across)
     parts.append(_text(_LEFT, bottom + 16, "time: the nodes of the program, in order", "q"))
+    x = _LEFT
+    for category in sorted({bar["category"] for bar in view["bars"]}):
+        parts.append(f'<rect class="b" x="{x:.0f}" y="{bottom + 25:.0f}" width="10" height="10" style="fill:{_colour(category)}"/>')
+        parts.append(_text(x + 14, bottom + 34, category, "q"))
+        x += 28 + 6.2 * len(category)
     return picture(height, parts, f"{view['title']}. {view['caption']}", _WIDTH, _PLAN_STYLE)
 
 
@@ -191,10 +196,14 @@ def _y(address: float, top: float) -> float:
     return _TOP + _PLAN * (1 - address / top)
 
 
+def _colour(category: str) -> str:
+    return PALETTE.get(category, PALETTE["other"])
+
+
 def _plan_bar(bar: MemoryBar, across: float, top: float) -> str:
     x, width = _LEFT + bar["start"] * across, max((bar["end"] - bar["start"] + 1) * across - 0.4, _LEAST)
     y, height = _y(bar["low"] + bar["bytes"], top), max(_PLAN * bar["bytes"] / top, _LEAST)
-    colour = PALETTE.get(bar["category"], PALETTE["other"])
+    colour = _colour(bar["category"])
     strong = bar["at_peak"] and height > 3  # a border would hide a thin rectangle
     line = "" if strong else f";stroke:{colour}"
     text, letters = "", 7 * len(bar["label"]) + 6

@@ -17,16 +17,28 @@ from irscope.runtime.profile import Profile
 # Colours are classes of a style sheet included in each picture, which follows the reader's preferred colour scheme. Hovering
 # describes a part.
 
-_HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
+_LIGHT_HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
 """From cold to hot; text on them is dark except on the last two."""
+_DARK_HEAT: Final = ("#2b2724", "#423122", "#5b3d1f", "#7a4a1b", "#9a4d1c", "#b03a22", "#cc2e24")
+_STEPS: Final = len(_LIGHT_HEAT)
 _ROW: Final = 18
 _WHISKER: Final = 1.3  # The limit of whiskers, relative to the longest bar: one disturbed run must not squeeze all bars.
 
 
-def _heat(share: float, most: float) -> tuple[str, bool]:
-    """The colour of a share, and whether text on it must be light."""
-    place = min(len(_HEAT) - 1, int((share / most if most else 0.0) ** 0.5 * len(_HEAT)))
-    return _HEAT[place], place >= len(_HEAT) - 2
+def _rules(colours: Sequence[str], ink: str) -> str:
+    return "".join(f".h{place}{{fill:{colour}}}" for place, colour in enumerate(colours)) + f".ink{{fill:{ink}}}"
+
+
+_HEATED: Final = (
+    f"<style>{_rules(_LIGHT_HEAT, '#1f2328')}.h{_STEPS - 2}+.ink,.h{_STEPS - 1}+.ink{{fill:#fff}}"
+    f"@media(prefers-color-scheme:dark){{{_rules(_DARK_HEAT, '#f3f4f6')}}}</style>"
+)
+"""Colours of shares, and of the text right after a rectangle that has one."""
+
+
+def _heat(share: float, most: float) -> str:
+    """The class of a share."""
+    return f"h{min(_STEPS - 1, int((share / most if most else 0.0) ** 0.5 * _STEPS))}"
 
 
 def nodes_svg(way: TimedWay) -> str:
@@ -57,8 +69,8 @@ def heat_svg(lines: Sequence[HeatLine]) -> str:
     """The first forty source lines, coloured by time."""
     shown = lines[:40]
     hottest = max((line["share"] for line in shown), default=1.0)
-    parts = [rect(118 + 26 * place, 6, 26, 10, "", "", color) for place, color in enumerate(_HEAT)]
-    parts += [text(106, 15, "0 %", "q", "end"), text(118 + 26 * len(_HEAT) + 6, 15, f"{hottest:.0%} of the time", "q")]
+    parts = [_HEATED, *(rect(118 + 26 * place, 6, 26, 10, f"h{place}") for place in range(_STEPS))]
+    parts += [text(106, 15, "0 %", "q", "end"), text(118 + 26 * _STEPS + 6, 15, f"{hottest:.0%} of the time", "q")]
     y, file, before = 26.0, "", 0
     for line in shown:
         if line["file"] != file:
@@ -69,13 +81,11 @@ def heat_svg(lines: Sequence[HeatLine]) -> str:
             parts.append(text(30, y + 8, "⋯", "q"))
             y += 12
         before = line["line"]
-        color, is_hot = _heat(line["share"], hottest)
+        words = f"{line['line']:4}  {cut(line['text'].expandtabs(), WIDTH - 170, 6.7)}"
         if line["share"] > 0:
-            parts.append(rect(118, y, WIDTH - 122, _ROW - 1, "", f"{duration(line['ms'])}, {line['share']:.1%}", color))
             parts.append(text(106, y + 13, duration(line["ms"]), "", "end"))
-        ink = f"fill:{'#fff' if is_hot else '#1f2328'}" if line["share"] > 0 else ""
-        parts.append(text(122, y + 13, f"{line['line']:4}", "m q" if not ink else "m", "", ink))
-        parts.append(text(158, y + 13, cut(line["text"].expandtabs(), WIDTH - 170, 6.7), "m", "", f"white-space:pre;{ink}"))
+            parts.append(rect(118, y, WIDTH - 122, _ROW - 1, _heat(line["share"], hottest), f"{duration(line['ms'])}, {line['share']:.1%}"))
+        parts.append(text(122, y + 13, words, "m ink" if line["share"] > 0 else "m", "", "white-space:pre"))
         y += _ROW
     return picture(y + 6, parts, "source lines on the colour of their time")
 
@@ -85,15 +95,15 @@ def icicle_svg(way: TimedWay) -> str:
     boxes: list[IcicleBox] = way["icicle"]
     depth = max((box["depth"] for box in boxes), default=0)
     hottest = max((box["share"] for box in boxes if box["depth"]), default=1.0)
-    parts = []
+    parts = [_HEATED]
     for box in boxes:
         x, width = box["start"] * WIDTH, box["share"] * WIDTH
-        color, is_hot = _heat(box["share"], hottest) if box["depth"] else ("#d0d5dd", False)
+        look = _heat(box["share"], hottest) if box["depth"] else "e"
         title = f"{box['label']}: {duration(box['share'] * way['ms'])}, {box['share']:.1%}"
-        parts.append(rect(x, box["depth"] * 20, width, 19, "x", title, color))
+        parts.append(rect(x, box["depth"] * 20, width, 19, f"x {look}", title))
         told = cut(box["label"], width - 6)
         if told:
-            parts.append(text(x + 4, box["depth"] * 20 + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
+            parts.append(text(x + 4, box["depth"] * 20 + 14, told, "ink"))
     return picture((depth + 1) * 20 + 2, parts, f"modules and lines of {way['label']} by time")
 
 
@@ -104,17 +114,16 @@ def timeline_svg(way: TimedWay) -> str:
     lanes = list(dict.fromkeys(span["lane"] for span in spans)) or ["host"]
     left, width = 60.0, WIDTH - 70.0
     longest = max((span["duration"] for span in spans), default=1.0)
-    parts = []
+    parts = [_HEATED]
     for place, lane in enumerate(lanes):
         parts.append(text(4, 18 + place * 26, lane, "q"))
     for span in spans:
         y = 4 + lanes.index(span["lane"]) * 26
         x, long = left + width * span["start"] / end, width * span["duration"] / end
-        color, is_hot = _heat(span["duration"], longest)
-        parts.append(rect(x, y, long, 20, "x", f"{span['label']}: {duration(span['duration'])}", color))
+        parts.append(rect(x, y, long, 20, f"x {_heat(span['duration'], longest)}", f"{span['label']}: {duration(span['duration'])}"))
         told = cut(span["label"].partition("::")[2], long - 4)
         if told:
-            parts.append(text(x + 3, y + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
+            parts.append(text(x + 3, y + 14, told, "ink"))
     top, high = 12 + len(lanes) * 26, 60.0
     most = max((bytes_ for _, bytes_ in memory), default=0.0)
     if most:
@@ -154,7 +163,7 @@ def roofline_svg(view: ProfileView) -> str:
     start = at(max(first, 10**y0 / bandwidth), max(first * bandwidth, 10**y0))
     parts = [f'<path class="l" d="M{start[0]:.1f} {start[1]:.1f}L{knee[0]:.1f} {knee[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"/>']
     parts.append(text(end[0], end[1] - 5, f"multiply-adds {peak:.0f} GFLOP/s", "q", "end"))
-    parts.append(text(start[0] + 10, start[1] - 14, f"copy {bandwidth:.0f} GB/s", "q"))
+    parts.append(text(start[0] + 18, min(start[1] + 12, bottom - 4), f"copy {bandwidth:.0f} GB/s", "q"))
     for power in range(int(x0) - 1, int(x1) + 1):
         if x0 <= power <= x1:
             x, _ = at(10.0**power, 10**y0)

@@ -1,5 +1,6 @@
 """Pictures as SVG that need no script, font or network: the graph view, and the parts that other pictures are made of."""
 
+import re
 from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 from math import log2
@@ -12,9 +13,12 @@ from irscope.report.words import COMPARED, PALETTE, WRITES
 
 
 def embedded_svg(svg: str, alt: str) -> str:
-    """An `<img>` with the picture as its data URL."""
-    data = b64encode(svg.encode()).decode()
-    return f'<img alt="{in_markup(alt)}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+    """An `<img>` with the picture as its data URL; one that is wider than its page shrinks until its smallest letters have nine pixels,
+    and then scrolls."""
+    data, words, wide = b64encode(svg.encode()).decode(), in_markup(alt), int(re.findall(r'width="(\d+)', svg)[0])
+    least = f";min-width:{_SMALLEST * wide:.0f}px" if wide > WIDTH else ""
+    image = f'<img alt="{words}" style="max-width:100%{least}" src="data:image/svg+xml;base64,{data}">'
+    return f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="{words}">{image}</div>' if least else image
 
 
 # The parts of pictures: text, bars, and the style sheet that each picture includes.
@@ -30,6 +34,7 @@ _STYLE: Final = (
     ".s{fill:#ff8a80}.g{stroke:#3f4650}.l,.w{stroke:#e5e7eb}.f{fill:#2f7d78;stroke:#72b7b2}.x{stroke:#1e1e1e}.e{fill:#4b5563}}"
 )
 WIDTH: Final = 860  # The default width of a picture, in pixels.
+_SMALLEST = 0.82  # Shrunk further, the smallest letters have less than nine pixels.
 
 
 def picture(height: float, parts: Sequence[str], label: str, width: float = WIDTH, style: str = _STYLE) -> str:
@@ -47,11 +52,10 @@ def text(x: float, y: float, words: str, kind: str = "", anchor: str = "", style
     return f'<text x="{x:.1f}" y="{y:.1f}"{more}{f" style={chr(34)}{style}{chr(34)}" if style else ""}>{in_markup(words)}</text>'
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str, title: str = "", fill: str = "") -> str:
+def rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> str:
     """A bar, at least half a pixel wide."""
     told = f"<title>{in_markup(title)}</title>" if title else ""
-    color = f' style="fill:{fill}"' if fill else ""
-    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{height:.2f}" class="{kind}"{color}>{told}</rect>'
+    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{height:.2f}" class="{kind}">{told}</rect>'
 
 
 def cut(words: str, width: float, letter: float = 6.1) -> str:
@@ -91,6 +95,8 @@ def graph_svg(
     shut = _closed_until_it_fits(view, closed)
     layout = layout or lay_out(view, shut)
     words = _compared_words(compared) if compared is not None else []
+    if not view["boxes"]:
+        words = [("none", "no ops")]
     width = max(layout.width, *(24.0 + 6.4 * len(word) for _, word in words), 0.0) + 2 * _MARGIN
     height = layout.height + 2 * _MARGIN + 18 * len(words)
     picture = [

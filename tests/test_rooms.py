@@ -2,14 +2,21 @@
 
 import ast
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from types import FrameType
+from typing import TypeVar
 
+import numpy as np
 import pytest
 
+import irscope as irs
 from irscope.transforms.pipeline import PASSES
+
+T = TypeVar("T")
 
 PACKAGE = Path(__file__).parent.parent / "irscope"
 
@@ -37,6 +44,38 @@ def test_pytest_goes_into_every_folder_of_tests(request: pytest.FixtureRequest) 
     skipped = request.config.getini("norecursedirs")
     folders = {path.parent for path in Path(__file__).parent.rglob("test_*.py")}
     assert not [folder for folder in folders if any(fnmatch(folder.name, name) for name in skipped)]
+
+
+def test_a_small_program_goes_through_few_files() -> None:
+    """A reader who follows a softmax reads these files: imports, and what is loaded once in a process, do not count."""
+
+    def softmax(x: np.ndarray) -> np.ndarray:
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    x = np.ones((64, 32), np.float32)
+    irs.compile(irs.fuse(irs.load(softmax, x)))(x)
+    graph = irs.load(softmax, x)
+    fusion, fusing = _files_entered(lambda: irs.fuse(graph))
+    _, compiling = _files_entered(lambda: irs.compile(fusion))
+    assert len(fusing) <= 40, sorted(fusing)
+    assert len(compiling) <= 35, sorted(compiling)
+
+
+def _files_entered(work: Callable[[], T]) -> tuple[T, set[str]]:
+    entered = set[str]()
+
+    def enter(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            entered.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        result = work()
+    finally:
+        sys.setprofile(before)
+    return result, {name for name in entered if name.startswith(str(PACKAGE)) and not name.endswith("__init__.py")}
 
 
 def test_no_module_is_called_like_its_one_function() -> None:

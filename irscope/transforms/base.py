@@ -21,12 +21,12 @@ pass can stop after each merge, and otherwise a whole pass that changed somethin
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import accumulate
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, ParamSpec, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Self
 from weakref import WeakValueDictionary
 
 from irscope._base.results import Rows
@@ -216,6 +216,20 @@ def timed(run: Callable[_Options, PassRecord]) -> Callable[_Options, PassRecord]
         return replace(record, seconds=perf_counter() - started)
 
     return run_timed
+
+
+def starts_at(name: str, ops: Collection[str]) -> Callable[[Callable[_Options, PassRecord]], Callable[_Options, PassRecord]]:
+    """Decorates the pass of that name, whose every edit and remark begins at one of these ops; a graph without them stays as it is."""
+
+    def gated(run: Callable[_Options, PassRecord]) -> Callable[_Options, PassRecord]:
+        @wraps(run)
+        def run_where_they_are(*args: _Options.args, **options: _Options.kwargs) -> PassRecord:
+            graph: Any = args[0]
+            return run(*args, **options) if any(node.op in ops for node in graph.nodes()) else PassRecord(name, graph, graph)
+
+        return run_where_they_are
+
+    return gated
 
 
 class Unpicklable:

@@ -265,6 +265,8 @@ class _Generator:
             budget -= maker(scope, budget)
 
     def pointwise(self, scope: _Scope, budget: int) -> int:
+        if "types" in self.features:  # what other statements fall back to: torch neither orders nor compares complex numbers
+            return self.typed(scope, budget)
         tensor = self.pick(scope)
         kind = self.rng.randrange(4)
         if kind == 0:

@@ -27,7 +27,7 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ops.registry import bind, schema_of
-from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import cleaned, constant_node, with_bound
 
 # With statistics that stay, a batch norm multiplies each channel by `scale = weight / sqrt(running_var + eps)` and adds `bias -
@@ -70,6 +70,7 @@ class _Declined(Exception):
 
 
 @timed
+@starts_at("fold-batch-norm", _NORMS)
 def fold_batch_norm(graph: Graph) -> PassRecord:
     """Fold batch norms in inference mode into the convolution, transposed convolution, `linear` or `addmm` that alone feeds them, where
     weights and statistics are bound or constant. Results differ by rounding: one multiplication and one addition less for each element.

@@ -31,7 +31,7 @@ from irscope.ir import (
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.traits import LAYOUT_READERS, MAX_POOLS, PACKS
 from irscope.ops.type_rules import channels_last_strides, contiguous_strides, is_contiguous, static_shape, suggests_channels_last
-from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import constant_node
 
 # Finds the tensors that a caller gets from a program: its results, and those in tuples, lists and dictionaries among them.
@@ -193,6 +193,7 @@ _RULE: Final = "channels-last"
 
 
 @timed
+@starts_at("channels-last", _CONVOLUTIONS)
 def channels_last(graph: Graph) -> PassRecord:
     """Lay out the operands and results of two-dimensional convolutions channels last, if that copies fewer bytes than they do.
 

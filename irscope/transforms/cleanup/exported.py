@@ -12,7 +12,7 @@ from irscope.ir import Graph, Node, Rewriter, TensorData, TensorType, Value, arg
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import is_contiguous, static_shape
-from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import cleaned, constant_node
 
 # Both patterns end in a reshape, whose result the op itself can return:
@@ -30,6 +30,7 @@ _AFTER: Final = frozenset({"aten::reshape", "aten::view"})
 
 
 @timed
+@starts_at("restore-exported", {"aten::mm", "aten::instance_norm"})
 def restore_exported(graph: Graph) -> PassRecord:
     """Write products of joined rows as `matmul`, and instance norms of joined channels as `group_norm`; the latter differ by rounding.
 

@@ -43,7 +43,7 @@ from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import bind, constant_arguments, effect_of, op_of, remembering_default, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
 from irscope.ops.type_rules import SLIPS, contiguous_strides, dtype_name, static_shape
-from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.canonicalize import RULES, Site
 
 
@@ -517,6 +517,7 @@ _MOST_WEIGHTS: Final = 1 << 20
 
 
 @timed
+@starts_at("fold-weights", _MOVES)
 def fold_weights(graph: Graph) -> PassRecord:
     """Replace what only moves the elements of bound arrays that nobody can write by new bound arrays, of at most 1 MiB each.
 

@@ -6,7 +6,7 @@ from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.frontends.emit import CODES
 from irscope.ir import Block, Graph, Node, Rewriter, TensorType, Value, constant_of, make_node, make_value, new_id
 from irscope.ops.type_rules import contiguous_strides, static_shape
-from irscope.transforms.base import PassRecord, timed
+from irscope.transforms.base import PassRecord, starts_at, timed
 from irscope.transforms.cleanup.fold import constant_node, with_constants
 from irscope.transforms.cleanup.loop_products import is_turn_of_kernels
 
@@ -32,6 +32,7 @@ class _Filled(NamedTuple):
 
 
 @timed
+@starts_at("tables-of-lists", {"prim::Loop"})
 def tables_of_lists(graph: Graph) -> PassRecord:
     """Write lists that a loop of kernels fills in a known number of turns, and that are stacked behind it, as tables.
 

@@ -27,7 +27,7 @@ from irscope.ir import (
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import VIEWS
 from irscope.ops.type_rules import contiguous_strides
-from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import with_constants
 
 # Recurrent layers.
@@ -48,6 +48,7 @@ _LEAST_STEPS: Final = {"aten::gru": 5, "aten::rnn_tanh": 12, "aten::rnn_relu": 1
 
 
 @timed
+@starts_at("expand-recurrent", _LAYERS)
 def expand_recurrent(graph: Graph) -> PassRecord:
     """Write small GRUs and simple recurrent layers as loops, whose steps kernels compute; the results differ by rounding.
 
@@ -221,6 +222,7 @@ _OTHERS: Final = frozenset({
 
 
 @timed
+@starts_at("expand-loop-products", {"prim::Loop"})
 def expand_loop_products(graph: Graph) -> PassRecord:
     """Write small matrix products in loops as sums of products, where kernels compute all else of a turn.
 

@@ -37,7 +37,7 @@ from irscope.ops.nn.onednn import EPILOGUES
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import channels_last_strides, static_shape
-from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.channels_last import reads_padding_alone
 from irscope.transforms.cleanup.fold import cleaned, constant_node
 
@@ -68,6 +68,7 @@ _LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 @timed
+@starts_at("onednn", _LAYERS)
 def use_onednn(graph: Graph, *, finite: bool = False, own: bool = True) -> PassRecord:
     """Give convolutions and linears of float32 to oneDNN with the sum and the activation that alone read their results, and lay out
     the weights that a program holds once. For programs on a CPU, after `channels-last`.

@@ -41,6 +41,7 @@ from irscope.transforms.fusion.planning import (
     Named,
     Plans,
     Score,
+    Wishes,
     fusible_blocks,
     meant_in,
     plans_of,
@@ -409,7 +410,7 @@ def frozen(fusion: Fusion) -> Fusion:
     some of them.
     """
     options, records, at = fusion._plans.options, fusion.history.records, fusion._fused_at
-    if options.exact or options.wishes or fusion.original.gradients or type(fusion) is not Fusion or is_frozen(fusion):
+    if options.exact or options.wishes != Wishes() or fusion.original.gradients or type(fusion) is not Fusion or is_frozen(fusion):
         return fusion
     with without_collector():
         history = History(fusion.original, records[:at])

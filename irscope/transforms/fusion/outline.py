@@ -19,7 +19,7 @@ from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, T
 from irscope.ops.registry import bind, effect_of, schema_of
 from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS
 from irscope.ops.type_rules import static_shape
-from irscope.transforms.base import PassRecord, Remark, timed
+from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup import constant_node, moves_on
 from irscope.transforms.fusion.block_plan import BlockPlan
 from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
@@ -280,6 +280,7 @@ _MOST_PARTS: Final = 25
 
 
 @timed
+@starts_at("group-pools", MAX_POOLS)
 def group_pools(graph: Graph) -> PassRecord:
     """Make a group of each max pooling whose extents are all known.
 

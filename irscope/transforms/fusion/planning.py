@@ -350,9 +350,6 @@ class Wishes:
     kept: tuple[tuple[Subject, Subject], ...] = ()
     """The merges that are done first, as another fusion did them."""
 
-    def __bool__(self) -> bool:
-        return bool(self.forbid or self.force or self.opaque or self.kept)
-
     def subjects(self) -> Iterator[Subject]:
         return chain(*chain.from_iterable(self.forbid), *self.force, *self.kept, self.opaque)
 
@@ -436,7 +433,7 @@ def _sides(meant: Meant, several: Sequence[Named]) -> Sides:
 
 def place_wishes(wishes: Wishes, history: History) -> PlacedWishes:
     """Returns the wishes for the last graph of a history; a node is found by id, by its first result's successor, or by name and op."""
-    if not wishes:
+    if wishes == Wishes():
         return NOWHERE
     last = history.final
     by_id = {node.id: node for node in last.nodes()}
@@ -589,7 +586,7 @@ class Plans:
 def plans_of(history: History, options: FusionOptions) -> Plans:
     """Returns the plans of the last graph of a history; they are cached for registered policies without wishes, and computed each
     time for a user's function."""
-    if POLICIES.get(options.policy.name) is options.policy and not options.wishes:
+    if POLICIES.get(options.policy.name) is options.policy and options.wishes == Wishes():
         return once(history.final, options, lambda: _plan(history, options))
     return _plan(history, options)
 

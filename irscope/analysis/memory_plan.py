@@ -74,6 +74,8 @@ class MemoryPlan(Drawn):
     live for so long that they would keep an arena allocated."""
     in_place: Mapping[Value, Value] = field(default_factory=dict)
     """Maps each result that a kernel writes in place of an operand, which is dead afterwards, to that operand."""
+    held: Mapping[Value, int] = field(default_factory=dict)
+    """The bytes that a compiled program holds of weights as its kernels read them."""
 
     @cached_property
     def peak(self) -> int:
@@ -148,20 +150,21 @@ class MemoryPlan(Drawn):
     def laid_out(self) -> Mapping[Value, int]:
         """The bytes of each weight of which the program holds a copy in the order that its reader wants, made once before the first run.
 
-        They are no part of the peak, as weights are not: they stay from one run to the next."""
+        They are no part of the peak, as weights are not: they stay from one run to the next. Of a compiled program,
+        `irs.memory_plan(run)`, they count those that kernels of our own read, products too, with the padding and the tables beside them."""
         shapes, graph = shapes_of(self.graph), self.graph
         layers = (node for node in graph.nodes() if node.op in LAYS_OUT)
         weights = [bind(node, schema)["W"] for node in layers if (schema := schema_of(node)) is not None]
         held = [weight for weight in weights if weight in graph.bound or constant_of(graph, weight) is not NOT_CONSTANT]
         types = {weight: shapes.type(weight) for weight in held}
-        return {weight: type.nbytes or 0 for weight, type in types.items() if isinstance(type, TensorType)}
+        return {**{weight: type.nbytes or 0 for weight, type in types.items() if isinstance(type, TensorType)}, **self.held}
 
     def laid_out_words(self) -> str:
         """Which weights the program holds twice; empty if none."""
         if not self.laid_out:
             return ""
         names = listed([f"%{self.graph.names[value]}" for value in self.laid_out], most=4)
-        return f"beside the peak: {byte_words(sum(self.laid_out.values()))} for weights laid out once as convolutions read them ({names})"
+        return f"beside the peak: {byte_words(sum(self.laid_out.values()))} for weights laid out once as layers read them ({names})"
 
     # One value
 
@@ -290,7 +293,7 @@ def _taken(stretches: list[tuple[int, int, Buffer]], place: Place) -> tuple[list
 
 
 def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, offers: Offers | None = None) -> MemoryPlan:
-    """Plan the memory of a Graph, or of the result of `fuse`: live ranges, places, and the peak with its contributions.
+    """Plan the memory of a Graph, of the result of `fuse` or of a compiled program: live ranges, places, the peak with its contributions.
 
     `is_told` says whether a node can be told where to put its results; by default all can. With it, the plan can be run by:
     it keeps apart values that may alias even if the declared layouts say that they do not. `offers` returns the operands
@@ -308,7 +311,8 @@ def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, 
     (8256, 8192, ['a', 'b'])
     """
     with without_collector():
-        return _plan(graph_of(program, "memory_plan"), is_told, offers)
+        plan = _plan(graph_of(program, "memory_plan"), is_told, offers)
+    return replace(plan, held=program.laid_out) if hasattr(program, "laid_out") else plan
 
 
 def _plan(graph: Graph, is_told: Callable[[Node], bool] | None, offers: Offers | None) -> MemoryPlan:

@@ -2,4 +2,4 @@ from .compiler import Host as Host, loaded as loaded, object_file as object_file
 from .device import CpuDevice as CpuDevice
 from .launch import LaunchCall as LaunchCall, estimated_seconds as estimated_seconds
 from .native_loop import NativeLoop as NativeLoop
-from .layers import kernel_of as kernel_of, library_seconds as library_seconds, prepared_layer as prepared_layer
+from .layers import held_bytes as held_bytes, kernel_of as kernel_of, library_seconds as library_seconds, prepared_layer as prepared_layer

@@ -59,6 +59,17 @@ def kernel_of(layer: Layer, target: Target) -> tuple[ConvolutionText, float]:
     return text, _CALL + cycles / _HERTZ
 
 
+def held_bytes(layer: Layer, target: Target) -> int:
+    """Returns the bytes of what a kernel reads besides operands: weights and a bias that fill whole vectors, and its tables."""
+    text, _ = kernel_of(layer, target)
+    made, read, taps = layer.matrix
+    groups, channels = (1, layer.groups) if layer.is_depthwise else (layer.groups, made)
+    width = text.vectors * target.vector_bytes // 4
+    zeros: int = max((read - 1) * layer.x_type.strides[layer.channel] + 1, width)
+    rows = groups * -(-channels // width) * width
+    return 4 * (rows * (read * taps + 1) + layer.points * taps + zeros + (layer.points if layer.has_planes else 1))
+
+
 def library_seconds(layer: Layer) -> float:
     """Returns the seconds of the library's call, within a factor of two; none for a large layer."""
     call, rate = _LIBRARY["convolution" if layer.node.op in CONVOLUTIONS else "matmul"]

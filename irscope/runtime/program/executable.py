@@ -28,7 +28,7 @@ from irscope._base.results import Drawn
 from irscope._base.words import plural, time_words, warn_caller
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable
-from irscope.ir import FLOAT, GROUPS, Graph, Node, Type, check_count, flatten_arguments, graph_of, has_kernel
+from irscope.ir import FLOAT, GROUPS, Graph, Node, Type, Value, check_count, flatten_arguments, graph_of, has_kernel
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.runtime.arrays import (
     BufferPool,
@@ -47,7 +47,7 @@ from irscope.runtime.arrays import (
     return_arrays,
     torch_is_there,
 )
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu import CpuDevice, held_bytes
 from irscope.runtime.device import Device, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
@@ -250,8 +250,20 @@ class Executable(Drawn):
             kernels.taken[node] = self._arena.taken(node)
 
     @property
+    def laid_out(self) -> dict[Value, int]:
+        """The bytes that kernels of convolutions and products hold of each weight beside it, with their tables, from the first run on."""
+        held = dict[Value, int]()
+        for choice in self._layers.values():
+            weight = choice.layer.weight
+            held[weight] = held.get(weight, 0) + held_bytes(choice.layer, choice.device.host.target)
+        return held
+
+    @property
     def kernels(self) -> KernelList:
-        """Every kernel compiled so far; groups of unknown shapes, and calls with other strides, add theirs when they run."""
+        """Every kernel of a group compiled so far; groups of unknown shapes, and calls with other strides, add theirs when they run.
+
+        Kernels of convolutions and products are not among them: they are not made of a group, and have no loop nest that could be shown.
+        `remarks` names them, `laid_out` says what they hold."""
         return KernelList(self._kernels.compiled.values(), self._why_none)
 
     def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:

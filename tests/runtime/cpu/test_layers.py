@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import irscope as irs
 from irscope.analysis.layers import layer_of
 from irscope.runtime.cpu import CpuDevice, prepared_layer
-from irscope.runtime.program import bound_program, compile_graph
+from irscope.runtime.program import bound_program, compile_graph, groups
 
 pytest.importorskip("llvmlite")
 torch = pytest.importorskip("torch")
@@ -37,7 +38,12 @@ def checked(model, *given, **options):
         torchs = model(*given)
         exact = model.double()(*[each.double() for each in given])
         model.float()
-        for made in (run(*given), torch.as_tensor(run(*[each.numpy() for each in given]))):
+        plans = []
+        with patch.object(groups, "prepared_layer", lambda *given: plans.append(prepared_layer(*given)) or plans[-1]):
+            found = run(*given), torch.as_tensor(run(*[each.numpy() for each in given]))
+        held = irs.memory_plan(run).laid_out
+        assert {sum(array.nbytes for array in plan.held) for plan in plans if plan is not None} <= set(held.values())
+        for made in found:
             assert (made.stride(), made.dtype) == (torchs.stride(), torchs.dtype)
             assert (made - exact).abs().max() <= 4 * (torchs - exact).abs().max() + 1e-6 * exact.abs().max()
     return run

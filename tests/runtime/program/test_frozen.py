@@ -76,7 +76,7 @@ def test_a_model_is_worked_on_once_and_says_so():
     assert plan.peak <= irs.memory_plan(fusion.graph).peak
     weights = [tensor for name, tensor in model.named_parameters() if tensor.dim() == 4]
     assert sorted(plan.laid_out.values()) == sorted(4 * weight.numel() for weight in weights)
-    assert "weights laid out once as convolutions read them (%" in repr(plan)
+    assert "weights laid out once as layers read them (%" in repr(plan)
     assert not irs.memory_plan(fusion.graph).laid_out
 
 

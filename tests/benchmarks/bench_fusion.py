@@ -4,10 +4,12 @@
     python tests/benchmarks/bench_fusion.py --sizes 10000 100000 --families chain live --ours-only
     python tests/benchmarks/bench_fusion.py --gru 50 100 200 400 1500   # steps of an unrolled GRU, planned
     python tests/benchmarks/bench_fusion.py --alias                     # the alias db of YOLOv3, three ways to keep it
+    python tests/benchmarks/bench_fusion.py --autodiff --sizes 1600 6400 25600   # differentiable subgraphs instead of groups
 
 Ours is everything that `irs.fuse` does: folding, shapes, the alias db, dependences, the plan, the graph and the
 remarks. Times are medians of processor time in milliseconds over fresh parses; `exponent` is the slope of our time
-between the first and the last size.
+between the first and the last size. With `--autodiff` it is all that `irs.autodiff_subgraphs` does, beside torch's C++
+`_jit_pass_create_autodiff_subgraphs`, which is not run beyond `--limit` nodes of the families in which it is cubic or quadratic.
 """
 
 import sys
@@ -46,6 +48,10 @@ FAMILIES: Families = {
     "mutating": lambda count: cut(count, TENSOR, "mul_", every=5),  # every fifth op writes in place
     "recurrent": rounds(f"%x : {TENSOR}, %y : {TENSOR}", CELL, nodes=9, carries="h", constants="  %one : int = prim::Constant[value=1]()"),
 }
+AUTODIFF: Families = {
+    "chain": chain, "twice": twice, "cut": lambda count: cut(count, "Tensor", "atan2"),  # which has no gradient formula
+    "independent": independent, "live": live,
+}  # fmt: skip
 
 
 def gru(steps: int) -> Lines:
@@ -81,6 +87,12 @@ def torchs(graph: Any) -> None:
 
     torch._C._jit_override_can_fuse_on_cpu_legacy(True)
     torch._C._jit_pass_fuse(graph, False)
+
+
+def torchs_subgraphs(graph: Any) -> None:
+    import torch
+
+    torch._C._jit_pass_create_autodiff_subgraphs(graph, 2)
 
 
 def compare_gru(sizes: list[int], repeats: int) -> None:
@@ -121,8 +133,14 @@ def main() -> None:
     add_options(options, FAMILIES, sizes=[1000, 3000, 10000], repeats=3)
     options.add_argument("--gru", type=int, nargs="+", metavar="STEPS")
     options.add_argument("--alias", action="store_true")
+    options.add_argument("--autodiff", action="store_true")
+    options.add_argument("--limit", type=int, default=6400, help="torch's largest size of live and independent values, for --autodiff")
     chosen = options.parse_args()
-    if chosen.gru:
+    if chosen.autodiff:
+        chosen.families = [family for family in chosen.families if family in AUTODIFF]
+        limits = dict.fromkeys(("independent", "live"), chosen.limit)
+        beside_torch(AUTODIFF, chosen, irs.autodiff_subgraphs, torchs_subgraphs, limits)
+    elif chosen.gru:
         compare_gru(chosen.gru, chosen.repeats)
     elif chosen.alias:
         compare_alias(chosen.repeats)

@@ -63,15 +63,11 @@ def unless_browsed(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 
 class CaseFile(pytest.File):
-    """One case."""
-
     def collect(self) -> Iterator[pytest.Item]:
         yield CaseItem.from_parent(self, name=self.path.stem)
 
 
 class CaseItem(pytest.Item):
-    """Runs the case and compares."""
-
     def runtest(self) -> None:
         sections = read_sections(self.path.read_text(encoding="utf-8"))
         if "needs" in sections:  # a package whose schemas or meanings the answer comes from
@@ -109,7 +105,6 @@ def read_sections(text: str) -> Sections:
 
 
 def write_sections(sections: Sections) -> str:
-    """The text of a case file."""
     parts = [sections["claim"], *(f"--- {name}\n{text}".rstrip("\n") for name, text in sections.items() if name != "claim")]
     return "\n".join(parts) + "\n"
 

@@ -39,7 +39,6 @@ _MEASURED = ("seconds",)
 
 
 def programs() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The name of each program, and how to get it."""
     from tests.conftest import read_sections
     from tests.random_programs.graphs import random_program
 

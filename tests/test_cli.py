@@ -14,12 +14,9 @@ import pytest
 import irscope.compilers
 from irscope.cli import main
 from irscope.errors import ArgumentError
+from tests.programs import ir
 
-PROGRAM = """graph(%x : Tensor):
-  %y : Tensor = aten::relu(%x)
-  %z : Tensor = aten::tanh(%y)
-  return (%z)
-"""
+PROGRAM = ir("x | y = relu x; z = tanh y | z")
 
 
 @pytest.fixture
@@ -250,13 +247,7 @@ def _server(folder: Path) -> dict[str, str]:
     raise AssertionError("JupyterLab did not start")
 
 
-IN_PLACE = """graph(%x : Float(4)):
-  %a : Float(4) = aten::neg(%x)
-  %b : Float(4) = aten::relu_(%a)
-  %c : Float(4) = aten::neg(%x)
-  %d : Float(4) = aten::mul(%a, %c)
-  return (%d)
-"""
+IN_PLACE = ir("x | a = neg x; b = relu_ a; c = neg x; d = mul a c | d", "Float(4)")
 
 
 @pytest.fixture

@@ -4,11 +4,9 @@ import pytest
 
 import irscope as irs
 from irscope._base.tables import Table
+from tests.programs import ir
 
-TEXT = """graph(%x : Float(4, 8)):
-  %a : Float(4, 8) = aten::relu(%x)
-  %b : Float(4, 8) = aten::tanh(%a)
-  return (%b)"""
+TEXT = ir("x | a = relu x; b = tanh a | b", "Float(4, 8)")
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

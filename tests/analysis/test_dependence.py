@@ -2,13 +2,8 @@
 
 from irscope.analysis.dependence import Dependences, dependences
 from irscope.ir.text.parser import parse
+from tests.programs import parsed
 from tests.work import calls_made
-
-
-def ties_of(body: str, inputs: str = "%x : Tensor, %y : Tensor, %c : bool, %n : int") -> Dependences:
-    lines = "\n".join(f"  {line}" for line in body.strip("\n").splitlines())
-    graph = parse(f"graph({inputs}):\n{lines}\n  return ()")
-    return dependences(graph)
 
 
 def kinds(ties: Dependences, later: str) -> dict[str, str]:
@@ -17,12 +12,7 @@ def kinds(ties: Dependences, later: str) -> dict[str, str]:
 
 
 def test_data_and_memory_tie() -> None:
-    ties = ties_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%a)
-%w : Tensor = aten::relu_(%a)
-%d : Tensor = aten::neg(%a)
-%e : Tensor = aten::neg(%y)""")
+    ties = dependences(parsed("x y | a = neg x; b = neg a; w = relu_ a; d = neg a; e = neg y |"))
     assert kinds(ties, "b") == {"a": "data"}
     assert kinds(ties, "w") == {"a": "data", "b": "memory"}
     assert kinds(ties, "d") == {"a": "data", "w": "memory"}
@@ -32,11 +22,7 @@ def test_data_and_memory_tie() -> None:
 
 
 def test_what_follows_from_other_ties_is_left_out() -> None:
-    ties = ties_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%a)
-%w : Tensor = aten::relu_(%a)
-%v : Tensor = aten::neg_(%a)""")
+    ties = dependences(parsed("x | a = neg x; b = neg a; w = relu_ a; v = neg_ a |"))
     assert kinds(ties, "v") == {"a": "data", "w": "memory"}
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.programs import ir, parsed
+
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
@@ -93,20 +95,11 @@ def check_run(graph: Graph, given: Callable[[], list[Any]]) -> int:
     return spoilt
 
 
-USED_IN_A_LOOP = """graph(%x : Float(4)):
-  %one : int = prim::Constant[value=1]()
-  %n : int = prim::Constant[value=3]()
-  %go : bool = prim::Constant[value=1]()
-  %a : Float(4) = aten::neg(%x)
-  %start : Float(4) = aten::exp(%x)
-  %sum : Float(4) = prim::Loop(%n, %go, %start)
-    block0(%i : int, %s : Float(4)):
-      %b : Float(4) = aten::mul(%a, %s)
-      %c : Float(4) = aten::tanh(%b)
-      %d : Float(4) = aten::neg(%c)
-      -> (%go, %d)
-  %r : Float(4) = aten::exp(%sum)
-  return (%r)"""
+USED_IN_A_LOOP = ir(
+    "x | one = 1; n = 3; go = True; a = neg x; start = exp x; sum = Loop n go start {i:int s | b = mul a s; c = tanh b; d = neg c | go d}; "
+    "r = exp sum | r",
+    "Float(4)",
+)
 
 
 def test_what_a_loop_reads_lives_to_its_end_and_what_it_carries_from_its_beginning() -> None:
@@ -126,17 +119,11 @@ def test_what_a_loop_reads_lives_to_its_end_and_what_it_carries_from_its_beginni
 
 
 def test_a_list_that_is_older_than_a_loop_holds_one_memory_for_each_round() -> None:
-    graph = irs.parse("""graph(%x : Float(4)):
-      %n : int = prim::Constant[value=5]()
-      %go : bool = prim::Constant[value=1]()
-      %list : Tensor[] = prim::ListConstruct()
-       = prim::Loop(%n, %go)
-        block0(%i : int):
-          %a : Float(4) = aten::neg(%x)
-          %same : Tensor[] = aten::append(%list, %a)
-          -> (%go)
-      %r : Tensor = aten::cat(%list, %n)
-      return (%r)""")
+    graph = parsed(
+        "x | n = 5; go = True; list:Tensor[] = ListConstruct; Loop n go {i:int | a = neg x; same:Tensor[] = append list a | go}; "
+        "r:Tensor = cat list n | r",
+        "Float(4)",
+    )
     (made,) = (buffer for buffer in lifetimes(graph).buffers if buffer.value.name == "a")
     assert made.is_carried
     assert made.bytes == 5 * 16

@@ -11,6 +11,7 @@ from irscope.analysis import memory_placement
 from irscope.analysis.memory_placement import ALIGNMENT, aligned
 from irscope.analysis.memory_plan import MemoryPlan, memory_plan
 from irscope.ir.core import Graph
+from tests.programs import parsed
 from tests.work import calls_made
 
 
@@ -71,13 +72,7 @@ def test_few_buffers_lie_as_well_as_in_any_order_of_placing_them(seed: int) -> N
 
 
 def test_who_shares_a_place_and_who_does_not() -> None:
-    graph = irs.parse("""graph(%x : Float(256)):
-      %a : Float(256) = aten::neg(%x)
-      %v : Float(256) = aten::detach(%a)
-      %b : Float(256) = aten::exp(%v)
-      %c : Float(256) = aten::tanh(%b)
-      %d : Float() = aten::sum(%c)
-      return (%d)""")
+    graph = parsed("x | a = neg x; v = detach a; b = exp v; c = tanh b; d:Float() = sum c | d", "Float(256)")
     plan = irs.memory_plan(graph)
     places = [plan.place(name) for name in "avcb"]
     assert [None if place is None else (place.offset, place.end) for place in places] == [(0, 1024), (0, 1024), (0, 1024), (1024, 2048)]

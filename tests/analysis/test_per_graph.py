@@ -17,14 +17,10 @@ from irscope.analysis.shapes import Shapes, infer
 from irscope.ir import NOT_CONSTANT, Graph
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup import fold_constants, remove_dead_nodes
+from tests.programs import ir
 from tests.random_programs.graphs import FEATURES, MORE_FEATURES, random_program
 
-PROGRAM = """graph(%x : Float(2, 3)):
-  %n : int = aten::dim(%x)
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::relu_(%a)
-  %gone : Tensor = aten::t(%b)
-  return (%a, %n)"""
+PROGRAM = ir("x:Float(2, 3) | n:int = dim x; a = neg x; b = relu_ a; gone = t b | a n")
 
 
 def program() -> Graph:

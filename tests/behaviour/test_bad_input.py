@@ -30,14 +30,12 @@ from irscope.errors import (
     UnknownNumber,
     VerifyError,
 )
+from tests.programs import ir
 
-PROGRAM = """graph(%x : Float(4, 8, strides=[8, 1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %zero : int = prim::Constant[value=0]()
-  %row : Float(8, strides=[1], device=cpu) = aten::select(%x, %zero, %zero)
-  %a : Float(8, strides=[1], device=cpu) = aten::sigmoid(%row)
-  %b : Float(8, strides=[1], device=cpu) = aten::mul(%a, %row)
-  return (%b)"""
+PROGRAM = ir(
+    "x:Float(4, 8, strides=[8, 1], device=cpu) | one = 1; zero = 0; row = select x zero zero; a = sigmoid row; b = mul a row | b",
+    "Float(8, strides=[1], device=cpu)",
+)
 HAS_MLIR = any(importlib.util.find_spec(package) for package in ("iree", "jaxlib"))
 CHAIN = "graph(%x : Tensor, %y : Tensor):\n  %m : Tensor = OP\n  %z : Tensor = aten::tanh(%m)\n  return (%z)"
 

@@ -9,17 +9,12 @@ import pytest
 import irscope as irs
 from irscope._base import running
 from tests._base.test_progress import Bar
+from tests.programs import ir
 
 tqdm_auto = pytest.importorskip("tqdm.auto")
 pytest.importorskip("llvmlite")
 
-PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1]), %w : Float(8, 8, strides=[8, 1])):
-  %a : Float(8, 8, strides=[8, 1]) = aten::relu(%x)
-  %b : Float(8, 8, strides=[8, 1]) = aten::tanh_(%a)
-  %c : Float(8, 8, strides=[8, 1]) = aten::matmul(%b, %w)
-  %d : Float(8, 8, strides=[8, 1]) = aten::sigmoid(%c)
-  %e : Float(8, 8, strides=[8, 1]) = aten::neg(%d)
-  return (%e)"""
+PROGRAM = ir("x w | a = relu x; b = tanh_ a; c = matmul b w; d = sigmoid c; e = neg d | e", "Float(8, 8, strides=[8, 1])")
 
 VERBS: dict[str, tuple[Callable[[Any, Path], object], set[str]]] = {
     "fuse": (lambda graph, _: irs.fuse(graph), {"fusing"}),

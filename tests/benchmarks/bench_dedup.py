@@ -49,7 +49,6 @@ DIGITS = 9
 
 
 def text_of(count: int, family: str) -> str:
-    """The module as MLIR text."""
     lines: list[str] = []
     calls: list[tuple[str, int]] = []
     for number in range(count):
@@ -124,7 +123,6 @@ def loaded(path: Path, tool: str | None) -> Any:
 
 
 def measure(sizes: list[int], families: list[str], tool: str | None, limit: float) -> None:
-    """The table, smallest sizes first."""
     loaded_once = irs.dedup(irs.Module({"f": irs.parse("graph(%x : Tensor):\n  return (%x)")}))
     assert len(loaded_once) == 1
     head("family", "size", "left", "read s", "ours s", "µs each", "IREE reads s", "IREE s", "left", "IREE / ours")

@@ -110,7 +110,6 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "corpus.md"
 
 
 def figures(s: Any) -> str:
-    """The tables, as Markdown."""
     models, classes = s.models, s.classes
     several = classes[classes["models"] > 1]
     each = classes["compile_s"] * classes["members"]

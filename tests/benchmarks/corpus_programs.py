@@ -39,7 +39,6 @@ def language_model(kind: str, hidden: int, layers: int) -> Any:
 
 
 def vision_model(kind: str, hidden: int, layers: int) -> Any:
-    """A tiny one for pictures."""
     import torch
     import transformers
 
@@ -81,8 +80,6 @@ def recurrent(kind: str, steps: int, width: int) -> Any:
     gates = {"rnn": 1, "gru": 3, "lstm": 4}[kind]
 
     class Net(nn.Module):  # type: ignore[misc]
-        """The textbook's equations."""
-
         def __init__(self) -> None:
             super().__init__()
             self.of_input, self.of_state = nn.Linear(width, gates * width), nn.Linear(width, gates * width)
@@ -121,7 +118,6 @@ def _first(model: Any) -> Any:
 
 
 def perceptron(activation: str, norm: str, width: int, layers: int) -> Any:
-    """Linear layers with a norm and an activation each."""
     import torch
     from torch import nn
 
@@ -132,7 +128,6 @@ def perceptron(activation: str, norm: str, width: int, layers: int) -> Any:
 
 
 def convolutions(activation: str, width: int, layers: int) -> Any:
-    """Convolutions with batch norms."""
     import torch
     from torch import nn
 
@@ -143,7 +138,6 @@ def convolutions(activation: str, width: int, layers: int) -> Any:
 
 
 def encoder_layer(activation: str, width: int, norm_first: bool) -> Any:
-    """torch's own encoder layer."""
     import torch
     from torch import nn
 
@@ -165,13 +159,11 @@ def runge_kutta(xp: Any, x: Any, step: float) -> Any:
 
 
 def diffusion(xp: Any, x: Any, step: float) -> Any:
-    """A step of the heat equation, with fixed ends."""
     inner = x[:, 1:-1] + step * (x[:, 2:] - 2 * x[:, 1:-1] + x[:, :-2])
     return xp.concatenate([x[:, :1], inner, x[:, -1:]], axis=1)
 
 
 def newton(xp: Any, x: Any, step: float) -> Any:
-    """A step towards the inverse square root."""
     return x * (1.5 - step * x * x)
 
 
@@ -184,7 +176,6 @@ def attention(xp: Any, x: Any, step: float) -> Any:
 
 
 def gelu_mix(xp: Any, x: Any, step: float) -> Any:
-    """A product and an activation."""
     y = x @ (step * x.T) @ x
     return 0.5 * y * (1.0 + xp.tanh(0.7978845608 * (y + 0.044715 * y * y * y)))
 
@@ -215,7 +206,6 @@ def array_function(kind: str, nodes: int, rows: int, columns: int) -> Any:
 
 
 def jax_function(kind: str, nodes: int, rows: int, columns: int) -> Any:
-    """The same of JAX's."""
     import jax.numpy as jnp
 
     return _repeated(jnp, kind, nodes, 0.1 / rows), jnp.zeros((rows, columns), jnp.float32)

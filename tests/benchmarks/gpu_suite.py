@@ -109,7 +109,6 @@ def run_jobs(jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callab
 
 
 def _write(found: dict[str, Any], jobs: Sequence[Job], file: Path) -> None:
-    """Writes the whole file, or nothing."""
     done = {(run["case"], run["dtype"], run["size"]) for run in found["runs"]}
     asked = ((job["case"], job["dtype"], job["size"]) for job in jobs)
     found["left_out"] = [list(each) for each in asked if each not in done]
@@ -143,7 +142,6 @@ def _is_sound(torch: Any) -> bool:
 
 
 def line_of(run: dict[str, Any]) -> str:
-    """Returns one run in one line."""
     cells = [f"{run['case']:<12} {run['dtype']:<9} 2^{run['size'].bit_length() - 1}"]
     if "error" in run:
         return f"{cells[0]} failed: {run['error']}"
@@ -198,7 +196,6 @@ def _verdict(what: str, runs: Iterable[Run], of: Callable[[Mapping[str, Any]], f
 
 
 def table_of(targets: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the verdicts as lines to print."""
     lines = []
     for each in targets:
         if each["met"] is None:
@@ -262,7 +259,6 @@ def plans_of(graph: Graph) -> Iterator[LaunchPlan]:
 
 
 def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
-    """Returns the record of one kernel, compiled for each architecture if possible."""
     found: dict[str, Any] = {"kernel": kernels[0].name, "lines": kernels[0].source.text.count("\n")}
     if all(kernel.resources for kernel in kernels):
         found["registers"] = {kernel.architecture: kernel.registers for kernel in kernels}
@@ -272,7 +268,6 @@ def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
 
 
 def _nvrtc_trouble(device: CudaDevice) -> str:
-    """Returns the reason why nothing can be compiled."""
     try:
         device.compiler.version()
     except IrscopeError as error:

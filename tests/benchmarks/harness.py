@@ -46,7 +46,6 @@ def milliseconds(work: Callable[[Any], object], prepare: Callable[[], Any], repe
 
 
 def median_ms(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int, *, at_most: float = math.inf) -> float:
-    """The median of `milliseconds`."""
     return statistics.median(milliseconds(work, prepare, repeats, at_most=at_most))
 
 

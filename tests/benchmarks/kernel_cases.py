@@ -14,8 +14,6 @@ COLUMNS: Final = 1024
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel."""
-
     name: str
     text: str
     """The program."""
@@ -212,5 +210,4 @@ CASES: Final = (
 
 
 def chosen(names: Sequence[str]) -> list[Case]:
-    """The cases of these names; all without names."""
     return [case for case in CASES if not names or case.name in names]

@@ -149,7 +149,6 @@ def copies(name: str, node: Node, shapes: Shapes) -> bool:
 
 
 def plan_of_torch(model: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> Plan:
-    """The legacy fuser's groups, in a trace."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(model, arguments, check_trace=False)

@@ -56,6 +56,5 @@ def _serve(pipe: Connection, run: Callable[[Job], dict[str, Any]]) -> None:
 
 
 def told(error: BaseException) -> str:
-    """Return an error in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:300]

@@ -46,7 +46,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A headless Chromium."""
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'")
     if not any(map(shutil.which, BROWSERS)):
         reason = f"none of {', '.join(BROWSERS)} is on PATH"
@@ -59,7 +58,6 @@ def browser() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def chromium(*flags: str) -> Iterator[Any]:
-    """Chromium while it runs."""
     from playwright.sync_api import sync_playwright
 
     executable = next(filter(None, map(shutil.which, BROWSERS)))
@@ -112,7 +110,6 @@ class Lab:
         )
 
     def write(self, name: str, *cells: str) -> None:
-        """Write a notebook of these cells."""
         code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
         notebook = {
             "cells": [code | {"id": f"c{k}", "source": source} for k, source in enumerate(cells)], "nbformat": 4, "nbformat_minor": 5,
@@ -159,7 +156,6 @@ class Lab:
         )
 
     def run_all(self) -> None:
-        """Run the cells of the notebook in front."""
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
     def add_cell(self, source: str, *, wait: bool = True) -> None:
@@ -217,7 +213,6 @@ class Lab:
         return printed.strip()
 
     def save(self) -> None:
-        """Save the notebook in front."""
         self.page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.context.save(); }")
 
     def close(self) -> None:
@@ -228,7 +223,6 @@ class Lab:
         )
 
     def theme(self, name: str) -> None:
-        """Change the theme and wait for it."""
         light = "true" if name.endswith("Light") else "false"
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)

@@ -228,7 +228,6 @@ def keep_pictures(lab: Lab, name: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sizes", nargs="*", type=int, default=[1000, 20_000, 100_000])
     parser.add_argument("--pictures", type=Path)

@@ -47,7 +47,6 @@ def model_explorer_graph(graph: irs.Graph) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def served(command: str, folder: Path) -> Iterator[None]:
-    """Model Explorer's server."""
     with (folder / "log").open("w") as log:
         arguments = [command, "--no_open_in_browser", "--port", str(PORT), "--skip_health_check"]
         process = subprocess.Popen(arguments, stdout=log, stderr=subprocess.STDOUT)
@@ -120,7 +119,6 @@ def rows(browser: Any, folder: Path, sizes: list[int], times: int, patience: flo
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", help="the executable of Model Explorer")
     parser.add_argument("sizes", nargs="*", type=int, default=[1000, 20_000, 100_000])

@@ -33,7 +33,6 @@ def model(x: Any, w: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A page of the program, with its group's kernel shown."""
     fusion = irs.fuse(irs.load(model, *[np.ones((64, 256), np.float32)] * 2))
     path = irs.write_report(fusion, output=tmp_path_factory.mktemp("page") / "report.html")
     with opened(browser, path.as_uri(), ".irs-text .irs-line") as page:
@@ -104,7 +103,6 @@ def test_what_a_page_does_not_hold_is_said(page: Any) -> None:
 
 @pytest.fixture(scope="module")
 def notebook(lab: Lab) -> Iterator[Lab]:
-    """A notebook that explores the program."""
     with lab.shown("kernel.ipynb", PROGRAM, until=".irs .irs-box"):
         yield lab
 

@@ -14,7 +14,6 @@ SECONDS = 240
 
 
 def run(lab: Lab, name: str) -> None:
-    """A notebook of the project, run to its end."""
     (lab.root / "notebooks").mkdir(exist_ok=True)
     shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", lab.root / "notebooks")
     lab.reopen(f"notebooks/{name}.ipynb")
@@ -49,7 +48,6 @@ VISIBLE_BOX = """live => {
 
 @pytest.fixture(scope="module")
 def tour(lab: Lab) -> Iterator[Lab]:
-    """The tour notebook, run to its end."""
     shutil.copytree(ROOT / "examples", lab.root / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     run(lab, "00_tour")
     yield lab

@@ -16,11 +16,9 @@ from irscope.report.pages import Exploration, Inspection
 from tests.browser import pages
 from tests.browser.conftest import expect, holds, opened, settled, window
 from tests.browser.pages import network
+from tests.programs import ir
 
-PROGRAM = """graph(%x : Float(8)):
-  %a : Float(8) = aten::relu(%x)
-  %b : Float(8) = aten::tanh(%a)
-  return (%b)"""
+PROGRAM = ir("x | a = relu x; b = tanh a | b", "Float(8)")
 
 
 @pytest.fixture

@@ -32,7 +32,6 @@ def test_of_a_long_program_the_views_show_what_is_asked_about(lab: Lab, tmp_path
 
 @pytest.fixture(scope="module")
 def quiz(lab: Lab) -> Iterator[Lab]:
-    """A quiz with a question of each kind."""
     with lab.shown("quiz.ipynb", CELL, until=".irs-asking .irs-option"):
         yield lab
 

@@ -82,7 +82,6 @@ def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None
 
 @pytest.fixture
 def page(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """A page of the classes of a small program."""
     report = irs.write_report(irs.dedup(irs.fuse(irs.parse(HAND))), output=tmp_path / "d.html").as_uri()
     with opened(browser, report, ".irs-rung.chosen") as page:
         page.locator(".irs-rung.chosen").wait_for()  # the only one

@@ -9,20 +9,14 @@ import pytest
 
 import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab, expect, prints, settled, window
+from tests.programs import ir
 
 STEPS = 20
 """Of a long history, as many as two of its groups have."""
-PROGRAM = """graph(%x : Float(64, 64), %y : Float(64, 64)):
-  %one : int = prim::Constant[value=1]()
-  %two : int = aten::add(%one, %one)
-  %a : Float(64, 64) = aten::relu(%x)
-  %b : Float(64, 64) = aten::add(%a, %y, %two)
-  %c : Float(64, 64) = aten::tanh(%b)
-  %m : Float(64, 64) = aten::matmul(%c, %x)
-  %e : Float(64, 64) = aten::neg(%m)
-  %f : Float(64, 64) = aten::exp(%e)
-  return (%f)
-"""
+PROGRAM = ir(
+    "x y | one = 1; two:int = add one one; a = relu x; b = add a y two; c = tanh b; m = matmul c x; e = neg m; f = exp e | f",
+    "Float(64, 64)",
+)
 
 
 def chain(groups: int, size: int) -> str:
@@ -112,14 +106,7 @@ def test_nothing_moves_between_merges_nor_at_all_with_removed_lines_shown(remove
     assert seen == {before}
 
 
-REWRITTEN = """graph(%x : Float(64, 64), %w : Float(64, 64)):
-  %a : Float(64, 64) = aten::matmul(%x, %w)
-  %b : Float(64, 64) = aten::relu_(%a)
-  %s1 : Float(64, 64) = aten::sigmoid(%b)
-  %s2 : Float(64, 64) = aten::sigmoid(%b)
-  %m : Float(64, 64) = aten::mul(%s1, %s2)
-  return (%m)
-"""
+REWRITTEN = ir("x w | a = matmul x w; b = relu_ a; s1 = sigmoid b; s2 = sigmoid b; m = mul s1 s2 | m", "Float(64, 64)")
 
 
 def test_a_pipeline_is_read_backwards_line_by_line(page: Any, tmp_path: Path) -> None:

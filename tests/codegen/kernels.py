@@ -40,7 +40,6 @@ def call(builder: GraphBuilder, op: str, *args: Any) -> Value:
 
 
 def type_of(array: Any, dtype: str | None = None) -> Type:
-    """The type of an array or number."""
     if isinstance(array, bool):
         return BOOL
     if isinstance(array, int):
@@ -64,7 +63,6 @@ def results(device: Any, body: Callable[..., Any], *operands: Any) -> list[Array
 
 
 def dense(*shape: int, dtype: str = "float32") -> TensorType:
-    """The type of a row-major tensor."""
     return TensorType(dtype, shape, contiguous_strides(shape))
 
 

@@ -27,7 +27,6 @@ PROCESSORS = {
 
 @cache
 def suite_spec(name: str, size: int = 1 << 20) -> KernelSpec:
-    """The kernel of a case of the suite."""
     case = next(case for case in CASES if case.name == name)
     group = next(node for node in parse(case.group_text).nodes() if node.blocks)
     types = [TensorType("float32", shape, contiguous_strides(shape)) for shape in case.shapes(size)]

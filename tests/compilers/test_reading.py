@@ -9,13 +9,9 @@ from irscope.analysis.memory_plan import Allocation, OwnMemory
 from irscope.compilers.record import Change, Decisions, Kernel, likely, program_of
 from irscope.errors import ArgumentError, LoadError, UnknownName
 from irscope.transforms.fusion import Cost
+from tests.programs import ir
 
-TEXT = """graph(%x : Float(1000)):
-  %a : Float(1000) = aten::relu(%x)
-  %b : Float(1000) = aten::tanh(%a)
-  %c : Float(1000) = aten::exp(%a)
-  return (%b, %c)
-"""
+TEXT = ir("x | a = relu x; b = tanh a; c = exp a | b c", "Float(1000)")
 
 
 def made() -> tuple[irs.Graph, Decisions]:

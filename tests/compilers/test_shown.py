@@ -12,15 +12,11 @@ from irscope.errors import ArgumentError
 from irscope.report.pages import Branches, ProgramPage
 from irscope.session import exploration
 from tests.compilers.test_reading import TEXT
+from tests.programs import ir
 
-CAT = """graph(%x : Float(8, strides=[1])):
-  %a : Float(8, strides=[1]) = aten::relu(%x)
-  %b : Float(8, strides=[1]) = aten::tanh(%x)
-  %l : Tensor[] = prim::ListConstruct(%a, %b)
-  %0 : int = prim::Constant[value=0]()
-  %c : Float(16, strides=[1]) = aten::cat(%l, %0)
-  return (%c)
-"""
+CAT = ir(
+    "x | a = relu x; b = tanh x; l:Tensor[] = ListConstruct a b; 0 = 0; c:Float(16, strides=[1]) = cat l 0 | c", "Float(8, strides=[1])"
+)
 CODE = "void both(float* x)\n{\n    relu(x);\n    tanh(x);\n}\n"
 
 

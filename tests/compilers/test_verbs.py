@@ -8,13 +8,9 @@ from irscope.report.pages import Branches
 from irscope.runtime.reference import run_reference
 from irscope.session import exploration
 from irscope.transforms.fusion import GivenGroup, given_fusion
+from tests.programs import ir
 
-TEXT = """graph(%x : Float(1000)):
-  %a : Float(1000) = aten::relu(%x)
-  %b : Float(1000) = aten::tanh(%a)
-  %c : Float(1000) = aten::exp(%a)
-  return (%b, %c)
-"""
+TEXT = ir("x | a = relu x; b = tanh a; c = exp a | b c", "Float(1000)")
 
 
 def test_the_verbs_see_the_program_with_that_compilers_groups() -> None:

@@ -35,21 +35,16 @@ from tests.corpus.programs import (
     raises_half_a_letter,
     repeated,
 )
+from tests.programs import ir
 
 MODELS = {
     "a": chain("relu", "tanh"), "renamed": chain("relu", "tanh", name="input"), "wider": chain("relu", "tanh", size=8),
     "scaled": chain("relu", "tanh", scale=0.25), "other": chain("exp", "sin"),
 }  # fmt: skip
-SORTS = """graph(%x : Float(64, 8, strides=[8, 1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %no : bool = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::tanh(%a)
-  %s : Tensor, %i : Tensor = aten::sort(%b, %one, %no)
-  %c : Tensor = aten::exp(%s)
-  %d : Tensor = aten::neg(%c)
-  return (%d)
-"""
+SORTS = ir(
+    "x:Float(64, 8, strides=[8, 1], device=cpu) | one = 1; no = False; a = relu x; b = tanh a; s i = sort b one no; c = exp s; d = neg c | "
+    "d"
+)
 TIMED = ["seconds", "peak_bytes"]
 
 
@@ -269,11 +264,7 @@ def test_functions_and_live_programs_are_surveyed(tmp_path: Path, asked: list[st
 
 
 def test_what_is_never_fused_is_counted_with_the_reason(tmp_path: Path, asked: list[str]) -> None:
-    text = """graph(%x : Float(4)):
-  %a : Float(4) = aten::relu(%x)
-  %b : Float(4) = aten::tanh(%a)
-  %s : Float(4), %i : Long(4) = aten::sort(%b)
-  return (%s)"""
+    text = ir("x | a = relu x; b = tanh a; s i:Long(4) = sort b | s", "Float(4)")
     s = survey(tmp_path, {"one": text, "two": text.replace("%x", "%y")})
     sort = s.ops.set_index("op").loc["aten::sort"]
     assert (sort["in_groups"], sort["alone"], sort["models"]) == (0, 2, 2) and "aten::sort" in sort["because"]

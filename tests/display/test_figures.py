@@ -9,20 +9,15 @@ from typing import Any
 import pytest
 
 import irscope as irs
+from tests.programs import ir
 
-TEXT = """graph(%x : Float(4, 4), %y : Float(4, 4)):
-  %a : Float(4, 4) = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct(%a, %y)
-  %b : Float(4, 4) = aten::mul_(%a, %y)
-  %c : Float(4, 4) = aten::tanh(%b)
-  %d : Float(4, 4) = aten::matmul(%c, %y)
-  %e : Float(4, 4) = aten::relu(%d)
-  %f : Float(4, 4) = aten::tanh(%e)
-  return (%f, %l)"""
+TEXT = ir(
+    "x y | a = relu x; l:Tensor[] = ListConstruct a y; b = mul_ a y; c = tanh b; d = matmul c y; e = relu d; f = tanh e | f l",
+    "Float(4, 4)",
+)
 
 
 def results() -> list[Any]:
-    """Each kind of result that has a picture."""
     g = irs.parse(TEXT)
     f = irs.fuse(g)
     return [g, f, irs.AliasDb(g), irs.dedup(f)]

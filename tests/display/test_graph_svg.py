@@ -15,6 +15,7 @@ from irscope.display.svg import graph_svg
 from irscope.report.panes.program_view import graph_view
 from irscope.report.view_models import Box, GraphView
 from tests.conftest import read_sections
+from tests.programs import parsed
 from tests.random_programs.graphs import random_program
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -189,11 +190,7 @@ def test_pictures_of_memory(path: Path) -> None:
 
 
 def test_an_edge_leads_from_a_write_to_what_reads_that_memory() -> None:
-    graph = irs.parse("""graph(%x : Float(4)):
-  %a : Float(4) = aten::neg(%x)
-  %b : Float(4) = aten::relu_(%a)
-  %c : Float(4) = aten::tanh(%a)
-  return (%c)""")
+    graph = parsed("x | a = neg x; b = relu_ a; c = tanh a | c", "Float(4)")
     root = ElementTree.fromstring(graph.to_svg())
     effects = [path for path in root.iter(f"{SVG}path") if "f" in (path.get("class") or "").split()]
     assert [(path.get("data-from"), path.get("data-to")) for path in effects] == [(str(graph.node("b").id), str(graph.node("c").id))]

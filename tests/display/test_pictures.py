@@ -16,6 +16,7 @@ from irscope.display.text import overview
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.parts import explorer_view
 from irscope.report.panes.program_view import graph_view
+from tests.programs import ir
 
 PROGRAM = """graph(%x : Tensor):
   %name : str = prim::Constant[value="</script><b>&\\"x"]()
@@ -23,17 +24,7 @@ PROGRAM = """graph(%x : Tensor):
   return (%y)
 """.replace('foo::"strange"', "foo::strange")
 
-CHAIN = """graph(%x : Tensor, %flag : bool):
-  %y : Tensor = aten::relu(%x)
-  %z : Tensor = aten::tanh(%y)
-  %r : Tensor = prim::If(%flag)
-    block0():
-      %n : Tensor = aten::neg(%z)
-      -> (%n)
-    block1():
-      -> (%z)
-  return (%r)
-"""
+CHAIN = ir("x flag:bool | y = relu x; z = tanh y; r = If flag {| n = neg z | n} {| | z} | r")
 
 
 @pytest.fixture(params=[PROGRAM, CHAIN], ids=["strange", "chain"])

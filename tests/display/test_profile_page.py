@@ -114,8 +114,6 @@ def test_what_builds_a_model_is_profiled_as_the_model(tmp_path: Path, capsys: py
 
 
 class Shell(SimpleNamespace):
-    """An IPython shell as far as magics use it."""
-
     def __init__(self, **names: Any) -> None:
         super().__init__(user_ns=dict(names), magics={})
         formatter = SimpleNamespace(for_type_by_name=lambda *given: None)

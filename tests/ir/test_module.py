@@ -11,21 +11,11 @@ from irscope.errors import ArgumentError, IrscopeError, ParseError, VerifyError
 from irscope.ir import Symbol, TensorData
 from irscope.ir.module import MAX_INLINED, entry, graph_of, graphs_of, inlined, verify_module
 from irscope.ir.text import parse_module, print_module
+from tests.programs import ir
 
 RELU = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)"
-CALLS = """graph(%a : Tensor, %c : bool):
-  %r : Tensor = prim::If(%c)
-    block0():
-      %b : Tensor = func::call[callee="@relu"](%a)
-      -> (%b)
-    block1():
-      %d : Tensor = func::call[callee="@twice"](%a)
-      -> (%d)
-  return (%r)"""
-TWICE = """graph(%a : Tensor):
-  %b : Tensor = func::call[callee="@relu"](%a)
-  %c : Tensor = func::call[callee="@relu"](%b)
-  return (%c)"""
+CALLS = ir('a c:bool | r = If c {| b = func::call[callee="@relu"] a | b} {| d = func::call[callee="@twice"] a | d} | r')
+TWICE = ir('a | b = func::call[callee="@relu"] a; c = func::call[callee="@relu"] b | c')
 
 
 def _module() -> irs.Module:

@@ -13,6 +13,7 @@ from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import MAX_INDENT
 from irscope.ir.types import BOOL, INT, TENSOR
+from tests.programs import ir
 
 
 def loop() -> Graph:
@@ -84,17 +85,7 @@ def test_arguments_of_any_array_library_have_a_type() -> None:
     assert str(argument_type(torch.zeros(2, 3, dtype=torch.bfloat16))) == "BFloat16(2, 3, strides=[3, 1], device=cpu)"
 
 
-PROGRAM = """graph(%x : Tensor, %c : bool):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %r : Tensor = prim::If(%c)
-    block0():
-      %d : Tensor = aten::mul(%b, %x)
-      -> (%d)
-    block1():
-      -> (%b)
-  %e : Tensor = aten::tanh(%a)
-  return (%r, %e)"""
+PROGRAM = ir("x c:bool | a = relu x; b = relu x; r = If c {| d = mul b x | d} {| | b}; e = tanh a | r e")
 
 
 @pytest.fixture

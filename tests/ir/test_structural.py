@@ -10,18 +10,10 @@ from irscope.ir.structural import same_payload, same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.text.type_text import parse_type
 from irscope.ir.types import is_subtype
+from tests.programs import ir
 from tests.random_programs.graphs import programs
 
-BASE = """graph(%x : Float(2), %y : Float(2), %c : bool):
-  %k : float = prim::Constant[value=0.]()
-  %a : Float(2) = aten::mul(%x, %y)
-  %b : Float(2) = prim::If(%c)
-    block0():
-      %s : Float(2) = aten::mul(%a, %k)
-      -> (%s)
-    block1():
-      -> (%a)
-  return (%a, %b)"""
+BASE = ir("x y c:bool | k = 0.; a = mul x y; b = If c {| s = mul a k | s} {| | a} | a b", "Float(2)")
 
 
 def test_names_and_locations_do_not_matter():

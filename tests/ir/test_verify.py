@@ -14,6 +14,7 @@ from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.invariants import verify
 from irscope.ir.text.parser import parse
 from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, OptionalType, Type
+from tests.programs import ir
 from tests.random_programs.graphs import programs
 
 
@@ -163,11 +164,7 @@ def test_random_programs_verify_and_their_mutilations_do_not(program):
 
 def test_torchs_none_of_an_optional_type_reads_in_both():
     torch = pytest.importorskip("torch")
-    text = """graph(%x : Tensor):
-  %none : Tensor? = prim::Constant()
-  %same : bool = aten::__is__(%none, %none)
-  return (%same)
-"""
+    text = ir("x | none:Tensor? = None; same:bool = __is__ none none | same")
     graph = parse(text)
     verify(graph)
     assert str(graph).strip() == text.strip()

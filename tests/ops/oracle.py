@@ -89,7 +89,6 @@ def same_arrays(these: Any, those: Any) -> None:
 
 
 def copied(value: Any) -> Any:
-    """The same tensor in memory of its own, strides kept."""
     import torch
 
     if isinstance(value, list | tuple):

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.programs import ir
+
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
@@ -71,8 +73,7 @@ def test_a_number_is_a_row_of_one_to_what_indexes(name: str) -> None:
 
 def test_an_index_with_elements_needs_the_rank() -> None:
     with pytest.raises(irs.errors.IrscopeError, match="needs an index of the tensor's rank"):
-        irs.load("graph(%x : Tensor, %i : Tensor):\n  %d : int = prim::Constant[value=0]()\n"
-                 "  %no : bool = prim::Constant[value=0]()\n  %y : Tensor = aten::gather(%x, %d, %i, %no)\n  return (%y)",
+        irs.load(ir("x i | d = 0; no = False; y = gather x d i no | y"),
                  rising(5), torch.zeros(2, 1, dtype=torch.long))  # fmt: skip
 
 

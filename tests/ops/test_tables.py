@@ -16,6 +16,7 @@ from irscope.ops.python import containers, scalars
 from irscope.ops.python.scalars import RESULT_SIZES, size_of
 from irscope.ops.registry import category_of, effect_of
 from tests.ops.oracle import POINTWISE, table
+from tests.programs import ir
 
 OVERLOADS = sorted(table().items())
 
@@ -175,11 +176,7 @@ def test_a_size_is_never_too_small(name: str) -> None:
     check()
 
 
-TEXT = """
-graph(%x : Tensor, %w : Tensor):
-  %r : Tensor = onnx::RandomNormalLike(%x)
-  return (%r, %w)
-"""
+TEXT = ir("x w | r = onnx::RandomNormalLike x | r w")
 
 
 def test_values_of_functional_programs_are_distinct_and_random_ops_not_the_same_twice() -> None:

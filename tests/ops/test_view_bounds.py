@@ -12,6 +12,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, RunError
 from irscope.ops.numpy_layout import address_of, memory_of, view_at
+from tests.programs import parsed
 
 torch = pytest.importorskip("torch")
 
@@ -108,16 +109,9 @@ def _as_torch(layout: str, tensor: Any) -> Any:
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_writes_through_a_view_stay_within(device: str) -> None:
-    text = """graph(%x : Tensor):
-  %size : int[] = prim::Constant[value=[SIZE]]()
-  %stride : int[] = prim::Constant[value=[STRIDE]]()
-  %offset : int = prim::Constant[value=OFFSET]()
-  %half : float = prim::Constant[value=0.5]()
-  %v : Tensor = aten::as_strided(%x, %size, %stride, %offset)
-  %w : Tensor = aten::fill_(%v, %half)
-  return (%x)"""
     for size, stride, offset in ((20000, 1, 0), (2, 15, 2), (16, 1, 1), (4, -1, 3), (1, 1, 16), (1, 1, -1), (3, 2**60, 0)):
-        graph = irs.parse(text.replace("SIZE", str(size)).replace("STRIDE", str(stride)).replace("OFFSET", str(offset)))
+        numbers = f"size = [{size}]; stride = [{stride}]; offset = {offset}; half = 0.5"
+        graph = parsed(f"x | {numbers}; v = as_strided x size stride offset; w = fill_ v half | x")
         memory = np.full(16 + 400, 7, np.float32)
         with pytest.raises((RunError, ArgumentError), match="as_strided"):
             irs.compile(irs.fuse(graph), device=device)(memory[:16].copy().reshape(4, 4))

@@ -230,7 +230,6 @@ def before(name: str, x: torch.Tensor, argument: torch.Tensor, kind: str, *, fir
 
 
 def after(name: str, x: torch.Tensor) -> str:
-    """A pointwise op on a result."""
     if x.layout != torch.strided or x.is_quantized or (x.dtype.is_floating_point and x.dtype.itemsize == 1):
         return name
     if x.dtype == torch.bool:

@@ -68,7 +68,6 @@ def database() -> list[Any]:
 
 
 def jobs(database: Sequence[Any], rounds: int) -> list[Job]:
-    """All jobs, the first samples of all ops first."""
     found = []
     for turn, (start, stop) in enumerate(_ROUNDS[:rounds]):
         for number, op in enumerate(database):
@@ -84,7 +83,6 @@ def jobs(database: Sequence[Any], rounds: int) -> list[Job]:
 
 
 def work(job: Job, skip: int) -> Iterator[Stage | Ended]:
-    """The programs of a job."""
     op = _DATABASE[job.number]
     torch.default_generator.manual_seed(0)
     np.random.seed(0)

@@ -16,6 +16,7 @@ from tests.oracles.damaged_files import whole, zipped
 from tests.oracles.everything import trouble
 from tests.oracles.files_run import PROGRAMS, survey
 from tests.oracles.mutations import mutated
+from tests.programs import ir, parsed
 
 SEEDS = dict.fromkeys(FILES, (4, 2000, 100)) | dict.fromkeys(PROGRAMS, (120, 20_000, 500))
 """How many are tried in the suite and in the long run, and how many in one test of that."""
@@ -44,13 +45,9 @@ def test_most_damage_is_seen_and_much_is_harmless() -> None:
     assert 120 * 0.12 < loaded < 120 * 0.9
 
 
-GROUPED = """graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = aten::relu(%x)
-  %b : Float(2, 3) = aten::tanh(%a)
-  %s : Float(2, 3) = aten::cumsum(%b, %one, %none)
-  %c : Float(2, 3) = aten::exp(%s)
-  %d : Float(2, 3) = aten::neg(%c)
-  return (%d)""".replace("  %s", "  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n  %s")
+GROUPED = ir("x | a = relu x; b = tanh a; s = cumsum b one none; c = exp s; d = neg c | d", "Float(2, 3)").replace(
+    "  %s", "  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n  %s"
+)
 
 
 @pytest.mark.parametrize("view_groups", [False, True])
@@ -96,14 +93,10 @@ def test_a_loop_in_a_group_stays_as_it_is() -> None:
 @pytest.mark.parametrize(("given", "columns"), [("", 6), (", %axis", 6), (", %axis, %two", 4), (", %axis, %none, %two", 2)])
 def test_a_range_is_replaced_with_operands_left_out(given: str, columns: int) -> None:
     rows = 4
-    graph = irs.parse(f"""graph(%x : Float({rows}, 6), %part : Float({rows}, {columns})):
-  %axis : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %none : NoneType = prim::Constant()
-  %a : Float({rows}, 6) = aten::neg(%x)
-  %p : Float({rows}, 6) = aten::slice_scatter(%x, %part{given})
-  %r : Float({rows}, 6) = aten::mul(%p, %a)
-  return (%r)""")
+    graph = parsed(
+        f"x part:Float({rows}, {columns}) | axis = 1; two = 2; none = None; a = neg x; p = slice_scatter x part{given}; r = mul p a | r",
+        f"Float({rows}, 6)",
+    )
     pick = np.random.default_rng(0)
     args = [pick.normal(size=size).astype(np.float32) for size in ((rows, 6), (rows, columns))]
     expected = irs.compile(graph, device="reference")(*args)
@@ -113,16 +106,11 @@ def test_a_range_is_replaced_with_operands_left_out(given: str, columns: int) ->
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_list_that_is_unpacked_as_one_of_another_length(parts: int) -> None:
     """The group has no kernel, and its nodes say at their place what is wrong."""
-    text = f"""graph(%x : Float(2, 6, strides=[6, 1])):
-  %one : int = prim::Constant[value=1]()
-  %parts : int = prim::Constant[value={parts}]()
-  %g : Float(2, 6) = aten::neg(%x)
-  %l : Tensor[] = aten::chunk(%g, %parts, %one)
-  %a : Float(2, 3, strides=[6, 1]), %b : Float(2, 3, strides=[6, 1]) = prim::ListUnpack(%l)
-  %s : Float(2, 3) = aten::sigmoid(%a)
-  %t : Float(2, 3) = aten::tanh(%b)
-  %r : Float(2, 3) = aten::mul(%s, %t)
-  return (%r)"""
+    text = ir(
+        f"x:Float(2, 6, strides=[6, 1]) | one = 1; parts = {parts}; g:Float(2, 6) = neg x; l:Tensor[] = chunk g parts one; "
+        "a:Float(2, 3, strides=[6, 1]) b:Float(2, 3, strides=[6, 1]) = ListUnpack l; s = sigmoid a; t = tanh b; r = mul s t | r",
+        "Float(2, 3)",
+    )
     assert trouble(text, compiled=True) == ""
     with pytest.raises(irs.IrscopeError, match=f"unpack {parts} values into 2"):
         irs.compile(irs.fuse(irs.parse(text)))(np.zeros((2, 6), np.float32))

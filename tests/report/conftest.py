@@ -4,27 +4,16 @@ import pytest
 
 import irscope as irs
 from irscope.report.pages.exploration import Exploration
+from tests.programs import ir
 
-PROGRAM = """graph(%x : Float(4, 8, strides=[8, 1], device=cpu), %flag : bool):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %a : Float(4, 8, strides=[8, 1], device=cpu) = aten::sigmoid(%x), scope: net.gate
-  %b : Float(4, 8, strides=[8, 1], device=cpu) = aten::mul(%a, %x), scope: net.gate
-  %c : Float(4, 8, strides=[8, 1], device=cpu) = aten::cumsum(%b, %one, %none), scope: net.head
-  %row : Float(8, strides=[1], device=cpu) = aten::select(%c, %zero, %zero), scope: net.head
-  %w : Float(8, strides=[1], device=cpu) = aten::relu_(%row), scope: net.head
-  %list : Tensor[] = prim::ListConstruct(%b, %c)
-  %cat : Float(8, 8, strides=[8, 1], device=cpu) = aten::cat(%list, %zero)
-  %t : Float(8, 8, strides=[8, 1], device=cpu) = aten::tanh(%cat)
-  %e : Float(8, 8, strides=[8, 1], device=cpu) = aten::mul(%t, %cat)
-  %r : Float(8, 8, strides=[8, 1], device=cpu) = prim::If(%flag)
-    block0():
-      %n : Float(8, 8, strides=[8, 1], device=cpu) = aten::neg(%e)
-      -> (%n)
-    block1():
-      -> (%e)
-  return (%r)
-""".replace("%none", "%no").replace("  %a :", "  %no : NoneType = prim::Constant()\n  %a :", 1)
+ROWS = "Float(4, 8, strides=[8, 1], device=cpu)"
+PROGRAM = ir(
+    f"x:{ROWS} flag:bool | zero = 0; one = 1; no = None; a:{ROWS} = sigmoid x @ net.gate; b:{ROWS} = mul a x @ net.gate; "
+    f"c:{ROWS} = cumsum b one no @ net.head; row:Float(8, strides=[1], device=cpu) = select c zero zero @ net.head; "
+    "w:Float(8, strides=[1], device=cpu) = relu_ row @ net.head; list:Tensor[] = ListConstruct b c; cat = cat list zero; t = tanh cat; "
+    "e = mul t cat; r = If flag {| n = neg e | n} {| | e} | r",
+    "Float(8, 8, strides=[8, 1], device=cpu)",
+)
 
 
 @pytest.fixture(scope="session")

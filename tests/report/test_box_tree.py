@@ -10,6 +10,7 @@ from irscope.report.box_tree import MOST_SIDE_BY_SIDE, BoxTree, Levels, node_lin
 from irscope.report.layout import lay_out
 from irscope.report.pages.exploration import Exploration
 from irscope.report.panes.program_view import graph_view, opened_at_first, text_view
+from tests.programs import ir, parsed
 
 
 def test_boxes_are_what_a_reader_wants_to_see(exploration: Exploration) -> None:
@@ -31,16 +32,10 @@ def test_boxes_are_what_a_reader_wants_to_see(exploration: Exploration) -> None:
     assert made_by == {graph.producer[graph.value("b")].id, graph.node("c").id}
 
 
-RECURRENT = """graph(%x : Tensor, %h : Tensor):
-  %a1 : Tensor = aten::matmul(%x, %x), scope: net.of_input
-  %b1 : Tensor = aten::matmul(%h, %h), scope: net.of_state
-  %c1 : Tensor = aten::relu(%b1), scope: net.of_state
-  %h1 : Tensor = aten::matmul(%a1, %c1), scope: net
-  %a2 : Tensor = aten::matmul(%x, %x), scope: net.of_input
-  %b2 : Tensor = aten::matmul(%h1, %h1), scope: net.of_state
-  %c2 : Tensor = aten::relu(%b2), scope: net.of_state
-  %h2 : Tensor = aten::matmul(%a2, %c2), scope: net
-  return (%h2)"""
+RECURRENT = ir(
+    "x h | a1 = matmul x x @ net.of_input; b1 = matmul h h @ net.of_state; c1 = relu b1 @ net.of_state; h1 = matmul a1 c1 @ net; "
+    "a2 = matmul x x @ net.of_input; b2 = matmul h1 h1 @ net.of_state; c2 = relu b2 @ net.of_state; h2 = matmul a2 c2 @ net | h2"
+)
 
 
 def test_a_module_called_again_on_its_own_result_gets_a_box_for_each_call() -> None:
@@ -143,25 +138,13 @@ def test_ops_between_modules_stand_together_and_an_op_that_is_a_module_does_not(
 
 
 def test_what_a_block_hands_back_has_an_edge_to_the_node_that_holds_it() -> None:
-    graph = irs.parse(f"""graph(%x : {T}, %c : bool):
-  %row : {T} = aten::relu(%x)
-  %y : {T} = prim::If(%c)
-    block0():
-      -> (%row)
-    block1():
-      %z : {T} = aten::tanh(%x)
-      -> (%z)
-  return (%y)""")
+    graph = parsed("x c:bool | row = relu x; y = If c {| | row} {| z = tanh x | z} | y", T)
     edges = {(edge["source"], edge["target"]) for edge in graph_view(graph)["edges"]}
     assert (graph.node("row").id, graph.node("y").id) in edges
 
 
 def test_a_list_that_is_taken_apart_has_a_box() -> None:
-    graph = irs.parse(f"""graph(%a : {T}, %x : {T}):
-  %k : int = prim::Constant[value=0]()
-  %l : Tensor[] = prim::ListConstruct(%a, %x)
-  %b : Tensor = aten::__getitem__(%l, %k)
-  return (%b)""")
+    graph = parsed("a x | k = 0; l:Tensor[] = ListConstruct a x; b:Tensor = __getitem__ l k | b", T)
     view = graph_view(graph)
     assert [box["label"] for box in view["boxes"] if box["kind"] == "op"] == ["ListConstruct", "__getitem__"]
     assert {edge["source"] for edge in view["edges"] if edge["target"] == graph.node("b").id} == {graph.node("l").id}
@@ -254,19 +237,11 @@ def test_a_program_that_only_names_a_module_backward_has_no_lanes() -> None:
     assert not [box for box in graph_view(irs.parse(text))["boxes"] if box["kind"] == "lane"]
 
 
-NUMBERS = """graph(%x : Float(4, 8)):
-  %half : Float() = prim::Constant[value={0.5}]()
-  %one : Float() = prim::Constant[value={1}]()
-  %rows : int = prim::Constant[value=4]()
-  %columns : int = prim::Constant[value=8]()
-  %size : int[] = prim::ListConstruct(%rows, %columns)
-  %halves : Float(4, 8) = aten::expand(%half, %size)
-  %ones : Float(4, 8) = aten::expand(%one, %size)
-  %also : Float(4, 8) = aten::expand(%one, %size)
-  %a : Float(4, 8) = aten::mul(%x, %halves)
-  %b : Float(4, 8) = aten::div(%ones, %a)
-  %c : Float(4, 8) = aten::matmul(%b, %also)
-  return (%c, %x)"""
+NUMBERS = ir(
+    "x | half:Float() = {0.5}; one:Float() = {1}; rows = 4; columns = 8; size:int[] = ListConstruct rows columns; "
+    "halves = expand half size; ones = expand one size; also = expand one size; a = mul x halves; b = div ones a; c = matmul b also | c x",
+    "Float(4, 8)",
+)
 
 
 def test_a_number_that_is_stretched_is_written_on_its_reader() -> None:

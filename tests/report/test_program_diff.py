@@ -15,16 +15,10 @@ from irscope.display.diff_page import diff_html
 from irscope.errors import ArgumentError
 from irscope.report.layout import lay_out
 from irscope.report.panes import graph_view
+from tests.programs import ir
 from tests.random_programs.graphs import random_program
 
-TEXT = """graph(%x : Float(4, 4), %y : Float(4, 4)):
-  %a : Float(4, 4) = aten::relu(%x)
-  %b : Float(4, 4) = aten::mul(%a, %y)
-  %c : Float(4, 4) = aten::tanh(%b)
-  %d : Float(4, 4) = aten::matmul(%c, %y)
-  %e : Float(4, 4) = aten::relu(%d)
-  %f : Float(4, 4) = aten::tanh(%e)
-  return (%f)"""
+TEXT = ir("x y | a = relu x; b = mul a y; c = tanh b; d = matmul c y; e = relu d; f = tanh e | f", "Float(4, 4)")
 
 
 def test_a_program_and_itself_read_again_are_equal() -> None:
@@ -100,12 +94,7 @@ def test_a_name_is_not_a_change_and_another_op_is() -> None:
 
 
 def test_a_constant_is_compared_by_its_value() -> None:
-    text = """graph(%x : Float(4)):
-      %0 : int = prim::Constant[value=1]()
-      %1 : int = prim::Constant[value=1]()
-      %a : Float(4) = aten::add(%x, %x, %0)
-      %b : Float(4) = aten::add(%a, %x, %1)
-      return (%b)"""
+    text = ir("x | 0 = 1; 1 = 1; a = add x x 0; b = add a x 1 | b", "Float(4)")
     assert irs.diff(irs.parse(text), irs.parse(text.replace("%a, %x, %1", "%a, %x, %0"))).is_empty
     assert irs.diff(irs.parse(text), irs.Pipeline("cse,dce")(irs.parse(text)).graph).is_empty
     other = text.replace("%1 : int = prim::Constant[value=1]", "%1 : int = prim::Constant[value=3]")
@@ -124,12 +113,7 @@ def test_a_node_that_changes_groups_is_one_change() -> None:
 
 
 def test_what_a_program_takes_and_returns_and_the_order_of_writes_belong_to_it() -> None:
-    text = """graph(%x : Float(4), %y : Float(4)):
-      %one : int = prim::Constant[value=1]()
-      %a : Float(4) = aten::relu(%x)
-      %u : Float(4) = aten::add_(%x, %one, %one)
-      %w : Float(4) = aten::relu(%y)
-      return (%a, %u)"""
+    text = ir("x y | one = 1; a = relu x; u = add_ x one one; w = relu y | a u", "Float(4)")
     g = irs.parse(text)
     lines = text.splitlines()
     later = "\n".join([*lines[:2], lines[3], lines[2], *lines[4:]])

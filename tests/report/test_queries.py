@@ -6,6 +6,7 @@ import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import Node, Value
 from irscope.report.queries import Queries
+from tests.programs import parsed
 
 TEXT = """graph(%x : Float(4, 8), %p.1 : Float(8)):
   %one : int = prim::Constant[value=1]()
@@ -84,13 +85,7 @@ def test_a_name_that_is_not_there_is_named(graph: irs.Graph) -> None:
 
 
 def test_remarks_and_classes_are_asked_of_a_fusion() -> None:
-    g = irs.parse("""graph(%x : Float(4, 4)):
-  %a : Float(4, 4) = aten::relu(%x)
-  %b : Float(4, 4) = aten::tanh(%a)
-  %m : Float(4, 4) = aten::matmul(%b, %b)
-  %c : Float(4, 4) = aten::relu(%m)
-  %d : Float(4, 4) = aten::tanh(%c)
-  return (%d)""")
+    g = parsed("x | a = relu x; b = tanh a; m = matmul b b; c = relu m; d = tanh c | d", "Float(4, 4)")
     f = irs.fuse(g)
     ask = Queries(f.graph, f.history, lambda: irs.dedup(f))
     assert ask("class:0") == list(f.groups) == ask("is:group")
@@ -110,10 +105,7 @@ def test_remarks_and_classes_are_asked_of_a_fusion() -> None:
     ("ops:tanh", "op:tanh"), ("alias", None),
 ])  # fmt: skip
 def test_what_is_not_understood_is_an_error_whose_hint_is_a_query(query: str, valid: str | None) -> None:
-    ask = irs.parse("""graph(%x : Float(8)):
-      %a : Float(8) = aten::relu_(%x)
-      %b : Float(8) = aten::tanh(%a)
-      return (%b)""").select
+    ask = parsed("x | a = relu_ x; b = tanh a | b", "Float(8)").select
     with pytest.raises(ArgumentError) as raised:
         ask(query)
     hint = str(raised.value.hint)

@@ -14,13 +14,10 @@ from irscope.report.panes.fusion_view import remarks_table
 from irscope.report.states import AliasSteps, stands_for
 from irscope.report.timeline import program_stops
 from irscope.report.words import names_in
+from tests.programs import ir
 from tests.random_programs.graphs import random_program
 
-WRITES = """graph(%x : Float(4, 4), %y : Float(4, 4)):
-  %a : Float(4, 4) = aten::relu(%x)
-  %b : Float(4, 4) = aten::mul_(%a, %y)
-  %c : Float(4, 4) = aten::tanh(%b)
-  return (%c)"""
+WRITES = ir("x y | a = relu x; b = mul_ a y; c = tanh b | c", "Float(4, 4)")
 
 
 def test_the_stops_are_the_passes_that_changed_something() -> None:
@@ -68,15 +65,7 @@ def test_a_pair_is_asked_of_the_state_that_is_shown() -> None:
     assert past["alias"]["holds"]  # type: ignore[typeddict-item]
 
 
-PROGRAM = """graph(%x : Float(8, 4)):
-  %zero : int = prim::Constant[value=0]()
-  %a : Float(8, 4) = aten::relu(%x)
-  %b : Float(8, 4) = aten::tanh(%a)
-  %row : Float(4) = aten::select(%b, %zero, %zero)
-  %c : Float(8, 4) = aten::neg(%b)
-  %d : Float(8, 4) = aten::exp(%c)
-  return (%d, %row)
-"""
+PROGRAM = ir("x | zero = 0; a = relu x; b = tanh a; row:Float(4) = select b zero zero; c = neg b; d = exp c | d row", "Float(8, 4)")
 
 
 @pytest.mark.parametrize("seed", range(25))

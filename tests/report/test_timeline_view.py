@@ -15,20 +15,14 @@ from irscope.report.timeline import timeline_view
 from irscope.report.view_models import TextView, TimelineView
 from irscope.report.words import names_in
 from irscope.transforms.base import History
+from tests.programs import ir
 from tests.random_programs.graphs import random_program
 
-PROGRAM = """graph(%x : Float(8, 4), %y : Float(8, 4)):
-  %one : int = prim::Constant[value=1]()
-  %two : int = aten::add(%one, %one)
-  %a : Float(8, 4) = aten::relu(%x)
-  %b : Float(8, 4) = aten::add(%a, %y, %two)
-  %c : Float(8, 4) = aten::tanh(%b)
-  %d : Float(4, 8) = aten::t(%c)
-  %m : Float(8, 8) = aten::matmul(%c, %d)
-  %e : Float(8, 8) = aten::neg(%m)
-  %f : Float(8, 8) = aten::exp(%e)
-  return (%f, %a)
-"""
+PROGRAM = ir(
+    "x y | one = 1; two:int = add one one; a = relu x; b = add a y two; c = tanh b; d:Float(4, 8) = t c; m:Float(8, 8) = matmul c d; "
+    "e:Float(8, 8) = neg m; f:Float(8, 8) = exp e | f a",
+    "Float(8, 4)",
+)
 
 
 def viewed(history: History) -> tuple[TextView, TimelineView]:

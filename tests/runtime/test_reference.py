@@ -15,6 +15,7 @@ from irscope.ir.types import TensorType
 from irscope.ops.registry import schema_of
 from irscope.runtime.measure.accuracy import float64_results
 from irscope.runtime.reference import run_reference
+from tests.programs import parsed
 from tests.random_programs.graphs import programs
 
 torch = pytest.importorskip("torch")
@@ -191,14 +192,7 @@ def test_float64_computes_in_float64_throughout() -> None:
 
 
 def test_float64_changes_requested_types_and_leaves_whole_numbers() -> None:
-    graph = parse("""graph(%x : Tensor, %i : Tensor):
-      %half : int = prim::Constant[value=5]()
-      %int : int = prim::Constant[value=3]()
-      %f : bool = prim::Constant[value=0]()
-      %n : NoneType = prim::Constant()
-      %y : Tensor = aten::to(%x, %half, %f, %f, %n)
-      %z : Tensor = aten::to(%x, %int, %f, %f, %n)
-      return (%y, %z, %i)""")
+    graph = parsed("x i | half = 5; int = 3; f = False; n = None; y = to x half f f n; z = to x int f f n | y z i")
     found = run_reference(graph, np.array([1.1], np.float32), np.array([2]), precision="float64")
     assert [str(array.dtype) for array in found] == ["float64", "int32", "int64"]
 
@@ -210,13 +204,7 @@ def test_what_a_program_raises_is_said() -> None:
 
 
 def test_a_fusion_group_runs_its_block() -> None:
-    graph = parse("""graph(%x : Tensor, %y : Tensor):
-      %z : Tensor = prim::FusionGroup(%x, %y)
-        block0(%a : Tensor, %b : Tensor):
-          %c : Tensor = aten::mul(%a, %b)
-          %d : Tensor = aten::tanh(%c)
-          -> (%d)
-      return (%z)""")
+    graph = parsed("x y | z = FusionGroup x y {a b | c = mul a b; d = tanh c | d} | z")
     x = np.linspace(-1, 1, 4, dtype=np.float32)
     np.testing.assert_allclose(run_reference(graph, x, x)[0], np.tanh(x * x), rtol=1e-6)
     assert str(infer(graph, {value: argument_type(x) for value in graph.inputs}).type("z")) == "Float(4, strides=[1], device=cpu)"

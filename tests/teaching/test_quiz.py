@@ -10,21 +10,12 @@ import irscope as irs
 from irscope.errors import ArgumentError, LoadError
 from irscope.teaching.kinds import BRACKETS, MOST_OPTIONS, example_arguments, speed_question
 from irscope.teaching.quiz import MIME
+from tests.programs import ir, parsed
 
-HALVES = """graph(%x : Float(4, 6, strides=[6, 1])):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %all : int[] = prim::Constant[value=[-1]]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::slice(%a, %zero, %zero, %two, %one)
-  %c : Tensor = aten::transpose(%a, %zero, %one)
-  %w : Tensor = aten::relu_(%b)
-  %d : Tensor = aten::tanh(%c)
-  %e : Tensor = aten::sigmoid(%d)
-  %f : Tensor = aten::reshape(%c, %all)
-  %g : Tensor = aten::reshape(%b, %all)
-  return (%e, %f, %g)"""
+HALVES = ir(
+    "x:Float(4, 6, strides=[6, 1]) | zero = 0; one = 1; two = 2; all = [-1]; a = relu x; b = slice a zero zero two one; "
+    "c = transpose a zero one; w = relu_ b; d = tanh c; e = sigmoid d; f = reshape c all; g = reshape b all | e f g"
+)
 
 graph = irs.parse(HALVES)
 
@@ -176,13 +167,7 @@ def test_a_file_that_is_not_such_a_notebook_is_refused(tmp_path: Path, content: 
 
 
 def test_the_right_speed_is_the_one_that_was_measured() -> None:
-    fused = irs.fuse(
-        irs.parse("""graph(%x : Float(256, 256, strides=[256, 1])):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::tanh(%a)
-  %c : Tensor = aten::mul(%b, %x)
-  return (%c)""")
-    )
+    fused = irs.fuse(parsed("x:Float(256, 256, strides=[256, 1]) | a = relu x; b = tanh a; c = mul b x | c"))
     asked = speed_question(fused, example_arguments(fused.original, 0), repeats=3)
     told = re.search(r"fused is ([\d.]+) times as fast here", asked.options[0].verdict.because)
     assert told

@@ -9,15 +9,9 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, LoadError, UnknownName
 from irscope.teaching.stories import Story
+from tests.programs import ir
 
-PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1])):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %p.1 : Tensor = aten::transpose(%x, %zero, %one)
-  %w : Tensor = aten::relu_(%p.1)
-  %c : Tensor = aten::tanh(%x)
-  %d : Tensor = aten::sigmoid(%c)
-  return (%d)"""
+PROGRAM = ir("x:Float(8, 8, strides=[8, 1]) | zero = 0; one = 1; p.1 = transpose x zero one; w = relu_ p.1; c = tanh x; d = sigmoid c | d")
 
 
 def made() -> Story:

@@ -21,13 +21,10 @@ pytest.importorskip("anywidget", reason="anywidget is not installed: pip install
 from irscope.report.pages import Exploration
 from irscope.widgets.explorer import Explorer
 from irscope.widgets.hub import Runtime
+from tests.programs import ir
 from tests.widgets.conftest import asked
 
-CHAIN = """graph(%x : Float(8)):
-  %a : Float(8) = aten::relu(%x)
-  %b : Float(8) = aten::tanh(%a)
-  %c : Float(8) = aten::neg(%b)
-  return (%c)"""
+CHAIN = ir("x | a = relu x; b = tanh a; c = neg b | c", "Float(8)")
 
 
 def explorer(**answers: Any) -> Explorer:
@@ -369,11 +366,7 @@ def test_a_short_question_is_answered_while_a_long_part_is_worked_out() -> None:
 # Branches: Python and page see the same, what is selected stays, and errors leave everything as it was.
 
 
-TEXT = """graph(%x : Float(1000), %y : Float(1000)):
-  %a : Float(1000) = aten::relu(%x)
-  %b : Float(1000) = aten::tanh(%a)
-  %c : Float(1000) = aten::mul(%b, %y)
-  return (%c)"""
+TEXT = ir("x y | a = relu x; b = tanh a; c = mul b y | c", "Float(1000)")
 
 
 def answer(e: Any, kind: str, **message: Any) -> Any:

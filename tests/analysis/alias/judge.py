@@ -137,7 +137,6 @@ def values_of(block: Block) -> Iterator[Value]:
 
 
 def torch_values_of(block: Any) -> Iterator[Any]:
-    """The same of torch's graph."""
     yield from block.inputs()
     for node in block.nodes():
         yield from node.outputs()

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.programs import ir, parsed
+
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
@@ -128,11 +130,7 @@ def test_without_the_assumption_an_argument_may_be_any_parameter() -> None:
 
 
 def test_what_cannot_be_inspected_may_be_a_parameter() -> None:
-    text = """graph(%w : Tensor, %x : Tensor, %xs : Tensor[], %any : Any, %task : Future[Tensor]):
-      %y : Tensor = aten::wait(%task)
-      %p : Tensor = prim::Unseen(%x)
-      %r : Tensor = aten::relu_(%w)
-      return (%y, %p, %r)"""
+    text = ir("w x xs:Tensor[] any:Any task:Future[Tensor] | y = wait task; p = Unseen x; r = relu_ w | y p r")
     graph = parse(text)
     w = torch.ones(3)
     bound = replace(graph, bound={graph.value("w"): w}, storages={graph.value("w"): 0})
@@ -145,9 +143,7 @@ def test_what_cannot_be_inspected_may_be_a_parameter() -> None:
 
 
 def test_lists_of_arguments_hold_no_parameters() -> None:
-    graph = parse("""graph(%w : Tensor, %x : Tensor, %xs : (Tensor, Dict(str, Tensor[]))):
-      %r : Tensor = aten::relu_(%w)
-      return (%r)""")
+    graph = parsed("w x xs:(Tensor, Dict(str, Tensor[])) | r = relu_ w | r")
     db = AliasDb(replace(graph, bound={graph.value("w"): torch.ones(3)}, storages={graph.value("w"): 0}))
     assert not db.may_contain_alias("w", "xs")
     assert db.may_contain_alias("x", "xs")

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.programs import ir
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
@@ -29,12 +31,7 @@ def test_no_answer_about_a_real_model_gives_up_more_than_torchs(model: str) -> N
 
 def test_an_answer_that_gives_up_more_is_noticed() -> None:
     """Two fresh tensors, one of which we are made to take for unknown memory: an op that torch knows and we do not."""
-    graph = torch._C.parse_ir(
-        """graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::neg(%x)
-  return (%a, %b)"""
-    )
+    graph = torch._C.parse_ir(ir("x | a = neg x; b = neg x | a b"))
     assert compared(graph, 100).unexplained == []
 
     class Renamed:

@@ -5,6 +5,8 @@ from itertools import combinations
 
 import pytest
 
+from tests.programs import ir, parsed
+
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
@@ -16,21 +18,12 @@ from tests.analysis.ties import waits_for  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 from tests.work import blocks, long  # noqa: E402
 
-SLICES = """graph(%x : Float(4, 8, strides=[8, 1])):
-  %0 : int = prim::Constant[value=0]()
-  %1 : int = prim::Constant[value=1]()
-  %2 : int = prim::Constant[value=2]()
-  %4 : int = prim::Constant[value=4]()
-  %8 : int = prim::Constant[value=8]()
-  %z : Float(4, 8, strides=[8, 1]) = aten::exp(%x)
-  %left : Float(4, 2, strides=[8, 1]) = aten::slice(%z, %1, %0, %2, %1)
-  %a : Tensor = aten::sigmoid_(%left)
-  %middle : Float(4, 2, strides=[8, 1]) = aten::slice(%z, %1, %2, %4, %1)
-  %b : Tensor = aten::exp_(%middle)
-  %right : Float(4, 4, strides=[8, 1]) = aten::slice(%z, %1, %4, %8, %1)
-  %c : Tensor = aten::neg_(%right)
-  %sum : Float(4, 8, strides=[8, 1]) = aten::add(%z, %x, %1)
-  return (%sum)"""
+SLICES = ir(
+    "x | 0 = 0; 1 = 1; 2 = 2; 4 = 4; 8 = 8; z = exp x; left:Float(4, 2, strides=[8, 1]) = slice z 1 0 2 1; a:Tensor = sigmoid_ left; "
+    "middle:Float(4, 2, strides=[8, 1]) = slice z 1 2 4 1; b:Tensor = exp_ middle; right:Float(4, 4, strides=[8, 1]) = slice z 1 4 8 1; "
+    "c:Tensor = neg_ right; sum = add z x 1 | sum",
+    "Float(4, 8, strides=[8, 1])",
+)
 
 
 def test_three_heads_that_write_their_own_columns_are_in_no_order() -> None:
@@ -54,38 +47,18 @@ def test_three_heads_that_write_their_own_columns_are_in_no_order() -> None:
     assert not db.can_move_before(total, c)
 
 
-TWO_PARTS = """graph(%x : Float(8, 4, strides=[4, 1], device=cpu)):
-  %0 : int = prim::Constant[value=0]()
-  %1 : int = prim::Constant[value=1]()
-  %4 : int = prim::Constant[value=4]()
-  %8 : int = prim::Constant[value=8]()
-  %h : float = prim::Constant[value=0.5]()
-  %a : Float(8, 4, strides=[4, 1], device=cpu) = aten::neg(%x)
-  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::slice(%a, %0, %0, %4, %1)
-  %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::slice(%a, %0, %4, %8, %1)
-  %u : Float(4, 4, strides=[4, 1], device=cpu) = aten::slice(%a, %0, %0, %4, %1)
-  %y : Float(4, 4, strides=[4, 1], device=cpu) = aten::tanh(%s)
-{lines}  return (%r)"""
-BEFORE = """  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%s, %h)
-  %q : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%t, %h)
-  %p : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%t, %u, %1)
-  %r : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%p, %y, %1)
-"""
-AFTER = """  %q : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%t, %h)
-  %p : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%t, %u, %1)
-  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%s, %h)
-  %r : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%p, %m, %1)
-"""
-OUT = """  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul_(%s, %h)
-  %q : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%u, %y, %1, %t)
-  %p : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul(%t, %h)
-  %r : Float(4, 4, strides=[4, 1], device=cpu) = aten::add(%p, %y, %1)
-"""
+HALF = "Float(4, 4, strides=[4, 1], device=cpu)"
+WHOLE = HALF.replace("4, 4", "8, 4")
+PARTS = "s = slice a 0 0 4 1; t = slice a 0 4 8 1; u = slice a 0 0 4 1; y = tanh s"
+TWO_PARTS = f"x:{WHOLE} | 0 = 0; 1 = 1; 4 = 4; 8 = 8; h = 0.5; a:{WHOLE} = neg x; {PARTS}"
+BEFORE = "m = mul_ s h; q = mul_ t h; p = add t u 1; r = add p y 1"
+AFTER = "q = mul_ t h; p = add t u 1; m = mul_ s h; r = add p m 1"
+OUT = "m = mul_ s h; q = add u y 1 t; p = mul t h; r = add p y 1"
 
 
 @pytest.mark.parametrize("lines", [BEFORE, AFTER, OUT], ids=["before", "after", "out"])
 def test_an_op_that_reads_two_parts_of_a_buffer_reads_both(lines: str) -> None:
-    graph = irs.parse(TWO_PARTS.format(lines=lines))
+    graph = parsed(f"{TWO_PARTS}; {lines} | r", HALF)
     check_orders(graph, AliasDb(graph), lambda: [torch.arange(32.0).reshape(8, 4)], random.Random(0), orders=20)
     first, last = sorted(map(graph.node, "qp" if lines is OUT else "mp"), key=graph.position.__getitem__)
     assert first in waits_for(dependences(graph, graph.body), last)

@@ -12,6 +12,7 @@ import pytest
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.text.parser import parse
 from tests.analysis.alias.judge import same_in_torch, torch
+from tests.programs import ir
 
 
 @dataclass(frozen=True)
@@ -190,11 +191,7 @@ def test_torch_answers_no_better_without_a_reason(row: Row) -> None:
 
 
 def test_a_sum_with_an_undefined_tensor_is_the_operand() -> None:
-    text = """graph(%x : Tensor):
-  %z : Tensor = prim::AutogradZero()
-  %s : Tensor = prim::AutogradAdd(%z, %x)
-  %w : Tensor = aten::relu_(%s)
-  return (%s)"""
+    text = ir("x | z = AutogradZero; s = AutogradAdd z x; w = relu_ s | s")
     run = torch._C._create_function_from_graph("run", torch._C.parse_ir(text))
     given = torch.tensor([-1.0, 2.0])
     assert run(given).data_ptr() == given.data_ptr() and given.tolist() == [0, 2]

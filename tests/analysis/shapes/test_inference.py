@@ -14,6 +14,7 @@ from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
 from irscope.ops.numpy_layout import array_type
 from irscope.runtime.reference import run_reference
+from tests.programs import parsed
 from tests.random_programs.graphs import programs, random_program
 
 
@@ -79,14 +80,7 @@ def test_a_mismatch_names_the_node_its_line_and_both_shapes() -> None:
 
 
 def test_an_error_that_only_one_branch_meets_is_not_raised() -> None:
-    graph = parse("""graph(%x : Float(2, 3), %c : bool):
-  %y : Tensor = prim::If(%c)
-    block0():
-      -> (%x)
-    block1():
-      %b : Tensor = aten::matmul(%x, %x)
-      -> (%b)
-  return (%y)""")
+    graph = parsed("x:Float(2, 3) c:bool | y = If c {| | x} {| b = matmul x x | b} | y")
     assert str(infer(graph, strict=True).type("b")) == "Tensor"
 
 

@@ -14,6 +14,7 @@ from irscope.analysis.views.facts import is_tensor
 from irscope.ir import TENSOR, DictType, Graph, GraphBuilder, ListType, OpSchema, OptionalType, PrimitiveType, Type
 from irscope.ir.types import AwaitType, FutureType, RRefType
 from irscope.ops.registry import known_names, overloads
+from tests.programs import parsed
 
 CASES = json.loads(Path(__file__).with_name("nvfuser_cases.json").read_text(encoding="utf-8"))
 """Each with its origin, its program, the layouts in which nvFuser allocates what it computes, and what is expected of its values."""
@@ -46,18 +47,10 @@ def test_a_case(case: dict[str, Any]) -> None:
 def test_flags_do_not_promise_what_strides_happen_to_be() -> None:
     """nvFuser's `flag_false_but_dense`: by its flags the rows may have a gap, here they have none."""
     va = irs.ViewAliases(
-        irs.parse("""
-        graph(%x : Float(2, 3, 4, strides=[15, 5, 1])):
-          %axis : int = prim::Constant[value=0]()
-          %zero : int = prim::Constant[value=0]()
-          %one : int = prim::Constant[value=1]()
-          %s : int[] = prim::Constant[value=[3, 4]]()
-          %to : int[] = prim::Constant[value=[3, 2, 2]]()
-          %a : Tensor = aten::select(%x, %axis, %zero)
-          %b : Tensor = aten::reshape(%a, %to)
-          %flat : int[] = prim::Constant[value=[12]]()
-          %c : Tensor = aten::reshape(%a, %flat)
-          return (%b, %c)""")
+        parsed(
+            "x:Float(2, 3, 4, strides=[15, 5, 1]) | axis = 0; zero = 0; one = 1; s = [3, 4]; to = [3, 2, 2]; a = select x axis zero; "
+            "b = reshape a to; flat = [12]; c = reshape a flat | b c"
+        )
     )
     assert (va.kind("b"), va.static_kind("b")) == ("view", "view")
     assert (va.kind("c"), va.static_kind("c")) == ("copy", "copy")
@@ -66,16 +59,10 @@ def test_flags_do_not_promise_what_strides_happen_to_be() -> None:
 
 def test_what_is_computed_from_a_demanded_layout_follows_it() -> None:
     """`flip` and `relu` lay their results out as their operands lie, which is not as the types of the program say."""
-    graph = irs.parse("""
-        graph(%x : Float(4, 6, strides=[1, 4])):
-          %one : int = prim::Constant[value=1]()
-          %axes : int[] = prim::Constant[value=[0]]()
-          %flat : int[] = prim::Constant[value=[24]]()
-          %a : Tensor = aten::add(%x, %one, %one)
-          %b : Tensor = aten::flip(%a, %axes)
-          %c : Tensor = aten::relu(%b)
-          %d : Tensor = aten::reshape(%c, %flat)
-          return (%d)""")
+    graph = parsed(
+        "x:Float(4, 6, strides=[1, 4]) | one = 1; axes = [0]; flat = [24]; a = add x one one; b = flip a axes; c = relu b; "
+        "d = reshape c flat | d"
+    )
     assert irs.ViewAliases(graph).layout("c").strides == (1, 4)  # type: ignore[union-attr]
     va = irs.ViewAliases(graph, demands={"a": "rows"})
     assert [va.layout(name).strides for name in "abc"] == [(6, 1)] * 3  # type: ignore[union-attr]

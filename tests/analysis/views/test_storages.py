@@ -12,6 +12,7 @@ import torch
 import irscope as irs
 from irscope.ir import TensorType, Value
 from irscope.ops.view_steps import Extent, Layout, Num, SymbolicBytes, byte_set
+from tests.programs import parsed
 from tests.random_programs.view_chains import Program, addresses, chains, storage_of
 from tests.work import long
 
@@ -198,13 +199,7 @@ def test_a_conjugate_is_not_decided() -> None:
     assert storage_of(torch.unsafe_chunk(x, 2)[0]) == storage_of(x)
     assert storage_of(torch.unsafe_chunk(x.conj(), 2)[0]) != storage_of(x)
     va = irs.ViewAliases(
-        irs.parse("""
-        graph(%x : ComplexFloat(4, strides=[1])):
-          %two : int = prim::Constant[value=2]()
-          %zero : int = prim::Constant[value=0]()
-          %parts : Tensor[] = aten::unsafe_chunk(%x, %two, %zero)
-          %a : Tensor, %b : Tensor = prim::ListUnpack(%parts)
-          return (%a, %b)""")
+        parsed("x:ComplexFloat(4, strides=[1]) | two = 2; zero = 0; parts:Tensor[] = unsafe_chunk x two zero; a b = ListUnpack parts | a b")
     )
     assert not va.is_decided("a")
     assert va.overlaps("a", "x")
@@ -213,31 +208,17 @@ def test_a_conjugate_is_not_decided() -> None:
 def test_a_marked_tensor_is_computed_before_it_is_negated() -> None:
     x = torch.zeros(16, dtype=torch.complex64).as_strided((2, 1, 2), (1, 4, 0))
     assert torch.neg(x).stride() != torch.neg(x.conj()).stride()
-    va = irs.ViewAliases(
-        irs.parse("""
-        graph(%x : ComplexFloat(2, 1, 2, strides=[1, 4, 0])):
-          %y : Tensor = aten::neg(%x)
-          return (%y)""")
-    )
+    va = irs.ViewAliases(parsed("x | y:Tensor = neg x | y", "ComplexFloat(2, 1, 2, strides=[1, 4, 0])"))
     assert str(va.layout("y")) == "2×1×2, strides (2, ~any, 1)"
 
 
 def test_marks_are_followed_where_no_input_has_one() -> None:
     x = torch.zeros(16, dtype=torch.complex64).as_strided((2, 1, 2), (1, 4, 0))
-    graph = irs.parse("""
-        graph(%x : ComplexFloat(2, 1, 2, strides=[1, 4, 0])):
-          %0 : int = prim::Constant[value=0]()
-          %1 : int = prim::Constant[value=1]()
-          %plain : Tensor = aten::neg(%x)
-          %turned : Tensor = aten::transpose(%x, %0, %1)
-          %again : Tensor = aten::neg(%turned)
-          %c : Tensor = aten::conj(%x)
-          %marked : Tensor = aten::neg(%c)
-          %imag : Tensor = aten::imag(%c)
-          %negated : Tensor = aten::neg(%imag)
-          %both : Tensor = aten::adjoint(%x)
-          %copied : Tensor = aten::neg(%both)
-          return (%plain, %again, %marked, %negated, %copied)""")
+    graph = parsed(
+        "x:ComplexFloat(2, 1, 2, strides=[1, 4, 0]) | 0 = 0; 1 = 1; plain = neg x; turned = transpose x 0 1; again = neg turned; "
+        "c = conj x; marked = neg c; imag = imag c; negated = neg imag; both = adjoint x; copied = neg both | "
+        "plain again marked negated copied"
+    )
     va = irs.ViewAliases(graph, unmarked=True)
     assert va.layout("plain").strides == torch.neg(x).stride()
     assert va.layout("again").strides == torch.neg(x.transpose(0, 1)).stride()

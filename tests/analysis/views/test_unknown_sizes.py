@@ -7,6 +7,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.ir import TensorType
+from tests.programs import ir, parsed
 
 
 def kinds(va: irs.ViewAliases, *names: str) -> list[str]:
@@ -34,25 +35,11 @@ def test_dynamic_dimensions_of_an_exported_program(torch: Any) -> None:
 
 def test_sizes_that_a_program_asks_for() -> None:
     va = irs.ViewAliases(
-        irs.parse("""
-        graph(%x : Float(*, *)):
-          %0 : int = prim::Constant[value=0]()
-          %1 : int = prim::Constant[value=1]()
-          %2 : int = prim::Constant[value=2]()
-          %m1 : int = prim::Constant[value=-1]()
-          %n : int = aten::size(%x, %0)
-          %c : int = aten::size(%x, %1)
-          %h : int = aten::floordiv(%c, %2)
-          %s : int[] = prim::ListConstruct(%n, %2, %h)
-          %a : Tensor = aten::view(%x, %s)
-          %b : Tensor = aten::transpose(%a, %1, %2)
-          %d : Tensor = aten::contiguous(%b, %0)
-          %t : int[] = prim::ListConstruct(%n, %m1)
-          %e : Tensor = aten::reshape(%d, %t)
-          %u : int[] = prim::ListConstruct(%n, %c)
-          %back : Tensor = aten::reshape(%a, %u)
-          %flat : Tensor = aten::reshape(%b, %u)
-          return (%e, %back, %flat)""")
+        parsed(
+            "x:Float(*, *) | 0 = 0; 1 = 1; 2 = 2; m1 = -1; n:int = size x 0; c:int = size x 1; h:int = floordiv c 2; "
+            "s:int[] = ListConstruct n 2 h; a = view x s; b = transpose a 1 2; d = contiguous b 0; t:int[] = ListConstruct n m1; "
+            "e = reshape d t; u:int[] = ListConstruct n c; back = reshape a u; flat = reshape b u | e back flat"
+        )
     )
     assert kinds(va, "a", "b", "back", "flat") == ["view", "view", "view", "open"]
     assert va.root("e") is va.graph.value("d")
@@ -60,19 +47,10 @@ def test_sizes_that_a_program_asks_for() -> None:
 
 
 def test_parts_along_an_axis_of_any_extent_share_no_byte() -> None:
-    program = """
-        graph(%x : Float(b, 6, d)):
-          %0 : int = prim::Constant[value=0]()
-          %1 : int = prim::Constant[value=1]()
-          %2 : int = prim::Constant[value=2]()
-          %3 : int = prim::Constant[value=3]()
-          %6 : int = prim::Constant[value=6]()
-          %left : Tensor = aten::slice(%x, %1, %0, %2, %1)
-          %right : Tensor = aten::slice(%x, %1, %2, %6, %1)
-          %more : Tensor = aten::slice(%x, %1, %1, %3, %1)
-          %even : Tensor = aten::slice(%x, %1, %0, %6, %2)
-          %odd : Tensor = aten::slice(%x, %1, %1, %6, %2)
-          return (%left, %right, %more, %even, %odd)"""
+    program = ir(
+        "x:Float(b, 6, d) | 0 = 0; 1 = 1; 2 = 2; 3 = 3; 6 = 6; left = slice x 1 0 2 1; right = slice x 1 2 6 1; more = slice x 1 1 3 1; "
+        "even = slice x 1 0 6 2; odd = slice x 1 1 6 2 | left right more even odd"
+    )
     va = irs.ViewAliases(irs.parse(program), rows=True)
     assert str(va.bytes("right")) == "16*d bytes every 24*d, b times, from byte 8*d"
     pairs = ("left right", "left more", "right more", "even odd", "even left", "odd right")
@@ -83,18 +61,10 @@ def test_parts_along_an_axis_of_any_extent_share_no_byte() -> None:
 
 
 def test_names_may_stand_for_other_numbers_in_each_round() -> None:
-    va = irs.ViewAliases(irs.parse("""
-        graph(%x : Float(b, 6), %n : int, %go : bool):
-          %0 : int = prim::Constant[value=0]()
-          %1 : int = prim::Constant[value=1]()
-           = prim::Loop(%n, %go)
-            block0(%i : int):
-              %next : int = aten::add(%i, %1)
-              %a : Tensor = aten::select(%x, %0, %i)
-              %b : Tensor = aten::select(%x, %0, %next)
-              %c : Tensor = aten::add_(%a, %b, %1)
-              -> (%go)
-          return (%x)"""), rows=True)  # fmt: skip
+    va = irs.ViewAliases(parsed(
+        "x:Float(b, 6) n go:bool | 0 = 0; 1 = 1; Loop n go {i | next = add i 1; a:Tensor = select x 0 i; b:Tensor = select x 0 next; "
+        "c:Tensor = add_ a b 1 | go} | x", "int"
+    ), rows=True)  # fmt: skip
     assert va.overlaps("a", "b")
 
 
@@ -232,27 +202,17 @@ def test_a_model_as_if_its_input_were_channels_last(torch: Any) -> None:
 
 
 def test_what_went_through_a_list_tells_no_strides() -> None:
-    g = irs.parse("""
-        graph(%x : Float(2, 3, strides=[3, 1]), %y : Float(2, 3, strides=[3, 1]), %i : int):
-          %l : Tensor[] = prim::ListConstruct(%y)
-          %z : Float(2, 3, strides=[3, 1]) = aten::exp(%x)
-          %w : Tensor[] = aten::append(%l, %z)
-          %a : Float(2, 3, strides=[3, 1]) = aten::neg(%y)
-          %b : Float(2, 3, strides=[3, 1]) = aten::__getitem__(%l, %i)
-          return (%a, %b)""")
+    g = parsed(
+        "x y i:int | l:Tensor[] = ListConstruct y; z = exp x; w:Tensor[] = append l z; a = neg y; b = __getitem__ l i | a b",
+        "Float(2, 3, strides=[3, 1])",
+    )
     after = irs.ViewAliases(g, layouts={"x": (1, 0)}).graph
     strides = {name: type.strides for name in "xyzab" if isinstance(type := after.value(name).type, TensorType)}
     assert (strides["x"], strides["y"], strides["z"], strides["b"]) == ((1, 2), (3, 1), (1, 2), None)
 
 
 def test_values_of_the_program_stand_for_those_of_the_assumption() -> None:
-    g = irs.parse("""
-        graph(%x : Float(*, 3, *, *)):
-          %d : int[] = prim::Constant[value=[0, 2, 3, 1]]()
-          %p : Tensor = aten::permute(%x, %d)
-          %f : int = prim::Constant[value=0]()
-          %c : Tensor = aten::contiguous(%p, %f)
-          return (%c)""")
+    g = parsed("x:Float(*, 3, *, *) | d = [0, 2, 3, 1]; p = permute x d; f = 0; c = contiguous p f | c")
     assert not irs.ViewAliases(g).is_decided("c")
     va = irs.ViewAliases(g, layouts={g.value("x"): "channels_last"})
     assert va.kind(g.value("c")) == "view"
@@ -272,14 +232,10 @@ def test_what_cannot_be_assumed_is_refused() -> None:
 
 def test_an_update_is_a_view_of_its_operand() -> None:
     va = irs.ViewAliases(
-        irs.parse("""
-        graph(%cache : Float(4, 8, strides=[8, 1]), %row : Float(8, strides=[1])):
-          %0 : int = prim::Constant[value=0]()
-          %2 : int = prim::Constant[value=2]()
-          %b : bool = prim::Constant[value=0]()
-          %place : Tensor = aten::select(%cache, %0, %2)
-          %new : Tensor = aten::copy_(%place, %row, %b)
-          return (%new)""")
+        parsed(
+            "cache:Float(4, 8, strides=[8, 1]) row:Float(8, strides=[1]) | 0 = 0; 2 = 2; b = False; place = select cache 0 2; "
+            "new = copy_ place row b | new"
+        )
     )
     assert va.root("new") is va.graph.value("cache")
     assert str(va.bytes("new")) == "bytes 64–95"

@@ -55,7 +55,6 @@ def launches(device: CudaDevice) -> list[tuple[str, tuple[int, int], int, int]]:
 
 
 def entries(device: CudaDevice) -> list[str]:
-    """The names of the entries launched since the last time."""
     gpu = device._gpu
     assert isinstance(gpu, EmulatedGpu)
     names = [name for name, *_ in gpu.launched]

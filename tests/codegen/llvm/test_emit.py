@@ -76,7 +76,6 @@ def test_every_op_on_every_type_in_every_layout(device: Any, dtype: str, layout:
 
 
 def exprs_of(dtype: str) -> list[Expr]:
-    """Every op on a type."""
     return float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
 
 

@@ -9,6 +9,7 @@ import pytest
 import irscope as irs
 from irscope.runtime.device.protocol import Device
 from tests.codegen.kernels import call, planned, results, run
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 
@@ -77,14 +78,8 @@ def test_an_instance_norm_gathers_each_channel(dtype: str, affine: bool) -> None
 @pytest.mark.parametrize("train", [False, True])
 def test_an_instance_norm_with_running_statistics_stays_with_the_library(train: bool) -> None:
     model = torch.nn.InstanceNorm1d(3, track_running_stats=True).train(train)
-    text = f"""graph(%x : Tensor, %m : Tensor, %v : Tensor):
-      %n : NoneType = prim::Constant()
-      %train : bool = prim::Constant[value={int(train)}]()
-      %momentum : float = prim::Constant[value=0.1]()
-      %eps : float = prim::Constant[value=1e-05]()
-      %y : Tensor = aten::instance_norm(%x, %n, %n, %m, %v, %train, %momentum, %eps, %train)
-      %z : Tensor = aten::tanh(%y)
-      return (%z)"""
+    numbers = f"n = None; train = {train}; momentum = 0.1; eps = 1e-05"
+    text = ir(f"x m v | {numbers}; y = instance_norm x n n m v train momentum eps train; z = tanh y | z")
     x, m, v = torch.randn(2, 3, 8), torch.randn(3), torch.rand(3) + 0.5
     model.running_mean, model.running_var = m.clone(), v.clone()
     fusion = irs.fuse(irs.parse(text))

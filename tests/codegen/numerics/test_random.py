@@ -185,8 +185,6 @@ class ReductionDraw:
 
 
 class Numpy:
-    """The program on float64 arrays."""
-
     def __init__(self, draw: ReductionDraw) -> None:
         self.draw = draw
 
@@ -208,8 +206,6 @@ class Numpy:
 
 
 class Nodes:
-    """The program as nodes of a block."""
-
     def __init__(self, draw: ReductionDraw, builder: GraphBuilder) -> None:
         self.draw = draw
         self.b = builder

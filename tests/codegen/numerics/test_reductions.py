@@ -16,6 +16,7 @@ from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.device.numpy_device import NumpyDevice
 from irscope.runtime.device.protocol import Device
 from tests.codegen.kernels import call, dense, from_words, planned, run, type_of
+from tests.programs import parsed
 
 pytestmark = pytest.mark.filterwarnings("ignore:var\\(\\)")
 torch = pytest.importorskip("torch")
@@ -205,12 +206,7 @@ def test_layer_norm_with_statistics_and_weights(device: Device) -> None:
 )
 def test_the_epsilon_of_an_rms_norm_is_that_of_the_type_it_is_computed_in(dtype: str, spelling: str) -> None:
     x = torch.full((4, 8), 0.01, dtype=getattr(torch, dtype))
-    graph = irs.parse(f"""graph(%x : {spelling}(4, 8, strides=[8, 1])):
-      %sizes : int[] = prim::Constant[value=[8]]()
-      %none : NoneType = prim::Constant()
-      %y : Tensor = aten::rms_norm(%x, %sizes, %none, %none)
-      %z : Tensor = aten::neg(%y)
-      return (%z)""")
+    graph = parsed(f"x:{spelling}(4, 8, strides=[8, 1]) | sizes = [8]; none = None; y = rms_norm x sizes none none; z = neg y | z")
     want = -torch.rms_norm(x, [8])
     program = irs.compile(irs.fuse(graph))
     torch.testing.assert_close(program(x), want)
@@ -253,10 +249,7 @@ def test_no_kernel_for_results_without_elements() -> None:
 
 def test_nothing_to_gather_beside_as_many_results() -> None:
     """Torch's tensors without elements have no address: what reads one of their elements ends the process."""
-    graph = irs.parse("""graph(%x : Float(0, strides=[1]), %y : Float()):
-      %z : Float(0, strides=[1]) = aten::mul(%y, %x)
-      %any : Bool() = aten::any(%z)
-      return (%z, %any)""")
+    graph = parsed("x y:Float() | z = mul y x; any:Bool() = any z | z any", "Float(0, strides=[1])")
     program = irs.compile(irs.fuse(graph))
     z, found = program(torch.empty(0), torch.tensor(2.0))
     assert (z.numel(), bool(found)) == (0, False)

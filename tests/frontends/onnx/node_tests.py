@@ -63,7 +63,6 @@ def frozen(case: Case) -> Case | None:
 
 
 def is_opaque(graph: Graph) -> bool:
-    """Whether some op stayed ONNX's."""
     return any(node.op.startswith("onnx::") for node in graph.nodes())
 
 

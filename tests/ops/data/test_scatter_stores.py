@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 
@@ -52,16 +53,9 @@ def test_writes_through_views(layout: str) -> None:
 def test_stores_fuse() -> None:
     x = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
     graph = irs.load(
-        """graph(%x : Tensor, %y : Tensor, %n : float):
-        %no : bool = prim::Constant[value=0]()
-        %a : Tensor = aten::relu(%x)
-        %b : Tensor = aten::copy(%a, %y, %no)
-        %c : Tensor = aten::mul(%b, %x)
-        %d : Tensor = aten::fill(%c, %n)
-        %z : Tensor = aten::zero(%d)
-        %e : Tensor = aten::sub(%c, %d)
-        %f : Tensor = aten::sub(%e, %z)
-        return (%f)""", x, x[0], 0.5,
+        ir(
+            "x y n:float | no = False; a = relu x; b = copy a y no; c = mul b x; d = fill c n; z = zero d; e = sub c d; f = sub e z | f"
+        ), x, x[0], 0.5,
     )  # fmt: skip
     fused = irs.fuse(graph)
     assert [node.op for node in fused.graph.body.nodes if node.op != "prim::Constant"] == ["prim::FusionGroup"]

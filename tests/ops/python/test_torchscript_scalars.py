@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 
@@ -93,11 +94,7 @@ def test_only_empty_braces_stand_for_something(text: str, value: Any) -> None:
 
 
 def test_what_is_folded_shows_nothing_of_this_process() -> None:
-    text = """graph():
-  %t : str = prim::Constant[value="{0.__add__} {0.__class__}"]()
-  %n : int = prim::Constant[value=1]()
-  %r : str = aten::format(%t, %n)
-  return (%r)"""
+    text = ir('| t = "{0.__add__} {0.__class__}"; n = 1; r = format t n | r', "str")
     folded = str(irs.Pipeline("fold-constants")(irs.parse(text)).graph)
     assert "{0.__add__} {0.__class__}" in folded
     assert "method-wrapper" not in folded

@@ -10,14 +10,9 @@ from irscope.errors import ArgumentError, IrscopeError, ParseError
 from irscope.ir.structural import same_structure
 from irscope.report.pages import Branches, Exploration
 from irscope.report.pages.branches import branch_diff, changes_of
+from tests.programs import ir
 
-TEXT = """graph(%x : Float(4, 3, 8, 8), %y : Float(4, 3, 8, 8)):
-  %a : Float(4, 3, 8, 8) = aten::relu(%x)
-  %b : Float(4, 3, 8, 8) = aten::tanh(%a)
-  %s : Float(4, 3, 8, 8), %i : Long(4, 3, 8, 8) = aten::sort(%b)
-  %c : Float(4, 3, 8, 8) = aten::exp_(%s)
-  %d : Float(4, 3, 8, 8) = aten::mul(%c, %y)
-  return (%d)"""
+TEXT = ir("x y | a = relu x; b = tanh a; s i:Long(4, 3, 8, 8) = sort b; c = exp_ s; d = mul c y | d", "Float(4, 3, 8, 8)")
 
 
 def grown(**arguments: Any) -> Branches:

@@ -12,6 +12,7 @@ from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.parts import PARTS, Cost, ProgramPage, explorer_view
 from irscope.session import exploration as exploration_of
+from tests.programs import parsed
 
 
 def test_the_alias_set_is_the_one_of_the_db(exploration: Exploration) -> None:
@@ -66,14 +67,10 @@ def test_names_resolve_to_ids(exploration: Exploration) -> None:
 
 
 def test_a_group_is_shown_with_its_neighbours_and_why_they_are_not_in_it() -> None:
-    g = irs.parse("""graph(%x : Float(8, 8, strides=[8, 1], device=cpu)):
-  %none : NoneType = prim::Constant()
-  %zero : int = prim::Constant[value=0]()
-  %s : Float(8, 8, strides=[8, 1], device=cpu) = aten::cumsum(%x, %zero, %none)
-  %a : Float(8, 8, strides=[8, 1], device=cpu) = aten::tanh(%s)
-  %b : Float(8, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
-  %c : Float(8, 8, strides=[8, 1], device=cpu) = aten::cumsum(%b, %zero, %none)
-  return (%c)""")
+    g = parsed(
+        "x | none = None; zero = 0; s = cumsum x zero none; a = tanh s; b = exp a; c = cumsum b zero none | c",
+        "Float(8, 8, strides=[8, 1], device=cpu)",
+    )
     f = irs.fuse(g)
     detail = Inspection(Exploration(f)).detail(f.groups[0].id)
     assert detail["fusion"].endswith("it moves 512 B where its nodes one by one move 1.02 kB")

@@ -18,23 +18,10 @@ from irscope.report.pages.parts import explorer_view
 from irscope.report.pages.side_by_side import Correspondence, side_by_side
 from irscope.report.words import COMPARED
 from irscope.session import exploration
+from tests.programs import ir
 
-WHOLE = """graph(%x : Float(4, 8)):
-  %n : str = prim::Constant[value="none"]()
-  %g : Float(4, 8) = aten::gelu(%x, %n)
-  %r : Float(4, 8) = aten::relu(%g)
-  %t : Float(4, 8) = aten::tanh(%r)
-  return (%t)
-"""
-APART = """graph(%x : Float(4, 8)):
-  %h : float = prim::Constant[value=0.5]()
-  %e : Float(4, 8) = aten::erf(%x)
-  %m : Float(4, 8) = aten::mul(%x, %e)
-  %g2 : Float(4, 8) = aten::mul(%m, %h)
-  %r2 : Float(4, 8) = aten::relu(%g2)
-  %t2 : Float(4, 8) = aten::tanh(%r2)
-  return (%t2)
-"""
+WHOLE = ir('x | n = "none"; g = gelu x n; r = relu g; t = tanh r | t', "Float(4, 8)")
+APART = ir("x | h = 0.5; e = erf x; m = mul x e; g2 = mul m h; r2 = relu g2; t2 = tanh r2 | t2", "Float(4, 8)")
 
 
 def at_lines(text: str, lines: Sequence[int]) -> Graph:

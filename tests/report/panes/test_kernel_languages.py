@@ -12,13 +12,13 @@ from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.parts import explorer_view
 from irscope.report.panes.kernel_view import LANGUAGES
+from tests.programs import parsed
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
 
 
 @pytest.fixture
 def group(exploration: Exploration) -> Node:
-    """The group of a sigmoid and a product."""
     return exploration.fusion.groups[0]
 
 
@@ -81,10 +81,7 @@ def test_a_page_holds_machine_code_once_for_all_groups_that_run_it(exploration: 
 
 def test_the_kernel_is_the_one_that_runs() -> None:
     """Also of a result that no cache holds, whose stores pass them."""
-    g = irs.parse("""graph(%x : Float(3000, 4096, strides=[4096, 1])):
-  %y : Float(3000, 4096, strides=[4096, 1]) = aten::relu(%x)
-  %z : Float(3000, 4096, strides=[4096, 1]) = aten::neg(%y)
-  return (%z)""")
+    g = parsed("x | y = relu x; z = neg y | z", "Float(3000, 4096, strides=[4096, 1])")
     fusion = irs.fuse(g)
     shown = Inspection(Exploration(fusion)).detail(fusion.groups[0].id)["kernel"]
     (made,) = irs.compile(fusion).kernels

@@ -16,23 +16,15 @@ from irscope.report.pages.parts import ProgramPage, explorer_view
 from irscope.report.panes import LayoutViews, buffer_view, buffers_with_views
 from irscope.report.panes.memory_view import memory_view, own_memory_view
 from irscope.session import exploration as explored
+from tests.programs import ir, parsed
 
-PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1], device=cpu), %i : int):
-  %none : NoneType = prim::Constant()
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %four : int = prim::Constant[value=4]()
-  %flat : int[] = prim::Constant[value=[64]]()
-  %left : Float(8, 4, strides=[8, 1], device=cpu) = aten::slice(%x, %one, %zero, %four, %one)
-  %t : Float(8, 8, strides=[1, 8], device=cpu) = aten::t(%x)
-  %copied : Float(64, strides=[1], device=cpu) = aten::reshape(%t, %flat)
-  %free : Float(64, strides=[1], device=cpu) = aten::reshape(%x, %flat)
-  %a : Float(64, strides=[1], device=cpu) = aten::cumsum(%copied, %zero, %none)
-  %b : Float(64, strides=[1], device=cpu) = aten::cumsum(%free, %zero, %none)
-  %c : Float(64, strides=[1], device=cpu) = aten::add(%a, %b, %one)
-  %d : Float(64, strides=[1], device=cpu) = aten::tanh(%c)
-  return (%d, %left)
-"""
+PROGRAM = ir(
+    "x:Float(8, 8, strides=[8, 1], device=cpu) i:int | none = None; zero = 0; one = 1; four = 4; flat = [64]; "
+    "left:Float(8, 4, strides=[8, 1], device=cpu) = slice x one zero four one; t:Float(8, 8, strides=[1, 8], device=cpu) = t x; "
+    "copied = reshape t flat; free = reshape x flat; a = cumsum copied zero none; b = cumsum free zero none; c = add a b one; d = tanh c | "
+    "d left",
+    "Float(64, strides=[1], device=cpu)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +40,12 @@ def test_a_copy_is_shown_with_the_step_that_failed(exploration: Exploration) -> 
 
 
 def test_an_argument_may_be_asked_what_if_it_lay_otherwise() -> None:
-    g = irs.parse("""graph(%x : Float(2, 8, 4, 4, strides=[128, 16, 4, 1], device=cpu)):
-      %a : Float(2, 8, 4, 4, strides=[128, 16, 4, 1], device=cpu) = aten::exp(%x)
-      %nhwc : int[] = prim::Constant[value=[0, 2, 3, 1]]()
-      %b : Float(2, 4, 4, 8, strides=[128, 4, 1, 16], device=cpu) = aten::permute(%a, %nhwc)
-      %rows : int[] = prim::Constant[value=[32, 8]]()
-      %c : Float(32, 8, strides=[8, 1], device=cpu) = aten::reshape(%b, %rows)
-      %flat : int[] = prim::Constant[value=[256]]()
-      %d : Float(256, strides=[1], device=cpu) = aten::reshape(%a, %flat)
-      return (%c, %d)""")
+    g = parsed(
+        "x | a = exp x; nhwc = [0, 2, 3, 1]; b:Float(2, 4, 4, 8, strides=[128, 4, 1, 16], device=cpu) = permute a nhwc; rows = [32, 8]; "
+        "c:Float(32, 8, strides=[8, 1], device=cpu) = reshape b rows; flat = [256]; "
+        "d:Float(256, strides=[1], device=cpu) = reshape a flat | c d",
+        "Float(2, 8, 4, 4, strides=[128, 16, 4, 1], device=cpu)",
+    )
     layouts, x = LayoutViews(g), g.value("x")
     assert (layouts.layout(x)["others"], layouts.layout(g.value("a"))["others"]) == (["channels_last"], [])
     found = layouts.assumed(x, "channels_last")
@@ -99,16 +88,10 @@ def test_copies_inside_of_kernels_are_not_shown() -> None:
     assert told == (set() if "aten::reshape" in inside else {"%copied = reshape"})
 
 
-SLICED = """
-graph(%x : Float(4, 8, strides=[8, 1])):
-  %c0 : int = prim::Constant[value=0]()
-  %c1 : int = prim::Constant[value=1]()
-  %c4 : int = prim::Constant[value=4]()
-  %c8 : int = prim::Constant[value=8]()
-  %left : Tensor = aten::slice(%x, %c1, %c0, %c4, %c1)
-  %right : Tensor = aten::slice(%x, %c1, %c4, %c8, %c1)
-  %top : Tensor = aten::select(%x, %c0, %c0)
-  return (%left, %right, %top)"""
+SLICED = ir(
+    "x:Float(4, 8, strides=[8, 1]) | c0 = 0; c1 = 1; c4 = 4; c8 = 8; left = slice x c1 c0 c4 c1; right = slice x c1 c4 c8 c1; "
+    "top = select x c0 c0 | left right top"
+)
 
 
 def test_bytes_are_drawn_to_scale_and_meetings_are_marked() -> None:
@@ -126,19 +109,10 @@ def test_bytes_are_drawn_to_scale_and_meetings_are_marked() -> None:
 
 def test_what_repeats_too_often_to_be_seen_is_drawn_once() -> None:
     """Channels of an image, channels last: 8 of 48 bytes, then 8 of which the last 4 are those of a third value."""
-    graph = irs.parse("""
-        graph(%x : Float(32, 64, 12, strides=[768, 12, 1])):
-          %axis : int = prim::Constant[value=2]()
-          %0 : int = prim::Constant[value=0]()
-          %2 : int = prim::Constant[value=2]()
-          %3 : int = prim::Constant[value=3]()
-          %4 : int = prim::Constant[value=4]()
-          %8 : int = prim::Constant[value=8]()
-          %1 : int = prim::Constant[value=1]()
-          %a : Tensor = aten::slice(%x, %axis, %0, %2, %1)
-          %b : Tensor = aten::slice(%x, %axis, %2, %4, %1)
-          %c : Tensor = aten::slice(%x, %axis, %3, %8, %1)
-          return (%a, %b, %c)""")
+    graph = parsed(
+        "x:Float(32, 64, 12, strides=[768, 12, 1]) | axis = 2; 0 = 0; 2 = 2; 3 = 3; 4 = 4; 8 = 8; 1 = 1; a = slice x axis 0 2 1; "
+        "b = slice x axis 2 4 1; c = slice x axis 3 8 1 | a b c"
+    )
     view = buffer_view(irs.ViewAliases(graph), "x")
     assert (view["bytes"], view["window"]) == (98304, 48)
     whole, a, b, c = view["rows"]
@@ -149,13 +123,7 @@ def test_what_repeats_too_often_to_be_seen_is_drawn_once() -> None:
     assert "2,048 such parts" in buffer_svg(view)
 
 
-PLANNED = """graph(%x : Float(256)):
-  %a : Float(256) = aten::neg(%x)
-  %b : Float(256) = aten::exp(%a)
-  %c : Float(512) = foo::"<b>&"(%b)
-  %d : Float(256) = aten::tanh(%b)
-  %e : Float(256) = aten::mul(%d, %x)
-  return (%e)""".replace('foo::"<b>&"', "foo::strange")
+PLANNED = ir("x | a = neg x; b = exp a; c:Float(512) = foo::strange b; d = tanh b; e = mul d x | e", "Float(256)")
 
 
 def test_rectangles_are_the_plans_and_meet_nowhere() -> None:

@@ -11,6 +11,7 @@ from irscope.report.pages import Exploration
 from irscope.report.pages.parts import explorer_view
 from irscope.report.panes import SameViews
 from irscope.report.view_models import Word
+from tests.programs import ir
 
 BODY = """graph(%x : Float({n})):
   %k : float = prim::Constant[value={k}]()
@@ -84,28 +85,12 @@ def test_what_is_not_there_is_refused_in_words(views: SameViews) -> None:
         views.answer({"ids": [1, 2]})
 
 
-HAND = """graph(%x : Float(4, 8), %i : Tensor):
-  %k : float = prim::Constant[value=0.5]()
-  %l : float = prim::Constant[value=0.25]()
-  %z : int = prim::Constant[value=0]()
-  %a : Float(4, 8) = aten::mul(%x, %k)
-  %b : Float(4, 8) = aten::tanh(%a)
-  %c : Float(4, 8) = aten::cumsum(%b, %z, %n)
-  %d : Float(4, 8) = aten::mul(%c, %l)
-  %e : Float(4, 8) = aten::tanh(%d)
-  return (%e)
-""".replace("  %a :", "  %n : NoneType = prim::Constant()\n  %a :", 1)
+HAND = ir(
+    "x i:Tensor | k = 0.5; l = 0.25; z = 0; a = mul x k; b = tanh a; c = cumsum b z n; d = mul c l; e = tanh d | e", "Float(4, 8)"
+).replace("  %a :", "  %n : NoneType = prim::Constant()\n  %a :", 1)
 
 
-UNROLLED = """graph(%x : Float(4), %v : Float(4), %w : Float(4)):
-  %a : Float(4) = aten::mul(%x, %v)
-  %b : Float(4) = aten::tanh(%a)
-  %c : Float(4) = aten::exp(%b)
-  %d : Float(4) = aten::mul(%c, %w)
-  %e : Float(4) = aten::tanh(%d)
-  %f : Float(4) = aten::exp(%e)
-  return (%f)
-"""
+UNROLLED = ir("x v w | a = mul x v; b = tanh a; c = exp b; d = mul c w; e = tanh d; f = exp e | f", "Float(4)")
 
 
 @pytest.mark.parametrize("unit", ["auto", "regions"])

@@ -9,26 +9,11 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from tests.programs import ir
 
-POINTWISE = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::tanh(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  return (%b)
-"""
-BETWEEN = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::matmul(%a, %y)
-  %c : Tensor = aten::mul(%b, %y)
-  %d : Tensor = aten::relu(%c)
-  return (%d)
-"""
-WRITES = """graph(%x : Tensor, %y : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %z : Tensor = aten::add_(%x, %y, %one)
-  %a : Tensor = aten::relu(%z)
-  %b : Tensor = aten::mul(%a, %y)
-  return (%b)
-"""
+POINTWISE = ir("x y | a = tanh x; b = mul a y | b")
+BETWEEN = ir("x y | a = relu x; b = matmul a y; c = mul b y; d = relu c | d")
+WRITES = ir("x y | one = 1; z = add_ x y one; a = relu z; b = mul a y | b")
 TRUTH: dict[str, Callable[[Any, Any], Any]] = {
     POINTWISE: lambda x, y: np.tanh(x) * y,
     BETWEEN: lambda x, y: np.maximum((np.maximum(x, 0) @ y) * y, 0),

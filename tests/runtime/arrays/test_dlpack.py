@@ -10,20 +10,10 @@ from irscope.errors import ArgumentError
 from irscope.runtime.arrays import dlpack
 from irscope.runtime.arrays.dlpack import borrow, is_foreign
 from irscope.runtime.program.executable import Executable
+from tests.programs import ir
 
-TEXT = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  %d : Tensor = aten::mm(%b, %b)
-  %t : Tensor = aten::t(%x)
-  return (%b, %d, %t)
-"""
-WRITES = """graph(%x : Tensor, %y : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::add_(%x, %y, %one)
-  %b : Tensor = aten::tanh(%a)
-  return (%b)
-"""
+TEXT = ir("x y | a = relu x; b = mul a y; d = mm b b; t = t x | b d t")
+WRITES = ir("x y | one = 1; a = add_ x y one; b = tanh a | b")
 
 
 class Lent:

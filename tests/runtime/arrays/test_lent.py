@@ -8,22 +8,12 @@ import pytest
 
 import irscope as irs
 from irscope.runtime.program.executable import Executable, compile_graph
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 
-BETWEEN = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::mm(%a, %y)
-  %c : Tensor = aten::tanh(%b)
-  return (%c)
-"""
-WRITES = """graph(%x : Tensor, %y : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::add_(%x, %y, %one)
-  %t : Tensor = aten::t(%x)
-  %b : Tensor = aten::mm(%x, %y)
-  return (%a, %t, %b, %y)
-"""
+BETWEEN = ir("x y | a = relu x; b = mm a y; c = tanh b | c")
+WRITES = ir("x y | one = 1; a = add_ x y one; t = t x; b = mm x y | a t b y")
 CALLS = range(4)
 """The third call of a signature is the first that goes the short way."""
 
@@ -97,14 +87,7 @@ def test_what_torch_refuses_numpy_computes() -> None:
 
 
 def test_containers_and_what_is_in_them_come_back_as_arrays() -> None:
-    text = """graph(%x : Tensor[], %w : Tensor):
-      %zero : int = prim::Constant[value=0]()
-      %a : Tensor = aten::cat(%x, %zero)
-      %l : Tensor[] = aten::append(%x, %a)
-      %n : int = aten::len(%x)
-      %m : Tensor = aten::mm(%w, %w)
-      return (%a, %n, %x, %w)
-    """
+    text = ir("x:Tensor[] w | zero = 0; a = cat x zero; l:Tensor[] = append x a; n:int = len x; m = mm w w | a n x w")
     items, w = [np.array([1.0]), np.array([3.0])], square()
     run = compile_graph(irs.parse(text))
     for _ in CALLS:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import irscope as irs
 from irscope.ops.registry import lookup
 from irscope.runtime.arrays.numpy_calls import by_position, decided
 from irscope.runtime.program.executable import compile_graph
+from tests.programs import parsed
 
 
 class Counted:
@@ -102,12 +102,7 @@ def test_errors_are_the_references():
 
 def test_a_program_that_grows_its_arrays(monkeypatch):
     monkeypatch.setattr("irscope.runtime.program.executable.torch_is_there", lambda: False)
-    g = irs.parse("""graph(%x : Tensor, %y : Tensor):
-      %one : int = prim::Constant[value=1]()
-      %minus : int[] = prim::Constant[value=[-1]]()
-      %z : Tensor = aten::add(%x, %y, %one)
-      %w : Tensor = aten::reshape(%z, %minus)
-      return (%w)""")
+    g = parsed("x y | one = 1; minus = [-1]; z = add x y one; w = reshape z minus | w")
     x = compile_graph(g, use_kernels=False)
     for size in range(1, 30):
         for kind in (np.float32, np.int64):

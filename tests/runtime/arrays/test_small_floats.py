@@ -7,13 +7,10 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from tests.programs import ir
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
-WRITES = """graph(%x : BFloat16(4)):
-  %one : int = prim::Constant[value=1]()
-  %y : BFloat16(4) = aten::add_(%x, %x, %one)
-  %z : BFloat16(4) = aten::tanh(%y)
-  return (%z)"""
+WRITES = ir("x | one = 1; y = add_ x x one; z = tanh y | z", "BFloat16(4)")
 
 
 def numbers(*shape: int) -> Any:

@@ -15,16 +15,12 @@ from irscope.runtime.cpu import device as cpu
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.cpu.openmp import OpenMP, StallBackoff, loaded_openmp
 from irscope.runtime.program.executable import Executable, compile_graph
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
-TEXT = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  %c : Tensor = aten::tanh(%b)
-  return (%c)
-"""
+TEXT = ir("x y | a = relu x; b = mul a y; c = tanh b | c")
 
 
 @pytest.fixture

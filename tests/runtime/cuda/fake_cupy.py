@@ -65,7 +65,6 @@ class FakeArray:
         self.owner.run(lambda: self.host.__setitem__(place, value.host if isinstance(value, FakeArray) else value))
 
     def copy(self, order: str = "C") -> FakeArray:
-        """A copy on the GPU."""
         return self.owner.array(self, order=order)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -86,8 +85,6 @@ class FakeDriverError(RuntimeError):
 
 
 class FakeEvent:
-    """As `cupy.cuda.Event`."""
-
     def __init__(self, owner: FakeCupy) -> None:
         self.owner = owner
         self.time: float | None = None
@@ -121,7 +118,6 @@ class FakeStream:
         self.owner.stack().pop()
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
         self.owner.may_wait()
 
     def record(self, event: Any = None) -> Any:
@@ -131,17 +127,14 @@ class FakeStream:
         return made
 
     def is_capturing(self) -> bool:
-        """Whether launches are written down."""
         return self.owner.capturing is not None
 
     def begin_capture(self, mode: Any = None) -> None:
-        """Launches are written down from now on, and not run."""
         if self.ptr in (0, 1):
             raise RuntimeError("cannot capture on the default (legacy) stream")
         self.owner.capturing = []
 
     def end_capture(self) -> Any:
-        """What was written down."""
         if self.owner.capturing is None:
             raise FakeDriverError("cudaErrorIllegalState")
         calls, self.owner.capturing = self.owner.capturing, None
@@ -154,8 +147,6 @@ class FakeStream:
 
 
 class FakeDevice:
-    """As `cupy.cuda.Device`: a GPU, and a block in which it is the thread's."""
-
     def __init__(self, owner: FakeCupy, device: int | None = None) -> None:
         self.owner = owner
         self.id = owner.here if device is None else int(device)
@@ -164,7 +155,6 @@ class FakeDevice:
         self._before: list[int] = []
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
         self.owner.may_wait()
 
     def __enter__(self) -> FakeDevice:
@@ -177,8 +167,6 @@ class FakeDevice:
 
 
 class FakeCupy(SimpleNamespace):
-    """The module."""
-
     def __init__(self, *, memory_limit: int = 1 << 40, devices: int = 1) -> None:
         super().__init__()
         self.calls: list[tuple[Any, ...]] = []
@@ -263,7 +251,6 @@ class FakeCupy(SimpleNamespace):
         yield
 
     def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> FakeArray:
-        """A copy on the GPU."""
         return a if isinstance(a, FakeArray) else self.array(a)
 
     def array(
@@ -290,12 +277,10 @@ class FakeCupy(SimpleNamespace):
         return a if a.host.flags.c_contiguous else self.array(a, order="C")
 
     def asnumpy(self, a: FakeArray, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Any:
-        """A copy that is not on the GPU."""
         self.may_wait()
         return np.array(a.host, order="C")
 
     def from_dlpack(self, array: Any, *, device: Any = None, copy: Any = None) -> Any:
-        """The same memory as an array of the GPU's."""
         kind, _ = array.__dlpack_device__()
         if kind not in (2, 13):
             raise TypeError("CPU arrays cannot be directly imported to CuPy.")
@@ -315,7 +300,6 @@ class FakeModule:
         self.emulator = EmulatedGpu()
 
     def load(self, cubin: bytes) -> None:
-        """Load compiled code."""
         if type(cubin) is not bytes:
             raise TypeError(f"Argument 'cubin' has incorrect type (expected bytes, got {type(cubin).__name__})")
         self.owner.calls.append(("load", len(cubin)))
@@ -323,13 +307,10 @@ class FakeModule:
         self.module = self.emulator.load(cubin)
 
     def get_function(self, name: str) -> FakeFunction:
-        """An entry that is called as CuPy's are."""
         return FakeFunction(self, name, self.module.get_function(name))
 
 
 class FakeFunction:
-    """As `cupy.cuda.function.Function`."""
-
     def __init__(self, module: FakeModule, name: str, entry: Any) -> None:
         self.module, self.name, self.entry = module, name, entry
 

@@ -32,20 +32,13 @@ from irscope.session import load
 from irscope.transforms.fusion import fuse
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedCompiler
 from tests.codegen.kernels import call, group, plan_of
+from tests.programs import ir
 from tests.runtime.cuda.fake_cupy import FakeArray, FakeCupy, FakeStream
 
 Array = np.ndarray[Any, Any]
 emulated = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
 
-TEXT = """graph(%x : Tensor, %w : Tensor):
-  %last : int = prim::Constant[value=-1]()
-  %none : NoneType = prim::Constant()
-  %one : int = prim::Constant[value=1]()
-  %y : Tensor = aten::add(%x, %w, %one)
-  %z : Tensor = aten::softmax(%y, %last, %none)
-  %r : Tensor = aten::tanh(%z)
-  return (%r)
-"""
+TEXT = ir("x w | last = -1; none = None; one = 1; y = add x w one; z = softmax y last none; r = tanh z | r")
 
 
 class CountingCompiler(EmulatedCompiler):
@@ -55,7 +48,6 @@ class CountingCompiler(EmulatedCompiler):
         self.modules: list[int] = []
 
     def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
-        """Compile and count."""
         made = super().compile(text, architecture)
         names = re.findall(r"__launch_bounds__\(\d+, \d+\) (\w+)\(", text)
         self.modules.append(len(names))
@@ -64,12 +56,10 @@ class CountingCompiler(EmulatedCompiler):
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
-    """A CuPy in CuPy's place."""
     return installed(FakeCupy(), monkeypatch)
 
 
 def installed(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
-    """Make `import cupy` give this one."""
     monkeypatch.setitem(sys.modules, "cupy", fake)
     return fake
 
@@ -100,12 +90,10 @@ def plan_for(body: Any, *shapes: tuple[int, ...]) -> LaunchPlan:
 
 
 def total(b: Any, x: Any) -> Any:
-    """A sum of everything."""
     return call(b, "sum", x, None)
 
 
 def run_on(plan: LaunchPlan, prepared: Any, *inputs: Array) -> list[Array]:
-    """Call a plan on arrays of the fake GPU."""
     outputs = [FakeArray(type.shape, type.dtype) for type in plan.outputs]
     prepared([array.data.ptr for array in outputs], [array.ctypes.data for array in inputs])
     return [array.host for array in outputs]
@@ -347,7 +335,6 @@ def test_many_threads_compile_each_kernel_once(cupy: FakeCupy, tmp_path: Path) -
 
 
 def fused(*arguments: Any) -> Any:
-    """The program of these tests."""
     return fuse(load(TEXT, *arguments))
 
 
@@ -397,19 +384,16 @@ def on_the_fake(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, folder: Path, p
 
 @pytest.fixture
 def compiled(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Executable:
-    """The program on the fake GPU."""
     x, w = np.zeros((8, 64), np.float32), np.zeros(64, np.float32)
     return on_the_fake(cupy, monkeypatch, tmp_path, fused(x, w))
 
 
 def numbers() -> Sequence[Array]:
-    """Arguments."""
     rng = np.random.default_rng(0)
     return rng.standard_normal((8, 64)).astype(np.float32), rng.standard_normal(64).astype(np.float32)
 
 
 def wanted(x: Array, w: Array) -> Array:
-    """What the program computes, in float64."""
     y = np.exp(x.astype(np.float64) + w)
     return np.tanh(y / y.sum(-1, keepdims=True))
 
@@ -510,12 +494,7 @@ def test_jaxs_arrays_are_never_written(cupy: FakeCupy, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(x, before + w, "an array that may be written is")
 
 
-BFLOATS = """graph(%x : BFloat16(4, 40, strides=[40, 1]), %w : BFloat16(40, strides=[1])):
-  %one : int = prim::Constant[value=1]()
-  %y : Tensor = aten::add(%x, %w, %one)
-  %z : Tensor = aten::tanh(%y)
-  return (%z)
-"""
+BFLOATS = ir("x:BFloat16(4, 40, strides=[40, 1]) w:BFloat16(40, strides=[1]) | one = 1; y = add x w one; z = tanh y | z")
 
 
 @emulated
@@ -551,20 +530,10 @@ def test_real_jaxs_arrays_on_the_processor(cupy: FakeCupy, compiled: Executable,
     np.testing.assert_allclose(np.asarray(half, np.float64), want, rtol=2**-6)
 
 
-LIBRARY = """graph(%x : Tensor, %w : Tensor):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %t : Tensor = aten::transpose(%x, %zero, %one)
-  %row : Tensor = aten::select(%t, %zero, %one)
-  %add : Tensor = aten::add_(%row, %w, %one)
-  %p : Tensor = aten::mm(%x, %t)
-  %both : Tensor[] = aten::chunk(%p, %two, %zero)
-  %a : Tensor, %b : Tensor = prim::ListUnpack(%both)
-  %c : Tensor = aten::t(%b)
-  %r : Tensor = aten::matmul(%a, %c)
-  return (%r, %t, %add)
-"""
+LIBRARY = ir(
+    "x w | zero = 0; one = 1; two = 2; t = transpose x zero one; row = select t zero one; add = add_ row w one; p = mm x t; "
+    "both:Tensor[] = chunk p two zero; a b = ListUnpack both; c = t b; r = matmul a c | r t add"
+)
 
 
 @emulated
@@ -598,13 +567,7 @@ def test_a_program_of_cupys_arrays_leaves_torchs_stream_alone(
     assert [each[5] for each in launches(cupy)] == [0]
 
 
-WRITES = """graph(%x : Tensor, %w : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %y : Tensor = aten::add_(%x, %w, %one)
-  %z : Tensor = aten::tanh(%y)
-  %r : Tensor = aten::mul(%z, %w)
-  return (%r)
-"""
+WRITES = ir("x w | one = 1; y = add_ x w one; z = tanh y; r = mul z w | r")
 
 
 @emulated

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.programs import ir
+
 torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
@@ -18,13 +20,7 @@ from irscope.errors import ArgumentError, RunError  # noqa: E402
 from irscope.runtime.cuda.graph_capture import Captured, TorchRecorder, captured  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 
-WRITES = """graph(%x : Tensor, %w : Tensor, %n : int):
-  %a : Tensor = aten::mm(%x, %w)
-  %b : Tensor = aten::add_(%a, %x, %n)
-  %c : Tensor = aten::mul_(%x, %n)
-  %d : Tensor = aten::tanh(%b)
-  return (%d, %b)
-"""
+WRITES = ir("x w n:int | a = mm x w; b = add_ a x n; c = mul_ x n; d = tanh b | d b")
 
 
 class Graph(TorchDispatchMode):  # type: ignore[misc]

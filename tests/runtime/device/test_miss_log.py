@@ -10,6 +10,7 @@ import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.runtime.device import MissLog, ObjectStore
 from irscope.runtime.program import compile_graph
+from tests.programs import ir
 
 pytest.importorskip("llvmlite")
 
@@ -75,22 +76,11 @@ store = ObjectStore(Path(sys.argv[1]))
 made = compile_graph(irs.fuse(irs.parse(sys.argv[2])), store=store)
 print([kernel.from_disk for kernel in made.kernels], [miss.differs for miss in MissLog(store).misses()][1:])
 """
-ONE_MODEL = """graph(%x : Float(64), %y : Float(64), %n : Double(64)):
-  %k : float = prim::Constant[value=0.5]()
-  %one : int = prim::Constant[value=1]()
-  %a : Float(64) = aten::mul(%x, %k)
-  %b : Float(64) = aten::tanh(%y)
-  %c : Float(64) = aten::add(%a, %b, %one)
-  %d : Double(64) = aten::mul(%c, %n)
-  return (%d)"""
-ANOTHER = """graph(%wide : Double(64), %left : Float(64), %right : Float(64)):
-  %one : int = prim::Constant[value=1]()
-  %t : Float(64) = aten::tanh(%left)
-  %half : float = prim::Constant[value=0.5]()
-  %u : Float(64) = aten::mul(%right, %half)
-  %v : Float(64) = aten::add(%t, %u, %one)
-  %w : Double(64) = aten::mul(%wide, %v)
-  return (%w)"""
+ONE_MODEL = ir("x y n:Double(64) | k = 0.5; one = 1; a = mul x k; b = tanh y; c = add a b one; d:Double(64) = mul c n | d", "Float(64)")
+ANOTHER = ir(
+    "wide:Double(64) left right | one = 1; t = tanh left; half = 0.5; u = mul right half; v = add t u one; w:Double(64) = mul wide v | w",
+    "Float(64)",
+)
 
 
 def test_a_later_process_finds_what_another_model_computes_in_another_order(tmp_path: Path) -> None:

@@ -14,15 +14,9 @@ from irscope.errors import ArgumentError
 from irscope.runtime.measure.accuracy import cancelled, distance, float64_results
 from irscope.runtime.measure.benchmark import compare
 from irscope.runtime.measure.comparison import Comparison
+from tests.programs import ir
 
-TEXT = """graph(%x : Tensor, %w : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::tanh(%a)
-  %p : Tensor = aten::matmul(%b, %w)
-  %c : Tensor = aten::relu(%p)
-  %d : Tensor = aten::tanh(%c)
-  return (%d)
-"""
+TEXT = ir("x w | a = relu x; b = tanh a; p = matmul b w; c = relu p; d = tanh c | d")
 
 
 def given() -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
@@ -175,13 +169,7 @@ def test_a_roofline_needs_arithmetic():
 
 
 def test_written_arguments_are_restored():
-    text = """graph(%x : Tensor):
-      %k : int = prim::Constant[value=1]()
-      %y : Tensor = aten::add_(%x, %k, %k)
-      %z : Tensor = aten::relu(%y)
-      %w : Tensor = aten::tanh(%z)
-      return (%w)
-    """
+    text = ir("x | k = 1; y = add_ x k k; z = relu y; w = tanh z | w")
     x = np.array([-2.0, 0.5], np.float32)
     comparison = compare(irs.load(text, x), x, repeats=2)
     assert x.tolist() == [-2.0, 0.5]
@@ -276,18 +264,10 @@ def test_distances(results, truth, relative, words) -> None:
     assert found.relative == pytest.approx(relative)
 
 
-CANCELS = """graph(%x : Tensor):
-  %last : int = prim::Constant[value=-1]()
-  %none : NoneType = prim::Constant()
-  %keep : bool = prim::Constant[value=1]()
-  %one : int = prim::Constant[value=1]()
-  %axes : int[] = prim::Constant[value=[-1]]()
-  %p : Tensor = aten::softmax(%x, %last, %none)
-  %s : Tensor = aten::sum(%p, %axes, %keep, %none)
-  %r : Tensor = aten::rsub(%s, %one, %one)
-  %g : Tensor = aten::mul(%p, %r)
-  return (%g, %p)
-"""
+CANCELS = ir(
+    "x | last = -1; none = None; keep = True; one = 1; axes = [-1]; p = softmax x last none; s = sum p axes keep none; r = rsub s one one; "
+    "g = mul p r | g p"
+)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

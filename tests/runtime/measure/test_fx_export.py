@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.programs import ir
+
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
@@ -61,15 +63,7 @@ def test_random_programs_have_the_same_results_or_a_reason() -> None:
 
 
 def test_what_has_no_form_is_named() -> None:
-    text = """graph(%x : Tensor, %c : bool):
-      %y : Tensor = prim::If(%c)
-        block0():
-          %z : Tensor = aten::relu(%x)
-          -> (%z)
-        block1():
-          -> (%x)
-      return (%y)
-    """
+    text = ir("x c:bool | y = If c {| z = relu x | z} {| | x} | y")
     with pytest.raises(ArgumentError, match="prim::If") as caught:
         torch_function(irs.parse(text))
     assert "eager=model" in caught.value.hint

@@ -8,6 +8,7 @@ import pytest
 import irscope as irs
 from irscope.runtime.arrays import NumpyLibrary, TorchLibrary
 from irscope.runtime.measure.workload import workload
+from tests.programs import ir
 
 TRAINED = ("trained products", "trained convolutions", "trained transposed")
 
@@ -17,12 +18,7 @@ def found(text: str, *args: Any) -> Any:
 
 
 def test_inputs_and_results_are_moved_once_however_often_they_are_read():
-    text = """graph(%x : Tensor, %y : Tensor, %unused : Tensor):
-      %a : Tensor = aten::mul(%x, %x)
-      %b : Tensor = aten::mul(%a, %y)
-      %c : Tensor = aten::mul(%b, %x)
-      return (%c, %a)
-    """
+    text = ir("x y unused | a = mul x x; b = mul a y; c = mul b x | c a")
     x = np.ones((50, 20), np.float32)
     work = found(text, x, np.ones(20, np.float32), x)
     assert work.bytes == 4 * (1000 + 20 + 2 * 1000)
@@ -36,14 +32,7 @@ def test_a_broadcast_operand_is_as_large_as_its_memory():
 
 
 def test_loops_count_as_often_as_they_turn():
-    text = """graph(%x : Tensor, %n : int):
-      %go : bool = prim::Constant[value=1]()
-      %y : Tensor = prim::Loop(%n, %go, %x)
-        block0(%i : int, %z : Tensor):
-          %w : Tensor = aten::mul(%z, %z)
-          -> (%go, %w)
-      return (%y)
-    """
+    text = ir("x n:int | go = True; y = Loop n go x {i:int z | w = mul z z | go w} | y")
     assert found(text, np.ones(100, np.float32), 7).flops == 700
 
 

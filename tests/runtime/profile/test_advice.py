@@ -55,7 +55,6 @@ def on_the_machine(program: Any, *args: Any) -> Profile:
 
 @cache
 def planted(name: str) -> Profile:
-    """The profile of a planted program."""
     program, args = PLANTED[name]
     return on_the_machine(program, *args)
 

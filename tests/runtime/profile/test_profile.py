@@ -19,21 +19,13 @@ from irscope.runtime.profile.profile_result import Profile
 from irscope.runtime.profile.readings import BY
 from irscope.runtime.profile.way import Way
 from irscope.runtime.timer import Spread
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 
 X = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
 
-LOOP = """graph(%x : Tensor, %n : int):
-  %t : bool = prim::Constant[value=1]()
-  %one : int = prim::Constant[value=1]()
-  %y : Tensor = prim::Loop(%n, %t, %x)
-    block0(%i : int, %c : Tensor):
-      %d : Tensor = aten::tanh(%c)
-      %e : Tensor = aten::add(%d, %x, %one)
-      -> (%t, %e)
-  return (%y)
-"""
+LOOP = ir("x n:int | t = True; one = 1; y = Loop n t x {i:int c | d = tanh c; e = add d x one | t e} | y")
 
 
 def chain(x: Any) -> Any:

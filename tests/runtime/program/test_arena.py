@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.programs import ir, parsed
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
@@ -157,10 +159,7 @@ def test_no_point_of_a_kernel_in_place_is_computed_twice(width: int) -> None:
     from irscope.runtime.cpu import CpuDevice
 
     graph = irs.fuse(
-        irs.parse(f"""graph(%x : Float(3, {width}, strides=[{width}, 1]), %row : Float({width}, strides=[1])):
-      %y : Tensor = aten::mul(%x, %x)
-      %z : Tensor = aten::mul(%y, %row)
-      return (%z)""")
+        parsed(f"x:Float(3, {width}, strides=[{width}, 1]) row:Float({width}, strides=[1]) | y = mul x x; z = mul y row | z")
     ).graph
     (group,) = (node for node in graph.nodes() if node.blocks)
     types = [value.type for value in group.inputs]
@@ -224,13 +223,7 @@ def test_threads_have_arenas_of_their_own() -> None:
 
 def test_arrays_of_numpy_lie_in_an_arena_too() -> None:
     x = np.linspace(-1, 1, 4096, dtype=np.float32)
-    text = """graph(%x : Float(4096)):
-      %a : Float(4096) = aten::tanh(%x)
-      %s : Float(4096) = aten::cumsum(%a, %dim, %none)
-      %b : Float(4096) = aten::exp(%s)
-      %t : Float(4096) = aten::cumsum(%b, %dim, %none)
-      %c : Float(4096) = aten::neg(%t)
-      return (%c)""".replace(
+    text = ir("x | a = tanh x; s = cumsum a dim none; b = exp s; t = cumsum b dim none; c = neg t | c", "Float(4096)").replace(
         "      %a", "      %dim : int = prim::Constant[value=0]()\n      %none : NoneType = prim::Constant()\n      %a", 1
     )
     fusion = irs.fuse(irs.load(text, x))

@@ -11,12 +11,9 @@ import irscope as irs
 from irscope.errors import RunError
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.program.executable import compile_graph
+from tests.programs import ir
 
-OUTER = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::tanh(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  return (%b)
-"""
+OUTER = ir("x y | a = tanh x; b = mul a y | b")
 """One group, whose result is an outer product where the arguments are a column and a row."""
 
 
@@ -89,13 +86,7 @@ def test_no_memory_in_a_call_like_the_last_one_is_the_same_error(library: str, m
 
 def test_an_error_in_the_middle_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.runtime.program.executable.torch_is_there", lambda: False)  # whose own memory has no pool
-    text = """graph(%x : Tensor, %y : Tensor):
-      %a : Tensor = aten::relu(%x)
-      %b : Tensor = aten::tanh(%a)
-      %c : Tensor = aten::matmul(%b, %y)
-      %d : Tensor = aten::tanh(%c)
-      return (%d)
-    """
+    text = ir("x y | a = relu x; b = tanh a; c = matmul b y; d = tanh c | d")
     run, kept = compile_graph(irs.fuse(irs.parse(text))), Kept()
     with pytest.raises(RunError, match="matmul"):
         run(kept(np.ones((300, 100), np.float32)), kept(np.ones((7, 7), np.float32)))

@@ -17,6 +17,7 @@ from irscope.runtime.program.bound_program import as_torch
 from irscope.runtime.program.code import Code, flatten
 from irscope.runtime.program.executable import Executable
 from irscope.runtime.reference import run_reference
+from tests.programs import ir
 from tests.random_programs.graphs import random_program
 from tests.work import blocks, long
 
@@ -64,16 +65,7 @@ def run(text: str, *args: object) -> list[object]:
     return [slots[slot] for slot in code.outputs]
 
 
-LOOP = """graph(%n : int, %go : bool):
-  %one : int = prim::Constant[value=1]()
-  %ten : int = prim::Constant[value=10]()
-  %a : int, %b : int = prim::Loop(%n, %go, %one, %ten)
-    block0(%i : int, %x : int, %y : int):
-      %z : int = aten::add(%x, %i)
-      %on : bool = aten::lt(%z, %ten)
-      -> (%on, %y, %x)
-  return (%a, %b)
-"""
+LOOP = ir("n go:bool | one = 1; ten = 10; a b = Loop n go one ten {i x y | z = add x i; on:bool = lt z ten | on y x} | a b", "int")
 
 
 def by_hand(n: int, go: bool) -> list[int]:
@@ -108,16 +100,7 @@ def test_values_die_after_their_last_reader():
     assert library.alive == [0, 1, 1, 1, 1, 1]
 
 
-TWO = """graph(%x : Tensor, %w : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::mm(%x, %w)
-  %b : Tensor = aten::relu(%a)
-  %c : Tensor = aten::add(%b, %x, %one)
-  %d : Tensor = aten::mm(%c, %w)
-  %e : Tensor = aten::tanh(%d)
-  %f : Tensor = aten::mul(%e, %d)
-  return (%f, %c)
-"""
+TWO = ir("x w | one = 1; a = mm x w; b = relu a; c = add b x one; d = mm c w; e = tanh d; f = mul e d | f c")
 
 
 def compiled(text: str) -> Executable:

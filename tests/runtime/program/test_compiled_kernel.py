@@ -41,7 +41,6 @@ def kernel_for(device: str) -> CompiledKernel:
 
 @pytest.fixture
 def cpu() -> CompiledKernel:
-    """A kernel of this processor."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
     return kernel_for("cpu")
 

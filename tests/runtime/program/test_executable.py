@@ -9,6 +9,7 @@ import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
 from irscope.runtime.program import groups as kernel_calls
 from irscope.runtime.program.executable import compile_graph
+from tests.programs import ir
 from tests.runtime.program.small_program import CHAIN, arrays, chain
 
 
@@ -54,14 +55,7 @@ def test_equal_symbols_want_equal_extents():
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
 
-TWICE = """graph(%x : Tensor, %y : Tensor, %w : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::tanh(%a)
-  %p : Tensor = aten::matmul(%b, %w)
-  %c : Tensor = aten::relu(%p)
-  %d : Tensor = aten::tanh(%c)
-  return (%d)
-"""
+TWICE = ir("x y w | a = relu x; b = tanh a; p = matmul b w; c = relu p; d = tanh c | d")
 
 
 def test_equal_groups_share_a_kernel():

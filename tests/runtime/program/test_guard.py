@@ -15,19 +15,13 @@ from irscope.errors import ArgumentError, RunError
 from irscope.runtime.program.bound_program import BoundProgram, as_torch
 from irscope.runtime.program.executable import Executable, compile_graph
 from irscope.runtime.reference import run_reference
+from tests.programs import ir, parsed
 from tests.runtime.program.small_program import BODY, CHAIN, arrays, chain, loaded
 from tests.work import calls_made
 
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
 
-SEVERAL = """graph(%x : Tensor, %w : Tensor, %n : int, %s : float):
-  %a : Tensor = aten::mm(%x, %w)
-  %b : Tensor = aten::relu(%a)
-  %c : Tensor = aten::add(%b, %x, %n)
-  %d : Tensor = aten::mm(%c, %w)
-  %e : Tensor = aten::mul(%d, %s)
-  return (%e)
-"""
+SEVERAL = ir("x w n:int s:float | a = mm x w; b = relu a; c = add b x n; d = mm c w; e = mul d s | e")
 
 
 def compiled(*examples: Any, text: str = SEVERAL) -> Executable:
@@ -97,13 +91,7 @@ def test_wrong_ones_are_refused_as_ever(library: str, wrong: str) -> None:
 
 
 def test_an_argument_that_the_program_turns_is_known_as_it_came(torch: Any) -> None:
-    text = """graph(%x : Tensor):
-      %i : int = prim::Constant[value=0]()
-      %j : int = prim::Constant[value=1]()
-      %y : Tensor = aten::transpose_(%x, %i, %j)
-      %z : Tensor = aten::mm(%x, %x)
-      return (%z, %y)
-    """
+    text = ir("x | i = 0; j = 1; y = transpose_ x i j; z = mm x x | z y")
     run = irs.compile(irs.parse(text))
     for _ in range(5):
         x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t()
@@ -142,10 +130,7 @@ class Named(NamedTuple):
 
 @pytest.mark.parametrize("kind", [Pair, Named, lambda first, second: (first, second)])
 def test_a_tuple_of_any_class_is_an_argument(kind: Callable[[Any, Any], Any]) -> None:
-    text = """graph(%p : (Tensor, Tensor)):
-      %a : Tensor, %b : Tensor = prim::TupleUnpack(%p)
-      %c : Tensor = aten::sub(%a, %b)
-      return (%c)"""
+    text = ir("p:(Tensor, Tensor) | a b = TupleUnpack p; c = sub a b | c")
     given, graph = kind(np.float32([3, 4]), np.float32([1, 1])), irs.parse(text)
     np.testing.assert_array_equal(irs.compile(graph)(given), [2, 3])
     np.testing.assert_array_equal(run_reference(graph, given)[0], [2, 3])
@@ -286,10 +271,7 @@ def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch:
 
 
 def test_a_number_may_be_a_tensor_in_one_call_and_a_number_in_the_next(torch: Any) -> None:
-    graph = irs.parse("""graph(%x : Float(3), %s : Scalar):
-      %a : Float(3) = aten::mul(%x, %s)
-      %b : Float(3) = aten::tanh(%a)
-      return (%b)""")
+    graph = parsed("x s:Scalar | a = mul x s; b = tanh a | b", "Float(3)")
     run, x = irs.compile(irs.fuse(graph)), torch.rand(3)
     for number in (2, np.float64(2.0), 2, torch.tensor(2.0), 2.0, 3):
         torch.testing.assert_close(run(x, number), torch.tanh(x * float(number)))

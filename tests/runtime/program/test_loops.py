@@ -13,6 +13,7 @@ import pytest
 import irscope as irs
 from irscope.runtime.profile import measuring
 from irscope.runtime.program.loops import LoopCall
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 
@@ -44,17 +45,10 @@ def fused(text):
     return irs.fuse(irs.parse(text))
 
 
-NEWTON = """graph(%x : Float(5, strides=[1]), %n : int):
-  %t : bool = prim::Constant[value=1]()
-  %one : int = prim::Constant[value=1]()
-  %half : float = prim::Constant[value=0.5]()
-  %y : Float(5, strides=[1]) = prim::Loop(%n, %t, %x)
-    block0(%i : int, %a : Float(5, strides=[1])):
-      %q : Float(5, strides=[1]) = aten::div(%x, %a)
-      %s : Float(5, strides=[1]) = aten::add(%a, %q, %one)
-      %b : Float(5, strides=[1]) = aten::mul(%s, %half)
-      -> (%t, %b)
-  return (%y)"""
+NEWTON = ir(
+    "x n:int | t = True; one = 1; half = 0.5; y = Loop n t x {i:int a | q = div x a; s = add a q one; b = mul s half | t b} | y",
+    "Float(5, strides=[1])",
+)
 
 
 @pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])
@@ -328,19 +322,11 @@ def test_a_scripted_gru_cuts_its_gates_from_one_product(as_array):
 
 
 def test_a_list_from_outside_may_be_another_at_each_run():
-    text = """graph(%x : Float(6, strides=[1]), %a : int, %b : int):
-  %t : bool = prim::Constant[value=1]()
-  %n : int = prim::Constant[value=9]()
-  %one : int = prim::Constant[value=1]()
-  %sizes : int[] = prim::ListConstruct(%a, %b)
-  %y : Float(6, strides=[1]) = prim::Loop(%n, %t, %x)
-    block0(%i : int, %c : Float(6, strides=[1])):
-      %v : Tensor = aten::view(%c, %sizes)
-      %w : Tensor = aten::neg(%v)
-      %e : Tensor = aten::tanh(%w)
-      %r : Float(6, strides=[1]) = aten::flatten(%e)
-      -> (%t, %r)
-  return (%y)"""
+    text = ir(
+        "x a:int b:int | t = True; n = 9; one = 1; sizes:int[] = ListConstruct a b; y = Loop n t x {i:int c | v:Tensor = view c sizes; "
+        "w:Tensor = neg v; e:Tensor = tanh w; r = flatten e | t r} | y",
+        "Float(6, strides=[1])",
+    )
     run, x = irs.compile(fused(text.replace("aten::flatten(%e)", "aten::flatten(%e, %zero, %one)").replace(
         "  %sizes", "  %zero : int = prim::Constant[value=0]()\n  %sizes"
     ))), torch.linspace(-1, 1, 6)  # fmt: skip

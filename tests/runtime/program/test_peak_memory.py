@@ -12,6 +12,7 @@ from irscope.ir.core import Graph
 from irscope.runtime.arrays.numpy import NumpyLibrary
 from irscope.runtime.program.arena import blocks_of
 from irscope.runtime.program.executable import compile_graph
+from tests.programs import ir, parsed
 
 UNARY = ("relu", "tanh", "neg", "t", "relu_", "numpy_T")
 
@@ -70,13 +71,7 @@ def test_the_peak_is_that_of_brute_force(seed: int) -> None:
     assert peak == by_brute_force(graph, [array.copy() for array in given])
 
 
-CHAIN = """graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::tanh(%a)
-  %c : Tensor = aten::neg(%b)
-  %d : Tensor = aten::sigmoid(%c)
-  return (%d)
-"""
+CHAIN = ir("x | a = relu x; b = tanh a; c = neg b; d = sigmoid c | d")
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -91,15 +86,7 @@ def test_a_chain_needs_two_and_its_kernel_one(library: str) -> None:
 
 
 def test_a_loop_forgets_what_its_turns_made() -> None:
-    text = """graph(%x : Tensor, %n : int):
-      %go : bool = prim::Constant[value=1]()
-      %y : Tensor = prim::Loop(%n, %go, %x)
-        block0(%i : int, %z : Tensor):
-          %w : Tensor = aten::relu(%z)
-          %u : Tensor = aten::neg(%w)
-          -> (%go, %u)
-      return (%y)
-    """
+    text = ir("x n:int | go = True; y = Loop n go x {i:int z | w = relu z; u = neg w | go u} | y")
     run = compile_graph(irs.parse(text), use_kernels=False)
     x = np.zeros(1000, np.float32)
     assert run.peak_bytes(x, 1) == 8_000
@@ -107,18 +94,10 @@ def test_a_loop_forgets_what_its_turns_made() -> None:
 
 
 def test_a_list_keeps_what_is_in_it() -> None:
-    text = """graph(%x : Tensor, %n : int):
-      %go : bool = prim::Constant[value=1]()
-      %l : Tensor[] = prim::ListConstruct()
-       = prim::Loop(%n, %go)
-        block0(%i : int):
-          %w : Tensor = aten::relu(%x)
-          %same : Tensor[] = aten::append(%l, %w)
-          -> (%go)
-      %one : int = prim::Constant[value=0]()
-      %y : Tensor = aten::cat(%l, %one)
-      return (%y)
-    """
+    text = ir(
+        "x n:int | go = True; l:Tensor[] = ListConstruct; Loop n go {i:int | w = relu x; same:Tensor[] = append l w | go}; one = 0; "
+        "y = cat l one | y"
+    )
     run = compile_graph(irs.parse(text), use_kernels=False)
     assert run.peak_bytes(np.zeros(1000, np.float32), 5) == 2 * 5 * 4_000
 
@@ -141,13 +120,7 @@ def test_an_operand_that_only_a_group_reads_lives_no_longer_where_its_ops_run_on
             self.alive.append(sum(made() is not None for made in self.made))
             return result
 
-    g = irs.parse("""graph(%x : Float(8)):
-      %a : Float(8) = aten::neg(%x)
-      %s : Float(8), %i : Long(8) = aten::sort(%a)
-      %b : Float(8) = aten::exp(%s)
-      %c : Float(8) = aten::tanh(%b)
-      %d : Float(8) = aten::sin(%c)
-      return (%d)""")
+    g = parsed("x | a = neg x; s i:Long(8) = sort a; b = exp s; c = tanh b; d = sin c | d", "Float(8)")
     run, x = irs.compile(irs.fuse(g)), torch.ones(8)
     for _ in range(2):  # the first call learns what the library's ops take
         with Watch() as watch:

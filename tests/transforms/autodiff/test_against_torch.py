@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.programs import ir
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
@@ -99,11 +101,7 @@ def test_what_torch_groups_for_nothing() -> None:
     assert not ours(found) - ops
 
 
-ALIASED = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::type_as(%a, %y)
-  %c : Tensor = aten::tanh(%a)
-  return (%a, %b, %c)"""
+ALIASED = ir("x y | a = relu x; b = type_as a y; c = tanh a | a b c")
 
 
 def test_torch_lets_an_alias_out_that_its_schema_hides() -> None:

@@ -13,6 +13,7 @@ from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.runtime.reference import run_reference
 from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
+from tests.programs import parsed
 from tests.random_programs.graphs import Program, programs, random_program
 from tests.transforms.fusion.judges import assert_no_dependence_is_reversed, assert_same, assert_same_runs, differences
 from tests.work import calls_made
@@ -20,9 +21,8 @@ from tests.work import calls_made
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def sliced(body: str, inputs: str = "%x : Tensor, %y : Tensor", **options: object) -> AutodiffSubgraphs:
-    lines = "\n".join(f"  {line}" for line in body.strip("\n").splitlines())
-    found = autodiff_subgraphs(irs.parse(f"graph({inputs}):\n{lines}"), **options)  # type: ignore[arg-type]
+def sliced(body: str, inputs: str = "x y", **options: object) -> AutodiffSubgraphs:
+    found = autodiff_subgraphs(parsed(f"{inputs} | {body}"), **options)  # type: ignore[arg-type]
     verify(found.graph)
     return found
 
@@ -95,58 +95,33 @@ def test_every_step_is_a_program_that_means_the_same(program: Program) -> None:
 
 
 def test_a_group_that_grows_keeps_its_identity() -> None:
-    body = "%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\n%c : Tensor = aten::neg(%b)\nreturn (%c)"
-    found = sliced(body)
+    found = sliced("a = mul x y; b = tanh a; c = neg b | c")
     small, large = (found.history.graph_after(step).node("c") for step in (1, 2))
     assert small.id == large.id == found.groups[0].id
     assert small.blocks[0].returns == large.blocks[0].returns
     assert [step.because for step in found.history.steps] == ["%b feeds %c", "%a feeds %b"]
 
 
-TANH = "%a : Tensor = aten::mul(%x, %y)\n{effect}%b : Tensor = aten::tanh(%a)\nreturn (%b)"
-PRINTS = "= prim::If(%flag)\n  block0():\n    = prim::Print(%x)\n    -> ()\n  block1():\n    -> ()\n"
+TANH = "a = mul x y; {effect}b = tanh a | b"
+PRINTS = "If flag {{| Print {value} | }} {{| | }}; "
 
 SLICED = {
     "producers join their readers": (TANH.format(effect=""), [["mul", "tanh"]], "a b", "both are in the differentiable subgraph"),
-    "independent nodes stay apart": (
-        "%a : Tensor = aten::tanh(%x)\n%b : Tensor = aten::tanh(%y)\nreturn (%a, %b)", [], "a b",
-        "only producers are merged with their users",
-    ),
-    "groups are cut at a print": (TANH.format(effect="= prim::Print(%x)\n"), [], "a b", "prim::Print is between them"),
-    "groups are cut at a print inside an if": (TANH.format(effect=PRINTS), [], "a b", "prim::If is between them"),
+    "independent nodes stay apart": ("a = tanh x; b = tanh y | a b", [], "a b", "only producers are merged with their users"),
+    "groups are cut at a print": (TANH.format(effect="Print x; "), [], "a b", "prim::Print is between them"),
+    "groups are cut at a print inside an if": (TANH.format(effect=PRINTS.format(value="x")), [], "a b", "prim::If is between them"),
     "a view of what leaves goes out again with its readers": (
-        """%a : Tensor = aten::mul(%x, %y)
-%t : Tensor = aten::t(%a)
-%b : Tensor = aten::tanh(%t)
-%c : Tensor = aten::neg(%a)
-return (%a, %t, %b, %c)""", [["mul", "neg"]], "a t",
+        "a = mul x y; t = t a; b = tanh t; c = neg a | a t b c", [["mul", "neg"]], "a t",
         "%t was taken out again: %t would leave the subgraph, and may be the memory of %a",
     ),
-    "a view that only the subgraph sees stays": (
-        "%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)", [["t", "tanh"]], "t b", "both are in",
-    ),
-    "a view of an input does not leave": (
-        "%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b, %t)", [], "t b", "may be the memory of %x",
-    ),
-    "torch leaves some views outside": (
-        "%t : Tensor = aten::view_as(%x, %y)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)", [], "t b", "a view that leaves a subgraph",
-    ),
+    "a view that only the subgraph sees stays": ("t = t x; b = tanh t | b", [["t", "tanh"]], "t b", "both are in"),
+    "a view of an input does not leave": ("t = t x; b = tanh t | b t", [], "t b", "may be the memory of %x"),
+    "torch leaves some views outside": ("t = view_as x y; b = tanh t | b", [], "t b", "a view that leaves a subgraph"),
     "a write keeps a producer from its reader": (
-        """%a : Tensor = aten::tanh(%x)
-%w : Tensor = aten::relu_(%x)
-%v : Tensor = aten::neg(%w)
-%b : Tensor = aten::mul(%a, %v)
-return (%b)""", [["neg", "mul"]], "a b", "aten::relu_",
+        "a = tanh x; w = relu_ x; v = neg w; b = mul a v | b", [["neg", "mul"]], "a b", "aten::relu_",
     ),
     "nested blocks have their own": (
-        """%b : Tensor = prim::If(%flag)
-  block0():
-    %c : Tensor = aten::mul(%x, %x)
-    %d : Tensor = aten::tanh(%c)
-    -> (%d)
-  block1():
-    -> (%x)
-return (%b)""", [["mul", "tanh"]], "c d", "both are in",
+        "b = If flag {| c = mul x x; d = tanh c | d} {| | x} | b", [["mul", "tanh"]], "c d", "both are in",
     ),
 }  # fmt: skip
 MISSED = {
@@ -158,7 +133,7 @@ MISSED = {
 @pytest.mark.parametrize("name", SLICED)
 def test_what_comes_together_and_why_the_rest_does_not(name: str) -> None:
     body, wanted, pair, because = SLICED[name]
-    found = sliced(body, "%x : Tensor, %y : Tensor, %flag : bool")
+    found = sliced(body, "x y flag:bool")
     assert kinds(found) == wanted
     assert (found.graph is found.original) == (not wanted)
     assert because in found.why_not(*pair.split()).because
@@ -170,16 +145,12 @@ def test_a_small_subgraph_is_left_in_the_open() -> None:
     body = TANH.format(effect="")
     assert sliced(body, threshold=3).groups == ()
     assert "fewer than 3 nodes" in sliced(body, threshold=3).why_not("a", "b").because
-    assert kinds(sliced("%b : Tensor = aten::tanh(%x)\nreturn (%b)", threshold=1)) == [["tanh"]]
+    assert kinds(sliced("b = tanh x | b", threshold=1)) == [["tanh"]]
 
 
 def test_constants_are_copied_inside_and_not_counted() -> None:
-    body = """
-%one : int = prim::Constant[value=1]()
-%a : Tensor = aten::add(%x, %y, %one)
-return (%a)"""
-    assert sliced(body).groups == ()
-    found = sliced(body.replace("return (%a)", "%b : Tensor = aten::tanh(%a)\nreturn (%b)"))
+    assert sliced("one = 1; a = add x y one | a").groups == ()
+    found = sliced("one = 1; a = add x y one; b = tanh a | b")
     assert kinds(found) == [["prim::Constant", "add", "tanh"]]
     assert found.forward("one") is None and found.forward("a") is found.original.value("a")
     assert [value.name for value in found.groups[0].inputs] == ["x", "y"]
@@ -187,9 +158,8 @@ return (%a)"""
 
 def test_prints_keep_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     """Torch's slicer moves one if across the other, because it does not look for prints inside them."""
-    first, last = PRINTS.replace("%x", "%a"), PRINTS.replace("%x", "%b")
-    body = f"%a : Tensor = aten::mul(%x, %x)\n{first}%b : Tensor = aten::tanh(%x)\n{last}%c : Tensor = aten::mul(%a, %b)\nreturn (%c)"
-    found = sliced(body, "%x : Tensor, %flag : bool")
+    first, last = (PRINTS.format(value=value) for value in "ab")
+    found = sliced(f"a = mul x x; {first}b = tanh x; {last}c = mul a b | c", "x flag:bool")
     run_reference(found.original, np.array([1.0]), True)
     wanted = capsys.readouterr().out
     run_reference(found.graph, np.array([1.0]), True)
@@ -198,21 +168,11 @@ def test_prints_keep_their_order(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_writing_batch_norm_keeps_its_place() -> None:
     """The running mean is read after the batch norm has updated it."""
-    inputs = "%x : Tensor, %m : Tensor, %v : Tensor"
-    found = sliced(
-        """
-%none : NoneType = prim::Constant()
-%yes : bool = prim::Constant[value=1]()
-%e : float = prim::Constant[value=0.1]()
-%n : Tensor = aten::batch_norm(%x, %none, %none, %m, %v, %yes, %e, %e, %yes)
-%b : Tensor = aten::mul(%n, %m)
-return (%b)""",
-        inputs,
-    )
+    found = sliced("none = None; yes = True; e = 0.1; n = batch_norm x none none m v yes e e yes; b = mul n m | b", "x m v")
     assert kinds(found)[0][-2:] == ["batch_norm", "mul"]
 
 
-NOBODY = "%x : Float(2, requires_grad=0), %y : Float(2, requires_grad=0)"
+NOBODY = "x:Float(2, requires_grad=0) y:Float(2, requires_grad=0)"
 
 
 def test_what_can_require_no_gradient_stays_out() -> None:
@@ -227,30 +187,15 @@ def test_what_can_require_no_gradient_stays_out() -> None:
 
 def test_a_gradient_arrives_through_memory() -> None:
     """`%t` was made before the write, and shows it."""
-    found = sliced(
-        """
-%no : bool = prim::Constant[value=0]()
-%z : Tensor = aten::mul(%x, %x)
-%t : Tensor = aten::t(%z)
-%w : Tensor = aten::copy_(%z, %y, %no)
-%b : Tensor = aten::tanh(%t)
-%c : Tensor = aten::neg(%b)
-return (%c)""",
-        "%x : Float(2, 2, requires_grad=0), %y : Float(2, 2)",
-    )
+    body = "no = False; z = mul x x; t = t z; w = copy_ z y no; b = tanh t; c = neg b | c"
+    found = sliced(body, "x:Float(2, 2, requires_grad=0) y:Float(2, 2)")
     assert found.may_require_grad("t") and found.may_require_grad("c")
     assert kinds(found) == [["t", "tanh", "neg"]]
 
 
 def test_a_gradient_travels_around_a_loop() -> None:
-    body = """
-%true : bool = prim::Constant[value=1]()
-%p : Tensor, %q : Tensor = prim::Loop(%n, %true, %x, %x)
-  block0(%i : int, %a : Tensor, %b : Tensor):
-    %c : Tensor = aten::mul(%b, %y)
-    -> (%true, %b, %c)
-return (%p)"""
-    inputs = "%x : Float(2, requires_grad=0), %y : Float(2), %n : int"
+    body = "true = True; p q = Loop n true x x {i:int a b | c = mul b y | true b c} | p"
+    inputs = "x:Float(2, requires_grad=0) y:Float(2) n:int"
     found = sliced(body, inputs)
     assert found.may_require_grad("p") and found.may_require_grad("a")
     assert not sliced(body, inputs, requires_grad=[]).may_require_grad("p")
@@ -258,16 +203,12 @@ return (%p)"""
 
 
 def test_detached_values_and_integers_require_none() -> None:
-    found = sliced("""
-%d : Tensor = aten::detach(%x)
-%a : Tensor = aten::tanh(%d)
-%i : Long(2) = aten::argsort(%x)
-return (%a, %i)""")
+    found = sliced("d = detach x; a = tanh d; i:Long(2) = argsort x | a i")
     assert [found.may_require_grad(name) for name in "xdai"] == [True, False, False, False]
 
 
 def test_wrong_questions() -> None:
-    found = sliced("%a : Tensor = aten::tanh(%x)\nreturn (%a)")
+    found = sliced("a = tanh x | a")
     with pytest.raises(UnknownName):
         found.why_not("nobody", "a")
     assert "it has no producer" in found.why_not("x", "a").because

@@ -11,6 +11,7 @@ from irscope.ir.core import Graph
 from irscope.ir.rewriter import Created, Erased
 from irscope.runtime.reference import run_reference
 from irscope.transforms.cleanup.fold import fold_constants, fold_weights, remove_dead_nodes
+from tests.programs import parsed
 
 
 def ops(graph: Graph) -> list[str]:
@@ -34,13 +35,10 @@ def test_a_chain_of_a_hundred_thousand_dead_nodes_needs_no_recursion() -> None:
 def test_runs_do_not_share_what_they_write() -> None:
     """A state that starts as a constant and is written in place later is made again at each run."""
     fusion = irs.fuse(
-        irs.parse("""graph(%x : Float(3, 4, strides=[4, 1])):
-      %none : NoneType = prim::Constant()
-      %one : int = prim::Constant[value=1]()
-      %h : Tensor = aten::zeros_like(%x, %none, %none, %none, %none, %none)
-      %g : Tensor = aten::add_(%h, %x, %one)
-      %y : Tensor = aten::neg(%h)
-      return (%y)""")
+        parsed(
+            "x:Float(3, 4, strides=[4, 1]) | none = None; one = 1; h = zeros_like x none none none none none; g = add_ h x one; "
+            "y = neg h | y"
+        )
     )
     x = np.ones((3, 4), np.float32)
     first = run_reference(fusion.graph, x)[0]
@@ -49,23 +47,9 @@ def test_runs_do_not_share_what_they_write() -> None:
 
 @pytest.mark.parametrize("n", [8, 150])
 def test_a_fused_graph_with_a_larger_constant_runs_after_it_was_printed(n: int) -> None:
-    graph = irs.parse(
-        """graph(%x : Float(N, N, strides=[N, 1])):
-      %none : NoneType = prim::Constant()
-      %one : int = prim::Constant[value=1]()
-      %zero : int = prim::Constant[value=0]()
-      %n : int = prim::Constant[value=N]()
-      %i : Long(N, strides=[1]) = aten::arange(%n, %none, %none, %none, %none)
-      %c : Long(N, 1, strides=[1, 1]) = aten::unsqueeze(%i, %one)
-      %m : Bool(N, N, strides=[N, 1]) = aten::le(%i, %c)
-      %y : Float(N, N) = aten::masked_fill(%x, %m, %zero)
-      %z : Float(N, N) = aten::exp(%y)
-      return (%z)""".replace("(N", f"({n}")
-        .replace(" N,", f" {n},")
-        .replace("=N]", f"={n}]")
-        .replace("[N,", f"[{n},")
-        .replace(" N)", f" {n})")
-    )
+    numbers = f"none = None; one = 1; zero = 0; n = {n}; i:Long({n}, strides=[1]) = arange n none none none none"
+    mask = f"c:Long({n}, 1, strides=[1, 1]) = unsqueeze i one; m:Bool({n}, {n}, strides=[{n}, 1]) = le i c"
+    graph = parsed(f"x:Float({n}, {n}, strides=[{n}, 1]) | {numbers}; {mask}; y = masked_fill x m zero; z = exp y | z", f"Float({n}, {n})")
     fused = irs.fuse(graph).graph
     again = irs.parse(str(fused))
     assert f"<Tensor CPUBoolType{{{n},{n}}} " in str(fused)

@@ -7,25 +7,16 @@ import pytest
 
 import irscope as irs
 from irscope.transforms.cleanup import tables_of_lists
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 
-TEXT = """graph(%x : Float(3, 4, strides=[4, 1], device=cpu), %go : bool):
-  %t : bool = prim::Constant[value=1]()
-  %n : int = prim::Constant[value=7]()
-  %axis : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %list : Tensor[] = prim::ListConstruct()
-  %y : Float(3, 4, strides=[4, 1], device=cpu) = prim::Loop(%n, %t, %x)
-    block0(%i : int, %a : Float(3, 4, strides=[4, 1], device=cpu)):
-      %b : Float(3, 4, strides=[4, 1], device=cpu) = aten::tanh(%a)
-      %s : Float(4, strides=[1], device=cpu) = aten::select(%a, %axis, %one)
-      %c : Float(3, 4, strides=[4, 1], device=cpu) = aten::add(%b, %s, %one)
-      %same : Tensor[] = aten::append(%list, %c)
-      -> (%t, %b)
-  %count : int = aten::len(%list)
-  %all : Tensor = aten::stack(%list, %axis)
-  return (%all, %y, %count)"""
+TEXT = ir(
+    "x go:bool | t = True; n = 7; axis = 0; one = 1; list:Tensor[] = ListConstruct; y = Loop n t x {i:int a | b = tanh a; "
+    "s:Float(4, strides=[1], device=cpu) = select a axis one; c = add b s one; same:Tensor[] = append list c | t b}; count:int = len list; "
+    "all:Tensor = stack list axis | all y count",
+    "Float(3, 4, strides=[4, 1], device=cpu)",
+)
 
 
 def outcome(run: Any, x: Any) -> tuple[Any, Any, int]:

@@ -8,6 +8,7 @@ import pytest
 import irscope as irs
 from irscope.runtime.arrays import onednn
 from irscope.runtime.program import bound_program
+from tests.programs import ir
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
@@ -135,12 +136,10 @@ def test_read_only_arrays_are_laid_out_once(monkeypatch):
 
 
 def test_a_weight_that_its_owner_can_write_unseen_is_read_as_it_is():
-    text = """graph(%x : Float(1, 8, 4, 4, strides=[128, 1, 32, 8]), %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1])):
-      %none : NoneType = prim::Constant()
-      %ones : int[] = prim::Constant[value=[1, 1]]()
-      %one : int = prim::Constant[value=1]()
-      %a : Float(1, 8, 4, 4, strides=[128, 1, 32, 8]) = aten::conv2d(%x, %w, %none, %ones, %ones, %ones, %one)
-      return (%a)"""
+    text = ir(
+        "x w:Float(8, 8, 3, 3, strides=[72, 9, 3, 1]) | none = None; ones = [1, 1]; one = 1; a = conv2d x w none ones ones ones one | a",
+        "Float(1, 8, 4, 4, strides=[128, 1, 32, 8])",
+    )
     graph, w = irs.parse(text), np.ones((8, 8, 3, 3), np.float32)
     run = irs.compile(irs.Pipeline("onednn")(replace(graph, bound={graph.value("w"): w})).graph)
     x = np.ones((1, 4, 4, 8), np.float32).transpose(0, 3, 1, 2)

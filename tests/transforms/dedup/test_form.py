@@ -13,6 +13,7 @@ from irscope.ir.types import INT, TENSOR, ClassType, ListType, TensorType
 from irscope.transforms.dedup import Piece, fingerprint, has_stable_fingerprint, pieces_of
 from irscope.transforms.dedup.form import Keys
 from irscope.transforms.dedup.matching import match
+from tests.programs import parsed
 from tests.random_programs.graphs import random_program
 
 
@@ -104,17 +105,7 @@ def test_keys_ignore_names_of_roots_but_not_names_from_outside() -> None:
 
 
 def test_an_outer_value_that_is_read_twice_at_once_is_one_value() -> None:
-    graph = irs.parse("""graph(%x : Float(4), %c : bool):
-  %r : Float(4) = prim::If(%c)
-    block0():
-      %q : Float(4) = aten::mul(%x, %x)
-      %y : Float(4) = aten::exp(%q)
-      -> (%y)
-    block1():
-      %p : Float(4) = aten::mul(%x, %x)
-      %z : Float(4) = aten::exp(%x)
-      -> (%z)
-  return (%r)""")
+    graph = parsed("x c:bool | r = If c {| q = mul x x; y = exp q | y} {| p = mul x x; z = exp x | z} | r", "Float(4)")
     assert not agree_on(*(Piece(f"{number}", block, graph, {}) for number, block in enumerate(graph.node("r").blocks)))
 
 

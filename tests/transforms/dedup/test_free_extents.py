@@ -12,31 +12,22 @@ from irscope.ir import Symbol
 from irscope.ir.module import inlined, verify_module
 from irscope.ir.text import parse_module, print_module
 from irscope.runtime.reference import run_reference
+from tests.programs import ir
 from tests.transforms.dedup.test_rewrite import Program
 
-LISTS = {
-    "constant": "  %s : int[] = prim::Constant[value=[{n}, 2]]()",
-    "packed": """  %n : int = prim::Constant[value={n}]()
-  %two : int = prim::Constant[value=2]()
-  %s : int[] = prim::ListConstruct(%n, %two)""",
-}
+LISTS = {"constant": "s = [{n}, 2]", "packed": "n = {n}; two = 2; s:int[] = ListConstruct n two"}
 
 
 def viewing(n: int, k: float, sizes: str) -> str:
-    return f"""graph(%x : Float(2, {n}), %w : Float({n}, 3)):
-  %k : float = prim::Constant[value={k}]()
-{LISTS[sizes].format(n=n)}
-  %a : Float(2, {n}) = aten::mul(%x, %k)
-  %b : Float({n}, 2) = aten::view(%a, %s)
-  %c : Float(3, {n}) = aten::t(%w)
-  %d : Float(3, 2) = aten::mm(%c, %b)
-  return (%d)"""
+    lists = LISTS[sizes].format(n=n)
+    return ir(f"x:Float(2, {n}) w:Float({n}, 3) | k = {k}; {lists}; a:Float(2, {n}) = mul x k; b:Float({n}, 2) = view a s; "
+              f"c:Float(3, {n}) = t w; d:Float(3, 2) = mm c b | d")  # fmt: skip
 
 
-MAIN = """graph(%x : Float(2, 4), %w : Float(4, 3), %y : Float(2, 6), %v : Float(6, 3)):
-  %p : Float(3, 2) = func::call[callee="@f"](%x, %w)
-  %q : Float(3, 2) = func::call[callee="@g"](%y, %v)
-  return (%p, %q)"""
+MAIN = ir(
+    'x:Float(2, 4) w:Float(4, 3) y:Float(2, 6) v:Float(6, 3) | p = func::call[callee="@f"] x w; q = func::call[callee="@g"] y v | p q',
+    "Float(3, 2)",
+)
 
 
 def module(functions: dict[str, str], main: str, visibility: str = "private") -> irs.Module:
@@ -116,15 +107,9 @@ def test_compiled_it_runs_for_every_size() -> None:
 
 def test_an_op_whose_type_decides_keeps_functions_apart() -> None:
     def empty(n: int) -> str:
-        return f"""graph(%x : Float({n})):
-  %e : Float({n}) = tensor::empty()
-  %y : Float({n}) = arith::addf(%x, %e)
-  return (%y)"""
+        return ir("x | e = tensor::empty; y = arith::addf x e | y", f"Float({n})")
 
-    main = """graph(%x : Float(4), %y : Float(6)):
-  %p : Float(4) = func::call[callee="@f"](%x)
-  %q : Float(6) = func::call[callee="@g"](%y)
-  return (%p, %q)"""
+    main = ir('x y:Float(6) | p = func::call[callee="@f"] x; q:Float(6) = func::call[callee="@g"] y | p q', "Float(4)")
     done = irs.dedup(module({"f": empty(4), "g": empty(6)}, main), relation="extents").applied()
     assert any("sizes differ at tensor::empty, whose types may decide" in remark for remark in done.remarks)
     assert isinstance(done.program, irs.Module) and {"f", "g"} <= set(done.program.graphs)

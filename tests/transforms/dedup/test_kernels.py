@@ -8,24 +8,16 @@ from irscope.ir.invariants import verify
 from irscope.ops.expr import COMMUTATIVE
 from irscope.ops.traits import COMMUTES
 from irscope.runtime.program.executable import Executable
+from tests.programs import ir
 
 pytest.importorskip("llvmlite")
 
 
-PROGRAM = """graph(%a : Char(33, 33), %b : Byte(33, 33), %x : Float(33, 33)):
-  %one : int = prim::Constant[value=1]()
-  %half : float = prim::Constant[value=0.5]()
-  %quarter : float = prim::Constant[value=0.25]()
-  %c : Char(33, 33) = aten::add(%a, %a, %one)
-  %d : Char(33, 33) = aten::mul(%c, %a)
-  %e : Byte(33, 33) = aten::add(%b, %b, %one)
-  %f : Byte(33, 33) = aten::mul(%e, %b)
-  %g : Float(33, 33) = aten::neg(%x)
-  %h : Float(33, 33) = aten::mul(%g, %half)
-  %i : Float(33, 33) = aten::mm(%h, %x)
-  %j : Float(33, 33) = aten::neg(%i)
-  %k : Float(33, 33) = aten::mul(%j, %quarter)
-  return (%d, %f, %h, %k)"""
+PROGRAM = ir(
+    "a:Char(33, 33) b:Byte(33, 33) x | one = 1; half = 0.5; quarter = 0.25; c:Char(33, 33) = add a a one; d:Char(33, 33) = mul c a; "
+    "e:Byte(33, 33) = add b b one; f:Byte(33, 33) = mul e b; g = neg x; h = mul g half; i = mm h x; j = neg i; k = mul j quarter | d f h k",
+    "Float(33, 33)",
+)
 """Four kernels: two that differ in a constant, two in a type that the processor adds and multiplies alike."""
 
 

@@ -9,6 +9,7 @@ import pytest
 import irscope as irs
 from irscope.transforms.dedup import Piece, fingerprint
 from irscope.transforms.dedup.rewrite import normal_form
+from tests.programs import parsed
 from tests.transforms.dedup.test_rewrite import Program, arguments
 from tests.transforms.dedup.test_rewrite import results as results_of
 
@@ -82,12 +83,7 @@ def test_programs_that_differ_have_different_normal_forms(seed: int) -> None:
 
 
 def test_ops_that_write_keep_their_order_and_unused_nodes_are_removed() -> None:
-    graph = irs.parse("""graph(%x : Tensor, %y : Tensor):
-  %dead : Tensor = aten::exp(%x)
-  %b : Tensor = aten::tanh_(%y)
-  %a : Tensor = aten::relu_(%x)
-  %c : Tensor = aten::mul(%a, %b)
-  return (%c)""")
+    graph = parsed("x y | dead = exp x; b = tanh_ y; a = relu_ x; c = mul a b | c")
     record = normal_form(graph)
     irs.verify(record.after)
     assert [node.op for node in record.after.nodes()][:2] != ["aten::relu_", "aten::tanh_"]
@@ -95,20 +91,9 @@ def test_ops_that_write_keep_their_order_and_unused_nodes_are_removed() -> None:
 
 
 def test_nodes_stay_in_their_blocks() -> None:
-    graph = irs.parse("""graph(%x : Float(4), %c : bool):
-  %t : Float(4) = aten::tanh(%x)
-  %e : Float(4) = aten::exp(%x)
-  %y : Float(4) = prim::If(%c)
-    block0():
-      %k : float = prim::Constant[value=0.5]()
-      %a : Float(4) = aten::mul(%t, %k)
-      %b : Float(4) = aten::mul(%a, %e)
-      -> (%b)
-    block1():
-      %l : float = prim::Constant[value=0.5]()
-      %d : Float(4) = aten::mul(%e, %l)
-      -> (%d)
-  return (%y)""")
+    graph = parsed(
+        "x c:bool | t = tanh x; e = exp x; y = If c {| k = 0.5; a = mul t k; b = mul a e | b} {| l = 0.5; d = mul e l | d} | y", "Float(4)"
+    )
     record = normal_form(graph)
     irs.verify(record.after)
     assert normal_form(record.after).after is record.after

@@ -21,6 +21,7 @@ from irscope.ir.invariants import verify
 from irscope.ir.module import inlined, verify_module
 from irscope.transforms.dedup.rewrite import Repeat, find_regions, outline_nested
 from irscope.transforms.dedup.rewrite.parameters import common_type
+from tests.programs import parsed
 from tests.random_programs.graphs import Program, random_program
 from tests.transforms.same_meaning import observed
 
@@ -141,22 +142,8 @@ def test_operands_from_outside_may_be_exchanged_but_inner_edges_may_not() -> Non
 
 
 def test_ifs_with_equal_bodies_belong_to_regions_and_keep_their_values_from_outside() -> None:
-    body = """
-    %p{i} : Tensor = aten::mul(%{a}, %y)
-    %r{i} : Tensor = prim::If(%c)
-      block0():
-        %t{i} : Tensor = aten::tanh(%p{i})
-        -> (%t{i})
-      block1():
-        %u{i} : Tensor = aten::add(%p{i}, %y)
-        -> (%u{i})
-    """
-    lines = ["graph(%x : Tensor, %y : Tensor, %c : bool):"]
-    before = "x"
-    for i in range(4):
-        lines += [line.format(a=before, i=i) for line in body.strip("\n").splitlines()]
-        before = f"r{i}"
-    graph = irs.parse("\n".join([*lines, f"  return (%{before})"]))
+    body = "p{i} = mul {a} y; r{i} = If c {{| t{i} = tanh p{i} | t{i}}} {{| u{i} = add p{i} y | u{i}}}"
+    graph = parsed(f"x y c:bool | {'; '.join(body.format(a=f'r{i - 1}' if i else 'x', i=i) for i in range(4))} | r3")
     [repeat] = find_regions(graph, min_nodes=2)
     assert (repeat.size, len(repeat)) == (2, 4)
     module = outlined(graph, [repeat])

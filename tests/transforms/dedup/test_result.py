@@ -11,6 +11,7 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Block, Graph, Module, Node, Value, new_id
 from irscope.ir.types import BOOL, TensorType
 from irscope.transforms.dedup import dedup
+from tests.programs import ir, parsed
 
 FLOAT23 = TensorType("float32", (2, 3), (3, 1))
 
@@ -19,11 +20,7 @@ def same(a: Graph, b: Graph, relation: Any) -> bool:
     return len(dedup(Module({"a": a, "b": b}), relation=relation).classes) == 1
 
 
-SCALED = """graph(%x : Float(2, 3, strides=[3, 1]), %y : Float(2, 3, strides=[3, 1])):
-  %k : float = prim::Constant[value=0.5]()
-  %a : Float(2, 3, strides=[3, 1]) = aten::mul(%x, %k)
-  %b : Float(2, 3, strides=[3, 1]) = aten::mul(%a, %y)
-  return (%b)"""
+SCALED = ir("x y | k = 0.5; a = mul x k; b = mul a y | b", "Float(2, 3, strides=[3, 1])")
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [
@@ -55,23 +52,10 @@ def test_a_value_moved_to_another_block_of_the_same_size_is_a_difference() -> No
 
 
 def test_groups_of_a_graph_are_its_pieces() -> None:
-    graph = irs.parse("""graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = prim::FusionGroup[kind="pointwise"](%x)
-    block0(%p : Tensor):
-      %q : Tensor = aten::relu(%p)
-      %r : Tensor = aten::exp(%q)
-      -> (%r)
-  %b : Tensor = prim::FusionGroup[kind="pointwise"](%y)
-    block0(%s : Tensor):
-      %t : Tensor = aten::relu(%s)
-      %u : Tensor = aten::exp(%t)
-      -> (%u)
-  %c : Tensor = prim::FusionGroup[kind="pointwise"](%b)
-    block0(%v : Tensor):
-      %w : Tensor = aten::relu(%v)
-      %z : Tensor = aten::tanh(%w)
-      -> (%z)
-  return (%a, %c)""")
+    graph = parsed(
+        'x y | a = FusionGroup[kind="pointwise"] x {p | q = relu p; r = exp q | r}; b = FusionGroup[kind="pointwise"] y {s | t = relu s; '
+        'u = exp t | u}; c = FusionGroup[kind="pointwise"] b {v | w = relu v; z = tanh w | z} | a c'
+    )
     d = dedup(graph)
     assert [len(cls) for cls in d.classes] == [2, 1]
     assert d.class_of("a") is d.class_of("b") is d.class_of("r")

@@ -14,6 +14,7 @@ from irscope.ir.module import inlined, verify_module
 from irscope.ir.text import parse_module, print_module
 from irscope.transforms.dedup import RANK, RELATIONS, Relation, dedup
 from irscope.transforms.dedup.rewrite import merge_groups
+from tests.programs import ir, parsed
 
 SAMPLES = Path(__file__).parent / "samples"
 BINARY = ("mul", "sub", "add", "div")
@@ -193,11 +194,7 @@ def test_executables_of_other_sizes_are_not_merged_and_a_remark_says_why() -> No
 
 def test_a_function_that_calls_itself_gets_no_parameters() -> None:
     def function(name: str, number: float) -> str:
-        return f"""graph(%x : Float(4), %y : Float(4), %z : Float(4)):
-  %k : float = prim::Constant[value={number}]()
-  %a : Float(4) = aten::mul(%x, %k)
-  %b : Float(4) = func::call[callee="@{name}"](%a, %y, %z)
-  return (%b)"""
+        return ir(f'x y z | k:float = {number}; a = mul x k; b = func::call[callee="@{name}"] a y z | b', "Float(4)")
 
     made = module({"f": function("f", 0.5), "g": function("g", 0.25)}, private=True)
     d = dedup(made, relation="constants")
@@ -230,10 +227,7 @@ def test_a_number_that_is_equal_everywhere_is_not_a_parameter() -> None:
 
 def test_sizes_that_follow_from_one_another_are_one_parameter() -> None:
     def program(n: int) -> irs.Graph:
-        return irs.parse(f"""graph(%x : Float({n}, 4)):
-  %size : int[] = prim::Constant[value=[{4 * n}]]()
-  %y : Float({4 * n}) = aten::view(%x, %size)
-  return (%y)""")
+        return parsed(f"x | size = [{4 * n}]; y:Float({4 * n}) = view x size | y", f"Float({n}, 4)")
 
     d = dedup(irs.Module({f"f{n}": program(n) for n in (2, 3, 5)}), relation="extents")
     assert sorted(row.dependence for row in d.class_holes(0).rows if row.parameter is not None) == [
@@ -248,15 +242,7 @@ def test_applying_twice_is_applying_once(step: Relation) -> None:
     assert merge_groups(once, step=step).after is once or step == "extents"
 
 
-MEASURED = """graph(%w : Float(8, 8, strides=[8, 1]), %x : Float(8, 8, strides=[8, 1])):
-  %k : float = prim::Constant[value=0.5]()
-  %l : float = prim::Constant[value=0.25]()
-  %a : Float(8, 8, strides=[8, 1]) = aten::neg(%x)
-  %b : Float(8, 8, strides=[8, 1]) = aten::mul(%a, %k)
-  %c : Float(8, 8, strides=[8, 1]) = aten::mm(%b, %w)
-  %d : Float(8, 8, strides=[8, 1]) = aten::neg(%c)
-  %e : Float(8, 8, strides=[8, 1]) = aten::mul(%d, %l)
-  return (%b, %e)"""
+MEASURED = ir("w x | k = 0.5; l = 0.25; a = neg x; b = mul a k; c = mm b w; d = neg c; e = mul d l | b e", "Float(8, 8, strides=[8, 1])")
 
 
 def test_the_slowdown_is_measured_on_the_kernels_if_asked_for() -> None:
@@ -296,16 +282,10 @@ def test_only_compiled_groups_are_measured() -> None:
         irs.dedup(irs.fuse(irs.parse(MEASURED))).recommend(measure=True)
 
 
-TWO_LAYERS = """graph(%x : Float({n}, {n}), %y : Float({n}, {n})):
-  %k0 : float = prim::Constant[value={k}]()
-  %m0 : Float({n}, {n}) = aten::mm(%x, %y)
-  %a0 : Float({n}, {n}) = aten::mul(%m0, %k0)
-  %b0 : Float({n}, {n}) = aten::tanh(%a0)
-  %m1 : Float({n}, {n}) = aten::mm(%b0, %y)
-  %k1 : float = prim::Constant[value=1.5]()
-  %a1 : Float({n}, {n}) = aten::mul(%m1, %k1)
-  %b1 : Float({n}, {n}) = aten::tanh(%a1)
-  return (%b1)"""
+TWO_LAYERS = ir(
+    "x y | k0:float = {k}; m0 = mm x y; a0 = mul m0 k0; b0 = tanh a0; m1 = mm b0 y; k1 = 1.5; a1 = mul m1 k1; b1 = tanh a1 | b1",
+    "Float({n}, {n})",
+)
 
 
 @pytest.mark.parametrize(("step", "bodies", "but_for_sizes"), [("alpha", 4, 1), ("constants", 2, 2), ("extents", 2, 1)])

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 import irscope as irs
+from tests.programs import parsed
 
 
 class Layer(nn.Module):
@@ -62,12 +63,7 @@ def test_a_graph_without_scopes_has_no_such_pieces() -> None:
 
 def test_places_that_wait_for_each_other_are_not_outlined() -> None:
     """Each module's second half reads the other's first: neither can be one step, though both are the same."""
-    g = irs.parse("""graph(%x : Float(4), %y : Float(4)):
-  %a : Float(4) = aten::tanh(%x), scope: net.0
-  %b : Float(4) = aten::tanh(%y), scope: net.1
-  %c : Float(4) = aten::mul(%a, %b), scope: net.0
-  %d : Float(4) = aten::mul(%b, %a), scope: net.1
-  return (%c, %d)""")
+    g = parsed("x y | a = tanh x @ net.0; b = tanh y @ net.1; c = mul a b @ net.0; d = mul b a @ net.1 | c d", "Float(4)")
     d = irs.dedup(g, unit="scopes", relation="arguments")
     assert [len(cls) for cls in d.classes] == [2, 1]
     made = d.apply()

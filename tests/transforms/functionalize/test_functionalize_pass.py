@@ -15,6 +15,7 @@ from irscope.ops.registry import effect_of
 from irscope.ops.traits import MOVES_STATISTICS
 from irscope.transforms.cleanup.fold import fold_constants
 from irscope.transforms.functionalize.functionalize_pass import functionalize
+from tests.programs import parsed
 
 torch = pytest.importorskip("torch")
 
@@ -100,80 +101,32 @@ def test_a_model_becomes_pure(name: str, count: int) -> None:
         torch.testing.assert_close(irs.compile(irs.fuse(record.after))(x), model(x), rtol=1e-3, atol=1e-3)
 
 
-TAKEN_AGAIN = """%a : Tensor = aten::neg(%x)
-    %row : Tensor = aten::select(%a, %zero, %one)
-    %w : Tensor = aten::relu_(%row)
-    %s : Tensor = aten::exp(%row)
-    {before}
-    %e : Tensor = aten::add_(%s, %row, %one)
-    %mid : Tensor = aten::slice(%a, %one, %zero, %one, %one)
-    %m : Tensor = aten::mul_(%a, %mid)
-    {after}
-    %f : Tensor = aten::add(%s, %row, %one)
-    %r : (Tensor, Tensor) = prim::TupleConstruct(%f, %a)"""
+BEFORE = "a = neg x; row = select a zero one; w = relu_ row; s = exp row"
+AGAIN = "e = add_ s row one; mid = slice a one zero one one; m = mul_ a mid"
+AFTER = "f = add s row one; r:(Tensor, Tensor) = TupleConstruct f a"
 
 PROGRAMS = {
-    "a part is taken again after a write that stays": (TAKEN_AGAIN.format(before="", after=""), ["aten::mul_"]),
-    "in a loop, too": (TAKEN_AGAIN.format(before="prim::Loop(%two, %true)\nblock0(%i : int):", after="-> (%true)"), ["aten::mul_"]),
-    "a list gets the view and not a tensor of the same elements": ("""%a : Tensor = aten::neg(%x)
-    %row : Tensor = aten::select(%a, %zero, %one)
-    %row2 : Tensor = aten::relu_(%row)
-    %xs : Tensor[] = prim::ListConstruct(%row2)
-    %back : Tensor = aten::__getitem__(%xs, %zero)
-    %w : Tensor = aten::add_(%back, %one, %one)
-    %r : (Tensor, Tensor) = prim::TupleConstruct(%a, %row)""", ["aten::add_"]),
-    "result of an if, nested": ("""%y : Tensor = prim::If(%c)
-      block0():
-        %p : Tensor = prim::If(%c)
-          block0():
-            %a : Tensor = aten::neg(%x)
-            -> (%a)
-          block1():
-            %b : Tensor = aten::exp(%x)
-            -> (%b)
-        %q : Tensor = aten::relu_(%p)
-        -> (%p)
-      block1():
-        %d : Tensor = aten::exp(%x)
-        -> (%d)
-    %row : Tensor = aten::select(%y, %zero, %zero)
-    %z : Tensor = aten::tanh_(%row)
-    %r : (Tensor, Tensor) = prim::TupleConstruct(%y, %row)""", []),
-    "result of an if, in a list, too": ("""%xs : Tensor[] = prim::ListConstruct(%x)
-    %y : Tensor = prim::If(%c)
-      block0():
-        %a : Tensor = aten::neg(%x)
-        %ys : Tensor[] = aten::append(%xs, %a)
-        -> (%a)
-      block1():
-        %d : Tensor = aten::exp(%x)
-        -> (%d)
-    %z : Tensor = aten::tanh_(%y)
-    %r : (Tensor, Tensor[]) = prim::TupleConstruct(%y, %xs)""", ["aten::tanh_"]),
-    "result of an if, a view": ("""%y : Tensor = prim::If(%c)
-      block0():
-        %a : Tensor = aten::neg(%x)
-        %v : Tensor = aten::t(%a)
-        -> (%v)
-      block1():
-        %d : Tensor = aten::exp(%x)
-        -> (%d)
-    %z : Tensor = aten::tanh_(%y)
-    %r : (Tensor, Tensor) = prim::TupleConstruct(%y, %z)""", ["aten::tanh_"]),
-    "result of an if, written in a loop around it": ("""%w : Tensor = aten::clone(%x, %none)
-    prim::Loop(%two, %true)
-      block0(%i : int):
-        %y : Tensor = prim::If(%c)
-          block0():
-            %a : Tensor = aten::mul(%w, %x)
-            -> (%a)
-          block1():
-            %d : Tensor = aten::exp(%w)
-            -> (%d)
-        %z : Tensor = aten::tanh_(%y)
-        %s : Tensor = aten::add_(%w, %y, %two)
-        -> (%true)
-    %r : (Tensor, Tensor) = prim::TupleConstruct(%w, %x)""", []),
+    "a part is taken again after a write that stays": (f"{BEFORE}; {AGAIN}; {AFTER}", ["aten::mul_"]),
+    "in a loop, too": (f"{BEFORE}; Loop two true {{i:int | {AGAIN} | true}}; {AFTER}", ["aten::mul_"]),
+    "a list gets the view and not a tensor of the same elements": (
+        "a = neg x; row = select a zero one; row2 = relu_ row; xs:Tensor[] = ListConstruct row2; back = __getitem__ xs zero; "
+        "w = add_ back one one; r:(Tensor, Tensor) = TupleConstruct a row", ["aten::add_"],
+    ),
+    "result of an if, nested": (
+        "y = If c {| p = If c {| a = neg x | a} {| b = exp x | b}; q = relu_ p | p} {| d = exp x | d}; row = select y zero zero; "
+        "z = tanh_ row; r:(Tensor, Tensor) = TupleConstruct y row", [],
+    ),
+    "result of an if, in a list, too": (
+        "xs:Tensor[] = ListConstruct x; y = If c {| a = neg x; ys:Tensor[] = append xs a | a} {| d = exp x | d}; z = tanh_ y; "
+        "r:(Tensor, Tensor[]) = TupleConstruct y xs", ["aten::tanh_"],
+    ),
+    "result of an if, a view": (
+        "y = If c {| a = neg x; v = t a | v} {| d = exp x | d}; z = tanh_ y; r:(Tensor, Tensor) = TupleConstruct y z", ["aten::tanh_"],
+    ),
+    "result of an if, written in a loop around it": (
+        "w = clone x none; Loop two true {i:int | y = If c {| a = mul w x | a} {| d = exp w | d}; z = tanh_ y; s = add_ w y two | true}; "
+        "r:(Tensor, Tensor) = TupleConstruct w x", [],
+    ),
 }  # fmt: skip
 
 
@@ -181,15 +134,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_stays_in_place_is_seen_under_each_name(name: str, flag: bool) -> None:
     body, left = PROGRAMS[name]
-    text = f"""graph(%x : Tensor, %c : bool):
-    %zero : int = prim::Constant[value=0]()
-    %one : int = prim::Constant[value=1]()
-    %two : int = prim::Constant[value=2]()
-    %true : bool = prim::Constant[value=1]()
-    %none : NoneType = prim::Constant()
-    {body}
-    return (%r)"""
-    graph = irs.parse(text)
+    graph = parsed(f"x c:bool | zero = 0; one = 1; two = 2; true = True; none = None; {body} | r")
     record = functionalize(graph)
     verify(record.after)
     given = [[np.array([[1.0, -2.0], [3.0, -0.5]], np.float32), flag] for _ in range(2)]

@@ -54,7 +54,6 @@ def as_torch(arguments: Any) -> Any:
 
 
 def run_by_torch(text: str, arguments: Any) -> Any:
-    """What torch computes op by op."""
     import torch
 
     function = torch._C._create_function_from_graph("f", torch._C.parse_ir(text))
@@ -304,7 +303,6 @@ def program(seed: int, size: int) -> str:
 
 
 def torch_groups(text: str) -> Groups:
-    """By group, the constants of its ops."""
     import torch
 
     before = torch._C._jit_can_fuse_on_cpu_legacy()

@@ -17,6 +17,7 @@ from irscope.ops.traits import SEEN_THROUGH
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.domains import Domain
 from irscope.transforms.fusion.fuse_pass import fuse
+from tests.programs import parsed
 from tests.random_programs.graphs import FEATURES, MORE_FEATURES, Program, programs
 from tests.transforms.fusion.judges import assert_as_eager, assert_same_runs
 
@@ -89,8 +90,8 @@ def test_a_view_is_in_a_group_only_in_front_of_something(program: Program) -> No
                 assert read & set(node.outputs)
 
 
-def program_of(lines: str, shape: str = "4, 6") -> Graph:
-    return irs.parse(f"graph(%x : Float({shape}), %y : Float({shape})):\n{lines}\n  return (%r)")
+def program_of(ops: str, shape: str = "4, 6") -> Graph:
+    return parsed(f"x:Float({shape}) y:Float({shape}) | none = None; zero = 0; one = 1; yes = True; {ops} | r")
 
 
 @pytest.mark.parametrize(
@@ -101,13 +102,9 @@ def program_of(lines: str, shape: str = "4, 6") -> Graph:
 def test_a_gathered_value_must_lie_where_it_is_read(axes: str, keep: bool, together: bool) -> None:
     """Against NumPy: only where the shapes broadcast by accident does the planner decline."""
     numbers = [int(axis) for axis in axes.split(", ")]
-    names = "\n".join(f"  %n{axis} : int = prim::Constant[value={axis}]()" for axis in numbers)
-    lines = f"""{names}
-  %axes : int[] = prim::ListConstruct({", ".join(f"%n{axis}" for axis in numbers)})
-  %keep : bool = prim::Constant[value={int(keep)}]()
-  %none : NoneType = prim::Constant()
-  %s : Tensor = aten::sum(%x, %axes, %keep, %none)
-  %r : Tensor = aten::mul(%y, %s)"""
+    names = "; ".join(f"n{axis} = {axis}" for axis in numbers)
+    axes = " ".join(f"n{axis}" for axis in numbers)
+    lines = f"{names}; axes:int[] = ListConstruct {axes}; keep = {keep}; s = sum x axes keep none; r = mul y s"
     fusion = fuse(program_of(lines, "4, 4"))
     assert bool(fusion.group_of("s")) == together
     rng = np.random.default_rng(0)
@@ -124,27 +121,14 @@ def test_a_domain_tells_its_axes() -> None:
 
 
 def test_both_spaces_are_shown_where_they_differ() -> None:
-    lines = """  %one : int = prim::Constant[value=1]()
-  %zero : int = prim::Constant[value=0]()
-  %none : NoneType = prim::Constant()
-  %a : Tensor = aten::softmax(%x, %one, %none)
-  %r : Tensor = aten::softmax(%a, %zero, %none)"""
-    verdict = fuse(program_of(lines)).why_not("a", "r")
+    verdict = fuse(program_of("a = softmax x one none; r = softmax a zero none")).why_not("a", "r")
     assert "(4, 6) reduced over axis 1 and (4, 6) reduced over axis 0" in verdict.because
 
 
 def test_attention_written_as_ops_is_one_kernel() -> None:
     """The largest, the powers, their sum and the quotient: four ops with two gatherings, and a mask in front."""
-    lines = """  %none : NoneType = prim::Constant()
-  %yes : bool = prim::Constant[value=1]()
-  %one : int = prim::Constant[value=1]()
-  %axes : int[] = prim::ListConstruct(%one)
-  %m : Tensor = aten::add(%x, %y, %one)
-  %t : Tensor = aten::amax(%m, %axes, %yes)
-  %d : Tensor = aten::sub(%m, %t, %one)
-  %e : Tensor = aten::exp(%d)
-  %s : Tensor = aten::sum(%e, %axes, %yes, %none)
-  %r : Tensor = aten::div(%e, %s)"""
+    masked = "axes:int[] = ListConstruct one; m = add x y one; t = amax m axes yes; d = sub m t one"
+    lines = f"{masked}; e = exp d; s = sum e axes yes none; r = div e s"
     fusion = fuse(program_of(lines))
     (group,) = fusion.groups
     assert group.attrs["kind"] == "reduction"

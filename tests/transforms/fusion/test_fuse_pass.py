@@ -16,16 +16,13 @@ from irscope.ir.structural import same_structure
 from irscope.runtime.reference import run_reference
 from irscope.session import exploration
 from irscope.transforms.fusion.fuse_pass import fuse, fuse_groups, prepare_fusion
+from tests.programs import ir, parsed
 from tests.random_programs.graphs import Program, programs, random_program
 from tests.transforms.fusion.judges import assert_no_dependence_is_reversed, assert_same
 
 QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-CHAIN = """graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = aten::relu(%x)
-  %b : Float(2, 3) = aten::tanh(%a)
-  %c : Float(2, 3) = aten::neg(%b)
-  return (%c)"""
+CHAIN = ir("x | a = relu x; b = tanh a; c = neg b | c", "Float(2, 3)")
 
 
 @QUICK
@@ -102,12 +99,7 @@ def test_the_table_adds_up_at_a_named_bandwidth() -> None:
 
 
 def test_a_softmax_in_parts_gathers_once_and_its_arithmetic_counts_on_every_point() -> None:
-    text = """graph(%x : Float(4, 8)):
-  %d : int = prim::Constant[value=1]()
-  %n : NoneType = prim::Constant()
-  %y : Float(4, 8) = aten::mul(%x, %x)
-  %s : Float(4, 8) = aten::softmax(%y, %d, %n)
-  return (%s)"""
+    text = ir("x | d = 1; n = None; y = mul x x; s = softmax y d n | s", "Float(4, 8)")
     (row,) = fuse(irs.parse(text)).table().to_dict("records")
     assert (row["kind"], row["bytes after"]) == ("reduction", 2 * 4 * 8 * 4)
     assert row["flops"] >= 5 * 4 * 8
@@ -132,12 +124,7 @@ def test_element_types_that_kernels_do_not_compute_with_stay_out(dtype: str) -> 
 
 
 def test_why_not_knows_folded_and_inner_names() -> None:
-    graph = irs.parse("""graph(%x : Float(2, 3)):
-  %n : int = aten::dim(%x)
-  %dead : Float(2, 3) = aten::relu(%x)
-  %a : Float(2, 3) = aten::add(%x, %x, %n)
-  %b : Float(2, 3) = aten::relu(%a)
-  return (%b)""")
+    graph = parsed("x | n:int = dim x; dead = relu x; a = add x x n; b = relu a | b", "Float(2, 3)")
     fusion = fuse(graph)
     assert "unused" in fusion.why_not("dead", "b").because
     assert fusion.why_not("b.1", "a")
@@ -199,16 +186,11 @@ def test_the_same_bytes_as_another_type_part_two_groups(source: str, target: str
     torch.testing.assert_close(irs.compile(fusion)(x), bits(x), rtol=0, atol=0, equal_nan=True)
 
 
-LATTICE = """graph(%x : Float(2, 3), %y : Float(2, 3)):
-  %n : int = aten::dim(%x)
-  %a : Float(2, 3) = aten::add(%x, %y, %n)
-  %b : Float(2, 3) = aten::tanh(%a)
-  %m : Float(2, 3) = aten::mul(%a, %y)
-  %c : Float(2, 2) = aten::matmul(%m, %x)
-  %d : Float(2, 3) = aten::sub(%b, %a, %n)
-  %e : Float(2, 2) = aten::relu(%c)
-  %f : Float(2, 2) = aten::neg(%e)
-  return (%d, %f)"""
+LATTICE = ir(
+    "x y | n:int = dim x; a = add x y n; b = tanh a; m = mul a y; c:Float(2, 2) = matmul m x; d = sub b a n; e:Float(2, 2) = relu c; "
+    "f:Float(2, 2) = neg e | d f",
+    "Float(2, 3)",
+)
 
 
 def groups(graph: Graph) -> set[Node]:

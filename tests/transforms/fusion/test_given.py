@@ -11,18 +11,12 @@ from irscope.ops.node_check import verify
 from irscope.report.pages import Exploration
 from irscope.runtime.reference import run_reference as reference
 from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, given_fusion
+from tests.programs import ir, parsed
 
-SOFT = """graph(%x : Float(64, 32), %w : Float(32, 32)):
-  %c : int[] = prim::Constant[value=[1]]()
-  %t : bool = prim::Constant[value=1]()
-  %n : NoneType = prim::Constant()
-  %h : Float(64, 32) = aten::mm(%x, %w)
-  %g : Float(64, 32) = aten::tanh(%h)
-  %e : Float(64, 32) = aten::exp(%g)
-  %s : Float(64, 1) = aten::sum(%e, %c, %t, %n)
-  %p : Float(64, 32) = aten::div(%e, %s)
-  return (%p, %g)
-"""
+SOFT = ir(
+    "x w:Float(32, 32) | c = [1]; t = True; n = None; h = mm x w; g = tanh h; e = exp g; s:Float(64, 1) = sum e c t n; p = div e s | p g",
+    "Float(64, 32)",
+)
 
 
 def soft() -> tuple[irs.Graph, list[np.ndarray]]:
@@ -68,19 +62,13 @@ def test_each_answer_says_whose_it_is() -> None:
 
 
 def test_groups_that_wait_for_each_other_are_refused() -> None:
-    g = irs.parse(
-        "graph(%x : Float(4)):\n  %a : Float(4) = aten::relu(%x)\n  %b : Float(4) = aten::tanh(%a)\n"
-        "  %c : Float(4) = aten::exp(%b)\n  %d : Float(4) = aten::neg(%b)\n  return (%c, %d)"
-    )
+    g = parsed("x | a = relu x; b = tanh a; c = exp b; d = neg b | c d", "Float(4)")
     with pytest.raises(PassError, match="k0, k1 cannot run one after the other"):
         given_fusion(g, [group(g, "k0", "a", "c"), group(g, "k1", "b", "d")], compiler="other")
 
 
 def test_a_write_between_the_nodes_of_a_group_keeps_it_from_running() -> None:
-    g = irs.parse(
-        "graph(%x : Float(4)):\n  %a : Float(4) = aten::relu(%x)\n  %b : Float(4) = aten::relu_(%x)\n"
-        "  %c : Float(4) = aten::mul(%a, %x)\n  return (%c)"
-    )
+    g = parsed("x | a = relu x; b = relu_ x; c = mul a x | c", "Float(4)")
     with pytest.raises(PassError, match="reads what it overwrites"):
         given_fusion(g, [group(g, "k0", "a", "c")], compiler="other")
     with pytest.raises(PassError, match="has an effect"):
@@ -168,16 +156,7 @@ def test_random_groups_run_as_the_program_does_or_are_refused(seed: int) -> None
     assert done
 
 
-BRANCHES = """graph(%x : Float(4, strides=[1]), %c : bool):
-  %a : Float(4, strides=[1]) = aten::relu(%x)
-  %r : Float(4, strides=[1]) = prim::If(%c)
-    block0():
-      %b : Float(4, strides=[1]) = aten::mul(%a, %x)
-      -> (%b)
-    block1():
-      -> (%a)
-  %z : Float(4, strides=[1]) = aten::exp(%r)
-  return (%z)"""
+BRANCHES = ir("x c:bool | a = relu x; r = If c {| b = mul a x | b} {| | a}; z = exp r | z", "Float(4, strides=[1])")
 
 
 @pytest.mark.parametrize("inside", [("a", "r", "z"), ("r", "z"), ("a", "r"), ("r",)])

@@ -9,6 +9,7 @@ import pytest
 import irscope as irs
 from irscope.ir.core import Graph
 from irscope.transforms.fusion import Fusion
+from tests.programs import ir
 from tests.work import long
 
 torch = pytest.importorskip("torch")
@@ -90,17 +91,11 @@ def test_many_of_the_random_programs_have_a_kernel_for_the_whole() -> None:
     assert sum(copies(irs.fuse(loaded(seed)[1]).graph, inside=True) > 0 for seed in range(40)) >= 10
 
 
-PARTS = """graph(%x : Float(4, 6, strides=[6, 1])):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %six : int = prim::Constant[value=6]()
-  %p : Float(4, 6, strides=[6, 1]) = aten::sin(%x)
-  %a : Float(4, 2) = aten::slice(%p, %one, %zero, %two, %one)
-  %b : Float(4, 2) = aten::exp_(%a)
-  %c : Float(4, 4) = aten::slice(%p, %one, %two, %six, %one)
-  %d : Float(4, 4) = aten::tanh_(%c)
-  return (%p)"""
+PARTS = ir(
+    "x | zero = 0; one = 1; two = 2; six = 6; p = sin x; a:Float(4, 2) = slice p one zero two one; b:Float(4, 2) = exp_ a; "
+    "c:Float(4, 4) = slice p one two six one; d:Float(4, 4) = tanh_ c | p",
+    "Float(4, 6, strides=[6, 1])",
+)
 
 
 @pytest.mark.parametrize("options", [{"policy": lambda candidate: None}, {"min_size": 9}, {"max_nodes": 2}])

@@ -12,24 +12,17 @@ from irscope.ir.structural import same_structure
 from irscope.transforms.functionalize import functionalize_pass
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.fuse_pass import fuse_rebuilding
+from tests.programs import ir
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import check_following
 from tests.transforms.fusion.test_fuse_pass import LATTICE
 
-WRITES = """graph(%x : Float(4, strides=[1])):
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %zero : int = prim::Constant[value=0]()
-  %end : int = prim::Constant[value=4]()
-  %a : Float(4, strides=[1]) = aten::neg(%x)
-  %low : Float(2, strides=[1]) = aten::slice(%a, %zero, %zero, %two, %one)
-  %e : Float(2, strides=[1]) = aten::exp(%low)
-  %w : Float(2, strides=[1]) = aten::copy_(%low, %e, %zero)
-  %high : Float(2, strides=[1]) = aten::slice(%a, %zero, %two, %end, %one)
-  %f : Float(2, strides=[1]) = aten::tanh(%high)
-  %v : Float(2, strides=[1]) = aten::copy_(%high, %f, %zero)
-  %r : Float(4, strides=[1]) = aten::relu(%a)
-  return (%r)"""
+WRITES = ir(
+    "x:Float(4, strides=[1]) | one = 1; two = 2; zero = 0; end = 4; a:Float(4, strides=[1]) = neg x; low = slice a zero zero two one; "
+    "e = exp low; w = copy_ low e zero; high = slice a zero two end one; f = tanh high; v = copy_ high f zero; "
+    "r:Float(4, strides=[1]) = relu a | r",
+    "Float(2, strides=[1])",
+)
 
 
 def written_out(graph: Graph, text: str) -> Graph:
@@ -56,12 +49,7 @@ def test_where_each_part_is_made_whole_the_preparation_can_be_written_out_too(te
 
 
 def test_views_are_grouped_by_a_pass_of_their_own() -> None:
-    text = """graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = aten::relu(%x)
-  %b : Float(2, 3) = aten::tanh(%a)
-  %c : Float(3, 2) = aten::t(%b)
-  %d : Float(3, 2) = aten::detach(%c)
-  return (%d)"""
+    text = ir("x | a = relu x; b = tanh a; c:Float(3, 2) = t b; d:Float(3, 2) = detach c | d", "Float(2, 3)")
     whole = irs.fuse(irs.parse(text), view_groups=True)
     assert [group.attrs["kind"] for group in whole.groups] == ["pointwise", "view"]
     assert same_structure(whole.graph, written_out(irs.parse(text), "fuse,group-views"))
@@ -119,13 +107,7 @@ def test_the_db_of_the_fused_graph_follows_and_is_not_rebuilt() -> None:
 
 
 def test_a_db_of_another_program_is_found_out() -> None:
-    text = """graph(%x : Float(2), %y : Float(2)):
-  %n : int = prim::Constant[value=1]()
-  %a : Float(2) = aten::relu(%x)
-  %b : Float(2) = aten::tanh(%a)
-  %v : Float(2) = aten::alias(%x)
-  %w : Float(2) = aten::add_(%v, %b, %n)
-  return (%b)"""
+    text = ir("x y | n = 1; a = relu x; b = tanh a; v = alias x; w = add_ v b n | b", "Float(2)")
     fusion = fuse(irs.parse(text))
     wrong = AliasDb(fusion.history.graph(-2))
     wrong.sealed.is_written[:] = bytes(len(wrong.sealed.is_written))  # type: ignore[index]

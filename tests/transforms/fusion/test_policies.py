@@ -16,20 +16,14 @@ from irscope.transforms.fusion import Fusion, block_plan, fuse
 from irscope.transforms.fusion.block_plan import Candidate
 from irscope.transforms.fusion.domains import Domain
 from irscope.transforms.fusion.planning import POLICIES
+from tests.programs import ir
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import assert_same_runs, our_groups, program, torch_groups
 from tests.work import calls_made
 
-FORK = """graph(%x : Float(100), %y : Float(4, 100)):
-  %a : Float(100) = aten::exp(%x)
-  %small : Float(100) = aten::neg(%a)
-  %large : Float(4, 100) = aten::mul(%a, %y)
-  return (%small, %large)"""
+FORK = ir("x y:Float(4, 100) | a = exp x; small = neg a; large:Float(4, 100) = mul a y | small large", "Float(100)")
 
-SIBLINGS = """graph(%x : Float(8, 8), %y : Float(8, 8)):
-  %a : Float(8, 8) = aten::exp(%x)
-  %b : Float(8, 8) = aten::mul(%x, %y)
-  return (%a, %b)"""
+SIBLINGS = ir("x y | a = exp x; b = mul x y | a b", "Float(8, 8)")
 
 
 def members(fusion: Fusion) -> list[set[str]]:
@@ -114,12 +108,7 @@ def test_a_users_score_decides() -> None:
         seen.append((shared, candidate.bytes_saved, candidate.arguments, candidate.size))
         return 1.0 if "aten::exp" in (candidate.producer.op, candidate.consumer.op) else None
 
-    text = """graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = aten::relu(%x)
-  %b : Float(2, 3) = aten::exp(%a)
-  %c : Float(2, 3) = aten::neg(%b)
-  %d : Float(2, 3) = aten::tanh(%c)
-  return (%d)"""
+    text = ir("x | a = relu x; b = exp a; c = neg b; d = tanh c | d", "Float(2, 3)")
     fusion = fuse(irs.parse(text), policy=only_exp)
     assert members(fusion) == [{"a", "b", "c"}]
     assert fusion.policy == "only_exp"
@@ -153,12 +142,7 @@ def test_the_work_grows_with_the_program_and_not_with_its_square(policy: str, fa
 
 def test_a_tensor_of_unknown_extents_is_not_one_without_bytes() -> None:
     """Siblings that read it are joined as if each extent were 64, and the larger saving goes first."""
-    text = """graph(%x : Float(batch, 512), %y : Float(batch, 1)):
-      %a : Float(batch, 512) = aten::relu(%x)
-      %b : Float(batch, 512) = aten::tanh(%x)
-      %c : Float(batch, 1) = aten::neg(%y)
-      %d : Float(batch, 512) = aten::mul(%b, %c)
-      return (%a, %d)"""
+    text = ir("x y:Float(batch, 1) | a = relu x; b = tanh x; c:Float(batch, 1) = neg y; d = mul b c | a d", "Float(batch, 512)")
     for policy in ("min-bytes", "greedy"):
         named, known = (fuse(irs.parse(each), policy=policy) for each in (text, text.replace("batch", "64")))
         assert [group.outputs[0].name for group in named.groups] == [group.outputs[0].name for group in known.groups]
@@ -168,19 +152,9 @@ def test_a_tensor_of_unknown_extents_is_not_one_without_bytes() -> None:
     assert min(seen) > 0
 
 
-CHAIN = """graph(%x : Float(1000), %y : Float(1000)):
-  %a : Float(1000) = aten::relu(%x)
-  %b : Float(1000) = aten::tanh(%a)
-  %c : Float(1000) = aten::exp(%b)
-  %d : Float(1000) = aten::mul(%c, %y)
-  return (%d)"""
+CHAIN = ir("x y | a = relu x; b = tanh a; c = exp b; d = mul c y | d", "Float(1000)")
 
-WRITTEN = """graph(%x : Float(8), %y : Float(8)):
-  %a : Float(8) = aten::relu(%x)
-  %s : Float(8), %i : Long(8) = aten::sort(%a)
-  %b : Float(8) = aten::tanh(%s)
-  %c : Float(8) = aten::mul(%a, %b)
-  return (%c)"""
+WRITTEN = ir("x y | a = relu x; s i:Long(8) = sort a; b = tanh s; c = mul a b | c", "Float(8)")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -240,12 +214,7 @@ def test_new_wishes_take_back_those_that_they_contradict_also_about_what_passes_
     again = apart.what_if(force=[("a", "b")])
     assert not again.refused and again.group_of("a") is again.group_of("b")
     assert again.what_if(forbid=[("b", "c")], opaque="a").group_of("b") is None
-    text = """graph(%x : Float(8)):
-      %a : Float(8) = aten::neg(%x)
-      %b : Float(8) = aten::relu_(%a)
-      %unused : Float(8) = aten::exp(%b)
-      %c : Float(8) = aten::tanh(%b)
-      return (%c)"""
+    text = ir("x | a = neg x; b = relu_ a; unused = exp b; c = tanh b | c", "Float(8)")
     f = irs.fuse(irs.parse(text), forbid=[("b", "c")], force=[("unused", "c")])
     assert f.group_of("b") is f.group_of("a") is not None and f.group_of("c") is None
     assert f.refused[0].rule == "no-node"

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.programs import parsed
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
@@ -57,14 +59,7 @@ def test_a_window_that_most_borders_truncate_stays_with_the_library() -> None:
 
 
 def test_extents_that_only_a_run_knows_stay_with_the_library() -> None:
-    graph = irs.parse("""
-        graph(%x : Float(1, 2, h, w)):
-          %2 : int[] = prim::Constant[value=[2, 2]]()
-          %1 : int[] = prim::Constant[value=[1, 1]]()
-          %0 : int[] = prim::Constant[value=[0, 0]]()
-          %no : bool = prim::Constant[value=0]()
-          %y : Tensor = aten::max_pool2d(%x, %2, %2, %0, %1, %no)
-          return (%y)""")
+    graph = parsed("x | 2 = [2, 2]; 1 = [1, 1]; 0 = [0, 0]; no = False; y:Tensor = max_pool2d x 2 2 0 1 no | y", "Float(1, 2, h, w)")
     record = group_pools(graph)
     assert record.after is graph
     assert record.remarks[0].because == "its extents are not all known before the run"

@@ -11,6 +11,7 @@ import torch
 import irscope as irs
 from irscope.transforms.fusion.eligibility import Eligibility
 from irscope.transforms.fusion.explain import memory_of
+from tests.programs import parsed
 from tests.random_programs.view_chains import Program, addresses, call_torch, chains, storage_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")
@@ -182,8 +183,7 @@ def test_one_kernel_reads_the_rows_that_it_looks_up_and_writes_in_place() -> Non
     nodes = [node for node in graph.nodes() if node.op not in ("prim::Constant", "prim::ListConstruct")]
     assert memory_of(Eligibility(graph)).together(nodes, nodes[-1].outputs) == 24 + 96 + 96
 
-    graph = irs.parse("graph(%x : Float(8, 8), %y : Float(8, 8)):\n  %one : int = prim::Constant[value=1]()\n"
-                      "  %a : Float(8, 8) = aten::add_(%x, %y, %one)\n  %b : Float(8, 8) = aten::mul(%a, %a)\n  return (%b)")  # fmt: skip
+    graph = parsed("x y | one = 1; a = add_ x y one; b = mul a a | b", "Float(8, 8)")  # fmt: skip
     nodes = [node for node in graph.nodes() if node.op != "prim::Constant"]
     assert memory_of(Eligibility(graph)).together(nodes, nodes[-1].outputs) == 4 * 256
 

@@ -16,17 +16,14 @@ from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cs
 from irscope.transforms.cleanup.fold import remove_dead_nodes
 from irscope.transforms.functionalize.functionalize_pass import functionalize
 from irscope.transforms.fusion import Fusion, fuse
+from tests.programs import ir
 from tests.random_programs.graphs import Program, random_program
 from tests.transforms.fusion.judges import assert_as_eager, differences
 
-CHAIN = """graph(%x : Float(4, 6, strides=[6, 1])):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %t : Float(6, 4, strides=[1, 6]) = aten::t(%x)
-  %u : Float(1, 6, 4, strides=[24, 1, 6]) = aten::unsqueeze(%t, %zero)
-  %s : Float(1, 4, strides=[24, 6]) = aten::select(%u, %one, %two)
-"""
+CHAIN = ir(
+    "x:Float(4, 6, strides=[6, 1]) | zero = 0; one = 1; two = 2; t:Float(6, 4, strides=[1, 6]) = t x; "
+    "u:Float(1, 6, 4, strides=[24, 1, 6]) = unsqueeze t zero; s:Float(1, 4, strides=[24, 6]) = select u one two |"
+).removesuffix("  return ()")
 
 
 def view_groups(fusion: Fusion) -> list[Node]:

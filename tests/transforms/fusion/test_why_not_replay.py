@@ -12,6 +12,7 @@ from irscope.ir.core import Graph, Node
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.planning import POLICIES
 from irscope.transforms.grouping import Refusal
+from tests.programs import ir, parsed
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import confirm, neighbours, typed
 
@@ -62,13 +63,7 @@ def test_what_is_said_to_join_them_does() -> None:
     assert min(said.values()) > 15, said
 
 
-WIDE = """graph(%x : Float(64, 64)):
-  %axes : int[] = prim::Constant[value=[1]]()
-  %keep : bool = prim::Constant[value=0]()
-  %0 : NoneType = prim::Constant()
-  %a : Float(64, 64) = aten::exp(%x)
-  %b : Float(64) = aten::sum(%x, %axes, %keep, %0)
-  return (%a, %b)"""
+WIDE = ir("x | axes = [1]; keep = False; 0 = None; a = exp x; b:Float(64) = sum x axes keep 0 | a b", "Float(64, 64)")
 
 
 def test_siblings_of_other_kinds_are_the_policys_choice() -> None:
@@ -89,14 +84,7 @@ def test_a_write_in_place_says_what_keeps_it_there() -> None:
 
 
 def test_a_write_in_place_is_one_missed_fusion() -> None:
-    fusion = fuse(
-        irs.parse("""graph(%x : Float(4)):
-      %a : Float(4) = aten::exp(%x)
-      %b : Float(4) = aten::neg_(%a)
-      %y : Float(4) = aten::relu_(%x)
-      %z : Float(4) = aten::exp(%y)
-      return (%z, %b)""")
-    )
+    fusion = fuse(parsed("x | a = exp x; b = neg_ a; y = relu_ x; z = exp y | z b", "Float(4)"))
     missed = [remark.because for remark in fusion.remarks if remark.kind == "missed"]
     assert missed == ["%x is an input, and the caller sees what is written there"]
     assert missed[0] in fusion.why_not("y", "z").because

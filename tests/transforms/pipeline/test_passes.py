@@ -11,6 +11,7 @@ from irscope.transforms.cleanup.cse import eliminate_common_subexpressions
 
 pytest.importorskip("torch")
 
+from tests.programs import parsed
 from tests.random_programs.graphs import FEATURES, random_program
 from tests.transforms.fusion.judges import differences
 from tests.transforms.same_meaning import TYPED, assert_same_meaning, check_pass
@@ -46,12 +47,7 @@ def test_an_alias_db_can_follow_the_record(name: str, seed: int) -> None:
 
 
 def test_two_seen_results_do_not_become_one_by_way_of_a_third() -> None:
-    graph = irs.parse("""graph(%x : Tensor):
-      %a : Tensor = aten::neg(%x)
-      %b : Tensor = aten::neg(%x)
-      %c : Tensor = aten::neg(%x)
-      %d : Tensor = aten::exp(%a)
-      return (%b, %c, %d)""")
+    graph = parsed("x | a = neg x; b = neg x; c = neg x; d = exp a | b c d")
     after = eliminate_common_subexpressions(graph).after
     assert len(set(after.outputs)) == 3
 

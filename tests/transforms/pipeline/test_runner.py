@@ -16,13 +16,9 @@ from irscope.transforms.fusion import Fusion
 from irscope.transforms.pipeline import PASSES
 from tests import case_answers
 from tests.conftest import read_sections
+from tests.programs import ir
 
-PROGRAM = """graph(%x : Float(4)):
-  %a : Float(4) = aten::neg(%x)
-  %b : Float(4) = aten::relu_(%a)
-  %c : Float(4) = aten::neg(%x)
-  %d : Float(4) = aten::mul(%a, %c)
-  return (%d)"""
+PROGRAM = ir("x | a = neg x; b = relu_ a; c = neg x; d = mul a c | d", "Float(4)")
 
 
 def test_the_parts_of_a_pipeline_run_in_order() -> None:

@@ -26,6 +26,7 @@ from irscope.ir.invariants import verify
 from irscope.ir.text.parser import parse
 from tests.analysis.alias.points_to.outlining import call_itself, call_twice, nodes_of, outline
 from tests.analysis.ties import successors
+from tests.programs import ir
 from tests.random_programs.graphs import random_program
 from tests.random_programs.odd_graphs import odd_program
 from tests.work import calls_made
@@ -228,13 +229,10 @@ def test_a_constant_tensor_is_the_same_in_each_call() -> None:
 
 @pytest.mark.parametrize("result", ["Tensor", "Any", "Tensor[]", "__torch__.C", "(Tensor, Tensor)"])
 def test_what_is_stored_in_an_object_that_a_callee_gave_to_unseen_code_may_come_back_from_there(result: str) -> None:
-    text = f"""graph(%t : Tensor):
-  %o : __torch__.C = prim::CreateObject()
-   = func::call[callee="@give"](%o)
-  %f : Tensor = aten::relu(%t)
-   = prim::SetAttr[name="x"](%o, %f)
-  %r : {result} = unknown::take()
-  return (%f, %r)"""
+    text = ir(
+        f't | o:__torch__.C = CreateObject; func::call[callee="@give"] o; f = relu t; SetAttr[name="x"] o f; r:{result} = unknown::take | '
+        "f r"
+    )
     inside = "unknown::keep(%o)"
     plain, calling = AliasDb(parse(text.replace('func::call[callee="@give"](%o)', inside))), parse(text)
     db = AliasDb(calling, callees={"give": parse(f"graph(%o : __torch__.C):\n   = {inside}\n  return ()")})
@@ -243,13 +241,9 @@ def test_what_is_stored_in_an_object_that_a_callee_gave_to_unseen_code_may_come_
 
 
 def test_a_list_of_anything_may_be_taken_apart_at_any_depth() -> None:
-    callee = """graph(%p : Any):
-  %l : Tensor[][] = prim::unchecked_cast(%p)
-  %zero : int = prim::Constant[value=0]()
-  %m : Tensor[] = aten::__getitem__(%l, %zero)
-  %t : Tensor = aten::__getitem__(%m, %zero)
-  %w : Tensor = aten::relu_(%t)
-  return (%t)"""
+    callee = ir(
+        "p:Any | l:Tensor[][] = prim::unchecked_cast p; zero = 0; m:Tensor[] = __getitem__ l zero; t = __getitem__ m zero; w = relu_ t | t"
+    )
     db = called(
         callee, f"{TWO}%l : Tensor[] = prim::ListConstruct(%a)\n%ll : Tensor[][] = prim::ListConstruct(%l)\n%t : Tensor = call(%ll)"
     )
@@ -271,14 +265,10 @@ def test_effects_of_the_callee_are_the_calls() -> None:
 
 
 def test_a_method_goes_by_its_class() -> None:
-    method = """graph(%self : __torch__.Net, %p : Tensor):
-  %w : Tensor = prim::GetAttr[name="weight"](%self)
-  return (%w)"""
-    text = """graph(%net : __torch__.Net, %x : Tensor):
-  %a : Tensor = prim::CallMethod[name="forward"](%net, %x)
-  %b : Tensor = prim::CallMethod[name="forward"](%net, %x)
-  prim::SetAttr[name="weight"](%net, %x)
-  return (%a)"""
+    method = ir('self:__torch__.Net p | w = GetAttr[name="weight"] self | w')
+    text = ir(
+        'net:__torch__.Net x | a = CallMethod[name="forward"] net x; b = CallMethod[name="forward"] net x; SetAttr[name="weight"] net x | a'
+    )
     db = AliasDb(parse(text), callees={"__torch__.Net.forward": parse(method)})
     assert db.may_alias("a", "b") and not db.has_writers("x") and not db.has_writers("a")
     assert db.can_move_after("a", "b")

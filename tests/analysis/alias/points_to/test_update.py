@@ -15,6 +15,7 @@ from irscope.ir.rewriter import Merged, Rewriter
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
 from irscope.transforms.base import PassRecord
+from tests.programs import ir, parsed
 from tests.random_programs.edits import EDITS, group_of, random_record
 from tests.random_programs.graphs import random_program
 from tests.work import blocks, long
@@ -96,15 +97,7 @@ def test_the_db_before_stays_valid() -> None:
         check_equal(db, rng)
 
 
-PROGRAM = """graph(%x : Tensor, %n : int):
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::relu(%a)
-  %v : Tensor = aten::t(%b)
-  %w : Tensor = aten::add_(%v, %x, %one)
-  %l : Tensor[] = prim::ListConstruct(%b)
-  %d : Tensor = aten::neg(%x)
-  return (%b, %d, %l)"""
+PROGRAM = ir("x n:int | one = 1; a = neg x; b = relu a; v = t b; w = add_ v x one; l:Tensor[] = ListConstruct b; d = neg x | b d l")
 
 
 def record(rewriter: Rewriter) -> PassRecord:
@@ -159,10 +152,7 @@ def test_a_tensor_that_is_a_constant_now_is_followed() -> None:
 
 
 def test_a_none_that_is_made_again_is_rebuilt() -> None:
-    g = parse("""graph(%x : Tensor):
-  %a : Tensor? = prim::Constant()
-  %l : Tensor?[] = prim::ListConstruct(%a, %x)
-  return (%a, %l)""")
+    g = parsed("x | a:Tensor? = None; l:Tensor?[] = ListConstruct a x | a l")
     rewriter = Rewriter(g)
     made = Node(new_id(), "aten::neg", g.inputs, (g.value("a"),))
     rewriter.replace_node(g.node("a"), [made], reason="something after all")

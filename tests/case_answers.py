@@ -17,13 +17,11 @@ import numpy as np
 
 import irscope as irs
 from irscope._base.results import Verdict
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.shapes.inference import Shapes, infer
+from irscope.analysis.alias import AliasDb
+from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import IrscopeError
-from irscope.ir.core import Graph, Node, Value
-from irscope.ir.payload import NOT_CONSTANT
-from irscope.ir.text.type_text import parse_type
-from irscope.ir.types import BOOL, TensorType
+from irscope.ir import BOOL, NOT_CONSTANT, Graph, Node, TensorType, Value
+from irscope.ir.text import parse_type
 from irscope.ops.node_check import verify
 from irscope.ops.registry import op_of
 from irscope.runtime.reference import run_reference

@@ -24,9 +24,7 @@ def test_a_notebook_shows_one_message() -> None:
     with capture_output() as shown:
         shell.run_cell("import irscope as irs\nirs.parse('graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x')")
     text = shown.stdout + shown.stderr
-    assert "ParseError" in text
-    assert "^" in text
-    assert "parser.py" not in text
+    assert "ParseError" in text and "^" in text and "parser.py" not in text
     assert "Traceback" not in text
 
 

@@ -13,10 +13,8 @@ def kinds(ties: Dependences, later: str) -> dict[str, str]:
 
 def test_data_and_memory_tie() -> None:
     ties = dependences(parsed("x y | a = neg x; b = neg a; w = relu_ a; d = neg a; e = neg y |"))
-    assert kinds(ties, "b") == {"a": "data"}
-    assert kinds(ties, "w") == {"a": "data", "b": "memory"}
-    assert kinds(ties, "d") == {"a": "data", "w": "memory"}
-    assert kinds(ties, "e") == {}
+    assert kinds(ties, "b") == {"a": "data"} and kinds(ties, "w") == {"a": "data", "b": "memory"}
+    assert kinds(ties, "d") == {"a": "data", "w": "memory"} and kinds(ties, "e") == {}
     tie = next(tie for tie in ties.predecessors[ties.graph.node("d")] if tie.kind == "memory")
     assert tie.because == "aten::relu_ (%w) writes %a and aten::neg (%d) reads %a afterwards"
 

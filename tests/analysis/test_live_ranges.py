@@ -110,10 +110,8 @@ def test_what_a_loop_reads_lives_to_its_end_and_what_it_carries_from_its_beginni
     at = {node.outputs[0].name: moment for moment, node in enumerate(lives.moments)}  # of a loop, its end
     loop = lives.moments.index(graph.node("sum"))
     assert (made["a"].birth, made["a"].death) == (at["a"], at["sum"])
-    assert (made["b"].birth, made["b"].death) == (at["b"], at["c"])
-    assert not made["b"].is_carried
-    assert made["d"].is_carried
-    assert (made["d"].birth, made["d"].death) == (loop, at["r"])
+    assert (made["b"].birth, made["b"].death) == (at["b"], at["c"]) and not made["b"].is_carried
+    assert made["d"].is_carried and (made["d"].birth, made["d"].death) == (loop, at["r"])
     assert made["d"].bytes == 2 * 16  # that of this round, and that of the round before
     assert made["r"].is_result
 
@@ -125,8 +123,7 @@ def test_a_list_that_is_older_than_a_loop_holds_one_memory_for_each_round() -> N
         "Float(4)",
     )
     (made,) = (buffer for buffer in lifetimes(graph).buffers if buffer.value.name == "a")
-    assert made.is_carried
-    assert made.bytes == 5 * 16
+    assert made.is_carried and made.bytes == 5 * 16
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))

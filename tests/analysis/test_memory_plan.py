@@ -30,8 +30,7 @@ def chain(count: int, seed: int = 0, reach: int = 6) -> Graph:
 def check_places(plan: MemoryPlan) -> None:
     """By brute force: nothing that is needed at one moment has a byte in common, and all lies in its block."""
     for index, one in enumerate(plan.places):
-        assert one.offset % ALIGNMENT == 0
-        assert one.end <= one.block.bytes
+        assert one.offset % ALIGNMENT == 0 and one.end <= one.block.bytes
         assert one.block.birth <= one.buffer.birth <= one.buffer.death <= one.block.death
         for other in plan.places[index + 1 :]:
             together = one.buffer.birth <= other.buffer.death and other.buffer.birth <= one.buffer.death
@@ -42,8 +41,7 @@ def check_places(plan: MemoryPlan) -> None:
     moments = range(len(plan.lifetimes.moments) + 1)
     now = [sum(block.bytes for block in plan.blocks if block.birth <= at <= block.death) for at in moments]
     need = [sum(b.bytes for b in plan.lifetimes.buffers if b.birth <= at <= b.death) for at in moments]
-    assert plan.allocated.tolist() == now
-    assert plan.peak == max(now)
+    assert plan.allocated.tolist() == now and plan.peak == max(now)
     assert plan.lower_bound == max(need) == sum(buffer.bytes for buffer in plan.at_peak)
 
 

@@ -35,8 +35,7 @@ def test_each_analysis_runs_once_for_a_graph_and_again_for_its_copies() -> None:
     assert AliasDb(g) is not alias_db_of(g)
     db = alias_db_of(g)
     for other in (copy.copy(g), copy.deepcopy(g), pickle.loads(pickle.dumps(g))):
-        assert alias_db_of(other) is not db
-        assert alias_db_of(other).graph is other
+        assert alias_db_of(other) is not db and alias_db_of(other).graph is other
 
 
 def test_results_go_with_their_graph_which_keeps_none_that_came_before_it() -> None:
@@ -75,8 +74,7 @@ def test_a_db_and_facts_follow_a_pass_that_says_what_it_did() -> None:
     leads(record)
     assert not alias_db_of(record.after).was_rebuilt
     assert "edits were followed" in str(alias_db_of(record.after).was_rebuilt)
-    assert shapes_of(record.after).known("n") == 2
-    assert shapes_of(record.after).graph is record.after
+    assert shapes_of(record.after).known("n") == 2 and shapes_of(record.after).graph is record.after
 
 
 def test_nothing_follows_where_nothing_is_known_before_or_the_record_is_gone() -> None:

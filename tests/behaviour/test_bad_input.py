@@ -18,18 +18,10 @@ import pytest
 
 import irscope as irs
 from irscope import cli, magics
-from irscope.errors import (
-    ArgumentError,
-    CaptureError,
-    DeviceUnavailable,
-    IrscopeError,
-    LoadError,
-    ParseError,
-    RunError,
-    UnknownName,
-    UnknownNumber,
-    VerifyError,
-)
+
+from irscope.errors import (  # isort: skip
+    ArgumentError, CaptureError, DeviceUnavailable, IrscopeError, LoadError, ParseError, RunError, UnknownName, UnknownNumber, VerifyError,
+)  # fmt: skip
 from tests.programs import ir
 
 PROGRAM = ir(
@@ -46,8 +38,7 @@ def refused(kind: type[IrscopeError], action: Callable[[], object], *words: str)
         action()
     error = caught.value
     assert type(error) is kind, repr(error)
-    assert error.what.strip()
-    assert error.hint or error.where
+    assert error.what.strip() and (error.hint or error.where)
     assert error.__context__ is None or error.__suppress_context__, "a traceback of ours would be shown"
     shown = "\n".join(error._render_traceback_())
     assert "Traceback" not in shown
@@ -279,13 +270,10 @@ def test_an_unknown_op_is_carried_along() -> None:
     graph = irs.load(PROGRAM.replace("aten::sigmoid(%row)", "foo::bar(%row, %x)"), GOOD)
     db = irs.AliasDb(graph)
     for question in (db.may_alias("a", "row"), db.may_alias("a", "x"), db.has_writers("x"), db.has_writers("a")):
-        assert question
-        assert question.because
+        assert question and question.because
     assert not db.can_move_before("b", "a")
     fusion = irs.fuse(graph)
-    assert not fusion.why_not("a", "b")
-    assert len(irs.dedup(fusion)) >= 1
-    assert "foo::bar" in str(fusion.graph)
+    assert not fusion.why_not("a", "b") and len(irs.dedup(fusion)) >= 1 and "foo::bar" in str(fusion.graph)
     for device in ("cpu", "reference"):
         run = irs.compile(fusion, device=device)
         refused(RunError, lambda run=run: run(GOOD), "foo::bar", "%a")  # type: ignore[misc]
@@ -442,8 +430,7 @@ def test_example_arrays_that_cannot_be(tmp_path: Path, given: str, capsys: pytes
     (tmp_path / "p.ir").write_text(PROGRAM)
     assert cli.main(["show", str(tmp_path / "p.ir"), "--input", given]) == 2
     said = capsys.readouterr().err
-    assert "Traceback" not in said
-    assert len(said) < 500
+    assert "Traceback" not in said and len(said) < 500
 
 
 def test_what_cannot_be_pickled_says_so_and_copies_are_the_thing_itself() -> None:

@@ -11,12 +11,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
-from irscope.codegen.lowering.lower import spec_of_group  # noqa: E402
+from irscope.codegen.lowering import spec_of_group  # noqa: E402
 from irscope.errors import ArgumentError, CodegenError  # noqa: E402
-from irscope.ir.types import TENSOR, TensorType  # noqa: E402
+from irscope.ir import TENSOR, TensorType  # noqa: E402
 from irscope.runtime.cpu import CpuDevice  # noqa: E402
-from irscope.runtime.device.kernel_cache import ObjectStore  # noqa: E402
-from irscope.runtime.device.protocol import Device  # noqa: E402
+from irscope.runtime.device import Device, ObjectStore  # noqa: E402
 from tests.codegen.cuda_emulator import AVAILABLE, emulated_device  # noqa: E402
 from tests.codegen.kernels import call, group  # noqa: E402
 
@@ -322,8 +321,7 @@ def test_a_fusion_and_a_comparison_take_it_too() -> None:
     fusion = irs.fuse(irs.load(function, x))
     assert fusion.exactly(None) is fusion
     exact = fusion.exactly("torch")
-    assert len(exact.groups) == 2
-    assert exact.exactly("torch") is exact
+    assert len(exact.groups) == 2 and exact.exactly("torch") is exact
     want = bits(function(x))
     for program in (fusion, exact, fusion.graph):
         run = irs.compile(program, exact="torch")
@@ -337,8 +335,7 @@ def test_equal_specs_of_other_exactness_are_other_kernels() -> None:
     x = spread("float32", 8, 1)
     graph = irs.load(lambda x: x * 2.0 - x, x)
     plain, exact = (irs.compile(irs.fuse(graph), exact=how).kernels[0].spec for how in (None, "torch"))
-    assert plain != exact
-    assert plain.fingerprint != exact.fingerprint
+    assert plain != exact and plain.fingerprint != exact.fingerprint
     assert plain.instructions == exact.instructions
 
 

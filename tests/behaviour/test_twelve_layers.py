@@ -49,11 +49,9 @@ def test_twelve_layers_are_one_kernel(what: str, step: Any) -> None:
         assert [(row.place, row.dependence) for row in varying] == [("'other' of aten::mul", "parameter 0")]
         assert len(irs.compile(fusion).kernels) == LAYERS
     else:
-        assert {row.kind for row in varying} == {"extent"}
-        assert {row.parameter for row in varying} == {0}
+        assert {row.kind for row in varying} == {"extent"} and {row.parameter for row in varying} == {0}
     made = irs.compile(d.apply())
-    assert len(made.kernels) == 1
-    assert len(made.kernels[0].groups) == LAYERS
+    assert len(made.kernels) == 1 and len(made.kernels[0].groups) == LAYERS
     torch.testing.assert_close(made(x).detach(), expected)
 
 
@@ -102,11 +100,9 @@ def test_the_recommendation_is_one_body() -> None:
     found = d.recommend(executable=made)
     assert [(len(choice.members), choice.step) for choice in found.choices] == [(LAYERS, "constants")]
     table = found.table()
-    assert table["parameters"].tolist() == [1]
-    assert table["compile s saved"].iloc[0] > 0
+    assert table["parameters"].tolist() == [1] and table["compile s saved"].iloc[0] > 0
     assert "constant folding" in table["gives up"].iloc[0]
-    assert len(irs.compile(d.apply(found)).kernels) == 1
-    assert d.recommend(budget=0.0).choices == ()
+    assert len(irs.compile(d.apply(found)).kernels) == 1 and d.recommend(budget=0.0).choices == ()
     torch.testing.assert_close(irs.compile(d.apply(found))(x).detach(), expected)
 
 
@@ -128,8 +124,7 @@ def test_comparing_has_a_row_for_each_step() -> None:
     table = irs.compare(fusion, x, steps=True, repeats=1).table()
     kernels = [table.loc[f"dedup by {relation}", "kernels"] for relation in irs.dedup(fusion).ladder().index]
     assert kernels == sorted(kernels, reverse=True)
-    assert table.loc["dedup by order", "kernels"] == LAYERS
-    assert table.loc["dedup by constants", "kernels"] == 1
+    assert table.loc["dedup by order", "kernels"] == LAYERS and table.loc["dedup by constants", "kernels"] == 1
     assert table.loc["dedup by constants", "relative error"] < 1e-5
     with pytest.raises(irs.errors.ArgumentError, match="there is no step"):
         irs.compare(fusion, x, steps="beta")

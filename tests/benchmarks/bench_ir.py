@@ -9,11 +9,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.ir.core import Graph
+from irscope.ir import Graph
 from irscope.ir.invariants import verify
 from irscope.ir.structural import same_structure
-from irscope.ir.text.parser import parse
-from irscope.ir.text.printer import print_graph
+from irscope.ir.text import parse, print_graph
 from tests.benchmarks.families import Families, rounds
 from tests.benchmarks.harness import Growth, head, milliseconds, row
 

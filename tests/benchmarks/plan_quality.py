@@ -28,11 +28,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
-from irscope.analysis.shapes.inference import Shapes, infer
-from irscope.codegen.lowering.lower import spec_of_group
+from irscope.analysis.shapes import Shapes, infer
+from irscope.codegen.lowering import spec_of_group
 from irscope.errors import CodegenError
-from irscope.ir.core import Graph, Node
-from irscope.ir.types import TensorType, Type
+from irscope.ir import Graph, Node, TensorType, Type
 from irscope.ops.registry import category_of, effect_of, op_of
 from irscope.ops.type_rules import view_strides
 from irscope.transforms.cleanup.channels_last import channels_last

@@ -8,9 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from irscope.ir import Argument, OpSchema
-from irscope.ir.types import OptionalType, TensorType
-from irscope.ops.expr.expression import Expr, NoExpression, input_element
+from irscope.ir import Argument, OpSchema, OptionalType, TensorType
+from irscope.ops.expr import Expr, NoExpression, input_element
 from irscope.ops.op import Op
 from tests.ops.oracle import POINTWISE
 

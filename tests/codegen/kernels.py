@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, Operand, Result, stride_classes, trimmed
 from irscope.codegen.kernel.loops import collapse_loops
-from irscope.codegen.kernel.spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes, trimmed
+from irscope.codegen.kernel.spec import row_limit
+from irscope.codegen.lowering import spec_of_group
 from irscope.codegen.lowering.index_propagation import InstructionList
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Node, Value
-from irscope.ir.types import BOOL, FLOAT, INT, TENSOR, TensorType, Type
-from irscope.ops.expr.expression import Expr
-from irscope.ops.expr.numpy_eval import evaluate, round_to
+from irscope.ir import BOOL, FLOAT, INT, TENSOR, GraphBuilder, Node, TensorType, Type, Value
+from irscope.ops.expr import Expr, evaluate, round_to
 from irscope.ops.type_rules import contiguous_strides
 
 Array = np.ndarray[Any, Any]

@@ -27,8 +27,7 @@ def test_registers_are_those_that_the_processor_has(processor: str, bits: int, m
         found = facts(name, processor)
         counts = dict(found.registers)
         assert found.vector_bits == bits
-        assert 0 < counts["vector"] <= most
-        assert 0 < counts["general"] <= (16 if processor != "neon" else 32)
+        assert 0 < counts["vector"] <= most and 0 < counts["general"] <= (16 if processor != "neon" else 32)
 
 
 def test_one_register_has_many_names() -> None:
@@ -47,8 +46,7 @@ def test_bytes_and_operations() -> None:
     softmax, total = facts("softmax"), facts("sum rows")
     assert (softmax.read_bytes, softmax.written_bytes, softmax.operations) == (4, 4, 5)
     assert (total.read_bytes, total.written_bytes, total.operations, total.intensity) == (4, 0, 1, 0.25)
-    assert facts("k3").bytes == 12
-    assert dict(facts("k3").rows)["memory a point"] == "8 B read, 4 B written"
+    assert facts("k3").bytes == 12 and dict(facts("k3").rows)["memory a point"] == "8 B read, 4 B written"
     assert "takes 12 ns a point at 1 GB/s" in facts("k3", copy=1e9).because
 
 
@@ -61,8 +59,7 @@ def test_spills_are_those_that_llvm_names() -> None:
 
 def test_a_kernel_without_a_loop_has_the_facts_of_its_spec() -> None:
     found = facts("sum all", size=4)
-    assert found.read_bytes == 4
-    assert found.registers or not found.spills
+    assert found.read_bytes == 4 and (found.registers or not found.spills)
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
@@ -119,8 +116,7 @@ def test_a_function_in_line_belongs_to_the_line_that_calls_it() -> None:
     tied = ptx_lines(ptx, CUDA)
     assert "somewhere" not in tied.text
     assert [tied.node_of(line) for line in range(len(tied.line_nodes))] == [None, None, None, 7, None, None]
-    assert tied.of_nodes.text == "\tmul.f32 \t%f2, %f1, %f1;\n"
-    assert tied.lines_of(7) == (3,)
+    assert tied.of_nodes.text == "\tmul.f32 \t%f2, %f1, %f1;\n" and tied.lines_of(7) == (3,)
 
 
 def test_the_disassembler_s_remarks_become_lines() -> None:
@@ -136,5 +132,4 @@ def test_the_disassembler_s_remarks_become_lines() -> None:
 """
     tied = tie_sass(sass, CUDA)
     assert tied.text == "  /*0000*/  LDC R1, c[0x0][0x28]\n  /*0010*/  FMUL R7, R7, R7\n.L_x_1:\n  /*0020*/  BRA `(.L_x_1)\n"
-    assert tied.origins == (3, 4, NO_LINE, 4)
-    assert tied.line_nodes == (-1, 7, -1, 7)
+    assert tied.origins == (3, 4, NO_LINE, 4) and tied.line_nodes == (-1, 7, -1, 7)

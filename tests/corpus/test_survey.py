@@ -23,18 +23,10 @@ from irscope.cli import main
 from irscope.corpus import Survey, examine, run
 from irscope.corpus.tables import failure, record_path
 from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
-from tests.corpus.programs import (
-    chain,
-    closes_everything,
-    crashes,
-    hangs,
-    hoards,
-    is_killed,
-    leaves,
-    raises,
-    raises_half_a_letter,
-    repeated,
-)
+
+from tests.corpus.programs import (  # isort: skip
+    chain, closes_everything, crashes, hangs, hoards, is_killed, leaves, raises, raises_half_a_letter, repeated,
+)  # fmt: skip
 from tests.programs import ir
 
 MODELS = {
@@ -117,8 +109,7 @@ def test_classes_and_near_misses_are_those_of_dedup_and_counted_over_models(tmp_
 def test_a_kernel_that_takes_sizes_serves_several_classes(tmp_path: Path, asked: list[str]) -> None:
     s = survey(tmp_path)
     compiled = {kernel.name for text in MODELS.values() for kernel in irs.compile(irs.fuse(irs.parse(text)), device="reference").kernels}
-    assert s.kernels["groups"].sum() == 5
-    assert len(s.kernels) == 3 and s.kernels["classes"].max() == 2
+    assert s.kernels["groups"].sum() == 5 and len(s.kernels) == 3 and s.kernels["classes"].max() == 2
     assert len(compiled) in (0, 3)
 
 
@@ -364,8 +355,7 @@ def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
     assert why["leaves"] == "it ends its own process, with exit code 0, or closes files that it did not open"
     assert (kinds["leaves"], kinds["closes"], kinds["crashes"]) == ("exit", "exit", "limit")
     assert why["raises"] == "RuntimeError: this model is not finished"
-    assert why["half"] == "ValueError: half \\ud800 of a pair"
-    assert "broken.onnx" in why["broken"]
+    assert why["half"] == "ValueError: half \\ud800 of a pair" and "broken.onnx" in why["broken"]
     assert json.loads((tmp_path / "out" / "survey.json").read_text())["done"]
 
 

@@ -70,8 +70,7 @@ def test_state_is_the_models_own():
     scripted = torch.jit.script(Counts())
     run = compile_graph(load(scripted))
     assert [run(torch.ones(2)).tolist() for _ in range(3)] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
-    assert scripted.count == 3
-    assert scripted.seen.tolist() == [3.0, 3.0]
+    assert scripted.count == 3 and scripted.seen.tolist() == [3.0, 3.0]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -33,8 +33,7 @@ def test_a_module_reads_back_from_its_text() -> None:
     module = _module()
     again = parse_module(str(module))
     assert print_module(again) == str(module)
-    assert again.constants == module.constants
-    assert again.attrs == module.attrs
+    assert again.constants == module.constants and again.attrs == module.attrs
     for (path, graph), (other, same) in zip(graphs_of(module), graphs_of(again), strict=True):
         assert path == other
         assert irs.same_structure(graph, same)

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given, settings
 
 from irscope._base.frozen import FrozenDict
-from irscope.ir.payload import TensorData
+from irscope.ir import TensorData, is_subtype
 from irscope.ir.structural import same_payload, same_structure
-from irscope.ir.text.parser import parse
-from irscope.ir.text.type_text import parse_type
-from irscope.ir.types import is_subtype
+from irscope.ir.text import parse, parse_type
 from tests.programs import ir
 from tests.random_programs.graphs import programs
 
@@ -19,8 +17,7 @@ BASE = ir("x y c:bool | k = 0.; a = mul x y; b = If c {| s = mul a k | s} {| | a
 def test_names_and_locations_do_not_matter():
     renamed = BASE.replace("%a", "%first").replace("%x", "%0").replace("(%x, %y)", "(%x, %y) # m.py:1:1")
     verdict = same_structure(parse(BASE), parse(renamed))
-    assert verdict
-    assert str(verdict) == "yes, because 4 nodes and 7 values correspond one to one"
+    assert verdict and str(verdict) == "yes, because 4 nodes and 7 values correspond one to one"
 
 
 def test_a_graph_is_the_same_as_itself():
@@ -87,8 +84,7 @@ def test_it_is_symmetric_and_follows_the_text(one, other):
     (TensorData.of(np.zeros(2)), TensorData.of(np.zeros(2, np.float32)), False),
 ])  # fmt: skip
 def test_payloads(x, y, same):
-    assert same_payload(x, y) is same
-    assert same_payload(y, x) is same
+    assert same_payload(x, y) is same and same_payload(y, x) is same
 
 
 @pytest.mark.parametrize(("have", "want", "answer"), [

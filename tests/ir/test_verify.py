@@ -10,10 +10,9 @@ from hypothesis import given, settings
 import irscope.ir.invariants
 from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
-from irscope.ir.core import Block, Graph, Node, Value, new_id
+from irscope.ir import BOOL, FLOAT, INT, NONE, STR, TENSOR, Block, Graph, Node, OptionalType, Type, Value, new_id
 from irscope.ir.invariants import verify
-from irscope.ir.text.parser import parse
-from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, OptionalType, Type
+from irscope.ir.text import parse
 from tests.programs import ir
 from tests.random_programs.graphs import programs
 
@@ -116,8 +115,7 @@ def test_a_graph_that_breaks_a_rule_names_the_rule(rule, broken):
 
 def test_every_rule_of_the_docstring_has_a_broken_graph():
     rules = re.findall(r"(?m)^`([a-z-]+)`", irscope.ir.invariants.__doc__ or "")
-    assert rules == list(dict.fromkeys(rules))
-    assert sorted(rules) == sorted({rule for rule, _ in BROKEN})
+    assert rules == list(dict.fromkeys(rules)) and sorted(rules) == sorted({rule for rule, _ in BROKEN})
     source = Path(irscope.ir.invariants.__file__).read_text(encoding="utf-8")
     assert all(source.count(f'"{rule}"') >= 1 for rule in rules)
 

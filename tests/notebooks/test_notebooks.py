@@ -31,8 +31,7 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            assert not cell.outputs
-            assert cell.execution_count is None
+            assert not cell.outputs and cell.execution_count is None
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

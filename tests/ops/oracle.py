@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from irscope.errors import ArgumentError
-from irscope.ir import OpSchema
-from irscope.ir.payload import argument_type
-from irscope.ir.types import ListType, TensorType
+from irscope.ir import ListType, OpSchema, TensorType, argument_type
 from irscope.ops.op import Op
 from irscope.ops.pointwise import activation, arithmetic, comparison
 from irscope.ops.registry import _OP_FILES, lookup  # the table of op files is the registry's own
@@ -194,8 +192,7 @@ def compare_values(found: Any, expected: Any, rtol: float, atol: float) -> None:
             compare_values(one, other, rtol, atol)
     elif isinstance(expected, torch.Tensor):
         assert isinstance(found, np.ndarray | np.generic), type(found)
-        assert found.shape == tuple(expected.shape)
-        assert found.dtype == expected.numpy().dtype
+        assert found.shape == tuple(expected.shape) and found.dtype == expected.numpy().dtype
         np.testing.assert_allclose(found, expected.numpy(), rtol=rtol, atol=atol, equal_nan=True)
     elif isinstance(expected, float):
         assert found == expected or abs(found - expected) <= atol + rtol * abs(expected)

@@ -6,24 +6,10 @@ from typing import Any
 
 import pytest
 
-from irscope.ir.core import Node, Value, new_id
-from irscope.ir.types import (
-    ANY,
-    BOOL,
-    FLOAT,
-    INT,
-    NONE,
-    NUMBER,
-    STR,
-    TENSOR,
-    DictType,
-    ListType,
-    OptionalType,
-    PrimitiveType,
-    TensorType,
-    TupleType,
-    Type,
-)
+from irscope.ir import (  # isort: skip
+    ANY, BOOL, FLOAT, INT, NONE, NUMBER, STR, TENSOR, DictType, ListType, Node, OptionalType, PrimitiveType, TensorType, TupleType, Type,
+    Value, new_id,
+)  # fmt: skip
 from irscope.ops.op import choose_overload, draws_random_numbers
 from irscope.ops.registry import bind, category_of, effect_of, known_names, lookup, op_of, overloads, schema_of
 from irscope.ops.schemas import parse_schema
@@ -93,8 +79,7 @@ def test_what_an_argument_takes(text: str, operand: Type, fits: bool) -> None:
 def test_overloads_that_fit_exactly_win_and_a_type_variable_stands_for_one_type() -> None:
     schemas = [parse_schema("test::f.a(float x) -> ()"), parse_schema("test::f.b(int x) -> ()")]
     chosen = choose_overload(schemas, [INT])
-    assert chosen is not None
-    assert chosen.overload == "b"
+    assert chosen is not None and chosen.overload == "b"
     schema = [parse_schema("test::f(t[] a, t b) -> ()")]
     assert choose_overload(schema, [TENSORS, TENSOR]) is not None
     assert choose_overload(schema, [TENSORS, INT]) is None
@@ -115,8 +100,7 @@ def test_effects(op: str, types: tuple[Type, ...], effect: str) -> None:
 def test_a_batch_norm_writes_its_statistics_unless_it_is_known_not_to_train() -> None:
     optional = OptionalType(TENSOR)
     norm = node("aten::batch_norm", TENSOR, optional, optional, optional, optional, BOOL, FLOAT, FLOAT, BOOL)
-    assert effect_of(norm) == "in-place"
-    assert effect_of(norm, {"training": True}) == "in-place"
+    assert effect_of(norm) == "in-place" and effect_of(norm, {"training": True}) == "in-place"
     assert effect_of(norm, {"training": False}) == "pure"
 
 
@@ -156,8 +140,7 @@ def test_one_name_with_several_meanings() -> None:
     assert numbers is not None
     assert (tensors.category, numbers.category) == ("pointwise", "scalar")
     found = lookup("aten::add")
-    assert found is not None
-    assert found.category == "pointwise"
+    assert found is not None and found.category == "pointwise"
 
 
 def test_every_overload_is_declared_once() -> None:

@@ -36,8 +36,7 @@ def test_rule_and_reference_take_the_arguments_of_the_schema() -> None:
 def test_an_op_of_one_step_has_the_bound_of_the_step(op: str, step: str) -> None:
     for column, dtype in enumerate(("float32", "float64")):
         bound = irs.error_bound(op, dtype)
-        assert bound.ulps == STEP_ULPS[step][column]
-        assert f"at most {bound.ulps:g} ulp off" in str(bound)
+        assert bound.ulps == STEP_ULPS[step][column] and f"at most {bound.ulps:g} ulp off" in str(bound)
 
 
 def test_steps_that_copy_choose_or_count_are_exact() -> None:
@@ -54,8 +53,7 @@ def test_halves_round_once() -> None:
 
 def test_errors_of_several_steps_have_no_one_number() -> None:
     bound = irs.error_bound("gelu", approximate="tanh")
-    assert bound.ulps is None
-    assert dict(bound.steps) == {"mul": 0.5, "add": 0.5, "tanh": 2.0}
+    assert bound.ulps is None and dict(bound.steps) == {"mul": 0.5, "add": 0.5, "tanh": 2.0}
     assert bound.formula.startswith("(0.5f * self) * (1.0f + tanh(")
 
 
@@ -183,7 +181,6 @@ def test_values_of_functional_programs_are_distinct_and_random_ops_not_the_same_
     graph = irs.parse(TEXT)
     assert AliasDb(graph).may_alias("x", "w")
     apart = AliasDb(replace(graph, functional="ONNX")).may_alias("x", "w")
-    assert not apart
-    assert "a program in ONNX, whose values share no memory" in apart.because
+    assert not apart and "a program in ONNX, whose values share no memory" in apart.because
     assert effect_of(graph.node("r")) == "pure"
     assert category_of(graph.node("r")) == "random"

@@ -1,9 +1,7 @@
 """Text that is markup, script, or nothing that can be seen, and a program with it in every field."""
 
 from irscope._base.frozen import FrozenDict
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Graph, Location
-from irscope.ir.types import STR, TensorType
+from irscope.ir import STR, Graph, GraphBuilder, Location, TensorType
 
 HOSTILE = [
     "</script><script>window.pwned=1</script>", "<!--<script>", "<!-- x", "--> x", "<![CDATA[", "]]>", "<img src=x onerror=window.pwned=1>",

@@ -57,17 +57,12 @@ def test_a_program_that_has_groups_is_shown_fused_again_and_compiled(view_groups
     for graph in (once.graph, irs.parse(str(once.graph))):
         assert trouble(str(graph), compiled=True) == ""
         again = irs.fuse(graph, view_groups=view_groups)
-        assert again.groups == ()
-        assert str(again.graph) == str(graph)
+        assert again.groups == () and str(again.graph) == str(graph)
         inside = again.why_not("a", "b.1")
-        assert inside
-        assert "%b" in inside.because
+        assert inside and "%b" in inside.because
         apart = again.obstacle("a", "s")
-        assert apart is not None
-        assert apart.rule == "given-group"
-        assert "already" in apart.because
-        assert again.why_alone("a")
-        assert again.group_of("a") is graph.node("b")
+        assert apart is not None and apart.rule == "given-group" and "already" in apart.because
+        assert again.why_alone("a") and again.group_of("a") is graph.node("b")
 
 
 def test_a_loop_in_a_group_stays_as_it_is() -> None:

@@ -5,11 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from irscope.ir.core import Block, Graph, Node, Value, new_id
+from irscope.ir import NOT_CONSTANT, TENSOR, Block, Graph, ListType, Merged, Node, Rewriter, TensorType, Value, constant_of, new_id
 from irscope.ir.invariants import verify
-from irscope.ir.payload import NOT_CONSTANT, constant_of
-from irscope.ir.rewriter import Merged, Rewriter
-from irscope.ir.types import TENSOR, ListType, TensorType
 from irscope.transforms.base import PassRecord
 
 

@@ -96,8 +96,7 @@ def test_a_layer_with_another_op_is_not_folded_with_the_others() -> None:
 def test_a_constant_that_differs_is_shown() -> None:
     tree = BoxTree(irs.parse(layers(6, constant=2)))
     (repeat,) = [tree.box(k) for k in range(len(tree)) if tree.kinds[k] == "repeat"]
-    assert repeat["copies"] == 6
-    assert "alike but for 1 place" in repeat["detail"]
+    assert repeat["copies"] == 6 and "alike but for 1 place" in repeat["detail"]
 
 
 def test_a_group_over_two_modules_takes_neither_apart() -> None:
@@ -124,8 +123,7 @@ def test_no_level_is_large_however_flat_the_program(count: int) -> None:
     assert [tree.lines[tree.ids[k]] for k in ops] == list(range(1, count + 1))
     if count > 120:
         labels = told(tree)
-        assert (labels[0], labels[-1]) == ("%v0", "result")
-        assert labels[1].startswith("lines 2–")
+        assert (labels[0], labels[-1]) == ("%v0", "result") and labels[1].startswith("lines 2–")
 
 
 def test_ops_between_modules_stand_together_and_an_op_that_is_a_module_does_not() -> None:

@@ -141,8 +141,7 @@ def test_a_closed_box_hides_what_is_inside_and_what_is_inside_that() -> None:
 
 def test_an_empty_program_has_an_empty_picture() -> None:
     layout = lay_out(GraphView(boxes=[], edges=[], closed=[]))
-    assert layout.rects == {}
-    assert layout.routes == ()
+    assert layout.rects == {} and layout.routes == ()
 
 
 def chain(count: int) -> GraphView:

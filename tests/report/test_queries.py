@@ -88,8 +88,7 @@ def test_remarks_and_classes_are_asked_of_a_fusion() -> None:
     g = parsed("x | a = relu x; b = tanh a; m = matmul b b; c = relu m; d = tanh c | d", "Float(4, 4)")
     f = irs.fuse(g)
     ask = Queries(f.graph, f.history, lambda: irs.dedup(f))
-    assert ask("class:0") == list(f.groups) == ask("is:group")
-    assert ask("group:1 & is:group") == [f.groups[1]]
+    assert ask("class:0") == list(f.groups) == ask("is:group") and ask("group:1 & is:group") == [f.groups[1]]
     missed = {remark.subject for remark in f.remarks if remark.kind == "missed"}
     here = {node.id for node in f.graph.nodes()}
     assert {record.id for record in ask("remark:missed")} == {subject.id for subject in missed} & here

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 
 import irscope as irs
-from irscope.analysis.shapes.inference import infer
+from irscope.analysis.shapes import infer
 from irscope.errors import RunError
-from irscope.ir.payload import argument_type
-from irscope.ir.text.parser import parse
-from irscope.ir.types import TensorType
+from irscope.ir import TensorType, argument_type
+from irscope.ir.text import parse
 from irscope.ops.registry import schema_of
 from irscope.runtime.measure.accuracy import float64_results
 from irscope.runtime.reference import run_reference

@@ -50,8 +50,7 @@ def test_each_right_option_is_what_the_analysis_answers() -> None:
 def test_a_view_question_has_one_answer_with_the_step_that_failed() -> None:
     (asked,) = irs.quiz.views(graph, subject="f").questions
     wrong = asked.judge(["view"])
-    assert not wrong and wrong.points == 0
-    assert "puts axes 0 and 1" in str(wrong)
+    assert not wrong and wrong.points == 0 and "puts axes 0 and 1" in str(wrong)
     assert asked.judge(["copy"])
     (asked,) = irs.quiz.views(graph, subject="g").questions
     assert asked.answer == ("view",)
@@ -59,8 +58,7 @@ def test_a_view_question_has_one_answer_with_the_step_that_failed() -> None:
 
 def test_wrong_picks_take_away_what_right_ones_give_and_none_goes_below_zero() -> None:
     (asked,) = irs.quiz.alias(graph, subject="b").questions
-    assert asked.judge(["%a", "c", "%w", "%g"]).points == 1
-    assert asked.judge(["%a", "%x"]).points == 0
+    assert asked.judge(["%a", "c", "%w", "%g"]).points == 1 and asked.judge(["%a", "%x"]).points == 0
     assert asked.judge(["%a", "%c", "%x"]).points == pytest.approx(1 / 4)
     judged = asked.judge(["%a", "%x"])
     assert [(remark.option.name, remark.mark) for remark in judged.remarks] == [
@@ -73,8 +71,7 @@ def test_the_first_answer_counts_and_a_second_is_only_judged() -> None:
     quiz = irs.quiz.alias(graph, subject="b")
     heard: list[int] = []
     quiz.on_answer.append(lambda: heard.append(1))
-    assert not quiz.answer("%x")
-    assert quiz.answer("%a", "%c", "%w", "%g", question=0).points == 1
+    assert not quiz.answer("%x") and quiz.answer("%a", "%c", "%w", "%g", question=0).points == 1
     assert (quiz.points, quiz.next, len(heard)) == (0, None, 1)
 
 
@@ -105,8 +102,7 @@ def test_mistakes_are_reported_in_the_users_terms(ask, says) -> None:
 
 def test_the_text_has_the_program_the_options_and_the_key() -> None:
     quiz = irs.quiz.alias(graph, subject="b")
-    assert "%w : Tensor = aten::relu_(%b)" in quiz.text()
-    assert "right: %a, %c, %w, %g" not in quiz.text()
+    assert "%w : Tensor = aten::relu_(%b)" in quiz.text() and "right: %a, %c, %w, %g" not in quiz.text()
     assert "right: %a, %c, %w, %g" in quiz.text(answers=True)
 
 

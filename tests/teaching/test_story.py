@@ -145,8 +145,7 @@ def test_boxes_of_modules_are_named_by_their_path(torch: Any) -> None:
     boxes = [name for name in s.names._ids if name.startswith("box ")]
     assert boxes
     s.add("modules", open=boxes)
-    assert s.steps[0].open == tuple(boxes)
-    assert s.check() == []
+    assert s.steps[0].open == tuple(boxes) and s.check() == []
 
 
 def test_a_story_is_shown_from_its_first_step(monkeypatch: pytest.MonkeyPatch) -> None:

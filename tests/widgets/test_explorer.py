@@ -100,8 +100,7 @@ def test_questions_are_answered_with_their_token() -> None:
 ])  # fmt: skip
 def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
     (answer,) = asked(explorer(), message)
-    assert (answer["kind"], answer["token"]) == ("error", 9)
-    assert answer["message"]
+    assert (answer["kind"], answer["token"]) == ("error", 9) and answer["message"]
 
 
 def test_a_kernel_is_asked_for_by_language_and_a_timeline_has_none() -> None:
@@ -204,8 +203,7 @@ def test_a_timeline_is_made_of_whatever_has_a_history_and_prints_its_steps() -> 
     f = irs.fuse(g)
     for source in (g, f, f.history, CHAIN):
         t = irs.timeline(source)
-        assert t.step == 2
-        assert "merged %b and %c into group 0" in t._text()
+        assert t.step == 2 and "merged %b and %c into group 0" in t._text()
     assert repr(t).startswith("Timeline(graph · 3 → ")
     with pytest.raises(UnknownName):
         t.selection = "%nothing"

@@ -22,8 +22,7 @@ pytestmark = pytest.mark.skipif(not (WIDGETS / "package.json").exists(), reason=
 def script(name: str) -> ModuleType:
     """A script of `widgets/`, which is not a package."""
     spec = spec_from_file_location(f"widgets_{name}", WIDGETS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
+    assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -62,8 +61,7 @@ def test_the_schema_is_that_of_the_view_models() -> None:
 def test_the_bundle_was_made_from_these_sources() -> None:
     hook = script("hatch_build")
     assert hook.is_up_to_date(), "run: python widgets/hatch_build.py"
-    assert hook.build() is False
-    assert hook.sources_digest() in front_end().splitlines()[0]
+    assert hook.build() is False and hook.sources_digest() in front_end().splitlines()[0]
 
 
 def test_a_changed_source_makes_the_bundle_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +71,7 @@ def test_a_changed_source_makes_the_bundle_stale(tmp_path: Path, monkeypatch: py
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "index.ts").write_text("export {}", encoding="utf-8")
     monkeypatch.setattr(hook, "WIDGETS", tmp_path)
-    assert not hook.is_up_to_date()
-    assert hook.FrontEndHook.dependencies(None) == [hook.NODE_PACKAGE]
+    assert not hook.is_up_to_date() and hook.FrontEndHook.dependencies(None) == [hook.NODE_PACKAGE]
 
 
 def test_the_bundle_is_small_and_asks_for_nothing() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.payload import TensorData, constant_value
+from irscope.ir import Block, Graph, Node, TensorData, Value, constant_value
 from irscope.ops.registry import schema_of
 
 

@@ -112,21 +112,18 @@ def test_parameters_of_other_storages_are_not_aliases_and_a_slice_of_one_is() ->
     assert db.alias_set(bound["count"])[0] is bound["count"]
     assert bound["first.bias"] not in db.alias_set(bound["count"])
     tied = db.may_alias(bound["first.weight"], bound["rows"])
-    assert tied
-    assert "are tied: both lie in one storage" in tied.because
+    assert tied and "are tied: both lie in one storage" in tied.because
     apart = db.may_alias(bound["first.weight"], "x")
     assert not apart
     assert apart.because == "they are different memory: %first.weight is a parameter, %x is an argument"
     assert db.may_alias_wildcard(bound["first.weight"])  # the caller has the model
-    assert db.has_writers(bound["count"])
-    assert not db.has_writers("x")
+    assert db.has_writers(bound["count"]) and not db.has_writers("x")
 
 
 def test_without_the_assumption_an_argument_may_be_any_parameter() -> None:
     graph = replace(irs.load(Tied(), torch.ones(4, 4)), storages={})
     db = irs.AliasDb(graph)
-    assert db.has_writers("x")
-    assert all(db.may_alias("x", value) for value in graph.bound)
+    assert db.has_writers("x") and all(db.may_alias("x", value) for value in graph.bound)
 
 
 def test_what_cannot_be_inspected_may_be_a_parameter() -> None:
@@ -137,16 +134,13 @@ def test_what_cannot_be_inspected_may_be_a_parameter() -> None:
     db = AliasDb(bound)
     for outside in ("any", "y", "p"):
         assert db.may_contain_alias("w", outside), outside
-    assert not db.may_alias("w", "x")
-    assert db.may_contain_alias("x", "xs")
-    assert db.may_contain_alias("x", "any")
+    assert not db.may_alias("w", "x") and db.may_contain_alias("x", "xs") and db.may_contain_alias("x", "any")
 
 
 def test_lists_of_arguments_hold_no_parameters() -> None:
     graph = parsed("w x xs:(Tensor, Dict(str, Tensor[])) | r = relu_ w | r")
     db = AliasDb(replace(graph, bound={graph.value("w"): torch.ones(3)}, storages={graph.value("w"): 0}))
-    assert not db.may_contain_alias("w", "xs")
-    assert db.may_contain_alias("x", "xs")
+    assert not db.may_contain_alias("w", "xs") and db.may_contain_alias("x", "xs")
 
 
 def apart(thing: Any, held: set[int]) -> Any:

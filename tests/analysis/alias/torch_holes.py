@@ -9,8 +9,7 @@ once it reads the program with torch's omissions, then these omissions are all t
 * so does `list += list`, which gives back the list.
 """
 
-from irscope.ir.core import Block, Graph, Node, Value, new_id
-from irscope.ir.types import ListType
+from irscope.ir import Block, Graph, ListType, Node, Value, new_id
 from irscope.ops.schemas import overlaid_names
 
 LYING = frozenset(name.partition(".")[0] for name in overlaid_names())

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from irscope.analysis.shapes.inference import Shapes, infer, refined
+from irscope.analysis.shapes import Shapes, infer, refined
 from irscope.errors import ArgumentError
-from irscope.ir.core import Value
-from irscope.ir.payload import NOT_CONSTANT, argument_type
-from irscope.ir.text.parser import parse
-from irscope.ir.types import TensorType
+from irscope.ir import NOT_CONSTANT, TensorType, Value, argument_type
+from irscope.ir.text import parse
 from irscope.ops.numpy_layout import array_type
 from irscope.runtime.reference import run_reference
 from tests.programs import parsed

@@ -11,8 +11,10 @@ import pytest
 import irscope as irs
 from irscope.analysis.views import Demand
 from irscope.analysis.views.facts import is_tensor
-from irscope.ir import TENSOR, DictType, Graph, GraphBuilder, ListType, OpSchema, OptionalType, PrimitiveType, Type
-from irscope.ir.types import AwaitType, FutureType, RRefType
+
+from irscope.ir import (  # isort: skip
+    TENSOR, AwaitType, DictType, FutureType, Graph, GraphBuilder, ListType, OpSchema, OptionalType, PrimitiveType, RRefType, Type,
+)  # fmt: skip
 from irscope.ops.registry import known_names, overloads
 from tests.programs import parsed
 
@@ -29,8 +31,7 @@ def test_a_case(case: dict[str, Any]) -> None:
         layout = va.layout(name)
         assert layout is not None
         is_view = expected["truth"] == "aliases"
-        assert va.is_decided(name)
-        assert va.kind(name) == ("view" if is_view else "copy")
+        assert va.is_decided(name) and va.kind(name) == ("view" if is_view else "copy")
         assert va.root(name) is va.graph.value(expected["root"] if is_view else name)
         if is_view:
             assert layout.strides == tuple(expected["strides"])

@@ -42,8 +42,7 @@ def test_sizes_that_a_program_asks_for() -> None:
         )
     )
     assert kinds(va, "a", "b", "back", "flat") == ["view", "view", "view", "open"]
-    assert va.root("e") is va.graph.value("d")
-    assert "known only at run time" in str(va.explain("flat"))
+    assert va.root("e") is va.graph.value("d") and "known only at run time" in str(va.explain("flat"))
 
 
 def test_parts_along_an_axis_of_any_extent_share_no_byte() -> None:
@@ -114,9 +113,7 @@ def test_symbolic_extents_of_onnx() -> None:
     assert va.root("flat") is va.graph.value("x")
     assert str(va.layout("turned")) == "b×4×n×2, strides (8*n, 2, 8, 1), axes in memory order 0 2 1 3"
     assert str(va.bytes("right")) == "20 bytes every 32, b*n times, from byte 12"
-    assert not va.overlaps("left", "right")
-    assert not va.overlaps("p", "q")
-    assert va.overlaps("left", "p")
+    assert not va.overlaps("left", "right") and not va.overlaps("p", "q") and va.overlaps("left", "p")
 
 
 def test_unknown_extents_of_stablehlo() -> None:
@@ -134,8 +131,7 @@ def test_unknown_extents_of_stablehlo() -> None:
     )
     turned, back, made = (va.graph.names[value] for value in va.graph.outputs)
     assert kinds(va, turned, back, made) == ["view", "view", "copy"]
-    assert va.root(back) is va.graph.inputs[0]
-    assert va.layout(turned).strides == (48, 1, 8)
+    assert va.root(back) is va.graph.inputs[0] and va.layout(turned).strides == (48, 1, 8)
     assert va.layout(back).strides == (48, 8, 1)
 
 
@@ -159,8 +155,7 @@ def test_parts_and_regroupings_of_unknown_extents_of_stablehlo() -> None:
     left, right, flat, _ = (graph.names[value] for value in graph.outputs)
     assert kinds(va, left, right, flat) == ["view"] * 3
     assert all(va.root(name) is graph.inputs[0] for name in (left, right, flat))
-    assert not va.overlaps(left, right)
-    assert va.overlaps(left, flat)
+    assert not va.overlaps(left, right) and va.overlaps(left, flat)
     x = np.arange(3 * 48, dtype=np.float32).reshape(3, 6, 8)
     for device in ("reference", "cpu"):
         run = irs.compile(irs.fuse(graph), device=device)
@@ -215,9 +210,7 @@ def test_values_of_the_program_stand_for_those_of_the_assumption() -> None:
     g = parsed("x:Float(*, 3, *, *) | d = [0, 2, 3, 1]; p = permute x d; f = 0; c = contiguous p f | c")
     assert not irs.ViewAliases(g).is_decided("c")
     va = irs.ViewAliases(g, layouts={g.value("x"): "channels_last"})
-    assert va.kind(g.value("c")) == "view"
-    assert va.is_decided("c")
-    assert va.static_kind("c") == "view"
+    assert va.kind(g.value("c")) == "view" and va.is_decided("c") and va.static_kind("c") == "view"
 
 
 def test_what_cannot_be_assumed_is_refused() -> None:
@@ -237,5 +230,4 @@ def test_an_update_is_a_view_of_its_operand() -> None:
             "new = copy_ place row b | new"
         )
     )
-    assert va.root("new") is va.graph.value("cache")
-    assert str(va.bytes("new")) == "bytes 64–95"
+    assert va.root("new") is va.graph.value("cache") and str(va.bytes("new")) == "bytes 64–95"

@@ -70,8 +70,7 @@ def test_vectors_need_alignment_and_whole_rows() -> None:
         return step_of(None, launch, schedule_of(launch)).arguments(outputs, inputs)[0]
 
     dense = plan_of([x * 2.0], [np.zeros((4, 9), np.float32)], ["float32"], (4, 9))
-    assert wants_vectors(dense, [1024], [4096])
-    assert not wants_vectors(dense, [1024], [4100])
+    assert wants_vectors(dense, [1024], [4096]) and not wants_vectors(dense, [1024], [4100])
     assert not wants_vectors(dense, [1032], [4096])
     for outputs, inputs in (([1024], [0]), ([0], [4096])):
         with pytest.raises(ArgumentError, match="no memory"):
@@ -133,8 +132,7 @@ def test_a_kernel_says_what_it_moves_and_what_sets_its_pace() -> None:
     lanes = schedule.width * schedule.repeat
     assert cuda_facts(launch.spec, schedule, "", (20 * lanes, lanes)).bound == "memory"
     busy = cuda_facts(launch.spec, schedule, "", (120 * lanes, lanes))
-    assert busy.bound == "issue"
-    assert "a copy would be 1.5 times as fast" in busy.because
+    assert busy.bound == "issue" and "a copy would be 1.5 times as fast" in busy.because
 
 
 def test_no_machine_code_is_not_an_elf_file() -> None:

@@ -38,9 +38,7 @@ def test_the_node_of_an_instruction_is_not_part_of_the_key() -> None:
     replace(SPEC, outputs=(Result("float32", (2, 2), 1),)),
 ])  # fmt: skip
 def test_everything_else_is(other: KernelSpec) -> None:
-    assert other != SPEC
-    assert other.fingerprint != SPEC.fingerprint
-    assert other.name != SPEC.name
+    assert other != SPEC and other.fingerprint != SPEC.fingerprint and other.name != SPEC.name
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
@@ -246,8 +244,7 @@ def test_what_depends_on_the_row_alone_is_computed_once_a_row() -> None:
         Instruction("mul", (0, 5), "float32"),
     )  # fmt: skip
     nest = loop_nest(KernelSpec(inputs, code, (Result("float32", (2, 1), 6),), 2))
-    assert nest.depths == (2, 1, 0, 0, 1, 1, 2)
-    assert nest.stages == ((2, 3), (1, 4, 5), (0, 6))
+    assert nest.depths == (2, 1, 0, 0, 1, 1, 2) and nest.stages == ((2, 3), (1, 4, 5), (0, 6))
     assert nest.carried == (5,)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.kernel.launches import with_tiled_reads
-from irscope.codegen.kernel.spec import STRIDED, TILE_ROWS, UNIT, Launch
-from irscope.codegen.llvm.emit import emit_llvm, least_rows, vector_width
+from irscope.codegen.kernel import STRIDED, TILE_ROWS, UNIT, Launch, with_tiled_reads
+from irscope.codegen.llvm import emit_llvm, least_rows, vector_width
 from irscope.runtime.cpu.launch import split_kept, stores_should_stream
 from tests.codegen.kernels import call, from_words, planned, run, sample, type_of
 from tests.codegen.llvm.test_reductions import TARGETS, device_for
@@ -110,8 +109,7 @@ def test_no_part_is_smaller_than_a_tile() -> None:
     turned = with_tiled_reads(launch, 16, 64)
     for parts in range(1, 40):
         heights = [part.dims[0] for part in split_kept(turned, parts, 64)]
-        assert sum(heights) == 1000
-        assert min(heights) >= TILE_ROWS
+        assert sum(heights) == 1000 and min(heights) >= TILE_ROWS
 
 
 def test_what_is_not_read_in_tiles(tmp_path: Path) -> None:

@@ -12,24 +12,10 @@ from irscope.codegen.kernel.spec import Instruction, constant_value, trimmed
 from irscope.codegen.lowering import spec_of_group
 from irscope.codegen.lowering.index_propagation import AffineIndex, AxisMustSplit, InstructionList, Space, delinearize, linearize
 from irscope.errors import CodegenError, IrscopeError
-from irscope.ir import (
-    BOOL,
-    FLOAT,
-    INT,
-    NONE,
-    NUMBER,
-    REQUIRED,
-    STR,
-    Block,
-    ListType,
-    Node,
-    OpSchema,
-    OptionalType,
-    TensorType,
-    Type,
-    Value,
-    new_id,
-)
+
+from irscope.ir import (  # isort: skip
+    BOOL, FLOAT, INT, NONE, NUMBER, REQUIRED, STR, Block, ListType, Node, OpSchema, OptionalType, TensorType, Type, Value, new_id,
+)  # fmt: skip
 from irscope.ops.expr.expression import Expr, call, cast, const, input_element
 from irscope.ops.expr.numpy_eval import evaluate
 from irscope.ops.registry import known_names, overloads
@@ -60,8 +46,7 @@ def test_zeros_of_both_signs_and_nan_are_constants_of_their_own() -> None:
 def test_constants_are_computed_in_their_type() -> None:
     code, (last,) = spliced(call("mul", const(0.1, "float32"), const(3.0, "float32")))
     step = code.steps[last]
-    assert step.op == "const"
-    assert step.value is not None
+    assert step.op == "const" and step.value is not None
     assert constant_value(step.value, "float32") == float(np.float32(0.1) * np.float32(3.0)) != 0.1 * 3.0
 
 

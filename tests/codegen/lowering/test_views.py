@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.kernel import LaunchPlan
 from irscope.errors import CodegenError
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.types import TENSOR, ListType
-from irscope.runtime.device.protocol import Device
+from irscope.ir import TENSOR, GraphBuilder, ListType
+from irscope.runtime.device import Device
 from tests.codegen.kernels import call, dense, planned
 from tests.codegen.numerics.test_reductions import check, normal
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.ops.expr.expression import Expr
-from irscope.ops.expr.numpy_eval import evaluate
-from irscope.runtime.cpu.device import CpuDevice
-from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.ops.expr import Expr, evaluate
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.device import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.cuda_emulator import AVAILABLE, emulated_device
 from tests.codegen.edges import HALVES, Case, cases, eager, grid, single

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from irscope.errors import CodegenError
-from irscope.ir.builder import GraphBuilder
-from irscope.ops.expr.expression import Expr, call, cast, const, input_element, where
-from irscope.runtime.cpu.device import CpuDevice
-from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.ir import GraphBuilder
+from irscope.ops.expr import Expr, call, cast, const, input_element, where
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.device import Device, ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
-from irscope.runtime.device.protocol import Device
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
 from tests.codegen.kernels import LAYOUTS, expected, laid_out, plan_of, planned, run
 from tests.codegen.kernels import call as node

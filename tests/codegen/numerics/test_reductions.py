@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.kernel import LaunchPlan
 from irscope.errors import CodegenError
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.types import TENSOR, TensorType
+from irscope.ir import TENSOR, GraphBuilder, TensorType
+from irscope.runtime.device import Device
 from irscope.runtime.device.numpy_device import NumpyDevice
-from irscope.runtime.device.protocol import Device
 from tests.codegen.kernels import call, dense, from_words, planned, run, type_of
 from tests.programs import parsed
 
@@ -297,5 +296,4 @@ def test_a_row_longer_than_memory_is_only_numbers() -> None:
     (launch,) = planned(
         lambda b, x: call(b, "sum", call(b, "select", x, 0, 2), [0], False, None), dense(3, 50_000, 100_000)
     ).launches  # fmt: skip
-    assert launch.sizes == (50_000, 100_000)
-    assert launch.offsets == (0, 10_000_000_000)
+    assert launch.sizes == (50_000, 100_000) and launch.offsets == (0, 10_000_000_000)

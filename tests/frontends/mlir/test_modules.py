@@ -91,8 +91,7 @@ def test_unknown_dialects_are_opaque_and_read_back() -> None:
         "list": (1.5, True), "flag": "unit", "scale": "0xFFF0000000000000 : f64",
     }  # fmt: skip
     assert [str(value.type) for value in (*graph.inputs, *node.outputs)] == ["!my.handle<4>", "Int4(*, 3)", "Int()", "!memref<2xf32>"]
-    assert irs.same_structure(irs.parse(str(graph)), graph)
-    assert graph.functional == ""
+    assert irs.same_structure(irs.parse(str(graph)), graph) and graph.functional == ""
     db = irs.AliasDb(graph)
     assert db.may_alias(graph.inputs[0], node.outputs[1])
 
@@ -246,8 +245,7 @@ def test_branches_of_llvm() -> None:
   llvm.return %0 : i32
 }""")
     assert "prim::If" in {node.op for node in graph.nodes()}
-    assert graph.functional == ""
-    assert irs.AliasDb(graph).has_writers(graph.inputs[1])
+    assert graph.functional == "" and irs.AliasDb(graph).has_writers(graph.inputs[1])
 
 
 def test_scf_loops_and_ifs() -> None:
@@ -297,8 +295,7 @@ def test_errors_name_file_line_and_column(tmp_path: Path) -> None:
     path.write_text("func.func @f() {\n  %0 = stablehlo.add %a, %a : tensor<f32>\n  return\n}\n")
     with pytest.raises(ParseError, match=r"bad\.mlir:2:\d+") as error:
         irs.load(path)
-    assert error.value.line == 2
-    assert "%a" in str(error.value)
+    assert error.value.line == 2 and "%a" in str(error.value)
     with pytest.raises(ParseError):
         irs.load(b"ML\xefR\x0dgarbage")
 
@@ -321,8 +318,7 @@ def test_locations_may_have_any_unicode_letters() -> None:
   return %0 : tensor<f32>
 }""")
     (node,) = graph.nodes()
-    assert node.location is not None
-    assert node.location.file == "ü.py"
+    assert node.location is not None and node.location.file == "ü.py"
 
 
 def test_nesting_too_deep_for_the_parser_is_an_error() -> None:

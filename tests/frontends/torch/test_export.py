@@ -12,11 +12,10 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends import load
-from irscope.ir.core import Graph, Node
+from irscope.ir import Graph, Node, constant_of
 from irscope.ir.invariants import verify
-from irscope.ir.payload import constant_of
 from irscope.ir.structural import same_structure
-from irscope.ir.text.parser import parse
+from irscope.ir.text import parse
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -54,8 +53,7 @@ def test_a_module_is_exported_when_it_is_loaded():
 
 def test_scopes_locations_lists_writes_and_several_results() -> None:
     graph = load(Net(), torch.rand(2, 3))
-    assert only(graph, "aten::linear").scope == "body.0"
-    assert only(graph, "aten::gelu").scope == "body.1"
+    assert only(graph, "aten::linear").scope == "body.0" and only(graph, "aten::gelu").scope == "body.1"
     _, first = inspect.getsourcelines(Net.forward)
     location = only(graph, "aten::max").location
     assert location is not None
@@ -255,8 +253,7 @@ def test_a_failed_capture_says_why(capfd: pytest.CaptureFixture[str]):
 
     with pytest.raises(CaptureError) as caught:
         load(choose, torch.rand(3))
-    assert "torch.cond" in caught.value.hint
-    assert 0 < len(caught.value.where.splitlines()) <= 8
+    assert "torch.cond" in caught.value.hint and 0 < len(caught.value.where.splitlines()) <= 8
     assert "test_export.py" in caught.value.where and "bool(x.sum() > 0)" in caught.value.where
     assert capfd.readouterr() == ("", "")
 

@@ -151,8 +151,7 @@ def test_a_loss_with_targets():
     graph = assert_gradients(model, x, loss=F.cross_entropy, targets=(y,))
     assert [graph.names[value] for value in graph.inputs] == ["weight", "bias", "input", "target"]
     assert [graph.names[value] for value in graph.outputs] == ["loss", "grad_weight", "grad_bias"]
-    assert graph.gradients == {"weight": 1, "bias": 2}
-    assert graph.bound[graph.value("weight")] is model.weight
+    assert graph.gradients == {"weight": 1, "bias": 2} and graph.bound[graph.value("weight")] is model.weight
 
 
 def test_a_number_is_its_own_loss_and_other_results_have_cotangents():
@@ -178,8 +177,7 @@ def test_parameters_without_a_gradient_have_none():
             return (self.used * x * self.frozen).sum()
 
     graph = assert_gradients(Half(), torch.rand(2))
-    assert graph.gradients == {"used": 1, "unused": 2}
-    assert irs.compile(graph)(torch.rand(2))[2] is None
+    assert graph.gradients == {"used": 1, "unused": 2} and irs.compile(graph)(torch.rand(2))[2] is None
 
 
 def test_custom_functions_hooks_and_no_grad_are_kept():

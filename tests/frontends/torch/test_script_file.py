@@ -109,8 +109,7 @@ def test_invalid_source_locations_are_refused(tmp_path: Path, good: dict[str, by
 def test_source_locations_in_both_formats() -> None:
     table = ("FORMAT_WITH_STRING_TABLE", ("", "a.py", "x = 1"), ((0, (([2], 1, 3), 0, 5), 7),))
     old = ((0, (("x = 1", None, 3), 0, 5), 7), (1, (("x = 1", "a.py", 3), 0, 5)))
-    assert is_source_table(pickle.dumps(table, protocol=2))
-    assert is_source_table(pickle.dumps(old, protocol=2))
+    assert is_source_table(pickle.dumps(table, protocol=2)) and is_source_table(pickle.dumps(old, protocol=2))
     for pieces, file in (([3], 1), ([-1], 1), ([True], 1), ([2], 3), ([2], -1)):
         wrong = (*table[:2], ((0, ((pieces, file, 3), 0, 5), 7),))
         assert not is_source_table(pickle.dumps(wrong, protocol=2))

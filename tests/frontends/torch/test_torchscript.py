@@ -12,12 +12,10 @@ from irscope.analysis.per_graph import shapes_of
 from irscope.errors import LoadError, RunError
 from irscope.frontends import load
 from irscope.frontends.torch.script_importer import inline_function
-from irscope.ir.core import Graph
+from irscope.ir import Graph, TensorData, TensorType, constant_value
 from irscope.ir.invariants import verify
-from irscope.ir.payload import TensorData, constant_value
 from irscope.ir.structural import same_structure
-from irscope.ir.text.parser import parse
-from irscope.ir.types import TensorType
+from irscope.ir.text import parse
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -369,8 +367,7 @@ def test_numbers_of_a_traced_program_are_numbers_in_each_call(shape: tuple[int, 
     for _ in range(4):  # the third is written out
         torch.testing.assert_close(executable(x), function(x), rtol=2e-3, atol=2e-3)
     found = shapes.type(graph.outputs[0])
-    assert isinstance(found, TensorType)
-    assert (found.dtype, found.shape) == (dtype, shape)
+    assert isinstance(found, TensorType) and (found.dtype, found.shape) == (dtype, shape)
 
 
 def test_a_folded_tensor_has_the_type_that_torch_gives_it() -> None:

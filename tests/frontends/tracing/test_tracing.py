@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.analysis.shapes.inference import infer
+from irscope.analysis.shapes import infer
 from irscope.errors import ArgumentError, CaptureError, LoadError, RunError
-from irscope.frontends.tracing.source import trace
-from irscope.ir.core import Graph
+from irscope.frontends.tracing import trace
+from irscope.ir import Graph, TensorType
 from irscope.ir.structural import same_structure
-from irscope.ir.types import TensorType
 from irscope.runtime.reference import run_reference
 from tests.frontends.tracing.corpus import CORPUS, Example
 

@@ -5,12 +5,10 @@ import pytest
 
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ParseError
-from irscope.ir.core import Graph
+from irscope.ir import TENSOR, Graph, ListType, Opaque, TensorData, constant_value
 from irscope.ir.invariants import verify
-from irscope.ir.payload import Opaque, TensorData, constant_value
 from irscope.ir.structural import same_structure
-from irscope.ir.text.parser import parse
-from irscope.ir.types import TENSOR, ListType
+from irscope.ir.text import parse
 from tests.random_programs.graphs import FEATURES, random_program
 
 EVERYTHING = """
@@ -43,8 +41,7 @@ def test_everything_that_a_line_may_hold():
     g = parse(EVERYTHING)
     assert [value.name for value in g.inputs] == ["self", "x.1", "12"]
     assert g.value("12").type == ListType(parse("graph(%a : Tensor?): return (%a)").inputs[0].type)
-    assert str(g.node("k").location) == "model.py:3:4"
-    assert g.node("s").location is g.node("k").location
+    assert str(g.node("k").location) == "model.py:3:4" and g.node("s").location is g.node("k").location
     assert g.node("s").scope == "__module.a/__module.b"
     assert constant_value(g.node("s")) == 'a "#\né'
     assert constant_value(g.node("w")) == TensorData.of(np.array([1, 2.5], np.float32))
@@ -119,8 +116,7 @@ def test_a_name_may_be_used_again_in_a_sibling_block():
 ])  # fmt: skip
 def test_constants(type, text, payload):
     read = parse(f"graph():\n  %c : {type} = prim::Constant[value={text}]()\n  return (%c)").node("c").attrs["value"]
-    assert read == payload
-    assert read.__class__ is payload.__class__
+    assert read == payload and read.__class__ is payload.__class__
 
 
 def test_a_tensor_too_large_to_print_keeps_its_size():
@@ -133,8 +129,7 @@ def test_a_caret_stays_in_sight_on_a_long_line():
     with pytest.raises(ParseError) as caught:
         parse(f"graph({names}, !):\n  return ()")
     source, caret = caught.value.where.splitlines()
-    assert len(source) <= 160
-    assert source[caret.index("^")] == "!"
+    assert len(source) <= 160 and source[caret.index("^")] == "!"
     assert caught.value.column > 10_000
 
 
@@ -182,9 +177,7 @@ def _only_parse_errors(text: str) -> None:
     if told is None:
         assert isinstance(parse(str(graph)), Graph)
     else:
-        assert told.line >= 1
-        assert told.column >= 1
-        assert str(told)
+        assert told.line >= 1 and told.column >= 1 and str(told)
 
 
 def test_an_attribute_of_any_name_reads_back() -> None:

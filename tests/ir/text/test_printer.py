@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.builder import GraphBuilder
+from irscope.ir import GraphBuilder, Opaque, TensorData
 from irscope.ir.invariants import verify
-from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload, same_structure
-from irscope.ir.text.parser import parse
-from irscope.ir.text.printer import assign_names, print_first_lines, print_graph, print_node
-from irscope.ir.text.type_text import parse_type
+from irscope.ir.text import assign_names, parse, parse_type, print_first_lines, print_graph, print_node
 from tests.random_programs.graphs import programs
 from tests.work import calls_made
 
@@ -125,11 +122,9 @@ def test_names_are_legal_unique_and_kept(given_names):
     b = GraphBuilder()
     values = [b.input(name) for name in given_names]
     names = assign_names(b.finish(values))
-    assert list(names) == values
-    assert len(set(names.values())) == len(values)
+    assert list(names) == values and len(set(names.values())) == len(values)
     for value, name in names.items():
-        assert re.fullmatch(r"\d+|[A-Za-z_][\w.]*", name, re.ASCII)
-        assert not name.endswith(".")
+        assert re.fullmatch(r"\d+|[A-Za-z_][\w.]*", name, re.ASCII) and not name.endswith(".")
         assert not keyword.iskeyword(name.partition(".")[0])
         legal = re.fullmatch(r"\d+|[A-Za-z_](\w|\.(?=\w))*", value.name, re.ASCII) and not keyword.iskeyword(value.name.split(".")[0])
         if legal and given_names.count(value.name) == 1:

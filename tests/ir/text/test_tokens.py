@@ -10,35 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from irscope.errors import ParseError
-from irscope.ir.core import steps
-from irscope.ir.payload import Opaque, TensorData
+
+from irscope.ir import (  # isort: skip
+    ANY, BOOL, DEVICE, DTYPES, FLOAT, INT, NONE, NUMBER, STR, AwaitType, ClassType, DictType, FutureType, ListType, Opaque, OptionalType,
+    RRefType, TensorData, TensorType, TupleType, UnionType, steps,
+)  # fmt: skip
 from irscope.ir.structural import same_payload
+from irscope.ir.text import parse, parse_type
 from irscope.ir.text.constant_text import MAX_PACKED, MAX_SHOWN, packed, tensor_text
 from irscope.ir.text.lexer import Cursor, quote, unquote
-from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import excerpt
-from irscope.ir.text.type_text import annotation, parse_type
-from irscope.ir.types import (
-    ANY,
-    BOOL,
-    DEVICE,
-    DTYPES,
-    FLOAT,
-    INT,
-    NONE,
-    NUMBER,
-    STR,
-    AwaitType,
-    ClassType,
-    DictType,
-    FutureType,
-    ListType,
-    OptionalType,
-    RRefType,
-    TensorType,
-    TupleType,
-    UnionType,
-)
+from irscope.ir.text.type_text import annotation
 
 
 @given(st.text())
@@ -64,8 +46,7 @@ def test_bytes_as_torch_prints_them(text):
 
 def test_comments_and_spaces_mean_nothing():
     cursor = Cursor(" # a\n\t# b\n x")
-    assert cursor.take("x")
-    assert cursor.skip() == len(cursor.text)
+    assert cursor.take("x") and cursor.skip() == len(cursor.text)
 
 
 @pytest.mark.parametrize(("text", "word"), [("a, b", "a"), ("f(x, [1]), y", "f(x, [1])"), ('"a,]" ]', '"a,]"'), ("<x y>]", "<x y>")])
@@ -239,8 +220,7 @@ def test_what_numpy_cannot_hold_stays_text(text):
 
 def test_torch_prints_only_the_real_parts_of_complex_tensors_so_that_they_are_unknown():
     back = read(" 1  0 [ CPUComplexFloatType{2} ]")
-    assert isinstance(back, TensorData)
-    assert (back.dtype, back.shape, back.array) == ("complex64", (2,), None)
+    assert isinstance(back, TensorData) and (back.dtype, back.shape, back.array) == ("complex64", (2,), None)
 
 
 def test_wide_rows_that_torch_splits_into_columns():
@@ -258,8 +238,7 @@ def test_wide_rows_that_torch_splits_into_columns():
 
 def test_several_rows_split_into_columns_are_out_of_order_and_so_unknown():
     back = read("Columns 1 to 2  1  2  4  5 Columns 3 to 3  3  6 [ CPULongType{2,3} ]")
-    assert isinstance(back, TensorData)
-    assert (back.shape, back.array) == ((2, 3), None)
+    assert isinstance(back, TensorData) and (back.shape, back.array) == ((2, 3), None)
 
 
 def test_a_negative_zero_that_torch_prints_without_a_point_stays_negative():

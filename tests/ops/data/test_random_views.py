@@ -18,22 +18,10 @@ from irscope.ops.registry import overloads
 from irscope.ops.traits import INVERSES, LIKE_ANOTHER, MAY_COPY, PUTS_BACK
 from irscope.ops.type_rules import Unknown
 from irscope.ops.view_steps import KINDS, SCHEMAS, lower
-from irscope.ops.view_steps.steps import (
-    Cut,
-    Dense,
-    Diagonal,
-    Drop,
-    Expand,
-    Insert,
-    Joined,
-    Paired,
-    Permute,
-    Pick,
-    Place,
-    Regroup,
-    Retyped,
-    Window,
-)
+
+from irscope.ops.view_steps.steps import (  # isort: skip
+    Cut, Dense, Diagonal, Drop, Expand, Insert, Joined, Paired, Permute, Pick, Place, Regroup, Retyped, Window,
+)  # fmt: skip
 from tests.ops.oracle import the_op
 
 torch = pytest.importorskip("torch")

@@ -35,11 +35,9 @@ def test_operators_build_expressions_of_one_type_and_share_their_parts() -> None
     assert (X < Y).dtype == "bool"
     with pytest.raises(AssertionError):
         _ = X + input_element(1, "float64")
-    assert cast(X, "float32") is X
-    assert cast(X, "float64").op == "cast"
+    assert cast(X, "float32") is X and cast(X, "float64").op == "cast"
     nothing = input_element(0, "float32", rank=0)
-    assert (nothing * 2.0).strength == nothing.strength
-    assert (nothing * X).strength == X.strength
+    assert (nothing * 2.0).strength == nothing.strength and (nothing * X).strength == X.strength
     with pytest.raises(AssertionError):
         where(X, X, Y)
 
@@ -58,8 +56,7 @@ def test_a_long_chain_is_evaluated_without_recursion() -> None:
 @pytest.mark.parametrize(("value", "dtype", "expected"), [(-1, "uint8", 255), (300, "int8", 44), (2, "bool", True), (3, "float32", 3.0)])
 def test_known_numbers_wrap_into_their_type(value: int, dtype: str, expected: Any) -> None:
     made = const(value, dtype).value
-    assert made == expected
-    assert type(made) is type(expected)
+    assert made == expected and type(made) is type(expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -8,11 +8,10 @@ import pytest
 
 from irscope.codegen.cuda.instruction_text import element_text
 from irscope.codegen.kernel import Instruction
-from irscope.codegen.llvm.builder import FunctionBuilder, VectorBuilder
+from irscope.codegen.llvm import FunctionBuilder, VectorBuilder
 from irscope.codegen.llvm.instruction_text import element
-from irscope.ops.expr import COMMUTATIVE, PRIMITIVES, NoExpression, apply, call, input_element
-from irscope.ops.expr.expression import COMPARISONS, NO_OPERATION, Expr, number
-from irscope.ops.expr.numpy_eval import evaluate
+from irscope.ops.expr import COMMUTATIVE, NO_OPERATION, PRIMITIVES, Expr, NoExpression, apply, call, evaluate, input_element, number
+from irscope.ops.expr.expression import COMPARISONS
 from irscope.ops.registry import _op_files
 
 TAKEN = {

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.ir import Argument, OpSchema
-from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, OptionalType, TensorType
-from irscope.ops.expr.expression import Expr, NoExpression, input_element, number
-from irscope.ops.expr.numpy_eval import evaluate, round_to
+from irscope.ir import BOOL, FLOAT, INT, NUMBER, STR, Argument, OpSchema, OptionalType, TensorType
+from irscope.ops.expr import Expr, NoExpression, evaluate, input_element, number, round_to
 from irscope.ops.op import Op
 from tests.ops.oracle import POINTWISE
 

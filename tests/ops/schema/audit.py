@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from irscope.ir import AliasAnnotation, Argument, OpSchema
-from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, TENSOR, ListType, OptionalType, PrimitiveType, TensorType, Type, walk
+from irscope.ir import (  # isort: skip
+    BOOL, FLOAT, INT, NUMBER, STR, TENSOR, AliasAnnotation, Argument, ListType, OpSchema, OptionalType, PrimitiveType, TensorType, Type,
+    walk,
+)  # fmt: skip
 from irscope.ops.op import has_side_effects
 from irscope.ops.schemas import corrected, parse_schema
 from irscope.ops.traits import MOVES_STATISTICS

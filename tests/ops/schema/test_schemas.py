@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from irscope.errors import ParseError
-from irscope.ir import REQUIRED, AliasAnnotation, Argument, OpSchema
-from irscope.ir.types import AwaitType, DictType, FutureType, ListType, OptionalType, PrimitiveType, RRefType, TensorType, TupleType, Type
+
+from irscope.ir import (  # isort: skip
+    REQUIRED, AliasAnnotation, Argument, AwaitType, DictType, FutureType, ListType, OpSchema, OptionalType, PrimitiveType, RRefType,
+    TensorType, TupleType, Type,
+)  # fmt: skip
 from irscope.ops.registry import overloads
 from irscope.ops.schemas import corrected, overlaid_names, parse_schema
 from tests.ops.schema.audit import DANGEROUS, audit, run_all
@@ -41,8 +44,7 @@ def compare_alias(ours: AliasAnnotation | None, theirs: Any) -> None:
     assert (ours is None) == (theirs is None)
     if ours is None:
         return
-    assert ours.before == set(theirs.before_set)
-    assert ours.after == set(theirs.after_set)
+    assert ours.before == set(theirs.before_set) and ours.after == set(theirs.after_set)
     # torch marks a list as written when its elements are; here that is told of the elements
     assert theirs.is_write == (ours.is_write or (ours.element is not None and ours.element.is_write))
 
@@ -55,8 +57,7 @@ def compare_argument(ours: Argument, theirs: Any) -> None:
     if theirs.has_default_value():
         wanted = theirs.default_value
         wanted = tuple(wanted) if isinstance(wanted, list) else wanted
-        assert ours.default == wanted
-        assert type(ours.default) is type(wanted)
+        assert ours.default == wanted and type(ours.default) is type(wanted)
     compare_alias(ours.alias, theirs.alias_info)
 
 
@@ -66,8 +67,7 @@ def test_every_schema_of_torch_means_the_same(torch: Any) -> None:
     for theirs in schemas:
         ours = parse_schema(str(theirs))
         assert (ours.name, ours.overload) == (theirs.name, theirs.overload_name)
-        assert len(ours.arguments) == len(theirs.arguments)
-        assert len(ours.returns) == len(theirs.returns)
+        assert len(ours.arguments) == len(theirs.arguments) and len(ours.returns) == len(theirs.returns)
         for a, b in zip(ours.arguments, theirs.arguments, strict=True):
             compare_argument(a, b)
             assert a.keyword_only == b.kwarg_only
@@ -97,11 +97,8 @@ def test_annotations_belong_to_the_type_on_their_left() -> None:
 @pytest.mark.parametrize("text", ["Tensor(a!)[]", "Tensor(a -> *)[]", "Tensor(a)[]?"])
 def test_annotations_of_what_a_list_holds(text: str) -> None:
     alias = argument(text).alias
-    assert alias is not None
-    assert not alias.before
-    assert not alias.is_write
-    assert alias.element is not None
-    assert alias.element.before == {"a"}
+    assert alias is not None and not alias.before and not alias.is_write
+    assert alias.element is not None and alias.element.before == {"a"}
 
 
 @pytest.mark.parametrize(("text", "column", "message"), [
@@ -122,8 +119,7 @@ def test_a_text_that_is_not_a_schema_says_where(text: str, column: int, message:
 def test_reading_back_what_was_read() -> None:
     text = "aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)"
     schema = parse_schema(text)
-    assert isinstance(schema, OpSchema)
-    assert schema == parse_schema(text)
+    assert isinstance(schema, OpSchema) and schema == parse_schema(text)
     assert schema.full_name == "aten::clamp_.Tensor"
 
 
@@ -147,8 +143,7 @@ def test_corrected_schemas_do_not_lie(findings: list[dict[str, Any]]) -> None:
 def test_corrections_are_needed(findings: list[dict[str, Any]]) -> None:
     """Most corrected overloads were caught lying by the same run; the others need other inputs or hardware."""
     liars = {finding["name"] for finding in findings if finding["declared"]}
-    assert liars <= set(overlaid_names())
-    assert len(liars) >= 33
+    assert liars <= set(overlaid_names()) and len(liars) >= 33
 
 
 def test_an_overload_that_lies_is_caught(findings: list[dict[str, Any]]) -> None:

@@ -7,18 +7,11 @@ import pytest
 from irscope.ops import traits
 from irscope.ops.op import has_side_effects
 from irscope.ops.registry import known_names, overloads
-from irscope.ops.traits import (
-    CHANGES_RANDOM_STATE,
-    KNOWN_SIDE_EFFECTS,
-    MOVES_STATISTICS,
-    OBJECT_WRITERS,
-    REBINDS_STORAGE,
-    RUNS_UNSEEN_CODE,
-    SHAPE_READERS,
-    SHAPE_WRITERS,
-    STOPS,
-    STORAGE_WRITERS,
-)
+
+from irscope.ops.traits import (  # isort: skip
+    CHANGES_RANDOM_STATE, KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, OBJECT_WRITERS, REBINDS_STORAGE, RUNS_UNSEEN_CODE, SHAPE_READERS,
+    SHAPE_WRITERS, STOPS, STORAGE_WRITERS,
+)  # fmt: skip
 
 
 def test_each_kind_of_writer_is_one_of_the_next() -> None:

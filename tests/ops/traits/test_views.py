@@ -10,31 +10,12 @@ import pytest
 
 from irscope.ops.op import effect_of_schema
 from irscope.ops.registry import overloads
-from irscope.ops.traits import (
-    ALWAYS_SHARES,
-    ANOTHER_OBJECT,
-    COMMUTES,
-    CREATES,
-    CREATES_LIKE,
-    CUTS,
-    DENSE_RESULT,
-    INVERSES,
-    KEEPS_ORDER,
-    LIKE_ANOTHER,
-    LOGICAL,
-    MAYBE_ANOTHER_OBJECT,
-    OVERLAPPING_RESULT,
-    PATCHES,
-    PUTS_BACK,
-    READS_SHAPE,
-    RESHAPES,
-    ROW_MAJOR_FROM_ROWS,
-    ROW_MAJOR_RESULT,
-    SAME_PLACE,
-    SEEN_THROUGH,
-    STARTS_LIKE_FIRST,
-    VIEWS,
-)
+
+from irscope.ops.traits import (  # isort: skip
+    ALWAYS_SHARES, ANOTHER_OBJECT, COMMUTES, CREATES, CREATES_LIKE, CUTS, DENSE_RESULT, INVERSES, KEEPS_ORDER, LIKE_ANOTHER, LOGICAL,
+    MAYBE_ANOTHER_OBJECT, OVERLAPPING_RESULT, PATCHES, PUTS_BACK, READS_SHAPE, RESHAPES, ROW_MAJOR_FROM_ROWS, ROW_MAJOR_RESULT, SAME_PLACE,
+    SEEN_THROUGH, STARTS_LIKE_FIRST, VIEWS,
+)  # fmt: skip
 from tests.ops.oracle import the_op
 
 torch = pytest.importorskip("torch")

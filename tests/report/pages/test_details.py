@@ -8,9 +8,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import UnknownName
-from irscope.report.pages.details import Inspection
-from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.parts import PARTS, Cost, ProgramPage, explorer_view
+from irscope.report.pages import Exploration, Inspection, ProgramPage
+from irscope.report.pages.parts import PARTS, Cost, explorer_view
 from irscope.session import exploration as exploration_of
 from tests.programs import parsed
 

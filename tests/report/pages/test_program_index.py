@@ -67,8 +67,7 @@ def test_places_are_where_records_are(exploration: Exploration, index: ProgramIn
     nodes = pick.sample(list(graph.nodes()), 60)
     for node, place in zip(nodes, index.places(node.id for node in nodes), strict=True):
         assert text["nodes"][place["line"]] == node.id
-        assert place["path"][-1] == node.id
-        assert place["values"] == [value.id for value in node.outputs]
+        assert place["path"][-1] == node.id and place["values"] == [value.id for value in node.outputs]
     values = pick.sample(list(graph.values()), 60)
     for value, place in zip(values, index.places(value.id for value in values), strict=True):
         name = graph.names[value]
@@ -107,8 +106,7 @@ def test_a_box_that_is_not_there_is_named(index: ProgramIndex) -> None:
 
 def test_a_query_that_means_nothing_is_an_answer(index: ProgramIndex) -> None:
     found = index.find("fruit:apple")
-    assert "there is no field 'fruit'" in found["trouble"]
-    assert found["ids"] == []
+    assert "there is no field 'fruit'" in found["trouble"] and found["ids"] == []
     good = index.find("op:matmul")
     assert len(good["ids"]) == sum(node.op == "aten::matmul" for node in index.tree.graph.nodes())
     assert (len(good["shown"]), good["trouble"]) == (40, "")

@@ -5,11 +5,10 @@ import json
 import pytest
 
 import irscope as irs
-from irscope.codegen.kernel.source_text import NO_LINE
+from irscope.codegen.kernel import NO_LINE
 from irscope.errors import UnknownName
-from irscope.ir.core import Node
-from irscope.report.pages.details import Inspection
-from irscope.report.pages.exploration import Exploration
+from irscope.ir import Node
+from irscope.report.pages import Exploration, Inspection
 from irscope.report.pages.parts import explorer_view
 from irscope.report.panes.kernel_view import LANGUAGES
 from tests.programs import parsed
@@ -45,8 +44,7 @@ def test_cuda_text_names_its_nodes_and_needs_nothing(
     exploration: Exploration, group: Node, without_cupy: None
 ) -> None:  # fmt: skip
     text = Inspection(exploration).kernel_text(group.id, "cuda")
-    assert "__global__" in text["source"]
-    assert len(text["line_nodes"]) == len(text["source"].splitlines())
+    assert "__global__" in text["source"] and len(text["line_nodes"]) == len(text["source"].splitlines())
     assert set(text["line_nodes"]) - {0} <= {node.id for node in group.blocks[0].nodes}
     assert len(set(text["line_nodes"])) > 2
 
@@ -54,8 +52,7 @@ def test_cuda_text_names_its_nodes_and_needs_nothing(
 @pytest.mark.parametrize("language", ["ptx", "sass"])
 def test_what_needs_a_compiler_names_the_command(language: str, exploration: Exploration, group: Node, without_cupy: None) -> None:
     text = Inspection(exploration).kernel_text(group.id, language)
-    assert "pip install 'irscope[cuda13]'" in text["trouble"]
-    assert text["source"] == ""
+    assert "pip install 'irscope[cuda13]'" in text["trouble"] and text["source"] == ""
 
 
 def test_a_node_inside_has_the_kernel_of_its_group_and_others_have_none(exploration: Exploration, group: Node) -> None:
@@ -97,10 +94,8 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
         kernel = Inspection(Exploration(fusion)).detail(fusion.groups[0].id)["kernel"]
         told[columns] = kernel["launched"]
     assert told[8].startswith("in this group it runs over 128 points and moves ")
-    assert "to start the kernel takes longer" in told[8]
-    assert "fit in a core's own caches" in told[4096]
-    assert told[1 << 20].startswith("in this group it runs over 16,777,216 points")
-    assert ":" not in told[1 << 20]
+    assert "to start the kernel takes longer" in told[8] and "fit in a core's own caches" in told[4096]
+    assert told[1 << 20].startswith("in this group it runs over 16,777,216 points") and ":" not in told[1 << 20]
 
 
 def test_machine_code_is_made_on_request(exploration: Exploration, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,9 @@ from irscope.analysis.memory_plan import Allocation, OwnMemory
 from irscope.compilers.record import program_of
 from irscope.display.memory_pictures import buffer_svg, memory_svg
 from irscope.errors import ArgumentError, UnknownName
-from irscope.report.pages import Exploration, Inspection
-from irscope.report.pages.parts import ProgramPage, explorer_view
-from irscope.report.panes import LayoutViews, buffer_view, buffers_with_views
-from irscope.report.panes.memory_view import memory_view, own_memory_view
+from irscope.report.pages import Exploration, Inspection, ProgramPage
+from irscope.report.pages.parts import explorer_view
+from irscope.report.panes import LayoutViews, buffer_view, buffers_with_views, memory_view, own_memory_view
 from irscope.session import exploration as explored
 from tests.programs import ir, parsed
 

@@ -28,8 +28,7 @@ def test_of_which_type_a_value_is(value: Any, type: Type, expected: bool) -> Non
 ])  # fmt: skip
 def test_what_a_payload_becomes(payload: Any, type: Type, expected: Any) -> None:
     found = unpacked(payload, type, repr)
-    assert found == expected
-    assert found.__class__ is expected.__class__
+    assert found == expected and found.__class__ is expected.__class__
 
 
 def test_the_reference_and_the_library_hold_the_same() -> None:

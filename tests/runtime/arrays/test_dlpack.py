@@ -7,9 +7,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.arrays import dlpack
-from irscope.runtime.arrays.dlpack import borrow, is_foreign
-from irscope.runtime.program.executable import Executable
+from irscope.runtime.arrays import borrow, dlpack, is_foreign
+from irscope.runtime.program import Executable
 from tests.programs import ir
 
 TEXT = ir("x y | a = relu x; b = mul a y; d = mm b b; t = t x | b d t")
@@ -129,8 +128,7 @@ def test_what_the_processor_cannot_use_is_refused() -> None:
     assert "device=" in caught.value.hint
     with pytest.raises(ArgumentError, match="elements of type"):
         borrow(_Frozen(np.array([{}], object)), may_write=False)
-    assert not is_foreign("text")
-    assert not is_foreign(np.float32(1))
+    assert not is_foreign("text") and not is_foreign(np.float32(1))
 
 
 def test_arrays_of_jax_come_and_go_without_a_copy() -> None:

@@ -34,8 +34,7 @@ def test_methods_of_tensors_do_what_their_overloads_do():
         found = TorchLibrary().function(node)(x, *rest)
         expected = torch._C._get_operation_overload(name, overload)[0](x, *([] if given else rest), **given)
         assert (found.shape, found.stride()) == (expected.shape, expected.stride())
-        assert torch.equal(found, expected)
-        assert (found.data_ptr() == expected.data_ptr()) == (method != "clone")
+        assert torch.equal(found, expected) and (found.data_ptr() == expected.data_ptr()) == (method != "clone")
         if given:
             assert TorchLibrary().function(node)(x, None).stride() == x.stride()
 
@@ -74,16 +73,14 @@ def test_pythons_own(line: str, params: str, operands: tuple[object, ...], expec
 def test_constants(line: str, expected: object):
     for library in _libraries():
         made = library.constant(last(f"  {line}"))
-        assert made == expected
-        assert type(made) is type(expected)
+        assert made == expected and type(made) is type(expected)
 
 
 def test_tensors_keep_their_identity_and_choose_the_library() -> None:
     torch = pytest.importorskip("torch")
     node = last("  %y : bool = aten::__isnot__(%x, %z)", "%x : Tensor, %z : Tensor")
     for library, x in ((TorchLibrary(), torch.ones(2)), (NumpyLibrary(), np.ones(2))):
-        assert library.function(node)(x, x) is False
-        assert library.function(node)(x, x + 0) is True
+        assert library.function(node)(x, x) is False and library.function(node)(x, x + 0) is True
     node = last("  %y : Tensor = prim::unchecked_cast(%x)", "%x : Tensor")
     for library, x in ((TorchLibrary(), torch.nn.Parameter(torch.ones(2))), (NumpyLibrary(), np.ones(2))):
         assert library.function(node)(x) is x

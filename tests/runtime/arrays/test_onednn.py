@@ -52,13 +52,11 @@ def test_what_stays_torchs(quicker):
     graph = irs.load(PRODUCTS["linear"], x, w, b)
     expected = torch.nn.functional.linear(x, w, b)
     for run in (irs.compile(graph, exact="torch"), irs.runtime.program.compile_graph(graph, use_kernels=False)):
-        assert torch.equal(run(x, w, b), expected)
-        assert not run.remarks
+        assert torch.equal(run(x, w, b), expected) and not run.remarks
     for few in (x[:4], x[:, :16].contiguous()):  # few rows, few multiplications
         small = w[:, : few.shape[1]].contiguous()
         run = irs.compile(irs.load(PRODUCTS["linear"], few, small, b))
-        assert torch.equal(run(few, small, b), torch.nn.functional.linear(few, small, b))
-        assert not run.remarks
+        assert torch.equal(run(few, small, b), torch.nn.functional.linear(few, small, b)) and not run.remarks
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, -9.0, 3e38, -3e38, 1e-45, -1e-45, float("inf"), float("-inf"), float("nan")]

@@ -15,10 +15,8 @@ def test_arrays_are_aligned_and_laid_out_as_asked() -> None:
     pool = BufferPool()
     for dtype in ("float32", "bool", "bfloat16", "int64"):
         array = pool.empty((3, 5), dtype, (1, 3))
-        assert array.ctypes.data % ALIGNMENT == 0
-        assert array.strides == (array.itemsize, 3 * array.itemsize)
-    assert pool.empty((2, 2), "bfloat16").dtype == np.uint16
-    assert pool.empty((0, 4), "float32").shape == (0, 4)
+        assert array.ctypes.data % ALIGNMENT == 0 and array.strides == (array.itemsize, 3 * array.itemsize)
+    assert pool.empty((2, 2), "bfloat16").dtype == np.uint16 and pool.empty((0, 4), "float32").shape == (0, 4)
     assert pool.empty((), "float64").shape == ()
 
 

@@ -80,8 +80,7 @@ def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     device = CpuDevice(store=store)
     here = device.availability()
-    assert not here
-    assert here.fix == "pip install 'irscope[cpu]'"
+    assert not here and here.fix == "pip install 'irscope[cpu]'"
     plan = plan_of([X * 2.0], [np.zeros((1, 4), np.float32)], ["float32"], (1, 4))
     assert "define void" in device.source(plan.specs[0]).text, "the text needs no compiler"
     with pytest.raises(DeviceUnavailable, match="llvmlite is not installed"):

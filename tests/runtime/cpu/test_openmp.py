@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import irscope as irs
+from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.cpu import device as cpu
-from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.cpu.openmp import OpenMP, StallBackoff, loaded_openmp
-from irscope.runtime.program.executable import Executable, compile_graph
+from irscope.runtime.program import Executable, compile_graph
 from tests.programs import ir
 
 torch = pytest.importorskip("torch")
@@ -92,8 +92,7 @@ def test_many_python_threads_may_call_at_once(openmp: OpenMP, monkeypatch: pytes
 def test_no_more_threads_than_torch_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "_cores", lambda: 8)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    assert CpuDevice().threads == 3
-    assert CpuDevice(threads=5).threads == 5
+    assert CpuDevice().threads == 3 and CpuDevice(threads=5).threads == 5
 
 
 def test_a_launch_that_stalls_leaves_the_team_alone_for_a_while() -> None:

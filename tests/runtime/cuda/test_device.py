@@ -190,8 +190,7 @@ def test_a_thread_whose_gpu_is_another_one(monkeypatch: pytest.MonkeyPatch, tmp_
     cupy = installed(FakeCupy(devices=2), monkeypatch)
     cupy.here = 1
     x, _, prepared = doubling(tmp_path)
-    assert prepared.gpu is not None
-    assert prepared.gpu.key == (1, "90")
+    assert prepared.gpu is not None and prepared.gpu.key == (1, "90")
     outputs = FakeArray(x.shape, x.dtype)
     cupy.owners = {outputs.data.ptr: 1, x.ctypes.data: 1}
     with ThreadPoolExecutor(1) as pool:
@@ -342,8 +341,7 @@ def test_without_cupy_a_program_shows_its_text_and_says_what_is_missing(monkeypa
     monkeypatch.setitem(sys.modules, "cupy", None)
     x, w = np.zeros((8, 64), np.float32), np.zeros(64, np.float32)
     made = compile_graph(fused(x, w), "cuda")
-    assert "__global__" in made.source(0).text
-    assert made.kernels[0].registers is None
+    assert "__global__" in made.source(0).text and made.kernels[0].registers is None
     assert "without NVRTC" in repr(made.kernels[0])
     with pytest.raises(MissingExtra, match="cupy"):
         _ = made.kernels[0].ptx
@@ -364,10 +362,8 @@ def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(monkeypatch: pyt
     plan = plan_for(total, (100_000,))
     prepared = device_of(tmp_path).prepare(plan)
     assert [kernel.architecture for kernel in prepared.kernels] == ["90"] * 2
-    assert prepared.kernels[0].registers == 40
-    assert prepared.kernels[0].spill_bytes == 0
-    assert "PTX" in prepared.kernels[0].ptx.text
-    assert "40 registers, no spills" in repr(prepared.kernels[0])
+    assert prepared.kernels[0].registers == 40 and prepared.kernels[0].spill_bytes == 0
+    assert "PTX" in prepared.kernels[0].ptx.text and "40 registers, no spills" in repr(prepared.kernels[0])
     with pytest.raises(DeviceUnavailable, match="CuPy finds no GPU"):
         prepared([4096], [4096])
 
@@ -453,8 +449,7 @@ def test_arrays_of_jax_come_back_as_jaxs(cupy: FakeCupy, compiled: Executable, m
     assert isinstance(taken[0], FakeArray), "shared, not copied"
     np.testing.assert_allclose(there.host, wanted(x, w), rtol=3e-6)
     here = compiled(JaxArray(x, on_gpu=False), w)
-    assert isinstance(here, JaxArray)
-    assert not here.on_gpu
+    assert isinstance(here, JaxArray) and not here.on_gpu
     assert len(taken) == 1
     np.testing.assert_array_equal(here.host, there.host)
 
@@ -582,9 +577,7 @@ def test_a_comparison_of_programs_on_arrays_of_cupy(cupy: FakeCupy, monkeypatch:
     assert not found.missing
     assert [row.launched for row in found.rows][1:] == [1, 1] if text is TEXT else True
     for row in found.rows:
-        assert row.error is not None
-        assert row.error < 1e-6
-        assert row.peak_bytes
+        assert row.error is not None and row.error < 1e-6 and row.peak_bytes
     np.testing.assert_array_equal(given[0].host, x, "what a program writes is restored")
 
 

@@ -80,12 +80,8 @@ def only_file(store: ObjectStore) -> Path:
 
 
 def test_what_is_saved_is_loaded_under_its_own_name_also_where_the_directory_was_deleted(store: ObjectStore) -> None:
-    assert store.load("k") is None
-    assert store.save("k", b"code")
-    assert store.load("k") == b"code"
-    assert store.load("K") is None
-    assert store.clear() == 1
-    assert store.load("k") is None
+    assert store.load("k") is None and store.save("k", b"code") and store.load("k") == b"code"
+    assert store.load("K") is None and store.clear() == 1 and store.load("k") is None
     store.save("k", b"code")
     path = only_file(store)
     store.save("other", b"more")
@@ -94,26 +90,21 @@ def test_what_is_saved_is_loaded_under_its_own_name_also_where_the_directory_was
     assert store.load("other") is None
     store.save("k", b"code")
     shutil.rmtree(store.directory)
-    assert store.load("k") is None
-    assert store.save("k", b"code") and store.load("k") == b"code"
+    assert store.load("k") is None and store.save("k", b"code") and store.load("k") == b"code"
 
 
 def test_old_files_leave_when_the_limit_is_passed(tmp_path: Path) -> None:
     store = ObjectStore(tmp_path / "objects", limit_bytes=10_000)
     for index in range(30):
         store.save(f"k{index}", bytes(1000))
-    assert store.summary().size_bytes <= 10_000
-    assert store.load("k29") is not None
-    assert store.load("k0") is None
+    assert store.summary().size_bytes <= 10_000 and store.load("k29") is not None and store.load("k0") is None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 def test_a_directory_that_others_can_write_is_not_used(store: ObjectStore) -> None:
     store.save("k", b"code")
     store.directory.chmod(0o777)
-    assert store.load("k") is None
-    assert not store.save("other", b"code")
-    assert "other users" in store.trouble()
+    assert store.load("k") is None and not store.save("other", b"code") and "other users" in store.trouble()
     store.directory.chmod(0o700)
     assert store.load("k") == b"code"
 
@@ -122,10 +113,8 @@ def test_an_unusable_directory_is_an_empty_cache(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
     store = ObjectStore(blocked / "objects")
-    assert not store.save("k", b"code")
-    assert store.load("k") is None
-    assert (store.summary().size_bytes, store.clear()) == (0, 0)
-    assert "cannot be written" in store.trouble()
+    assert not store.save("k", b"code") and store.load("k") is None
+    assert (store.summary().size_bytes, store.clear()) == (0, 0) and "cannot be written" in store.trouble()
 
 
 def test_no_unfinished_file_stays(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +166,7 @@ def test_files_of_a_store_that_others_fill_stay_bounded(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_written_says_so(store: ObjectStore) -> None:
     store.save("k", b"code")
     store.directory.chmod(0o500)
-    assert not store.save("other", b"code")
-    assert store.load("k") == b"code"
+    assert not store.save("other", b"code") and store.load("k") == b"code"
     assert "cannot be written" in store.trouble()
     store.directory.chmod(0o700)
     assert store.trouble() == ""
@@ -195,8 +183,7 @@ def test_the_user_cache_follows_the_convention(monkeypatch: pytest.MonkeyPatch, 
 def test_a_directory_of_another_user_is_not_used(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.save("k", b"code")
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert store.load("k") is None
-    assert not store.save("other", b"code")
+    assert store.load("k") is None and not store.save("other", b"code")
     assert "it belongs to user" in store.trouble()
 
 
@@ -243,7 +230,6 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert user_cache_directory() is None
     store = user_store("cpu")
-    assert not store.save("k", b"code")
-    assert store.load("k") is None
+    assert not store.save("k", b"code") and store.load("k") is None
     assert "XDG_CACHE_HOME" in store.summary().trouble
     assert list(tmp_path.iterdir()) == [], "a place that anyone can make is no place for code"

@@ -11,9 +11,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from irscope.runtime.measure import Comparison, compare
 from irscope.runtime.measure.accuracy import cancelled, distance, float64_results
-from irscope.runtime.measure.benchmark import compare
-from irscope.runtime.measure.comparison import Comparison
 from tests.programs import ir
 
 TEXT = ir("x w | a = relu x; b = tanh a; p = matmul b w; c = relu p; d = tanh c | d")
@@ -35,26 +34,21 @@ def test_rows_count_kernels_and_launches(compared: Comparison) -> None:
     assert list(rows) == ["op by op", "fused", "fused + dedup"]
     assert [row.kernels for row in compared.rows] == [0, 2, 1]
     assert [row.launched for row in compared.rows] == [5, 3, 3]
-    assert rows["op by op"].compile == 0
-    assert rows["fused"].compile > 0
-    assert rows["fused + dedup"].compile > 0
+    assert rows["op by op"].compile == 0 and rows["fused"].compile > 0 and rows["fused + dedup"].compile > 0
     for row in compared.rows:
-        assert 0 < row.low <= row.median <= row.high
-        assert row.error is not None
+        assert 0 < row.low <= row.median <= row.high and row.error is not None
         assert 0 < row.error < 1e-6, "float32 is not float64, and nearly"
     assert "turns" in compared.caption and "thread" in compared.caption
 
 
 def test_the_table_and_the_text(compared: Comparison) -> None:
     table = compared.table()
-    assert list(table.index) == ["op by op", "fused", "fused + dedup"]
-    assert table.index.name == "net"
+    assert list(table.index) == ["op by op", "fused", "fused + dedup"] and table.index.name == "net"
     assert table.loc["fused + dedup", "kernels"] == 1
     text = repr(compared)
     assert text.splitlines()[len(compared.warnings)].startswith("net")
     assert table.attrs["warnings"] == list(compared.warnings)
-    assert "fused + dedup" in text
-    assert "float64" in text
+    assert "fused + dedup" in text and "float64" in text
 
 
 def test_a_chart_has_a_bar_a_row_which_one_disturbed_run_does_not_squeeze(compared: Comparison) -> None:
@@ -64,8 +58,7 @@ def test_a_chart_has_a_bar_a_row_which_one_disturbed_run_does_not_squeeze(compar
     assert len(axes.patches) == 3
     quick, slow = (replace(row, median=0.01, low=0.009, high=0.011) for row in compared.rows[:2])
     (axes,) = replace(compared, rows=(quick, replace(slow, high=5.0))).chart().axes
-    assert "microseconds" in axes.get_xlabel()
-    assert axes.get_xlim()[1] < 30
+    assert "microseconds" in axes.get_xlabel() and axes.get_xlim()[1] < 30
     assert any("10 µs (to 5 ms)" in text.get_text() for text in axes.texts)
 
 
@@ -75,17 +68,13 @@ def test_eager_is_timed_too():
     x = torch.rand(2, 4)
     comparison = compare(irs.load(model, x), x, eager=model, repeats=2)
     eager = comparison.rows[-1]
-    assert eager.label == "eager"
-    assert eager.error is not None
-    assert eager.error < 1e-6
+    assert eager.label == "eager" and eager.error is not None and eager.error < 1e-6
     assert eager.launched is None
 
 
 def test_speed_is_compared_with_the_machine(compared: Comparison) -> None:
-    assert compared.bytes == 3 * 4 * 8 * 8
-    assert compared.flops == 2 * (1 + 36) * 8 * 8 + 2 * 8**3
-    assert compared.copy_bandwidth > 0
-    assert compared.peak_gflops > 0
+    assert compared.bytes == 3 * 4 * 8 * 8 and compared.flops == 2 * (1 + 36) * 8 * 8 + 2 * 8**3
+    assert compared.copy_bandwidth > 0 and compared.peak_gflops > 0
     for row in compared.rows:
         assert row.bandwidth == pytest.approx(compared.bytes / row.median / 1e6)
         assert row.copy_fraction == pytest.approx(row.bandwidth / compared.copy_bandwidth)
@@ -94,8 +83,7 @@ def test_speed_is_compared_with_the_machine(compared: Comparison) -> None:
     assert op_by_op.peak_bytes == 2 * 4 * 8 * 8, "an op's operand and its result"
     assert op_by_op.warm_compile is None
     assert fused.warm_compile is not None
-    assert shared.warm_compile > 0
-    assert shared.compile > 0
+    assert shared.warm_compile > 0 and shared.compile > 0
 
 
 def test_peers_take_part_and_one_that_fails_is_named():
@@ -181,8 +169,7 @@ def test_written_buffers_are_restored():
     model = torch.nn.BatchNorm1d(3)
     x = torch.rand(4, 3)
     comparison = compare(irs.load(model, x), x, repeats=2)
-    assert model.running_mean.tolist() == [0.0, 0.0, 0.0]
-    assert int(model.num_batches_tracked) == 0
+    assert model.running_mean.tolist() == [0.0, 0.0, 0.0] and int(model.num_batches_tracked) == 0
     assert all(row.error is not None and row.error < 1e-5 for row in comparison.rows)
 
 
@@ -260,8 +247,7 @@ NAN, INF = np.nan, np.inf
 ])  # fmt: skip
 def test_distances(results, truth, relative, words) -> None:
     found = distance(results, truth)
-    assert found is not None and found.words == words
-    assert found.relative == pytest.approx(relative)
+    assert found is not None and found.words == words and found.relative == pytest.approx(relative)
 
 
 CANCELS = ir(

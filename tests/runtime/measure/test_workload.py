@@ -21,8 +21,7 @@ def test_inputs_and_results_are_moved_once_however_often_they_are_read():
     text = ir("x y unused | a = mul x x; b = mul a y; c = mul b x | c a")
     x = np.ones((50, 20), np.float32)
     work = found(text, x, np.ones(20, np.float32), x)
-    assert work.bytes == 4 * (1000 + 20 + 2 * 1000)
-    assert work.flops == 3 * 1000
+    assert work.bytes == 4 * (1000 + 20 + 2 * 1000) and work.flops == 3 * 1000
 
 
 def test_a_broadcast_operand_is_as_large_as_its_memory():

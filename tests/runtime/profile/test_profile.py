@@ -12,10 +12,9 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.profile import measuring
+from irscope.runtime.profile import Profile, measure_program, measuring
 from irscope.runtime.profile.costs import TensorFacts
-from irscope.runtime.profile.measuring import is_larger, measure_program, unsure
-from irscope.runtime.profile.profile_result import Profile
+from irscope.runtime.profile.measuring import is_larger, unsure
 from irscope.runtime.profile.readings import BY
 from irscope.runtime.profile.way import Way
 from irscope.runtime.timer import Spread
@@ -50,10 +49,8 @@ def test_every_node_has_its_calls_bytes_and_memory_and_a_group_the_cost_of_its_k
     assert profile.cost(group).bytes == 2 * X.nbytes  # x is read, one result is written
     moved = profile.table("node", way="op by op").set_index("op")["MB"]
     size = X.nbytes / 1e6
-    assert moved["aten::relu"] == pytest.approx(2 * size)
-    assert moved["aten::add"] == pytest.approx(3 * size)
-    assert moved["aten::t"] == 0.0
-    assert moved["aten::contiguous"] == pytest.approx(2 * size)
+    assert moved["aten::relu"] == pytest.approx(2 * size) and moved["aten::add"] == pytest.approx(3 * size)
+    assert moved["aten::t"] == 0.0 and moved["aten::contiguous"] == pytest.approx(2 * size)
     assert profile.table("node", way="op by op").set_index("op")["MFLOP"]["aten::matmul"] == pytest.approx(2 * 64**3 / 1e6)
     table = profile.table("node", way="op by op").set_index("op")
     assert table["allocated MB"]["aten::relu"] == pytest.approx(X.nbytes / 1e6)

@@ -39,8 +39,7 @@ def check(model: Any, x: Any, *, fused: bool) -> Any:
         expected, found = model(x), irs.compile(record.after)(x)
     expected, found = (each if isinstance(each, tuple) else (each,) for each in (expected, found))
     for one, other in zip(expected, found, strict=True):
-        assert torch.allclose(one, other, atol=1e-5)
-        assert one.stride() == other.stride()
+        assert torch.allclose(one, other, atol=1e-5) and one.stride() == other.stride()
     assert channels_last(record.after).after is record.after, "idempotent"
     return record
 
@@ -117,8 +116,7 @@ def test_declared_layouts_are_those_of_the_run() -> None:
 
 def test_one_convolution_copies_no_less() -> None:
     record = check(nn.Conv2d(8, 8, 1), torch.rand(1, 8, 16, 16), fused=False)
-    assert record.after is record.before
-    assert "bytes would be copied for" in record.remarks[0].because
+    assert record.after is record.before and "bytes would be copied for" in record.remarks[0].because
 
 
 class Written(nn.Module):
@@ -140,8 +138,7 @@ def test_what_is_written_keeps_its_place() -> None:
     model, x = Written().eval(), torch.rand(2, 3, 16, 16)
     graph = irs.load(torch.jit.trace(model, x), x)
     record = channels_last(graph)
-    assert record.after is graph
-    assert record.remarks[0].kind == "missed"
+    assert record.after is graph and record.remarks[0].kind == "missed"
 
 
 def last(*, extra: str, results: str) -> irs.Graph:

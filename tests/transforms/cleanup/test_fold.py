@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.ir.core import Graph
-from irscope.ir.rewriter import Created, Erased
+from irscope.ir import Created, Erased, Graph
 from irscope.runtime.reference import run_reference
-from irscope.transforms.cleanup.fold import fold_constants, fold_weights, remove_dead_nodes
+from irscope.transforms.cleanup import fold_constants, fold_weights, remove_dead_nodes
 from tests.programs import parsed
 
 

@@ -30,8 +30,7 @@ def test_equal_means_equal_bits() -> None:
     assert found(a=f32(0.0, 1), b=f32(-0.0, 1)) == {}
     assert found(a=f32(np.nan, 1), b=f32(np.nan, 1)) == {"b": ("equal", "a", 0)}
     quiet, other = np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32).reshape(2, 1)
-    assert found(a=quiet, b=other) == {}
-    assert found(a=f32(1, 2), b=f32(1, 2).reshape(2, 1)) == {}
+    assert found(a=quiet, b=other) == {} and found(a=f32(1, 2), b=f32(1, 2).reshape(2, 1)) == {}
     assert found(a=np.zeros(2, np.float32), b=np.zeros(2, np.int32)) == {}
 
 
@@ -43,8 +42,7 @@ def test_elements_are_compared_in_logical_order() -> None:
 
 def test_constants_in_one_memory_are_tied_or_views_unless_they_interleave() -> None:
     a = np.arange(64, dtype=np.float32)
-    assert found(a=a, b=a[:]) == {"b": ("tied", "a", 0)}
-    assert found(a=a, b=a[8:24]) == {"b": ("view", "a", 32)}
+    assert found(a=a, b=a[:]) == {"b": ("tied", "a", 0)} and found(a=a, b=a[8:24]) == {"b": ("view", "a", 32)}
     assert found(a=a, b=a.reshape(8, 8).T) == {"b": ("view", "a", 0)}
     assert not [one.bytes_saved for one in find_constants(Module({}, constants={"a": a, "b": a[8:24]})).shared if one.bytes_saved]
     whole = np.arange(80, dtype=np.float32).reshape(40, 2)
@@ -90,8 +88,7 @@ def test_constants_that_a_caller_may_change_are_not_merged() -> None:
 
 def test_trained_parameters_are_merged_only_if_tied(torch: Any) -> None:
     a, b = (torch.nn.Parameter(torch.ones(4)) for _ in range(2))
-    assert merged(bound(a, b)) == "trained"
-    assert merged(bound(a, b), frozen=True) == "trained"
+    assert merged(bound(a, b)) == "trained" and merged(bound(a, b), frozen=True) == "trained"
     record = merge_constants(bound(a, a))
     assert len(record.after.bound) == 1
     frozen = [torch.nn.Parameter(torch.ones(4), requires_grad=False) for _ in range(2)]
@@ -190,8 +187,7 @@ def test_classes_are_those_of_the_arrays() -> None:
     ]  # fmt: skip
     assert d.class_of("copy") is d.class_of("%w") and len(d) == 3
     assert d.ladder()["bytes saved"].tolist() == [0, W.nbytes] and d.ladder()["classes"].tolist() == [4, 3]
-    assert d.table()["how"].tolist() == ["equal", "", ""]
-    assert d.holes(0).loc["of"].tolist() == ["", "w"]
+    assert d.table()["how"].tolist() == ["equal", "", ""] and d.holes(0).loc["of"].tolist() == ["", "w"]
     assert d.classes[0].fingerprint == irs.dedup(data(), unit="constants").classes[0].fingerprint
     assert "6, 8" in d.to_svg() and "4 constants, 3 classes, 192 bytes saved" in repr(d)
 

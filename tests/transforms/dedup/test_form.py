@@ -6,13 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irscope as irs
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Block, Graph, Module, Node, Symbol
-from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.types import INT, TENSOR, ClassType, ListType, TensorType
-from irscope.transforms.dedup import Piece, fingerprint, has_stable_fingerprint, pieces_of
+from irscope.ir import INT, TENSOR, Block, ClassType, Graph, GraphBuilder, ListType, Module, Node, Opaque, Symbol, TensorData, TensorType
+from irscope.transforms.dedup import Piece, fingerprint, has_stable_fingerprint, match, pieces_of
 from irscope.transforms.dedup.form import Keys
-from irscope.transforms.dedup.matching import match
 from tests.programs import parsed
 from tests.random_programs.graphs import random_program
 

@@ -8,8 +8,7 @@ import pytest
 
 import irscope as irs
 from irscope.ir.text import parse_module
-from irscope.transforms.dedup import RANK, RELATIONS, Dedup, Relation, dedup
-from irscope.transforms.dedup.matching import match
+from irscope.transforms.dedup import RANK, RELATIONS, Dedup, Relation, dedup, match
 
 HANDLE = "!iree_tensor_ext.dispatch.tensor<{}only:tensor<{}>>"
 
@@ -116,8 +115,7 @@ def test_a_constant_tensor_is_a_hole_of_its_size() -> None:
         return b.finish([b.op("aten::mul", x, b.constant(TensorData.of(np.array(numbers, np.float32)), type), type=type)])
 
     d = dedup(irs.Module({"f": program(1, 2), "g": program(1, 3), "h": program(1, 2, 3)}))
-    assert step_of(d, "f", "g") == "constants"
-    assert step_of(d, "f", "h") == "extents"
+    assert step_of(d, "f", "g") == "constants" and step_of(d, "f", "h") == "extents"
 
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -130,8 +128,7 @@ SAMPLES = Path(__file__).parent / "samples"
 def test_executables_of_real_models(name: str, count: int, alpha: int, constants: int, extents: int) -> None:
     """IREE's executables as they are before its own pass, which leaves as many as `alpha` does."""
     d = dedup(parse_module((SAMPLES / f"{name}.flow.ir").read_text()))
-    assert len(d._pieces) == count
-    assert len(d.classes) == alpha
+    assert len(d._pieces) == count and len(d.classes) == alpha
     ladder = d.ladder()["classes"]
     assert [ladder[step] for step in ("text", "alpha", "constants", "extents")] == [count, alpha, constants, extents]
     assert ladder.is_monotonic_decreasing

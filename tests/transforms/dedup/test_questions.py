@@ -72,8 +72,7 @@ def test_the_note_counts_pieces_in_a_sentence(count: int, said: str) -> None:
 ])  # fmt: skip
 def test_a_program_without_pieces_answers_all_questions(unit: Any, text: str) -> None:
     d = irs.dedup(irs.parse(text), unit=unit)
-    assert all(d.ladder()["classes"] == len(d)) and len(d.table()) == len(d)
-    assert d.recommend().choices == ()
+    assert all(d.ladder()["classes"] == len(d)) and len(d.table()) == len(d) and d.recommend().choices == ()
     made = d.apply(d.recommend())
     assert str(made if isinstance(made, irs.Graph) else made.graphs["graph"]) == str(irs.parse(text))
     assert all(len(d.holes(cls)) == 0 for cls in d)

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irscope as irs
-from irscope.ir import constant_value
-from irscope.ir.core import Block, Graph, Module, Node, Value
+from irscope.ir import Block, Graph, Module, Node, Value, constant_value
 from irscope.ir.invariants import verify
 from irscope.ir.module import inlined, verify_module
 from irscope.transforms.dedup.rewrite import Repeat, find_regions, outline_nested
@@ -94,9 +93,7 @@ LAYER = """
 
 def test_places_of_a_chain_are_found_and_named() -> None:
     [repeat] = find_regions(chain(7, LAYER))
-    assert (repeat.size, len(repeat)) == (3, 7)
-    assert repeat.labels[3] == "place 3"
-    assert len(repeat.inputs) == 2
+    assert (repeat.size, len(repeat)) == (3, 7) and repeat.labels[3] == "place 3" and len(repeat.inputs) == 2
     assert repeat.outputs == ((2, 0),)
 
 

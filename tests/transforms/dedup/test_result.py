@@ -7,9 +7,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import UnknownName
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Block, Graph, Module, Node, Value, new_id
-from irscope.ir.types import BOOL, TensorType
+from irscope.ir import BOOL, Block, Graph, GraphBuilder, Module, Node, TensorType, Value, new_id
 from irscope.transforms.dedup import dedup
 from tests.programs import ir, parsed
 
@@ -31,8 +29,7 @@ def test_one_difference_keeps_pieces_apart_by_alpha_and_is_named(ours: str, thei
     d = dedup(Module({"a": irs.parse(SCALED), "b": irs.parse(SCALED.replace(ours, theirs))}))
     assert len(d.classes) == 2
     verdict = d.difference("a", "b")
-    assert not verdict
-    assert verdict.witness
+    assert not verdict and verdict.witness
 
 
 def test_a_value_moved_to_another_block_of_the_same_size_is_a_difference() -> None:
@@ -47,8 +44,7 @@ def test_a_value_moved_to_another_block_of_the_same_size_is_a_difference() -> No
             two.returns(values[-1:] or [x])
         return b.finish(b.structured("prim::If", (c,), (x.type,), (one, two)))
 
-    assert not same(program(0), program(1), "alpha")
-    assert not same(program(1), program(2), "alpha")
+    assert not same(program(0), program(1), "alpha") and not same(program(1), program(2), "alpha")
 
 
 def test_groups_of_a_graph_are_its_pieces() -> None:
@@ -58,12 +54,9 @@ def test_groups_of_a_graph_are_its_pieces() -> None:
     )
     d = dedup(graph)
     assert [len(cls) for cls in d.classes] == [2, 1]
-    assert d.class_of("a") is d.class_of("b") is d.class_of("r")
-    assert d.difference("a", "b")
-    assert "aten::exp" in d.difference("b", "c").because
-    assert "aten::tanh" in str(d.difference("b", "c"))
-    assert d.table()["members"].tolist() == [2, 1]
-    assert d.ladder()["classes"].tolist() == [3, *[2] * 9]
+    assert d.class_of("a") is d.class_of("b") is d.class_of("r") and d.difference("a", "b")
+    assert "aten::exp" in d.difference("b", "c").because and "aten::tanh" in str(d.difference("b", "c"))
+    assert d.table()["members"].tolist() == [2, 1] and d.ladder()["classes"].tolist() == [3, *[2] * 9]
     with pytest.raises(UnknownName):
         d.class_of("x")
 

@@ -154,8 +154,7 @@ def test_groups_compute_the_same_after_every_step(seed: int) -> None:
     if seed < 3 or seed >= 100:
         after = dedup(graph, relation="extents").apply()
         made = irs.compile(after)
-        assert not made.remarks
-        assert len(made.kernels) <= len(dedup(graph, relation="extents").classes)
+        assert not made.remarks and len(made.kernels) <= len(dedup(graph, relation="extents").classes)
         plain = irs.compile(graph)(*args)
         for ours, theirs in zip(made(*args), plain, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
@@ -199,8 +198,7 @@ def test_a_function_that_calls_itself_gets_no_parameters() -> None:
     made = module({"f": function("f", 0.5), "g": function("g", 0.25)}, private=True)
     d = dedup(made, relation="constants")
     after = d.applied()
-    assert isinstance(after.program, irs.Module)
-    assert set(after.program.graphs) == {"f", "g", "main"}
+    assert isinstance(after.program, irs.Module) and set(after.program.graphs) == {"f", "g", "main"}
     assert any("pass its own parameters on" in remark or "only the piece itself calls" in remark for remark in after.remarks)
 
 

@@ -9,10 +9,8 @@ import numpy as np
 import irscope as irs
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences, dependences_by
-from irscope.analysis.shapes.inference import infer, refined
-from irscope.ir import Edit, Erased, Merged, TensorType, Value
-from irscope.ir.core import Block, Graph, Node, new_id
-from irscope.ir.types import TENSOR
+from irscope.analysis.shapes import infer, refined
+from irscope.ir import TENSOR, Block, Edit, Erased, Graph, Merged, Node, TensorType, Value, new_id
 from irscope.runtime.reference import run_reference
 from irscope.transforms.base import History, PassRecord
 from irscope.transforms.fusion import Fusion, fuse

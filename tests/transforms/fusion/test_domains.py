@@ -8,15 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
-from irscope.analysis.shapes.inference import Shapes, infer
-from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.core import Graph, Node
+from irscope.analysis.shapes import Shapes, infer
+from irscope.codegen.lowering import spec_of_group
+from irscope.ir import BOOL, FLOAT, INT, Graph, Node, TensorType, Type
 from irscope.ir.invariants import verify
-from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.ops.traits import SEEN_THROUGH
 from irscope.runtime.reference import run_reference
+from irscope.transforms.fusion import fuse
 from irscope.transforms.fusion.domains import Domain
-from irscope.transforms.fusion.fuse_pass import fuse
 from tests.programs import parsed
 from tests.random_programs.graphs import FEATURES, MORE_FEATURES, Program, programs
 from tests.transforms.fusion.judges import assert_as_eager, assert_same_runs

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir.core import Graph, Node, Symbol
+from irscope.ir import Graph, Merged, Node, Symbol
 from irscope.ir.invariants import verify
-from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.runtime.reference import run_reference
 from irscope.session import exploration
-from irscope.transforms.fusion.fuse_pass import fuse, fuse_groups, prepare_fusion
+from irscope.transforms.fusion import fuse, fuse_groups, prepare_fusion
 from tests.programs import ir, parsed
 from tests.random_programs.graphs import Program, programs, random_program
 from tests.transforms.fusion.judges import assert_no_dependence_is_reversed, assert_same
@@ -58,8 +57,7 @@ def test_groups_stay_apart_only_where_merging_is_refused(program: Program) -> No
     """A fusible producer and its reader in one block are together, or there is a reason that names something."""
     fusion = fuse_groups(prepare_fusion(irs.parse(program.text)).final)
     for remark in fusion.remarks:
-        assert remark.because
-        assert remark.kind != "missed" or remark.evidence
+        assert remark.because and (remark.kind != "missed" or remark.evidence)
     merges = [edit for edit in fusion.history.records[-1].edits if isinstance(edit, Merged)]
     members: dict[Node, set[Node]] = {}
     for merge in merges:
@@ -74,21 +72,16 @@ def test_groups_stay_apart_only_where_merging_is_refused(program: Program) -> No
 def test_values_outside_groups_are_the_original_ones_and_a_program_without_groups_is_itself() -> None:
     graph = irs.parse(CHAIN)
     fusion = fuse(graph)
-    assert fusion.graph.outputs == graph.outputs
-    assert fusion.groups[0].outputs == graph.outputs
+    assert fusion.graph.outputs == graph.outputs and fusion.groups[0].outputs == graph.outputs
     assert fusion.groups[0].inputs == graph.inputs
     graph = irs.parse("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::matmul(%x, %y)\n  return (%z)")
-    assert fuse(graph).graph is graph
-    assert fuse(graph).groups == ()
+    assert fuse(graph).graph is graph and fuse(graph).groups == ()
 
 
 def test_the_table_adds_up_at_a_named_bandwidth() -> None:
     (row,) = fuse(irs.parse(CHAIN)).table().to_dict("records")
-    assert row["bytes before"] == 6 * 24
-    assert row["bytes after"] == 2 * 24
-    assert row["bytes saved"] == 96
-    assert (row["nodes"], row["space"], row["result"]) == (3, "(2, 3)", "%c")
-    assert row["flops"] == 3 * 6
+    assert row["bytes before"] == 6 * 24 and row["bytes after"] == 2 * 24 and row["bytes saved"] == 96
+    assert (row["nodes"], row["space"], row["result"]) == (3, "(2, 3)", "%c") and row["flops"] == 3 * 6
     assert row["µs at 20 GB/s"] == pytest.approx(48 / 20e9 * 1e6, abs=1e-3)
     fusion = fuse(irs.parse(CHAIN.replace("Float(2, 3)", "Float(1000, 1000)")))
     assert fusion.table(bandwidth="2 TB/s")["µs at 2 TB/s"].tolist() == [4.0]
@@ -101,8 +94,7 @@ def test_the_table_adds_up_at_a_named_bandwidth() -> None:
 def test_a_softmax_in_parts_gathers_once_and_its_arithmetic_counts_on_every_point() -> None:
     text = ir("x | d = 1; n = None; y = mul x x; s = softmax y d n | s", "Float(4, 8)")
     (row,) = fuse(irs.parse(text)).table().to_dict("records")
-    assert (row["kind"], row["bytes after"]) == ("reduction", 2 * 4 * 8 * 4)
-    assert row["flops"] >= 5 * 4 * 8
+    assert (row["kind"], row["bytes after"]) == ("reduction", 2 * 4 * 8 * 4) and row["flops"] >= 5 * 4 * 8
 
 
 def test_bytes_are_formulas_where_extents_are_unknown_and_never_zero() -> None:
@@ -119,15 +111,13 @@ def test_bytes_are_formulas_where_extents_are_unknown_and_never_zero() -> None:
 @pytest.mark.parametrize("dtype", ["ComplexFloat", "QInt8"])
 def test_element_types_that_kernels_do_not_compute_with_stay_out(dtype: str) -> None:
     fusion = fuse(irs.parse(CHAIN.replace("Float", dtype)))
-    assert fusion.groups == ()
-    assert "kernels do not compute with" in fusion.why_not("a", "b").because
+    assert fusion.groups == () and "kernels do not compute with" in fusion.why_not("a", "b").because
 
 
 def test_why_not_knows_folded_and_inner_names() -> None:
     graph = parsed("x | n:int = dim x; dead = relu x; a = add x x n; b = relu a | b", "Float(2, 3)")
     fusion = fuse(graph)
-    assert "unused" in fusion.why_not("dead", "b").because
-    assert fusion.why_not("b.1", "a")
+    assert "unused" in fusion.why_not("dead", "b").because and fusion.why_not("b.1", "a")
     assert not fusion.why_not("n", "a")
     with pytest.raises(UnknownName):
         fusion.why_not("nobody", "a")
@@ -146,8 +136,7 @@ def test_a_long_chain_becomes_kernels_of_limited_size() -> None:
     lines = "\n".join(f"  %v{i + 1} : Tensor = aten::tanh(%v{i})" for i in range(300))
     fusion = fuse(irs.parse(f"graph(%v0 : Tensor):\n{lines}\n  return (%v300)"), max_nodes=100)
     sizes = [len(group.blocks[0].nodes) for group in fusion.groups]
-    assert sum(sizes) == 300
-    assert max(sizes) <= 100
+    assert sum(sizes) == 300 and max(sizes) <= 100
     assert [remark.rule for remark in fusion.remarks if remark.kind == "missed"] == ["size-limit"] * (len(sizes) - 1)
 
 
@@ -181,8 +170,7 @@ def test_the_same_bytes_as_another_type_part_two_groups(source: str, target: str
         return (x.abs() + x).view(getattr(torch, target)) * 2 + 1
 
     fusion = irs.fuse(irs.load(bits, x))
-    assert len(fusion.groups) == 2
-    assert "sees the bytes of" in str(fusion.why_not("add", "view"))
+    assert len(fusion.groups) == 2 and "sees the bytes of" in str(fusion.why_not("add", "view"))
     torch.testing.assert_close(irs.compile(fusion)(x), bits(x), rtol=0, atol=0, equal_nan=True)
 
 
@@ -216,8 +204,7 @@ def test_steps_say_what_was_joined_and_their_graphs_share_all_but_the_group_that
     assert [step.pass_name for step in history.steps] == ["fold-constants", *["fuse-groups"] * 4]
     merges = [edit for edit in history.records[-1].edits if isinstance(edit, Merged)]
     for step, merge in zip(history.steps[1:], merges, strict=True):
-        assert (step.rule, step.because) == ("producer-consumer", merge.reason)
-        assert step.nodes == merge.nodes
+        assert (step.rule, step.because) == ("producer-consumer", merge.reason) and step.nodes == merge.nodes
         assert step.bytes_saved > 0
     assert history.steps[0].because == "1 node created, 1 node erased"
     for step in range(1, len(history.steps)):

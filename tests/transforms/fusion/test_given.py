@@ -43,8 +43,7 @@ def test_what_several_groups_compute_is_computed_in_each() -> None:
         ["aten::tanh", "aten::exp", "aten::sum"], ["aten::exp", "aten::div"],
     ]  # fmt: skip
     assert [each.attrs["kernel"] for each in f.groups] == ["k0", "k1"]
-    assert f.group_nodes == (None, *f.groups)
-    assert f.groups_of("e") == f.groups and f.groups_of("h") == ()
+    assert f.group_nodes == (None, *f.groups) and f.groups_of("e") == f.groups and f.groups_of("h") == ()
     assert [record.name for record in f.history.records] == ["recompute", "fuse-groups"]
     for got, want in zip(irs.compile(f)(*args), reference(g, *args), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
@@ -100,10 +99,8 @@ def test_the_rest_of_irscope_takes_it() -> None:
     g, args = soft()
     f = softmax_groups(g)
     assert isinstance(f, irs.Fusion) and f.cost()[:2] == (2, 1)
-    assert list(f.table()["kind"]) == ["reduction", "pointwise"]
-    assert len(irs.dedup(f).classes) == 2
-    assert irs.memory_plan(f).peak > 0
-    assert "op by op" in str(irs.compare(f, *args, repeats=2).table())
+    assert list(f.table()["kind"]) == ["reduction", "pointwise"] and len(irs.dedup(f).classes) == 2
+    assert irs.memory_plan(f).peak > 0 and "op by op" in str(irs.compare(f, *args, repeats=2).table())
     seen = Exploration(f)
     assert seen.fusion.history.graph_after(-1) is f.graph
     verify(f.history.graph_after(f.history.count - 1))
@@ -118,8 +115,7 @@ def test_the_same_program_by_irscopes_policies_and_by_wishes() -> None:
     assert not joined.refused and len(joined.groups) == 1
     for got, want in zip(irs.compile(joined)(*args), reference(g, *args), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-    assert len(f.what_if(forbid=[("g", "s")]).groups) == 1
-    assert not f.what_if(opaque=["g"]).group_of("g")
+    assert len(f.what_if(forbid=[("g", "s")]).groups) == 1 and not f.what_if(opaque=["g"]).group_of("g")
     with pytest.raises(ArgumentError, match="did not form merge by merge"):
         f.what_if(step=0)
     with pytest.raises(ArgumentError, match="keep torch's bits"):

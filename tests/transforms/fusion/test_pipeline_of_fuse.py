@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError
 from irscope.ir import Graph
 from irscope.ir.structural import same_structure
 from irscope.transforms.functionalize import functionalize_pass
-from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.fuse_pass import fuse_rebuilding
+from irscope.transforms.fusion import Fusion, fuse, fuse_rebuilding
 from tests.programs import ir
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import check_following
@@ -100,10 +99,8 @@ def test_the_followed_db_answers_as_a_new_one_after_every_merge(seed: int) -> No
 
 def test_the_db_of_the_fused_graph_follows_and_is_not_rebuilt() -> None:
     fusion = fuse(irs.parse(LATTICE))
-    assert fusion.alias_db is fusion.alias_db
-    assert fusion.alias_db.graph is fusion.graph
-    assert not fusion.alias_db.was_rebuilt
-    assert fusion.alias_db.may_alias("d", "f").because
+    assert fusion.alias_db is fusion.alias_db and fusion.alias_db.graph is fusion.graph
+    assert not fusion.alias_db.was_rebuilt and fusion.alias_db.may_alias("d", "f").because
 
 
 def test_a_db_of_another_program_is_found_out() -> None:

@@ -46,8 +46,7 @@ def test_random_windows_have_torchs_maxima() -> None:
 
 def test_zeros_of_two_signs_are_torchs_own() -> None:
     run = irs.compile(group_pools(irs.load(lambda x: torch.nn.functional.max_pool2d(x, 2), torch.rand(1, 1, 4, 4))).after, exact="torch")
-    assert not run.kernels
-    assert run.remarks[0].rule == "inexact"
+    assert not run.kernels and run.remarks[0].rule == "inexact"
 
 
 def test_a_window_that_most_borders_truncate_stays_with_the_library() -> None:
@@ -61,8 +60,7 @@ def test_a_window_that_most_borders_truncate_stays_with_the_library() -> None:
 def test_extents_that_only_a_run_knows_stay_with_the_library() -> None:
     graph = parsed("x | 2 = [2, 2]; 1 = [1, 1]; 0 = [0, 0]; no = False; y:Tensor = max_pool2d x 2 2 0 1 no | y", "Float(1, 2, h, w)")
     record = group_pools(graph)
-    assert record.after is graph
-    assert record.remarks[0].because == "its extents are not all known before the run"
+    assert record.after is graph and record.remarks[0].because == "its extents are not all known before the run"
 
 
 def test_planned_memory_needs_no_place_for_places() -> None:

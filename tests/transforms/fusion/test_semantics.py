@@ -5,9 +5,8 @@ import pytest
 import irscope as irs
 from irscope.ops.node_check import verify
 from irscope.transforms import base
-from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion import POLICIES, Fusion, Score, fuse
 from irscope.transforms.fusion.block_plan import Candidate
-from irscope.transforms.fusion.planning import POLICIES, Score
 from tests.random_programs.graphs import FEATURES, random_program
 from tests.transforms.fusion.judges import as_torch, assert_as_eager, assert_same, eager
 from tests.transforms.same_meaning import TYPED

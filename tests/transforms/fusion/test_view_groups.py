@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.ir.core import Graph, Node
+from irscope.analysis.alias import AliasDb
+from irscope.ir import Graph, Node, TensorType
 from irscope.ir.invariants import verify
-from irscope.ir.types import TensorType
-from irscope.report.panes.fusion_view import fusion_sentence, planner_renaming
-from irscope.report.panes.kernel_view import KernelViews
+from irscope.report.panes import KernelViews, fusion_sentence, planner_renaming
 from irscope.report.words import names_in
+from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cse
-from irscope.transforms.cleanup.fold import remove_dead_nodes
-from irscope.transforms.functionalize.functionalize_pass import functionalize
+from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion import Fusion, fuse
 from tests.programs import ir
 from tests.random_programs.graphs import Program, random_program
@@ -74,8 +72,7 @@ def test_other_tools_read_them() -> None:
     (group,) = view_groups(fusion)
     assert fusion_sentence(fusion, group, planner_renaming(fusion, names_in(fusion.history))) == "a group of 3 views, which needs no kernel"
     assert KernelViews(fusion, lambda: ()).specs(group) == ()
-    assert irs.explore(fusion).view is not None
-    assert fusion.table()["space"].tolist() == ["(1, 4)"]
+    assert irs.explore(fusion).view is not None and fusion.table()["space"].tolist() == ["(1, 4)"]
     kinds = [irs.dedup(fusion.graph).classes, irs.dedup(irs.parse(str(fusion.graph))).classes]
     assert len(kinds[0]) == len(kinds[1])
 

@@ -47,15 +47,13 @@ def test_merges_are_refused_exactly_when_a_cycle_would_close(case: tuple[int, se
     for node in range(n):
         assert sorted(parts.members(node)) == [other for other in range(n) if group_of[other] == group_of[node]]
     place = {node: index for index, group in enumerate(parts.schedule()) for node in group}
-    assert len(place) == n
-    assert all(place[u] <= place[v] for u, v in edges)
+    assert len(place) == n and all(place[u] <= place[v] for u, v in edges)
 
 
 def assert_is_path(path: list[int], group_of: dict[int, int], edges: set[tuple[int, int]], ends: set[int]) -> None:
     """The witness really leads from one end to the other through something else."""
     groups = [group_of[node] for node in path]
-    assert {groups[0], groups[-1]} == ends
-    assert len(groups) > 2
+    assert {groups[0], groups[-1]} == ends and len(groups) > 2
     assert not ends & set(groups[1:-1])
     arcs = {(group_of[u], group_of[v]) for u, v in edges}
     assert all(arc in arcs for arc in pairwise(groups))
@@ -67,8 +65,7 @@ def test_without_merges_the_schedule_is_program_order() -> None:
 
 def test_a_group_stands_behind_what_its_last_node_needs() -> None:
     parts = Partition([[], [], [1], [0, 2]])
-    assert parts.merge(0, 3) == []
-    assert parts.schedule() == [[1], [2], [0, 3]]
+    assert parts.merge(0, 3) == [] and parts.schedule() == [[1], [2], [0, 3]]
 
 
 @settings(max_examples=200, deadline=None)

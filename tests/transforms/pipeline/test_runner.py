@@ -8,10 +8,9 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, PassError, VerifyError
-from irscope.ir.core import Graph, Node, new_id
-from irscope.ir.rewriter import Rewriter
+from irscope.ir import Graph, Node, Rewriter, new_id
 from irscope.transforms.base import PassRecord
-from irscope.transforms.cleanup.fold import remove_dead_nodes
+from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.fusion import Fusion
 from irscope.transforms.pipeline import PASSES
 from tests import case_answers
@@ -25,12 +24,9 @@ def test_the_parts_of_a_pipeline_run_in_order() -> None:
     graph = irs.parse(PROGRAM)
     done = irs.Pipeline("functionalize, cse", "fuse{min_size=3,policy=min-bytes}", "dce")(graph, verify_each=True)
     names = [record.name for record in done.records]
-    assert names[:2] == ["functionalize", "cse"]
-    assert names[-1] == "dce"
-    assert done.history.initial is graph
-    assert done.graph is done.records[-1].after
-    assert isinstance(done.results["fuse"], Fusion)
-    assert done.results["fuse"].policy == "min-bytes"
+    assert names[:2] == ["functionalize", "cse"] and names[-1] == "dce"
+    assert done.history.initial is graph and done.graph is done.records[-1].after
+    assert isinstance(done.results["fuse"], Fusion) and done.results["fuse"].policy == "min-bytes"
     assert done.stage_of == ("functionalize", "cse", *("fuse",) * (len(names) - 3), "dce")
     assert [remark.rule for remark in done.remarks][:2] == ["pure-twin", "same-value"]
     for before, after in zip(done.records, done.records[1:], strict=False):
@@ -39,10 +35,8 @@ def test_the_parts_of_a_pipeline_run_in_order() -> None:
 
 def test_the_table_has_a_row_a_pass() -> None:
     table = irs.Pipeline("functionalize,cse,dce")(irs.parse(PROGRAM)).table()
-    assert list(table["pass"]) == ["functionalize", "cse", "dce"]
-    assert list(table["nodes before"]) == [4, 4, 3]
-    assert list(table["nodes after"]) == [4, 3, 3]
-    assert list(table["passed"]) == [1, 1, 0]
+    assert list(table["pass"]) == ["functionalize", "cse", "dce"] and list(table["nodes before"]) == [4, 4, 3]
+    assert list(table["nodes after"]) == [4, 3, 3] and list(table["passed"]) == [1, 1, 0]
 
 
 def test_a_function_is_a_pass() -> None:
@@ -74,8 +68,7 @@ def test_what_a_pipeline_made_runs_and_is_shown(tmp_path: Path) -> None:
         done = irs.Pipeline(text)(graph)
         np.testing.assert_array_equal(irs.compile(done)(x), np.maximum(-x, 0) * -x)
         page = irs.write_report(done, output=tmp_path / "report.html").read_text(encoding="utf-8")
-        assert "aten::relu" in page
-        assert "aten::relu_" not in page
+        assert "aten::relu" in page and "aten::relu_" not in page
 
 
 @pytest.mark.parametrize("name", PASSES)

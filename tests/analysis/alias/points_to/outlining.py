@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from irscope._base.frozen import FrozenDict
-from irscope.ir.core import Block, Graph, Node, Value, new_id
-from irscope.ir.payload import NOT_CONSTANT, constant_of
-from irscope.ir.types import BOOL, PrimitiveType
+from irscope.ir import BOOL, NOT_CONSTANT, Block, Graph, Node, PrimitiveType, Value, constant_of, new_id
 
 FUNCTION = PrimitiveType("Function")
 

@@ -96,8 +96,7 @@ def test_a_cast_of_an_argument(name: str) -> None:
 def test_a_cast_at_the_edge_of_a_group(cast: Any) -> None:
     x, s = torch.randint(-9, 9, (64, 64), dtype=torch.int8), torch.rand(64, 1)
     f = irs.fuse(irs.load(cast, x, s))
-    assert len(f.groups) == 1
-    assert torch.equal(irs.compile(f)(x, s), cast(x, s))
+    assert len(f.groups) == 1 and torch.equal(irs.compile(f)(x, s), cast(x, s))
 
 
 def test_casts_in_the_middle_keep_no_operand() -> None:

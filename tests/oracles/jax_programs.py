@@ -219,6 +219,7 @@ def _scatters() -> Iterator[Program]:
     for kind, dtype in itertools.product(kinds, ALL):
         x, i, u = _some(dtype, 5, 3), np.array([0, 4, 4, 1]), _some(dtype, 4, 3)
         yield f"at.{kind} {dtype}", lambda x, i, u, kind=kind: getattr(x.at[i], kind)(u), (x, i, u)
+        yield f"at.{kind} slice {dtype}", lambda x, u, kind=kind: getattr(x.at[1:4, 1:], kind)(u[:3, 1:]), (x, u)
         yield f"at.{kind} pairs {dtype}", lambda x, i, u, kind=kind: getattr(x.at[i, i % 3], kind)(u[:, 0]), (x, i, u)
     for kind, mode, dtype in itertools.product(("set", "add", "max"), ("clip", "drop"), ("float32", "int8", "uint16", "uint64")):
         far = np.array([0, -1, 5, 99, -99, 2])

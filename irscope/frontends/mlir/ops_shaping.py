@@ -121,12 +121,21 @@ def _slice(op: Operation) -> Value | None:
     return x
 
 
+_MOST_KNOWN: Final = 64
+"""Elements of a joined constant that are looked at: places, not weights."""
+
+
 def _concatenate(op: Operation) -> Value | None:
     if not op.is_static:
         return None
     if len(op.operands) == 1:
         return op.operands[0]
-    return op.e.op("cat", list(op.operands), op.number("dimension"), type=op.type)
+    axis, known = op.number("dimension"), [op.e.known.get(x) for x in op.operands]
+    made = op.e.op("cat", list(op.operands), axis, type=op.type)
+    found = [np.broadcast_to(held, shape_of(x) or ()) for x, held in zip(op.operands, known, strict=True) if held is not None]
+    if len(found) == len(known) and prod(op.shape) <= _MOST_KNOWN:
+        op.e.known[made] = np.concatenate(found, axis)
+    return made
 
 
 def _reverse(op: Operation) -> Value | None:
@@ -443,6 +452,7 @@ def _gather(op: Operation) -> Value | None:
 
 _REDUCES: Final = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 """The names of the reductions in torch's `scatter_reduce`."""
+_TOGETHER: Final = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
 _REDUCED: Final = FLOATS | INTEGERS - {"uint16", "uint32", "uint64"}
 """The element types of torch's `scatter_reduce`; for the others neither torch nor NumPy has it, and the op is kept."""
 
@@ -467,7 +477,24 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     number = _number_inside(e, op.operands[1], shape[dropped[0]] - 1) if len(dropped) == 1 and kind == "set" else None
     if number is not None and list(index.start_map) == dropped and moved == (*shape[: dropped[0]], *shape[dropped[0] + 1 :]):
         return [e.op("select_scatter", x, updates, dropped[0], number, type=op.type)]
+    parts = _part_inside(op, index)
+    if parts is not None:
+        part = reshaped(e, updates, index.sizes)
+        if kind != "set":
+            part = e.op(_TOGETHER[kind], list(cut(e, x, parts))[-1], part, *((1,) if kind == "add" else ()))
+        return [inserted(e, x, part, parts)]
     return [_written(op, kind, index, updates)]
+
+
+def _part_inside(op: Operation, index: _Indexing) -> Sequence[Part] | None:
+    """Returns what a scatter of one slice writes, if its start is known and the slice is inside; else None."""
+    starts, shape = op.e.known.get(op.operands[1]), index.operand_shape
+    if starts is None or index.batch or index.batching:
+        return None
+    at = dict(zip(index.start_map, np.broadcast_to(starts, index.indices_shape).ravel().tolist(), strict=True))
+    parts = [(axis, int(at.get(axis, 0)), size, 1) for axis, size in enumerate(index.sizes)]
+    is_inside = all(0 <= start <= shape[axis] - size for axis, start, size, _ in parts)
+    return [part for part in parts if part[2] != shape[part[0]]] if is_inside else None
 
 
 def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Value:

@@ -192,6 +192,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "copysign": (lambda x, y: jnp.copysign(x, y), (X, Y)),
     "frexp": (jnp.frexp, (X,)),
     "nextafter": (lambda x: jnp.nextafter(x, jnp.zeros_like(x)), (X,)),
+    "scatter_slice": (lambda x, v: x.at[1:, 1:-1].set(v).at[:, 0].multiply(v[0, 0]).at[2, 1:].max(v[1, 1]), (X, jnp.full((2, 2), 0.3))),
+    "scatter_slice_add": (lambda x, v: x.at[1:-1].add(v).at[0, 1].min(v[0]).at[-1, -2:].add(2.0), (X, jnp.arange(4.0))),
     "scatter_min": (lambda x, i: x.at[i].min(0.1), (X, ROW)),
     "scatter_multiply": (lambda x, i: x.at[i].multiply(2.0), (X, ROW)),
     "percentile": (lambda x: jnp.percentile(x, 30), (X,)),

@@ -17,6 +17,8 @@ from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Type, Value
 
 _FOREVER: Final = 2**63 - 1
 _LIST: Final = ListType(TENSOR)
+_MOST_TRIES: Final = 3
+"""Loops inside each other up to which one is imported twice where it is not steady."""
 
 
 def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
@@ -56,13 +58,29 @@ def _joined(a: Type, b: Type) -> Type:
     return TensorType(dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
 
 
+class _Unsteady(Exception):
+    """What a loop carries has another type after a turn than before it."""
+
+
 def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+    """Imports a loop. What its body declares no rank of is taken to have the initial value's extents: if a turn keeps them, all do."""
+    mark, told = call.emit.mark(), len(importer.refusals)
+    if frame.depth < _MOST_TRIES:
+        try:
+            return _loop_as(importer, call, frame, is_steady=True)
+        except _Unsteady:
+            call.emit.take_back(mark)
+            del importer.refusals[told:]
+    return _loop_as(importer, call, frame, is_steady=False)
+
+
+def _loop_as(importer: Importer, call: Call, frame: Frame, *, is_steady: bool) -> Sequence[Result]:
     emit, body = call.emit, call.attr("body")
     limit = emit.value(_number(call, 0, "Int", INT) if call.has(0) else _FOREVER)
     goes_in = _number(call, 1, "Bool", BOOL) if call.has(1) else True
     condition = emit.value(goes_in if isinstance(goes_in, Value) else bool(goes_in))
     starts = [call.any(index) for index in range(2, len(call.inputs))]
-    carried = [_carried(info, start) for info, start in zip(body.input[2:], starts, strict=False)]
+    carried = [_carried(info, start, is_steady=is_steady) for info, start in zip(body.input[2:], starts, strict=False)]
     if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
         raise Refused("the inputs and outputs of its body do not match the values that it carries")
     gathered = [_empty_list(call) for _ in body.output[1 + len(starts) :]]
@@ -75,6 +93,12 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
         found = importer.body(body, frame, names)
         goes_on = found[0].known()
         results = [importer.emit.value_of(held) for held in found[1:]]
+        given = [_carried(info, start, is_steady=False) for info, start in zip(body.input[2:], starts, strict=False)]
+        if any(
+            tried != plain and not _is_alike(tried, made.type)
+            for (_, tried), (_, plain), made in zip(carried, given, results, strict=False)
+        ):
+            raise _Unsteady
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
         again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.emit.value_of(found[0]), type=BOOL)
@@ -92,13 +116,19 @@ def _empty_list(call: Call) -> Value:
     return call.emit.ops("prim::ListConstruct", 1, types=(_LIST,))[0]
 
 
-def _carried(info: Any, start: Value) -> tuple[str, Type]:
-    """Returns a parameter's name and type: the body declares rank and extents, which may change between iterations."""
+def _carried(info: Any, start: Value, *, is_steady: bool = False) -> tuple[str, Type]:
+    """Returns a parameter's name and type: the body declares rank and extents, which may change between iterations unless it is steady."""
     declared = type_of(info.type)
     if isinstance(start.type, TensorType):
         known = declared if isinstance(declared, TensorType) else TENSOR
-        return info.name, TensorType(start.type.dtype or known.dtype, known.shape)
+        return info.name, TensorType(
+            start.type.dtype or known.dtype, start.type.shape if is_steady and known.shape is None else known.shape
+        )
     return info.name, start.type
+
+
+def _is_alike(a: Type, b: Type) -> bool:
+    return isinstance(a, TensorType) and isinstance(b, TensorType) and (a.dtype, a.shape) == (b.dtype, b.shape)
 
 
 def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool, turns: int) -> Value:

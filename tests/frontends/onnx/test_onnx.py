@@ -107,6 +107,22 @@ def test_a_loop_stops_by_its_condition_and_sees_names_outside() -> None:
     same_as_reference(model([node("Loop", ["", "go", "x"], ["y"], body=body)], {"x": (T.FLOAT, [2, 4])}, weights=weights), X)
 
 
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_a_loop_keeps_the_extents_of_what_its_body_declares_nothing_of(grows: bool, depth: int) -> None:
+    """Unless a turn returns others."""
+    body = [node("Concat", ["k1", "k1"], ["w"], axis=0) if grows else node("Mul", ["k1", "k1"], ["w"])]
+    body += [node("ReduceMax", ["w"], ["r"], keepdims=1), node("Div", ["w", "r"], ["m1"])]
+    for level in range(1, depth + 1):
+        given = [value(f"i{level}", T.INT64, []), value(f"c{level}", T.BOOL, []), value(f"k{level}", T.FLOAT, None)]
+        body.insert(0, node("Identity", [f"c{level}"], [f"d{level}"]))
+        block = helper.make_graph(body, "b", given, [value(f"d{level}", T.BOOL, []), value(f"m{level}", T.FLOAT, None)])
+        body = [node("Loop", ["two", "", f"k{level + 1}"], [f"m{level + 1}"], body=block)]
+    made = model(body, {f"k{depth + 1}": (T.FLOAT, [2, 4])}, [f"m{depth + 1}"], {"two": np.array(2 if depth < 5 else 1)})
+    graph = same_as_runtime(made, X)
+    assert ("onnx::ReduceMax" in ops(graph)) == (grows or depth > 4)
+
+
 def test_scan_backwards_along_another_axis() -> None:
     body = helper.make_graph(
         [node("Add", ["s", "e"], ["t"]), node("Mul", ["t", "t"], ["r"])], "b",

@@ -113,8 +113,8 @@ class BoundProgram:
         else:
             self.library = NumpyLibrary(lend=lent_by_torch)
             self.memory = NumpyMemory(pool or BufferPool(limit_bytes=0))
-        self.given = LentArrays(surroundings) if self.is_lent else self.memory
-        """What tells the caller's arguments apart."""
+        self.arrays = LentArrays(surroundings)
+        """What tells the caller's arguments apart, if they are arrays whose memory torch computes on."""
         bound = {value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()}
         self.bound = tuple((bound[value], held) for value, held in graph.bound.items())
         instead = arena.instead if arena is not None and self.is_torch else None
@@ -167,6 +167,11 @@ class BoundProgram:
             return results
         return return_arrays(rounded(results, self.types), args, self.graph.bound.values())
 
+    def given(self, args: Sequence[Any]) -> Memory:
+        """Returns what tells these arguments from others."""
+        are_arrays = self.is_torch and not self.move_to and any(isinstance(arg, np.ndarray) for arg in args)
+        return self.arrays if self.is_lent or (are_arrays and not any(map(is_torch_tensor, args))) else self.memory
+
     def call(self, args: Sequence[Any], check: Callable[[Sequence[Any]], object] | None, only: OnlyGroup | None) -> Call | None:
         """Returns the function for arguments like these, which have passed the checks; None if some must be moved. `only`: the
         group that is the whole program."""
@@ -176,11 +181,15 @@ class BoundProgram:
             return direct
         if self.move_to:
             return None
-        gives_one = len(self.code.outputs) == 1
-        if not self.is_lent:
-            return program_call(args, self.memory, self.run_slots, self.code.template, self.slots, check, gives_one=gives_one)
+        gives_one, memory = len(self.code.outputs) == 1, self.given(args)
+        if memory is not self.arrays:
+            return program_call(args, memory, self.run_slots, self.code.template, self.slots, check, gives_one=gives_one)
+        if not all(can_share(arg, writes=self.writes) for arg in args if isinstance(arg, np.ndarray)):
+            return None
 
         def run(slots: Slots, given: Sequence[Any]) -> tuple[Any, ...]:
+            if not self.is_lent:  # the program has tensors of its own, and returns tensors
+                return self.run_slots(slots)
             held = bound.copy()  # as `_held`, of a call that passes no lists
             for slot, place in arrays:
                 held[id(slots[slot])] = given[place]
@@ -193,7 +202,7 @@ class BoundProgram:
         enter = [self._entrance(argument) for argument in args]
         arrays = [(slot, place) for place, slot in enumerate(self.slots) if isinstance(args[place], np.ndarray)]
         bound = {id(tensor): array for tensor, array in self.bound}
-        return program_call(args, self.given, run, self.code.template, self.slots, check, gives_one=gives_one, enter=enter)
+        return program_call(args, memory, run, self.code.template, self.slots, check, gives_one=gives_one, enter=enter)
 
     def _entrance(self, argument: Any) -> Callable[[Any], Any] | None:
         """Returns what makes a tensor of an argument like this one; None for one that is passed as it is."""

@@ -369,7 +369,7 @@ class Executable(Drawn):
         if not is_as_given or self.device == "reference":
             return self._run(accepted)
         program = self._program(self._library_of(args))
-        key = self._calls.key(args, program.given)
+        key = self._calls.key(args, program.given(args))
         call = None if key is None else program.call(args, self._storages, self._only)  # before the run, which may alter them
         result = self._run(accepted)
         if call is not None:

@@ -18,6 +18,8 @@ _MOST_DELAY: Final = 4
 _SUMS: Final = ("aten::add", "aten::sub", "aten::mul")
 ROWS: Final = {"aten::select_scatter": "aten::select", "aten::slice_scatter": "aten::slice"}
 """Ops that return a tensor with other elements in a part, and the view that is this part."""
+JOINS: Final = ("aten::cat", "aten::stack")
+"""Ops that copy tensors of a list into one."""
 _NEW: Final = ("aten::zeros", "aten::ones", "aten::full", "aten::empty", "aten::clone")
 
 
@@ -79,12 +81,13 @@ def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | st
         return ""
     steps = tuple(nodes)
     for node in steps:
-        if not (node in fused or _is_view(node) or node.op in ROWS or is_tensor_of_number(node) or _is_sum(graph, node, inside)):
+        is_moved = _is_view(node) or node.op in ROWS or _is_joined(graph, node, inside)
+        if not (node in fused or is_moved or is_tensor_of_number(node) or _is_sum(graph, node, inside)):
             return f"{node.op} {'has blocks' if node.blocks else 'of its body has no kernel'}"
     own = tuple(node for node in steps if node in fused)
     if sum(map(_is_view, steps)) > _MOST_VIEWS:
         return f"its body has more than {_MOST_VIEWS} views"
-    made = {value for node in steps if node in fused or is_tensor_of_number(node) for value in node.outputs}
+    made = {value for node in steps if node in fused or node.op in JOINS or is_tensor_of_number(node) for value in node.outputs}
     flag = None if asked is None else asked.inputs[0]
     if flag is not None and flag not in made:
         return "its condition is not written by a kernel"
@@ -123,6 +126,16 @@ def _is_view(node: Node) -> bool:
 
 def _has_tensors(type: Type) -> bool:
     return isinstance(type, TensorType) or (isinstance(type, ListType) and isinstance(type.element, TensorType))
+
+
+def _is_joined(graph: Graph, node: Node, inside: set[Value]) -> bool:
+    """Checks for an op that joins a list made in this turn, along an axis that is constant, and for the list if that is all it is for."""
+    if node.op in JOINS:
+        made = graph.producer.get(node.inputs[0])
+        is_own = made is not None and made.op == "prim::ListConstruct" and made.outputs[0] in inside
+        return is_own and constant_of(graph, node.inputs[1]) is not NOT_CONSTANT
+    users = graph.users.get(node.outputs[0], ()) if node.op == "prim::ListConstruct" else ()
+    return bool(users) and all(isinstance(use.user, Node) and use.user.op in JOINS and use.user.outputs[0] in inside for use in users)
 
 
 def is_tensor_of_number(node: Node) -> bool:
@@ -207,7 +220,8 @@ def _why_not_in_place(graph: Graph, body: Block, row: Node, owned: Mapping[Value
     if last not in versions - {param} or any(_viewed(graph, value, inside) in versions for value in others):
         return f"{row.op} of its body writes what is also read otherwise afterwards"
     later = body.nodes[body.nodes.index(row) + 1 :]
-    if any(_viewed(graph, value, inside) is row.inputs[0] for node in later for value in node.inputs):
+    read = [value for node in later for value in (graph.producer[node.inputs[0]] if node.op in JOINS else node).inputs]
+    if any(_viewed(graph, value, inside) is row.inputs[0] for value in read):
         return f"{row.op} of its body writes what is read again after it"
     if any(node is not row and node.op in ROWS and node.inputs[0] is row.inputs[0] for node in body.nodes):
         return f"{row.op} of its body writes one of two versions of the same tensor"

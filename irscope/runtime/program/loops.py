@@ -3,9 +3,9 @@
 The turns call the same machine code with the same operands as they would from Python, so the numbers have the same bits. What
 must hold, so that nothing is left for Python to do between two calls:
 
-* A body has groups with kernels, views, sums and products of whole numbers, and rows that are written into what it carries; the
-  loop's condition is always true, or a flag that a kernel writes. Everything else, an op of the library for one, is a reason to
-  stay with Python, which a remark tells.
+* A body has groups with kernels, views, joined tensors, sums and products of whole numbers, and rows that are written into what
+  it carries; the loop's condition is always true, or a flag that a kernel writes. Everything else, an op of the library for one, is
+  a reason to stay with Python, which a remark tells.
 * From one turn to the next, each word that a kernel gets, an address or a number, moves by the same amount. Numbers do if they
   are linear in the number of the turn, addresses of views if they are cut at such numbers, which all turns keep inside of the
   tensor. What a kernel writes has as many buffers as turns may look back at it, plus one, and they take turns.
@@ -26,6 +26,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ from irscope.runtime.cpu import CpuDevice, LaunchCall, NativeLoop
 from irscope.runtime.device import NO_MEMORY
 from irscope.runtime.program.arena import span
 from irscope.runtime.program.groups import GroupKernels, fits_text
-from irscope.runtime.program.loop_form import ROWS, LoopForm, is_tensor_of_number
+from irscope.runtime.program.loop_form import JOINS, ROWS, LoopForm, is_tensor_of_number
 
 _MOST_BYTES: Final = 1 << 20
 """Of all buffers of one turn. More take 30 µs at least, beside which Python's microsecond a kernel does not matter."""
@@ -56,10 +57,21 @@ _ENDLESS: Final = 1 << 50
 """Turns that no loop reaches: days, at a nanosecond each."""
 _ZEROED: Final = 1 << 14
 """Bytes up to which a block of zeros from ctypes is made sooner than an array whose address must be asked for."""
+_MOST_PIECES: Final = 32
+"""Copies of a turn for one op that joins tensors, at 20 ns each."""
 _LINE: Final = 64
 """Bytes to which buffers are aligned."""
 _ERRORS: Final = (AttributeError, IndexError, MemoryError, OverflowError, RuntimeError, TypeError, ValueError, struct.error)
 """What ops and allocators raise."""
+
+
+class _Piece(NamedTuple):
+    """What is copied of a tensor that is joined to others: which one it is, the bytes to the place in the result and to that in it."""
+
+    part: int
+    to: int
+    origin: int
+    size: int
 
 
 @dataclass(eq=False)
@@ -72,6 +84,8 @@ class _Turns:
     copies: dict[Value, Allocate] = field(default_factory=dict)
     """The allocators of initial values that are copied: they are written in place, or laid out otherwise than the following ones."""
     row_bytes: dict[Node, int] = field(default_factory=dict)
+    pieces: dict[Node, list[_Piece]] = field(default_factory=dict)
+    """What an op copies that joins tensors."""
     per_turn: int = 0
     most: int = _WORD
     """The most turns in which every cut stays inside of its tensor, and every number inside of a word."""
@@ -162,6 +176,11 @@ class LoopCall:
                 if node.op in ROWS:
                     turns.row_bytes[node] = self._row_bytes(node, values)
                     turns.per_turn += 1
+                if node.op in JOINS:
+                    type, turns.pieces[node] = self._joined(node, values)
+                    turns.makers[node.output] = memory.maker(type)
+                    turns.per_turn += len(turns.pieces[node])
+                    size += type.nbytes or 0
                 continue
             ready = self.groups[node].ready(operands, memory)
             if ready is None or ready.in_place or not ready.plan.serial:
@@ -197,6 +216,19 @@ class LoopCall:
         if not is_dense or whole.dtype != row.dtype or row.nbytes != part.nbytes or not row.nbytes:
             raise ValueError("a row that it writes is not in one piece")
         return row.nbytes
+
+    def _joined(self, node: Node, values: Mapping[Value, Any]) -> tuple[TensorType, list[_Piece]]:
+        """Returns the type of the tensor that an op joins, and the pieces of memory that it copies. Raises ValueError for many."""
+        whole, parts = self._type(values[node.output]), [self._type(part) for part in values[node.inputs[0]]]
+        rows = prod(extents(whole)[: values[node.inputs[1]] % len(extents(whole))])
+        is_dense = all(is_contiguous(extents(each), each.strides or ()) and each.dtype == whole.dtype for each in (whole, *parts))
+        sizes = [(part.nbytes or 0) // max(rows, 1) for part in parts]
+        if not is_dense or rows * sum(sizes) != whole.nbytes or rows * len(sizes) > _MOST_PIECES:
+            raise ValueError("what it joins is in too many pieces")
+        starts = [sum(sizes[:place]) for place in range(len(sizes))]
+        places = [(row, place) for row in range(rows) for place in range(len(sizes))]
+        pieces = [_Piece(place, row * sum(sizes) + starts[place], row * sizes[place], sizes[place]) for row, place in places]
+        return whole, [piece for piece in pieces if piece.size]
 
     def row_of(self, node: Node, whole: Any, places: Sequence[Any]) -> Any:
         """Returns the part that an op replaces, as a view."""
@@ -442,6 +474,11 @@ class _Recipe:
             row = self.loop.row_of(node, self.at(node.output, turn), [self.at(value, turn) for value in node.inputs[2:]])
             places = [self._address_of(row, *self._origin(node.output, turn)), self._address(node.inputs[1], turn)]
             yield _head(0, self.turns.row_bytes[node]), places
+        elif node.op in JOINS:
+            parts = [self._address(part, turn) for part in self.loop.maker_of[node.inputs[0]].inputs]
+            whole, start = self._address(node.output, turn)
+            for place, to, origin, size in self.turns.pieces[node]:
+                yield _head(0, size), [_Place(whole, start + to), _Place(parts[place].variable, parts[place].offset + origin)]
         for launch in self.turns.launches.get(node, ()):
             reads = zip(launch.launch.reads, launch.launch.spec.inputs, strict=True)
             words = [self._address(node.outputs[place], turn) for place in launch.launch.writes]

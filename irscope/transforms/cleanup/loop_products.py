@@ -216,8 +216,8 @@ _MOST: Final = 1 << 16
 """Multiplications of a turn: 2 to 3 µs (Zen 5), of which the turn from Python takes 4 to 6."""
 _PRODUCTS: Final = frozenset(f"aten::{name}" for name in "mm mv bmm matmul addmm linear".split())
 _OTHERS: Final = frozenset({
-    "prim::Constant", "prim::ListUnpack", "prim::NumToTensor", "aten::Bool", "aten::__getitem__", "aten::select_scatter",
-    "aten::slice_scatter",
+    "prim::Constant", "prim::ListConstruct", "prim::ListUnpack", "prim::NumToTensor", "aten::Bool", "aten::__getitem__", "aten::cat",
+    "aten::stack", "aten::select_scatter", "aten::slice_scatter",
 })  # fmt: skip
 
 

@@ -342,6 +342,9 @@ jax_programs = {
     "reads its number": lambda jax, x: jax.lax.fori_loop(2, 40, lambda i, y: y + jax.numpy.sin(x * i), x),
     "scans": lambda jax, x: jax.lax.scan(lambda h, row: ((g := jax.numpy.tanh(h * 0.5 + row)), g * 2), x[0], x),
     "scans backwards": lambda jax, x: jax.lax.scan(lambda h, row: ((g := jax.numpy.tanh(h * 0.5 + row)), g * 2), x[0], x, reverse=True),
+    "joins rows": lambda jax, x: jax.lax.fori_loop(0, 30, lambda i, y: jax.numpy.concatenate([y[1:], y[:1] * 0.5]), x),
+    "joins columns": lambda jax, x: jax.lax.fori_loop(0, 30, lambda i, y: jax.numpy.concatenate([y[:, 1:], y[:, :1] + 1], 1), x),
+    "updates a slice": lambda jax, x: jax.lax.fori_loop(0, 30, lambda i, y: y.at[1:-1].set((y[2:] + y[:-2]) * 0.5), x),
     "sums rows in place": lambda jax, x: jax.lax.fori_loop(1, 12, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + y[i] * 2), x),
 }
 
@@ -372,7 +375,7 @@ def random_loop(seed):
         return f"v{len(lines) - 1}"
 
     for _ in range(rng.randint(3, 12)):
-        kind = rng.choice(["one", "two", "two", "read", "write", "number"])
+        kind = rng.choice(["one", "two", "two", "read", "write", "number", "join"])
         if kind == "one":
             rows.append(add(f"aten::{rng.choice(['tanh', 'neg', 'sigmoid', 'cos'])}", row, rng.choice(rows)))
         elif kind == "two":
@@ -380,6 +383,14 @@ def random_loop(seed):
             rows.append(add("aten::tanh", row, add(f"aten::{op}", row, rng.choice(rows), rng.choice(rows), *others)))
         elif kind == "number":
             rows.append(add("aten::cos", row, add("aten::add", row, rng.choice(rows), add("prim::NumToTensor", "Long()", "i"), "one")))
+        elif kind == "join":
+            parts = add("prim::ListConstruct", "Tensor[]", *rng.choices([*rows, add("aten::tanh", row, rng.choice(rows))], k=2))
+            if rng.random() < 0.5:
+                both = add("aten::cat", f"Float({2 * width}, strides=[1])", parts, "zero")
+                rows.append(add("aten::slice", row, both, "zero", "one", "more", "one"))
+            else:
+                both = add("aten::stack", f"Float(2, {width}, strides=[{width}, 1])", parts, "zero")
+                rows.append(add("aten::select", row, both, "zero", rng.choice(["zero", "one"])))
         else:
             place = rng.choice(["i", "i", "zero", add("aten::sub", "int", "last", "i")])
             if kind == "read":
@@ -395,6 +406,7 @@ def random_loop(seed):
   %t : bool = prim::Constant[value=1]()
   %n : int = prim::Constant[value={turns}]()
   %last : int = prim::Constant[value={turns - 1}]()
+  %more : int = prim::Constant[value={width + 1}]()
   %zero : int = prim::Constant[value=0]()
   %one : int = prim::Constant[value=1]()
   {outputs} = prim::Loop(%n, %t, {", ".join(f"%s{place}" for place in range(len(kinds)))})

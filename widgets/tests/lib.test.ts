@@ -29,7 +29,7 @@ function view(): ExplorerView {
     version: 1, title: "t", headline: [], remarks: { columns: [], rows: [], selects: [] }, timing: null, details: {},
     text: { lines: LINES, nodes: [0, 0, 10, 11, 12, 0], names: { x: 1, "conv.weight": 2, "3": 3, "a.1": 4, b: 5, c: 6 }, locations: { 10: "m.py:3:4", 12: "m.py:4:8" } },
     graph: { boxes, edges: [], closed: [] },
-    classes: [{ index: 0, label: "class 0", members: [11, 12], representative: 11, text: [] }],
+    classes: [{ index: 0, label: "class 0", members: [11, 12] }],
   };
 }
 

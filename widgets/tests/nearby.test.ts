@@ -6,7 +6,7 @@ import { nearby } from "../src/points_to/nearby";
 const NAMES: [string, number][] = [["%x", 166], ["%y", 320], ["%v", 320], ["%u", 166], ["%z", 320], ["%r", 473]];
 const row = (k: number) => 48 + 46 * k;
 const WHOLE: PointsToView = {
-  title: "", margin: 128, width: 700, height: 320, steps: [], cones: [], told: [], legend: [],
+  title: "", width: 700, height: 320, steps: [], cones: [], told: [], legend: [],
   boxes: NAMES.map(([label, x], k) => ({ label, kind: "name", record: k, x, y: row(k) - 12, width: 33, writes: false, subject: false })),
   lines: NAMES.map(([label], k) => ({ number: k + 1, text: label, y: row(k), steps: [], node: 0 })),
   bands: [{ x: 180, top: row(0), bottom: row(5) + 24 }, { x: 334, top: row(1), bottom: row(2) + 24 }, { x: 334, top: row(4), bottom: row(5) + 24 }, { x: 487, top: row(5), bottom: row(5) }],

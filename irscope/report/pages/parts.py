@@ -136,7 +136,7 @@ class ProgramPage(Page):
 
     @cached_property
     def classes(self) -> list[vm.ClassView]:
-        return panes.class_views(self.exploration.dedup, self.exploration.graph.names)
+        return panes.class_views(self.exploration.dedup)
 
     @cached_property
     def timeline(self) -> vm.TimelineView | None:

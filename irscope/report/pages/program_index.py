@@ -94,10 +94,9 @@ class ProgramIndex:
         for around in sorted(opened):
             boxes += self._boxes(around)
             edges += self._levels.edges_in(around)
-        ids = [self.tree.ids[around] if around >= 0 else 0 for around in opened]
-        shown = {*ids}
+        shown = {self.tree.ids[around] for around in opened if around >= 0}
         closed = [box["id"] for box in boxes if box.get("holds") and box["id"] not in shown]
-        return GraphView(boxes=boxes, edges=edges, closed=closed, levels=ids, kinds=self._kinds())
+        return GraphView(boxes=boxes, edges=edges, closed=closed, kinds=self._kinds())
 
     def _kinds(self) -> list[str]:
         """The op categories that have boxes, determined by one node per op: all nodes of an op with tensors are alike."""

@@ -374,7 +374,7 @@ class MemoryPictures:
             for row, at in zip(rows, y, strict=True)
         ]
         return vm.PointsToView(
-            title=f"the memory of {self._graph.name}", margin=margin - 8,
+            title=f"the memory of {self._graph.name}",
             boxes=boxes, arrows=arrows, lines=lines, steps=[],
             bands=[
                 vm.PointsToBand(x=lane.x + _BAND, top=y[lane.first], bottom=y[lane.last] + (_BOX if lane.last > lane.first else 0))

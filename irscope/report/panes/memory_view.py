@@ -161,8 +161,7 @@ class LayoutViews:
             ]
         return vm.LayoutView(
             id=value.id, kind=views.kind(value), decided=views.is_decided(value), because=shortened(views.explain(value).because, 600),
-            layout="" if layout is None else str(layout), axes=axes,
-            root=root.id if root is not None else 0, buffer=self._buffer(root), others=self._others(value),
+            axes=axes, root=root.id if root is not None else 0, buffer=self._buffer(root), others=self._others(value),
         )  # fmt: skip
 
     def _others(self, value: Value) -> list[str]:
@@ -308,7 +307,7 @@ def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> vm.Memory
     return vm.MemoryBar(
         id=buffer.value.id, label=f"%{name}", title=" · ".join(word for word in words if word),
         category=category_of(inside[-1] if inside else buffer.maker), start=buffer.birth, end=buffer.death, low=low, bytes=buffer.bytes,
-        at_peak=at_peak, line=f"{place.file}:{place.line}" if place is not None else "",
+        at_peak=at_peak,
     )  # fmt: skip
 
 

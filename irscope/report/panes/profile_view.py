@@ -38,7 +38,7 @@ def profile_view(profile: Profile, known: Container[int] = _EVERY_ID) -> vm.Prof
         title=profile.name, verdict=profile.verdict(), warnings=list(profile.warnings), caption=profile.caption(),
         ways=[_way(profile, label, known) for label in profile.ways], groups=_groups(profile), lines=_lines(profile, known),
         helps=[
-            vm.HelpView(text=str(remark), rule=remark.rule, selects=[node.id for node in remark.nodes if node.id in known])
+            vm.HelpView(text=str(remark), selects=[node.id for node in remark.nodes if node.id in known])
             for remark in profile.remarks[:12]
         ],
         bandwidth=_per_ns(1 << 26, profile.speeds.copy_ns(1 << 26)), peak=_per_ns(1e9, profile.speeds.flops_ns(1e9)),
@@ -100,10 +100,10 @@ def _node(row: NodeRow, known: Container[int]) -> vm.TimedNode:
     return vm.TimedNode(
         id=row.node.id if row.node.id in known else 0, label=row.name, op=row.node.op,
         line=f"{where.file}:{where.line}" if where is not None else "",
-        module=row.node.scope, ms=took.median / 1e6, low=took.low / 1e6, high=took.high / 1e6, share=row.share,
+        ms=took.median / 1e6, low=took.low / 1e6, high=took.high / 1e6, share=row.share,
         of_copy=row.copy_ns / took.median if took.median and row.copy_ns else None,
         of_peak=row.flops_ns / took.median if took.median and row.flops_ns else None,
-        megabytes=row.cost.bytes / 1e6, group=row.group,
+        megabytes=row.cost.bytes / 1e6,
     )  # fmt: skip
 
 

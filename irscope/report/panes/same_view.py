@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from irscope._base.words import plural, shortened
 from irscope.errors import UnknownNumber
-from irscope.ir import Node, Value
-from irscope.ir.text import print_node
+from irscope.ir import Node
 from irscope.report import view_models as vm
 from irscope.report.panes.beside_view import beside_view
 from irscope.report.repeats import scope_of, told_apart
@@ -19,25 +18,19 @@ from irscope.transforms.dedup.rewrite import ClassHoles, HoleRow, Recommendation
 
 # Equivalence classes of fusion groups, the largest first.
 
-_MOST_LINES = 60
 
-
-def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[vm.ClassView]:
+def class_views(dedup: Dedup) -> list[vm.ClassView]:
     """One view per class of groups; empty for a program without groups."""
     table = dedup.table()
     views = []
     for cls in dedup.classes:
         if not isinstance(cls.representative, Node):
             continue
-        body = cls.representative.blocks[0].nodes
-        lines = [print_node(node, names) for node in body if node.op != "prim::Constant"]
-        more = [f"… and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
         results = ", ".join(short_type(value.type) for value in cls.representative.outputs[:3])  # classes may have the same ops
         views.append(
             vm.ClassView(
                 index=cls.index, label=f"{table['ops'].loc[cls.index]} → {results}",
                 members=[member.id for member in cls.members if isinstance(member, Node)],
-                representative=cls.representative.id, text=[*map(shortened, lines[:_MOST_LINES]), *more],
             )
         )  # fmt: skip
     return views
@@ -100,9 +93,8 @@ class SameViews:
         """The ladder; steps and classes are sent on request."""
         ladder = [
             vm.LadderStep(
-                step=str(step), pieces=int(row["pieces"]), classes=int(row["classes"]), largest=int(row["largest"]),
-                ops=int(row["ops saved"]), bytes=int(row["text bytes saved"]), seconds=float(row["compile s saved"]),
-                measured=bool(row["measured"]), gives_up=str(row["gives up"]),
+                step=str(step), pieces=int(row["pieces"]), classes=int(row["classes"]), ops=int(row["ops saved"]),
+                seconds=float(row["compile s saved"]), measured=bool(row["measured"]), gives_up=str(row["gives up"]),
             )
             for step, row in self._of.ladder().iterrows()
         ]  # fmt: skip

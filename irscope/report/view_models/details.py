@@ -76,7 +76,6 @@ class PointsToView(TypedDict):
     """Memory locations and names in the order of time, placed: a line of the program is a row, a memory a column."""
 
     title: str
-    margin: float  # The width of the margin with the lines of the program.
     boxes: list[PointsToBox]
     arrows: list[PointsToArrow]
     lines: list[PointsToLine]
@@ -172,7 +171,6 @@ class MemoryBar(TypedDict):
     low: int  # Its first address, in bytes from the bottom of the picture.
     bytes: int
     at_peak: bool
-    line: str  # `file:line`; empty if unknown.
 
 
 class MemorySection(TypedDict):
@@ -236,7 +234,6 @@ class LayoutView(TypedDict):
     kind: Literal["view", "copy", "input"]
     decided: bool  # Whether the layout is the same in every run.
     because: str
-    layout: str  # The layout in words; empty if not even the rank is known.
     axes: list[AxisView]
     root: int  # The value whose buffer it is in; 0 if known only at run time.
     buffer: BufferView | None  # The map of that buffer, if it has views; for a stored layout, see `buffers` of the view.

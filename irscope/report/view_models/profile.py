@@ -29,7 +29,6 @@ class TimedNode(TypedDict):
     label: str
     op: str
     line: str  # `file:line`, empty where it is not known.
-    module: str
     ms: float
     low: float
     high: float
@@ -37,7 +36,6 @@ class TimedNode(TypedDict):
     of_copy: float | None  # Relative to the speed of a copy of as many bytes.
     of_peak: float | None  # Relative to the processor's peak arithmetic.
     megabytes: float
-    group: int  # The fusion group that it is, or belongs to; 0 for none.
 
 
 class IcicleBox(TypedDict):
@@ -109,7 +107,6 @@ class HelpView(TypedDict):
     """One piece of advice."""
 
     text: str
-    rule: str
     selects: list[int]
 
 

@@ -106,10 +106,9 @@ class GraphView(TypedDict):
     boxes: list[Box]  # Each after its parent, siblings in program order.
     edges: list[Edge]
     closed: list[int]  # Boxes that are initially closed.
-    levels: NotRequired[list[int]]
-    """For a graph sent level by level: the boxes whose contents are included; 0 is the outermost level. Edges connect boxes of
-    one level."""
-    kinds: NotRequired[list[str]]  # For such a graph, the op categories it has, and `in-place` if a node writes in place.
+    kinds: NotRequired[list[str]]
+    """For a graph sent level by level, where edges connect boxes of one level: the op categories it has, and `in-place` if a node
+    writes in place."""
 
 
 class Level(TypedDict):

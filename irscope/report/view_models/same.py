@@ -9,8 +9,6 @@ class ClassView(TypedDict):
     index: int
     label: str
     members: list[int]
-    representative: int
-    text: list[str]  # IR of the representative.
     coarser: NotRequired[list[int]]  # For each of the view's `coarser` steps, the number of its class at that step.
 
 
@@ -27,9 +25,7 @@ class LadderStep(TypedDict):
     step: str
     pieces: int
     classes: int
-    largest: int  # Members of the largest class.
     ops: int
-    bytes: int  # Bytes of text.
     seconds: float  # Seconds of compilation.
     measured: bool  # Whether the seconds are measured; estimated otherwise.
     gives_up: str

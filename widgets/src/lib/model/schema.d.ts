@@ -71,8 +71,6 @@ export interface PointsToCone {
 /** Memory locations and names in the order of time, placed: a line of the program is a row, a memory a column. */
 export interface PointsToView {
   title: string;
-  /** The width of the margin with the lines of the program. */
-  margin: number;
   boxes: PointsToBox[];
   arrows: PointsToArrow[];
   lines: PointsToLine[];
@@ -185,8 +183,6 @@ export interface MemoryBar {
   low: number;
   bytes: number;
   at_peak: boolean;
-  /** `file:line`; empty if unknown. */
-  line: string;
 }
 
 /** A range of addresses: the arenas, the results, or separate allocations. */
@@ -253,8 +249,6 @@ export interface LayoutView {
   /** Whether the layout is the same in every run. */
   decided: boolean;
   because: string;
-  /** The layout in words; empty if not even the rank is known. */
-  layout: string;
   axes: AxisView[];
   /** The value whose buffer it is in; 0 if known only at run time. */
   root: number;
@@ -617,7 +611,6 @@ export interface TimedNode {
   op: string;
   /** `file:line`, empty where it is not known. */
   line: string;
-  module: string;
   ms: number;
   low: number;
   high: number;
@@ -628,8 +621,6 @@ export interface TimedNode {
   /** Relative to the processor's peak arithmetic. */
   of_peak: number | null;
   megabytes: number;
-  /** The fusion group that it is, or belongs to; 0 for none. */
-  group: number;
 }
 
 /** A module, line or op as wide as its time. */
@@ -698,7 +689,6 @@ export interface TimedGroup {
 /** One piece of advice. */
 export interface HelpView {
   text: string;
-  rule: string;
   selects: number[];
 }
 
@@ -839,9 +829,7 @@ export interface GraphView {
   edges: Edge[];
   /** Boxes that are initially closed. */
   closed: number[];
-  /** For a graph sent level by level: the boxes whose contents are included; 0 is the outermost level. Edges connect boxes of one level. */
-  levels?: number[];
-  /** For such a graph, the op categories it has, and `in-place` if a node writes in place. */
+  /** For a graph sent level by level, where edges connect boxes of one level: the op categories it has, and `in-place` if a node writes in place. */
   kinds?: string[];
 }
 
@@ -946,9 +934,6 @@ export interface ClassView {
   index: number;
   label: string;
   members: number[];
-  representative: number;
-  /** IR of the representative. */
-  text: string[];
   /** For each of the view's `coarser` steps, the number of its class at that step. */
   coarser?: number[];
 }
@@ -964,11 +949,7 @@ export interface LadderStep {
   step: string;
   pieces: number;
   classes: number;
-  /** Members of the largest class. */
-  largest: number;
   ops: number;
-  /** Bytes of text. */
-  bytes: number;
   /** Seconds of compilation. */
   seconds: number;
   /** Whether the seconds are measured; estimated otherwise. */

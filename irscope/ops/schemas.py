@@ -19,13 +19,12 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from irscope.errors import ParseError
 from irscope.ir import (
     BOOL,
     FLOAT,
@@ -49,6 +48,7 @@ from irscope.ir import (
     Type,
     UnionType,
 )
+from irscope.ir.text.lexer import Cursor
 
 _WORDS: Final[dict[str, Type]] = {
     "Tensor": TENSOR,
@@ -67,19 +67,10 @@ _NAMED_DEFAULTS: Final = {
 
 _WRAPPERS: Final = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
 
-_TOKEN: Final = re.compile(
-    r"""\s*(?:
-      (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-    | (?P<number>-inf\b|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?)
-    | (?P<word>[A-Za-z_][\w.]*(?:::[\w.]+)?)
-    | (?P<mark>->|\.\.\.|[()\[\]{}?!|*=,])
-    | (?P<wrong>\S)
-    )""",
-    re.VERBOSE,
-)
-
-
-_T = TypeVar("_T")
+_WORD: Final = re.compile(r"[A-Za-z_][\w.]*(?:::[\w.]+)?")
+_NUMBER: Final = re.compile(r"-inf\b|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?")
+_STRING: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
+_NAMED: Final = re.compile(rf"(?:{'|'.join(_NAMED_DEFAULTS)})\b")
 
 
 def parse_schema(text: str) -> OpSchema:
@@ -96,69 +87,25 @@ def parse_schema(text: str) -> OpSchema:
     return _Reader(text).schema()
 
 
-class _Reader:
-    """A recursive-descent parser of one schema, with one token of lookahead."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.rest = text, _TOKEN.finditer(text)
-        self.token = ""
-        self.advance()
-
-    def advance(self) -> str:
-        """Consume the next token and return it."""
-        consumed, found = self.token, next(self.rest, None)
-        if found is None:
-            self.kind, self.token, self.start = "end", "", len(self.text)
-            return consumed
-        self.kind = found.lastgroup or ""
-        self.token, self.start = found[self.kind], found.start(self.kind)
-        if self.kind == "wrong":
-            raise self.error(f"{self.token!r} has no meaning in a schema")
-        return consumed
-
-    def error(self, what: str) -> ParseError:
-        return ParseError(what, line=1, column=self.start + 1, source_line=self.text)
-
-    def take(self, token: str) -> bool:
-        """Consume the next token if it is this one, and return whether it was."""
-        if self.token != token or self.kind == "string":
-            return False
-        self.advance()
-        return True
-
-    def need(self, token: str) -> None:
-        if not self.take(token):
-            raise self.error(f"expected {token!r}, found {self.token or 'the end'!r}")
-
-    def row(self, end: str, read: Callable[[], _T]) -> list[_T]:
-        """Read things between commas, up to and including the mark that ends them."""
-        found: list[_T] = []
-        while not self.take(end):
-            if found:
-                self.need(",")
-            found.append(read())
-        return found
+class _Reader(Cursor):
+    """A recursive-descent parser of one schema."""
 
     def schema(self) -> OpSchema:
-        if self.kind != "word":
-            raise self.error("expected the op's name, such as 'aten::add.Tensor'")
-        space, _, rest = self.advance().rpartition("::")
+        space, _, rest = self.demand(_WORD, "the op's name, such as 'aten::add.Tensor'").rpartition("::")
         name, _, overload = rest.partition(".")
         full = f"{space}::{name}" if space else name
         arguments, is_vararg = self.arguments()
-        self.need("->")
+        self.expect("->")
         returns, is_varret = self.returns()
-        if self.kind != "end":
-            raise self.error("expected the end of the schema")
+        if self.skip() < len(self.text):
+            self.fail("the end of the schema")
         return OpSchema(full, overload, arguments, returns, is_vararg, is_varret)
 
     def arguments(self) -> tuple[tuple[Argument, ...], bool]:
-        self.need("(")
+        self.expect("(")
         found: list[Argument] = []
         keyword_only = is_vararg = False
-        while not self.take(")"):
-            if found or keyword_only or is_vararg:
-                self.need(",")
+        for _ in self.row(")"):
             if self.take("*"):
                 keyword_only = True
             elif self.take("..."):
@@ -170,50 +117,47 @@ class _Reader:
     def returns(self) -> tuple[tuple[Argument, ...], bool]:
         if self.take("..."):
             return (), True
-        if self.token != "(" or not self.text.rstrip().endswith(")"):  # `(int, t)[]` is one result, `(int, t)` are two
+        if not self.at("(") or not self.text.rstrip().endswith(")"):  # `(int, t)[]` is one result, `(int, t)` are two
             return (self.argument(False, needs_name=False),), False
-        self.need("(")
-        found = self.row(")", lambda: None if self.take("...") else self.argument(False, needs_name=False))
+        self.expect("(")
+        found = [None if self.take("...") else self.argument(False, needs_name=False) for _ in self.row(")")]
         return tuple(each for each in found if each is not None), None in found
 
     def argument(self, keyword_only: bool, *, needs_name: bool) -> Argument:
-        word = self.token
+        first = _WORD.match(self.text, self.skip())
         type, alias, length = self.type()
-        name = ""
-        if self.kind == "word":
-            name = self.advance()
-        elif needs_name:
-            raise self.error(f"expected the argument's name, found {self.token or 'the end'!r}")
+        name = self.match(_WORD)
+        if name is None and needs_name:
+            self.fail("the argument's name")
         default: Any = REQUIRED
         if self.take("="):
             default = self.default()
             if length is not None and default is not None and not isinstance(default, tuple):
                 default = (default,) * length
-        return Argument(name, type, alias, default, keyword_only, length, word)
+        return Argument(name[0] if name else "", type, alias, default, keyword_only, length, first[0] if first else "(")
 
     def type(self) -> tuple[Type, AliasAnnotation | None, int | None]:
         """Parse a type; return it with the annotation of the whole and, for a list, its fixed length."""
         type = self.base_type()
         alias = length = None
-        while True:
-            if self.take("?"):
+        while (mark := self.text[self.skip() : self.pos + 1]) in ("?", "[", "("):
+            if mark == "(":
+                alias = self.annotation(alias.element if alias is not None else None)
+            elif self.take("?"):
                 type = OptionalType(type)
-            elif self.take("["):
-                length = int(self.advance()) if self.kind == "number" else None
-                self.need("]")
+            else:
+                self.expect("[")
+                number = self.match(_NUMBER)
+                length = int(number[0]) if number else None
+                self.expect("]")
                 type = ListType(type)
                 alias = AliasAnnotation(element=alias) if alias is not None else None
-            elif self.token == "(":
-                alias = self.annotation(alias.element if alias is not None else None)
-            else:
-                return type, alias, length
+        return type, alias, length
 
     def base_type(self) -> Type:
-        if self.token == "(":
+        if self.at("("):
             return TupleType(self.types("(", ")"))
-        if self.kind != "word":
-            raise self.error(f"expected a type, found {self.token or 'the end'!r}")
-        word = self.advance()
+        word = self.demand(_WORD, "a type")
         if word == "Dict":
             key, value = self.types("(", ")")
             return DictType(key, value)
@@ -227,36 +171,32 @@ class _Reader:
         return _WORDS.get(word) or PrimitiveType(word)
 
     def types(self, opening: str, closing: str) -> tuple[Type, ...]:
-        self.need(opening)
-        return tuple(self.row(closing, lambda: self.type()[0]))
+        self.expect(opening)
+        return tuple([self.type()[0] for _ in self.row(closing)])
 
     def annotation(self, element: AliasAnnotation | None) -> AliasAnnotation:
-        self.need("(")
+        self.expect("(")
         before = self.alias_set()
         is_write = self.take("!")
         after = self.alias_set() if self.take("->") else before
-        self.need(")")
+        self.expect(")")
         return AliasAnnotation(before, after, is_write, element)
 
     def alias_set(self) -> frozenset[str]:
         found: set[str] = set()
         while not found or self.take("|"):
-            if self.kind != "word" and self.token != "*":
-                raise self.error("expected an alias set, such as 'a' or '*'")
-            found.add(self.advance())
+            found.add("*" if self.take("*") else self.demand(_WORD, "an alias set, such as 'a' or '*'"))
         return frozenset(found)
 
     def default(self) -> Any:
         if self.take("["):
-            return tuple(self.row("]", self.default))
-        if self.kind == "string":
-            return ast.literal_eval(self.advance().replace("\n", "\\n"))
-        if self.kind == "number":
-            text = self.advance()
+            return tuple([self.default() for _ in self.row("]")])
+        if (found := self.match(_STRING)) is not None:
+            return ast.literal_eval(found[0].replace("\n", "\\n"))
+        if (found := self.match(_NUMBER)) is not None:
+            text = found[0]
             return complex(text) if text.endswith("j") else int(text) if text.lstrip("-").isdigit() else float(text)
-        if self.kind == "word" and self.token in _NAMED_DEFAULTS:
-            return _NAMED_DEFAULTS[self.advance()]
-        raise self.error(f"expected a default value, found {self.token or 'the end'!r}")
+        return _NAMED_DEFAULTS[self.demand(_NAMED, "a default value")]
 
 
 # The bundled schemas, one per line of `core_schemas.txt`, so that the core ops are known without torch.

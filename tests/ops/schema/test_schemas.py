@@ -102,11 +102,11 @@ def test_annotations_of_what_a_list_holds(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "column", "message"), [
-    ("aten::add(Tensor self", 22, "expected ','"),
+    ("aten::add(Tensor self", 22, "or ','"),
     ("aten::add(Tensor) -> Tensor", 17, "argument's name"),
     ("aten::add(Tensor a) Tensor", 21, "expected '->'"),
     ("aten::add(Tensor a) -> Tensor Tensor b", 38, "expected the end"),
-    ("aten::add(Tensor a=@) -> Tensor", 20, "no meaning"),
+    ("aten::add(Tensor a=@) -> Tensor", 20, "a default value, found"),
     ("(Tensor a) -> Tensor", 1, "op's name"),
     ("aten::add(Tensor(a|!) a) -> Tensor", 20, "alias set"),
 ])  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 
 from irscope.ir import NONE, Node, TensorType, Value
 from irscope.ops.nn.convolution import spread
-from irscope.ops.registry import bind, schema_of
+from irscope.ops.registry import bind
 from irscope.ops.type_rules import static_shape
 
 Constant = Callable[[Value], Any]
@@ -112,10 +112,9 @@ class Layer:
 def layer_of(node: Node, constant: Constant) -> Layer | None:
     """Returns the layer that a node is; None for another node, one of extents, layouts or numbers that are unknown or do not fit, or of
     weights that may differ from run to run."""
-    schema = schema_of(node) if node.op in CONVOLUTIONS or node.op in _PRODUCTS else None
-    if schema is None:
+    given = bind(node) if node.op in CONVOLUTIONS or node.op in _PRODUCTS else {}
+    if not given:
         return None
-    given = bind(node, schema)
     known = {name: constant(held) if isinstance(held, Value) else held for name, held in given.items()}
     names = _NAMES.get(node.op, ("input", "weight", "bias"))
     x, weight, bias = [given.get(name) for name in names]

@@ -18,7 +18,7 @@ from irscope.analysis.memory_placement import Block, Place, live_sums, placed
 from irscope.analysis.per_graph import shapes_of
 from irscope.errors import new_table
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of, graph_of, has_kernel
-from irscope.ops.registry import bind, category_of, schema_of
+from irscope.ops.registry import bind, category_of
 from irscope.ops.traits import LAYS_OUT
 from irscope.ops.view_steps import Num, byte_words, tensor_bytes
 
@@ -154,7 +154,7 @@ class MemoryPlan(Drawn):
         `irs.memory_plan(run)`, they count those that kernels of our own read, products too, with the padding and the tables beside them."""
         shapes, graph = shapes_of(self.graph), self.graph
         layers = (node for node in graph.nodes() if node.op in LAYS_OUT)
-        weights = [bind(node, schema)["W"] for node in layers if (schema := schema_of(node)) is not None]
+        weights = [given["W"] for node in layers if (given := bind(node))]
         held = [weight for weight in weights if weight in graph.bound or constant_of(graph, weight) is not NOT_CONSTANT]
         types = {weight: shapes.type(weight) for weight in held}
         return {**{weight: type.nbytes or 0 for weight, type in types.items() if isinstance(type, TensorType)}, **self.held}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir import FLOAT, INT, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, argument_type, constant_of
+from irscope.ir import FLOAT, INT, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
 from irscope.ops.op import (
     Category,
     Effect,
@@ -160,14 +160,20 @@ def category_of(node: Node) -> Category:
     return _choice(node).category
 
 
-def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
+def bind(node: Node) -> dict[str, Any]:
     """Return each argument's operand by the argument's name; an argument that the node leaves out has its default.
 
-    Operands of a vararg schema beyond the named ones are not included.
+    Operands of a vararg schema beyond the named ones are not included. Empty where no overload takes the operands.
     """
-    inputs = node.inputs
-    given = len(inputs)
-    return {argument.name: inputs[index] if index < given else argument.default for index, argument in enumerate(schema.arguments)}
+    schema, inputs = schema_of(node), node.inputs
+    given, arguments = len(inputs), () if schema is None else schema.arguments
+    return {argument.name: inputs[index] if index < given else argument.default for index, argument in enumerate(arguments)}
+
+
+def named_inputs(node: Node) -> dict[str, Value]:
+    """Return the operands that have names by their names; empty where no overload takes them."""
+    schema = schema_of(node)
+    return {} if schema is None else {argument.name: value for argument, value in zip(schema.arguments, node.inputs, strict=False)}
 
 
 def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
@@ -182,11 +188,7 @@ def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
     >>> constant_arguments(g, g.node("y"))
     {'p': 0.5, 'train': False}
     """
-    schema = schema_of(node)
-    if schema is None:
-        return {}
-    arguments = zip(schema.arguments, node.inputs, strict=False)
-    found = {argument.name: constant_of(graph, value) for argument, value in arguments}
+    found = {name: constant_of(graph, value) for name, value in named_inputs(node).items()}
     return {name: payload for name, payload in found.items() if payload is not NOT_CONSTANT}
 
 
@@ -315,9 +317,7 @@ def gives_default_floats(node: Node) -> bool | None:
     """
     if node.blocks or node.op.startswith("prim::") or category_of(node) in _ELSEWHERE:
         return False
-    schema = schema_of(node)
-    named = zip(schema.arguments if schema is not None else (), node.inputs, strict=False)
-    if any(argument.name == "dtype" and value.type == INT for argument, value in named):
+    if (dtype := named_inputs(node).get("dtype")) is not None and dtype.type == INT:
         return False
     operands = [_is_float(value.type) for value in node.inputs if isinstance(value.type, TensorType)]
     results = [_is_float(value.type) for value in node.outputs if isinstance(value.type, TensorType)]

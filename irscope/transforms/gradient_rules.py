@@ -97,10 +97,9 @@ def _brings_in(graph: Graph, node: Node) -> bool:
         return True
     if _known_not_to(node.op):
         return False
-    schema = schema_of(node)
-    if schema is None:
+    if schema_of(node) is None:
         return not node.blocks and not node.op.startswith("prim::") and effect_of(node) == "opaque"
-    flag = bind(node, schema).get("requires_grad", False)
+    flag = bind(node).get("requires_grad", False)
     if isinstance(flag, Value):
         flag = constant_of(graph, flag)
     return flag is NOT_CONSTANT or bool(flag)

@@ -126,9 +126,7 @@ def test_random_ops_are_those_that_torch_tags(torch: Any) -> None:
 
 def test_binding_names_operands_and_fills_defaults_at_the_cost_of_a_look_up() -> None:
     add = node("aten::add", TENSOR, TENSOR)
-    schema = schema_of(add)
-    assert schema is not None
-    assert bind(add, schema) == {"self": add.inputs[0], "other": add.inputs[1], "alpha": 1}
+    assert bind(add) == {"self": add.inputs[0], "other": add.inputs[1], "alpha": 1}
     add = node("aten::add_", TensorType("float32", (2, 3)), TensorType("float32", (3,)), INT)
     schema_of(add)
     assert calls_made(lambda: schema_of(add)) <= 12

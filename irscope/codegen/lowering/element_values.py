@@ -23,7 +23,7 @@ from irscope.ops.expr.expression import subexpressions
 from irscope.ops.nn.convolution import spread
 from irscope.ops.numpy_layout import Unbounded, laid_out_like
 from irscope.ops.op import Op
-from irscope.ops.registry import bind, op_of, schema_of
+from irscope.ops.registry import bind, op_of
 from irscope.ops.traits import JOINS, LAID_OUT_LIKE_FIRST, LAID_OUT_LIKE_INPUT_ON_CPU, LOGICAL, MAX_POOLS, PATCHES, SAME_PLACE
 from irscope.ops.type_rules import (
     Unknown,
@@ -206,10 +206,9 @@ class GroupValues:
             for output, element in zip(node.outputs, parts, strict=True):
                 self._element(position, output, element)
             return
-        op, schema = op_of(node), schema_of(node)
-        if op is None or schema is None:
+        op, arguments = op_of(node), bind(node)
+        if op is None or not arguments:
             raise no_kernel(node)
-        arguments = bind(node, schema)
         if node.op == "aten::__getitem__" and node.inputs[0] in self.lists and node.inputs[1] in self.known:
             parts, place = self.lists[node.inputs[0]], self.known[node.inputs[1]]
             if not -len(parts) <= place < len(parts):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.ir import Node, TensorType, Type, Value
-from irscope.ops.registry import bind, schema_of
+from irscope.ops.registry import bind
 from irscope.ops.type_rules import channels_last_strides, static_shape
 from irscope.runtime.arrays.dlpack import torch_is_there
 from irscope.runtime.arrays.library import Function
@@ -117,8 +117,7 @@ def is_layer(node: Node) -> bool:
 
 def layer(node: Node, function: Function) -> Function:
     """Returns the function of a layer that takes a bias of any strides; torch's takes all to be contiguous."""
-    schema = schema_of(node)
-    place = 0 if schema is None else [argument.name for argument in schema.arguments].index("B")
+    place = [*bind(node)].index("B")
 
     def run(*operands: Any) -> Any:
         bias = operands[place]
@@ -131,9 +130,7 @@ def layer(node: Node, function: Function) -> Function:
 
 def by_torch(node: Node, torch: Any) -> Function:
     """Returns torch's ops, one by one, for a convolution with a sum or a clamp after it where no kernel runs it."""
-    schema = schema_of(node)
-    assert schema is not None
-    names = [argument.name for argument in schema.arguments]
+    names = [*bind(node)]
 
     def run(*operands: Any) -> Any:
         given = dict(zip(names, operands, strict=True))
@@ -155,10 +152,9 @@ def prepared(
     """Returns the function of a convolution for the constants of its program: a large one of windows of one point is a product, and a
     layer of oneDNN reads its weight in oneDNN's order. `constant` returns what is the same in each run, and None for all else; `follow`
     takes tensors and what to do when one was written, if that can be seen."""
-    schema = schema_of(node) if node.op in _CONVOLUTIONS else None
-    if schema is None:
+    given = bind(node) if node.op in _CONVOLUTIONS else {}
+    if not given:
         return function
-    given = bind(node, schema)
 
     def known(name: str) -> Any:
         value = given.get(name)

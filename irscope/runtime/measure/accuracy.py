@@ -13,9 +13,9 @@ from irscope._base.nested import by_storage, leaves, map_leaves
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import IrscopeError
-from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of
+from irscope.ir import Graph, Node, constant_of
 from irscope.ops.op import draws_random_numbers
-from irscope.ops.registry import schema_of
+from irscope.ops.registry import constant_arguments
 from irscope.ops.traits import PACKS
 from irscope.runtime.arrays import TorchLibrary, is_foreign, is_torch_tensor, library_for, off_the_gpu, on_host, python_function
 from irscope.runtime.foreign_ops import plain_array
@@ -82,10 +82,7 @@ def _writes_shared(graph: Graph, args: Sequence[Any]) -> bool:
 
 
 def _draws(graph: Graph, node: Node) -> bool:
-    schema = schema_of(node)
-    given = {} if schema is None else dict(zip([argument.name for argument in schema.arguments], node.inputs, strict=False))
-    known = {name: held for name, value in given.items() if (held := constant_of(graph, value)) is not NOT_CONSTANT}
-    return draws_random_numbers(node.op, known)
+    return draws_random_numbers(node.op, constant_arguments(graph, node))
 
 
 def cancelled(graph: Graph, args: Sequence[Any], truth: Arrays) -> list[float]:

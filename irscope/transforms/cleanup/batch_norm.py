@@ -26,7 +26,7 @@ from irscope.ir import (
     make_value,
     new_id,
 )
-from irscope.ops.registry import bind, schema_of
+from irscope.ops.registry import bind
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import cleaned, constant_node, with_bound
 
@@ -243,7 +243,7 @@ class _Fold:
 
     def _give(self, norm: Node) -> None:
         graph, shapes = self.graph, shapes_of(self.graph)
-        source, schema = norm.inputs[0], schema_of(norm)
+        source = norm.inputs[0]
         name, maker = f"%{graph.names[source]}", graph.producer.get(source)
         layer = self.layers.get(source)
         if layer is None and (maker is None or maker.op not in _LAYERS):
@@ -252,7 +252,7 @@ class _Fold:
         assert maker is not None
         if graph.gradients:
             raise _Declined("gradients", "the program computes gradients, for which it must stay apart from its weights", maker)
-        operands = bind(norm, schema) if schema is not None else {}
+        operands = bind(norm)
         if self._number(operands, "training", False) is not False:
             raise _Declined("training", "it may be in training mode, and then takes the statistics of its operand", norm)
         users = len(graph.users[source])
@@ -287,9 +287,9 @@ class _Fold:
 
     def _layer(self, node: Node, made: TensorType, channels: int) -> _Layer:
         """A convolution or linear with known weights; `made` is the type of its result."""
-        shapes, graph, schema = shapes_of(self.graph), self.graph, schema_of(node)
+        shapes, graph = shapes_of(self.graph), self.graph
         at_weight, at_bias = _LAYERS[node.op]
-        number = partial(self._number, bind(node, schema) if schema is not None else {})
+        number = partial(self._number, bind(node))
         turned = node.op in _TRANSPOSED or number("transposed", False)
         groups, factors = number("groups", 1), (number("alpha", 1), number("beta", 1))
         if turned not in (True, False) or not isinstance(groups, int) or factors != (1, 1):

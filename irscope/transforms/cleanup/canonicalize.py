@@ -7,7 +7,7 @@ from typing import Any, Final
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import NOT_CONSTANT, Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, constant_of, constant_value
-from irscope.ops.registry import bind, schema_of
+from irscope.ops.registry import bind
 from irscope.ops.traits import UNPACKS
 from irscope.ops.type_rules import is_contiguous, is_integral, static_shape
 from irscope.transforms.base import PassRecord, Remark, timed
@@ -31,8 +31,7 @@ class Site:
 
     def argument(self, name: str) -> Any:
         """An argument by its name in the schema: the constant, the default, or NOT_CONSTANT."""
-        schema = schema_of(self.node)
-        given = bind(self.node, schema).get(name, NOT_CONSTANT) if schema is not None else NOT_CONSTANT
+        given = bind(self.node).get(name, NOT_CONSTANT)
         return self.constant(given) if isinstance(given, Value) else given
 
     def inner(self, *ops: str) -> tuple[Node, tuple[Value, ...]] | None:

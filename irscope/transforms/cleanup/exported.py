@@ -10,7 +10,7 @@ from irscope._base.nested import is_fixed
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import Graph, Node, Rewriter, TensorData, TensorType, Value, argument_type, constant_of, make_value, new_id
 from irscope.ops.numpy_layout import type_suggests_channels_last
-from irscope.ops.registry import bind, schema_of
+from irscope.ops.registry import bind
 from irscope.ops.type_rules import is_contiguous, static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import cleaned, constant_node
@@ -121,14 +121,14 @@ def _rows(site: _Site, node: Node) -> None:
 
 
 def _group_norm(site: _Site, node: Node) -> None:
-    source, schema = site.joined(node), schema_of(node)
+    source, given = site.joined(node), bind(node)
     shape, joined = (None, None) if source is None else (site.shape(source), site.shape(node.inputs[0]))
-    if source is None or schema is None or shape is None or joined is None or len(shape) < 3 or len(joined) < 3 or 0 in shape:
+    if source is None or not given or shape is None or joined is None or len(shape) < 3 or len(joined) < 3 or 0 in shape:
         return
     type = site.shapes.type(source)
     if not site.is_in_rows(source) or not isinstance(type, TensorType) or type_suggests_channels_last(type) is not False:
         return  # the reshape copies, and a group norm would return channels last
-    given, groups = bind(node, schema), joined[1]
+    groups = joined[1]
     known = {name: site.shapes.known(given[name]) for name in ("running_mean", "running_var", "use_input_stats", "eps")}
     if joined[0] != shape[0] or shape[1] % groups or known["use_input_stats"] is not True or not isinstance(known["eps"], float):
         return

@@ -237,10 +237,9 @@ _ASSERTIONS: Final = frozenset({
 
 def _always_holds(node: Node, shapes: Shapes) -> bool:
     """Whether an assertion about a number, or about a tensor's type and layout, holds in every run."""
-    schema = schema_of(node)
-    if schema is None:
+    if schema_of(node) is None:
         return False
-    (_, subject), *given = bind(node, schema).items()
+    (_, subject), *given = bind(node).items()
     asked = {name: shapes.known(each) if isinstance(each, Value) else each for name, each in given}
     if NOT_CONSTANT in asked.values():
         return False
@@ -432,16 +431,16 @@ def _unwritten(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
 
 def _computed(node: Node, known: Known, shapes: Shapes, most: int) -> np.ndarray[Any, Any] | None:
     """The elements of a node's result, if it is a small tensor on the CPU; otherwise None."""
-    op, schema = op_of(node), schema_of(node)
+    op = op_of(node)
     found = shapes.type(node.output) if len(node.outputs) == 1 else None
-    if op is None or schema is None or op.reference is None or not isinstance(found, TensorType):
+    if op is None or schema_of(node) is None or op.reference is None or not isinstance(found, TensorType):
         return None
     if not found.is_static or found.dtype == "bfloat16" or found.device not in (None, "cpu"):
         return None
     if found.nbytes is None or found.nbytes > most:
         return None
     arguments: dict[str, Any] = {}
-    for name, operand in bind(node, schema).items():
+    for name, operand in bind(node).items():
         arguments[name] = _argument(node, operand, known, shapes) if isinstance(operand, Value) else operand
         if arguments[name] is NOT_CONSTANT:
             return None

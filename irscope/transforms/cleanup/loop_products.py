@@ -24,7 +24,7 @@ from irscope.ir import (
     make_value,
     new_id,
 )
-from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.registry import bind, effect_of, op_of
 from irscope.ops.traits import VIEWS
 from irscope.ops.type_rules import contiguous_strides
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
@@ -87,8 +87,7 @@ class _Recurrent:
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node, self.emit = graph, node, Emitter(node.op)
         self.emit.place = Place(node.location, "", node.scope)
-        schema = schema_of(node)
-        self.operands: dict[str, Any] = {} if schema is None else bind(node, schema)
+        self.operands = bind(node)
         made = graph.producer.get(self.operands.get("params", node))
         is_fixed = made is not None and all(isinstance(use.user, Node) and use.user.op in _LAYERS for use in graph.users[made.outputs[0]])
         self.weights = made.inputs if made is not None and made.op == "prim::ListConstruct" and is_fixed else ()

@@ -35,7 +35,7 @@ from irscope.ir import (
 )
 from irscope.ops.nn.onednn import EPILOGUES
 from irscope.ops.numpy_layout import type_suggests_channels_last
-from irscope.ops.registry import bind, schema_of
+from irscope.ops.registry import bind
 from irscope.ops.type_rules import channels_last_strides, static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.channels_last import reads_padding_alone
@@ -141,10 +141,9 @@ class _Layers:
 
     def layer(self, node: Node) -> _Layer | None:
         """The layer that begins with a node; None if none does, or torch's own op is as good."""
-        schema = schema_of(node)
-        if schema is None or node.op not in _LAYERS:
+        given = bind(node) if node.op in _LAYERS else {}
+        if not given:
             return None
-        given = bind(node, schema)
         operands = [given["input"], given["weight"], given.get("bias")]
         types = [found for value in (*operands[:2], node.output) if (found := self.type(value)) is not None]
         if len(types) < 3 or (self.known(operands[2]) is not None and self.type(operands[2]) is None):
@@ -194,13 +193,12 @@ class _Layers:
         """Let the layer do the only reader of its result too, if it can."""
         made = layer.last.output
         node = self.reader(made)
-        schema = schema_of(node) if node is not None else None
-        if node is None or schema is None or layer.epilogue[0] != "none" or node in self.taken:
+        given = bind(node) if node is not None else {}
+        if node is None or not given or layer.epilogue[0] != "none" or node in self.taken:
             return False
         is_here = self.graph.block_of[node] is self.graph.block_of[layer.node]
         if not is_here or len(node.outputs) != 1 or self.layout(node.output) != self.layout(made):
             return False
-        given = bind(node, schema)
         if node.op == "aten::add" and layer.window and layer.other is None and self.known(given.get("alpha", 1)) == 1:
             a, b = given["self"], given["other"]
             other = b if a is made else a
@@ -230,11 +228,10 @@ class _Layers:
 
     def epilogue(self, node: Node, *, is_own: bool) -> tuple[str, tuple[float, ...], str] | None:
         """What oneDNN calls an activation; None for one that it, or our kernel, has not, or that is not safe."""
-        op, schema = node.op, schema_of(node)
-        given = bind(node, schema) if schema is not None else {}
+        op, given = node.op, bind(node)
         if op == "aten::clamp":
             op, given = "aten::hardtanh", {"min_val": given.get("min"), "max_val": given.get("max")}
-        if op not in EPILOGUES or schema is None:
+        if op not in EPILOGUES or not given:
             return None
         attr, names = EPILOGUES[op]
         numbers = [self.known(given[name]) for name in names]

@@ -40,7 +40,7 @@ from irscope.ir import ANY, BOOL, GENERATOR, Block, Graph, Node, Opaque, Primiti
 from irscope.ir.module import symbol_name
 from irscope.ir.structural import inner_blocks
 from irscope.ops.op import draws_random_numbers
-from irscope.ops.registry import effect_of, functional_source, schema_of
+from irscope.ops.registry import effect_of, functional_source, named_inputs, schema_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -202,11 +202,7 @@ def _is_plain(type: Type) -> bool:
 
 
 def known_arguments(node: Node, constants: Mapping[Any, Any]) -> dict[str, Any]:
-    schema = schema_of(node)
-    if schema is None:
-        return {}
-    arguments = zip(schema.arguments, node.inputs, strict=False)
-    return {argument.name: constants[value] for argument, value in arguments if value in constants}
+    return {name: constants[value] for name, value in named_inputs(node).items() if value in constants}
 
 
 def attrs_of(node: Node) -> Mapping[str, Any]:

@@ -187,11 +187,8 @@ class Twins:
 
     def type_of_result(self, node: Node, types: Mapping[Value, TensorType] | None = None) -> TensorType:
         """Returns the type of a node's single result by its type rule; `types` refine some operands, or describe new ones."""
-        schema, op = schema_of(node), op_of(node)
-        if schema is None or op is None:
-            return TensorType()
-        given = {name: self._abstract(argument, types or {}) for name, argument in bind(node, schema).items()}
-        return _inferred(op, given)
+        op, given = op_of(node), {name: self._abstract(argument, types or {}) for name, argument in bind(node).items()}
+        return TensorType() if op is None or not given else _inferred(op, given)
 
     def _abstract(self, argument: Any, types: Mapping[Value, TensorType]) -> Any:
         if not isinstance(argument, Value):

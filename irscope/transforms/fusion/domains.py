@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from irscope.analysis.per_graph import once, shapes_of
 from irscope.analysis.shapes import NodeSignature
 from irscope.ir import NOT_CONSTANT, Dim, Graph, Node, TensorType, Value, count_uses
-from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.registry import bind, effect_of, op_of
 from irscope.ops.traits import JOINS, KEEPS_ORDER, PATCHES
 from irscope.ops.view_steps import Num, tensor_bytes, typical
 from irscope.transforms.fusion.eligibility import Eligibility, Space, format_space, same_space
@@ -94,11 +94,8 @@ def _read_onward(value: Value, reader: Node, space: Space, axes: Sequence[int], 
 
 def _reads_other_axis(reader: Node, value: Value) -> bool:
     """Whether the user reads a value along an axis other than its last ones, as a batch norm reads its weight."""
-    op, schema = op_of(reader), schema_of(reader)
-    if op is None or schema is None or not op.operand_axes:
-        return False
-    arguments = bind(reader, schema)
-    return any(arguments.get(name) is value for name in op.operand_axes)
+    op = op_of(reader)
+    return op is not None and bool(op.operand_axes) and any(bind(reader).get(name) is value for name in op.operand_axes)
 
 
 # How often a kernel computes the values of a group that joins a user of more points.

@@ -36,7 +36,7 @@ from irscope.ir import (
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import NoExpression, count_operations, cycles_at_a_point, input_element, number, reduced_axes
 from irscope.ops.op import Op, draws_random_numbers
-from irscope.ops.registry import bind, effect_of, known_names, op_of, schema_of
+from irscope.ops.registry import bind, effect_of, known_names, named_inputs, op_of, schema_of
 from irscope.ops.traits import CUTS, JOINS, MAY_COPY, MOVES_STATISTICS, PATCHES, RESHAPES, SEEN_THROUGH
 from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.grouping import Refusal
@@ -328,7 +328,7 @@ class Eligibility:
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         effect = effect_of(node)
         if effect == "in-place":
-            effect = effect_of(node, self._known_arguments(node, schema))
+            effect = effect_of(node, self._known_arguments(node))
         if effect == "in-place":
             return Refusal("in-place", f"{node.op} writes {self._written(node, schema)} in place, and groups are pure", (node,))
         if op.expression is None:
@@ -345,9 +345,9 @@ class Eligibility:
             refusal = self._judge_aliasing(node, schema)
         return refusal
 
-    def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
+    def _known_arguments(self, node: Node) -> dict[str, Any]:
         """The constant arguments by name; they show, for example, that a batch norm does not train and so writes nothing."""
-        known = {argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)}
+        known = {name: self.known(value) for name, value in named_inputs(node).items()}
         return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
 
     def types_refusal(self, node: Node) -> Refusal | None:
@@ -365,7 +365,7 @@ class Eligibility:
         assert op.expression is not None
         arguments: dict[str, Any] = {}
         known_flags: dict[str, Any] = {}
-        bound = bind(node, schema)
+        bound = bind(node)
         for argument in schema.arguments:
             operand = bound[argument.name]
             if not isinstance(operand, Value):
@@ -408,8 +408,7 @@ class Eligibility:
             return Refusal("no-expression", f"{node.op}: the number of channels is not known", (node,))
         if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
             return Refusal("no-expression", f"torch does not compute {node.op} of {found.dtype}", (node,))
-        given = {name: value for name, value in bind(node, schema).items() if not isinstance(value, Value)}
-        given.update(self._known_arguments(node, schema))
+        given = {name: value for name, value in bind(node).items() if not isinstance(value, Value)} | self._known_arguments(node)
         assert op.expression is not None
         try:
             self._parts[node] = op.channel_parts(channels=channels, **given)
@@ -427,7 +426,7 @@ class Eligibility:
 
     def _written(self, node: Node, schema: OpSchema) -> str:
         """The operands that a node writes, by name; its first one where the schema marks none."""
-        given = bind(node, schema)
+        given = bind(node)
         marked = [argument.name for argument in schema.arguments if argument.alias is not None and argument.alias.is_write]
         if not marked and node.op in MOVES_STATISTICS:
             marked = ["running_mean", "running_var"]

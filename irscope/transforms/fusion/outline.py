@@ -16,7 +16,7 @@ from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import Shapes
 from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
-from irscope.ops.registry import bind, effect_of, schema_of
+from irscope.ops.registry import bind, effect_of
 from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS
 from irscope.ops.type_rules import static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
@@ -315,11 +315,10 @@ def group_pools(graph: Graph) -> PassRecord:
 
 def _refusal(node: Node, shapes: Shapes) -> str:
     """Returns why a pooling stays an op of the library; empty if it need not."""
-    given, made, schema = _extents(node.inputs[0], shapes), _extents(node.output, shapes), schema_of(node)
+    given, made = _extents(node.inputs[0], shapes), _extents(node.output, shapes)
     if given is None or made is None:
         return "its extents are not all known before the run"
-    bound = bind(node, schema) if schema is not None else {}
-    known = {name: shapes.known(value) if isinstance(value, Value) else value for name, value in bound.items() if name != "self"}
+    known = {name: shapes.known(value) if isinstance(value, Value) else value for name, value in bind(node).items() if name != "self"}
     if not known or NOT_CONSTANT in known.values():
         return "its windows are not all known before the run"
     if known["stride"] in ((), []):

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from irscope.analysis.alias.points_to.elements import class_name
 from irscope.analysis.alias.points_to.graph import Called, PointsTo, Reachability
 from irscope.analysis.effects import Signatures, changes_random_state, reads_by_name
 from irscope.ir import CONTROL_FLOW, GENERATOR, GROUPS, NOT_CONSTANT, Block, ClassType, Graph, Node, Value, constant_of, steps
 from irscope.ops.op import draws_random_numbers, has_side_effects
-from irscope.ops.registry import bind, schema_of
+from irscope.ops.registry import bind
 from irscope.ops.traits import STOPS
 
 # Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two
@@ -232,13 +232,8 @@ def may_draw(graph: Graph, node: Node, is_unseen: bool) -> bool:
         return True
     if not draws_random_numbers(node.op):
         return changes_random_state(node.op) or is_unseen
-    schema = schema_of(node)
-    known: dict[str, Any] = {}
-    for name, value in (bind(node, schema) if schema is not None else {}).items():
-        payload = constant_of(graph, value) if isinstance(value, Value) else value
-        if payload is not NOT_CONSTANT:
-            known[name] = payload
-    return draws_random_numbers(node.op, known)
+    given = {name: constant_of(graph, value) if isinstance(value, Value) else value for name, value in bind(node).items()}
+    return draws_random_numbers(node.op, {name: payload for name, payload in given.items() if payload is not NOT_CONSTANT})
 
 
 def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:

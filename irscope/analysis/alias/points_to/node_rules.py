@@ -74,8 +74,7 @@ def is_copy_by_types(node: Node) -> bool:
 
 def copy_flag(node: Node) -> Value | None:
     """The operand of a `to` that says whether it copies anyway; None for other ops, and where it is left out."""
-    schema = schema_of(node) if node.op == "aten::to" else None
-    flag = None if schema is None else bind(node, schema).get("copy")
+    flag = bind(node).get("copy") if node.op == "aten::to" else None
     return flag if isinstance(flag, Value) else None
 
 

@@ -1,7 +1,7 @@
 """Runs passes one after another, given as a text such as `functionalize,cse,fuse{min_size=3},dce` or as functions."""
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import signature
 from time import perf_counter
 from types import UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from irscope._base.words import plural
 from irscope.analysis.per_graph import leads
 from irscope.errors import ArgumentError, IrscopeError, PassError, new_table
 from irscope.ir import Graph, graph_of
+from irscope.ir.text.lexer import Cursor
 from irscope.ops.node_check import verify
 from irscope.transforms.base import History, PassRecord, Remarks, Unpicklable, check_types
 from irscope.transforms.fusion import POLICIES
@@ -134,8 +135,8 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
 #
 # functionalize, cse, fuse{policy=min-bytes min_size=3}, dce
 
-_NAME: Final = r"[A-Za-z_][\w-]*"
-_TOKEN: Final = re.compile(rf"\s*({_NAME}|[-+]?[\d.][\w.+-]*|\S)\s*")
+_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
+_VALUE: Final = re.compile(rf"{_NAME.pattern}|[-+]?[\d.][\w.+-]*|\S")
 _WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 
@@ -148,39 +149,39 @@ def parse_pipeline(text: str) -> list[tuple[Pass, dict[str, Any]]]:
     reader, found = _Reader(text), list[tuple[Pass, dict[str, Any]]]()
     is_next = bool(text.strip())
     while is_next:
-        name = reader.take("the name of a pass", _NAME)
+        start, name = reader.skip(), reader.demand(_NAME, "the name of a pass")
         known = PASSES.get(name)
         if known is None:
-            raise reader.error(f"there is no pass {name!r}", _near(name, PASSES))
+            reader.wrong(f"there is no pass {name!r}", start, hint=_near(name, PASSES))
         options: dict[str, Any] = {}
-        if reader.accept("{"):
-            kinds = known.options
-            while not reader.accept("}"):
+        if reader.take("{"):
+            while not reader.take("}"):
                 if options:
-                    reader.accept(",")  # or a space, as MLIR writes it
-                key, value = _option(reader, name, kinds)
+                    reader.take(",")  # or a space, as MLIR writes it
+                key, value = _option(reader, name, known.options)
                 options[key] = value
         found.append((known, options))
-        is_next = reader.accept(",")
-    reader.finish("a comma between passes")
+        is_next = reader.take(",")
+    if reader.skip() < len(text):
+        reader.fail("a comma between passes")
     return found
 
 
 def _option(reader: "_Reader", name: str, kinds: Mapping[str, type]) -> tuple[str, Any]:
-    key = reader.take("the name of an option, or }", _NAME)
+    start, key = reader.skip(), reader.demand(_NAME, "the name of an option, or }")
     wanted = kinds.get(key)
     if wanted is None:
-        what = f"pass {name!r} has no option {key!r}"
-        raise reader.error(what, _near(key, kinds) if kinds else "it has no options")
-    reader.take(f"= and a value for {key!r}", "=")
-    text = reader.take(f"a value for {key!r}")
+        reader.wrong(f"pass {name!r} has no option {key!r}", start, hint=_near(key, kinds) if kinds else "it has no options")
+    if not reader.take("="):
+        reader.fail(f"= and a value for {key!r}")
+    start, text = reader.skip(), reader.demand(_VALUE, f"a value for {key!r}")
     if key == "policy" and text not in POLICIES:
-        raise reader.error(f"there is no fusion policy {text!r}", f"the policies are {', '.join(POLICIES)}")
+        reader.wrong(f"there is no fusion policy {text!r}", start, hint=f"the policies are {', '.join(POLICIES)}")
     try:
         return key, _WORDS[text.lower()] if wanted is bool else wanted(text)
     except (KeyError, ValueError):
         words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
-        raise reader.error(f"{key!r} is {words[wanted]}, not {text!r}", f"{name}{{{key}=…}}") from None
+        reader.wrong(f"{key!r} is {words[wanted]}, not {text!r}", start, hint=f"{name}{{{key}=…}}")
 
 
 def _near(name: str, known: Mapping[str, Any]) -> str:
@@ -189,40 +190,13 @@ def _near(name: str, known: Mapping[str, Any]) -> str:
     return f"{question}there are: {', '.join(known)}"
 
 
-class _Reader:
+class _Reader(Cursor):
     """The text of a pipeline, token by token."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._tokens = deque((found[1], found.start(1)) for found in _TOKEN.finditer(text))
-        self._last = 0
-
-    def accept(self, mark: str) -> bool:
-        """Take the next token if it is this one, and return whether it was."""
-        found = bool(self._tokens) and self._tokens[0][0] == mark
-        if found:
-            _, self._last = self._tokens.popleft()
-        return found
-
-    def take(self, wanted: str, pattern: str = ".+") -> str:
-        """The next token, which must match a pattern."""
-        if not self._tokens:
-            self._last = len(self.text.rstrip())
-            raise self.error(f"the text ends where {wanted} is expected", "")
-        token, self._last = self._tokens.popleft()
-        if not re.fullmatch(pattern, token):
-            raise self.error(f"expected {wanted}, found {token!r}", "")
-        return token
-
-    def finish(self, wanted: str) -> None:
-        """Raise ArgumentError if a token is left."""
-        if self._tokens:
-            self.take(wanted, "")
-
-    def error(self, what: str, hint: str) -> ArgumentError:
-        """Return the error, with a caret under the token taken last."""
+    def wrong(self, what: str, pos: int | None = None, *, hint: str = "") -> NoReturn:
+        """Raises ArgumentError with a caret at `pos`, or here."""
         hint = hint or "a pipeline is written like functionalize,cse,fuse{min_size=3},dce"
-        return ArgumentError(what, where=f"{self.text}\n{' ' * self._last}^", hint=hint)
+        raise ArgumentError(what, where=f"{self.text}\n{' ' * (self.pos if pos is None else pos)}^", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,13 +80,13 @@ def test_every_registered_pass_runs_and_has_a_line(name: str) -> None:
 
 MISTAKES = {
     "functionalise": ("no pass 'functionalise'", 0, "did you mean functionalize?"),
-    "cse, ": ("the text ends where the name of a pass is expected", 4, ""),
+    "cse, ": ("expected the name of a pass, found the end", 5, ""),
     "cse dce": ("expected a comma between passes, found 'dce'", 4, ""),
     "{": ("expected the name of a pass", 0, ""),
     "dce,fuse{min_size=x}": ("'min_size' is a whole number, not 'x'", 18, ""),
     "fuse{minsize=3}": ("pass 'fuse' has no option 'minsize'", 5, "did you mean min_size?"),
     "fuse{policy=foo}": ("there is no fusion policy 'foo'", 12, "the policies are greedy, "),
-    "fuse{min_size=3": ("the text ends", 15, ""),
+    "fuse{min_size=3": ("found the end of the text", 15, ""),
     "fuse{min_size 3}": ("expected =", 14, ""),
     "cse{a=1}": ("has no option 'a'", 4, "it has no options"),
     "functionalize{scatter=maybe}": ("true or false, not 'maybe'", 22, ""),

@@ -106,6 +106,10 @@ class Memory:
         """Returns the address of a tensor's first element."""
         raise NotImplementedError
 
+    def offset(self, tensor: Any, view: Any) -> int | None:
+        """Returns the bytes from the first element of a tensor to that of another in its memory, of the same type; None if it is not."""
+        return None
+
 
 def number_type(value: Any) -> Type:
     """Returns the type of a number among a group's operands."""

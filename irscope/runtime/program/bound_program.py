@@ -63,6 +63,7 @@ from irscope.runtime.program.groups import GroupCall, GroupKernels, LayerKernel
 from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
 from irscope.runtime.program.loop_form import LoopForm
 from irscope.runtime.program.loops import LoopCall
+from irscope.runtime.program.views import with_fewer_views
 from irscope.transforms.cleanup import Followed, Hasher, Made
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
@@ -122,7 +123,10 @@ class BoundProgram:
         def call(node: Node) -> GroupCall | LoopCall | None:
             if loops and node in loops:
                 return LoopCall(loops[node], groups, self.memory, self.library)
-            return GroupCall(groups[node], self.memory, self.library) if node in groups else None
+            if node not in groups:
+                return None
+            kernels[node] = made = GroupCall(groups[node], self.memory, self.library)
+            return made
 
         def prepare(node: Node, function: Function, constant: Callable[[Value], Any]) -> Function:
             def held(value: Value) -> Any:  # what is the same in each run, unless its owner writes it
@@ -131,7 +135,10 @@ class BoundProgram:
 
             if layers and node in layers:
                 layer = LayerKernel(layers[node].layer, layers[node].device, self.memory, held, function)
-                return layer.function if follow(layer.held, layer.again) else function
+                if not follow(layer.held, layer.again):
+                    return function
+                kernels[node] = layer
+                return layer.function
             if not isinstance(self.library, TorchLibrary) or not self.library.quick:
                 return function
             if node.op == "aten::zeros" and (type := _plain_zeros(graph, node)) is not None:
@@ -139,6 +146,7 @@ class BoundProgram:
                 return lambda *given: make().zero_()  # a sixth of the time that torch takes to parse the operands
             return prepared(node, function, held, self.library.torch, follow)
 
+        kernels: dict[Node, GroupCall | LayerKernel] = {}
         followed: list[Made] = []
         lasting = {id(tensor) for tensor, array in self.bound if is_fixed(array)}
 
@@ -148,6 +156,8 @@ class BoundProgram:
             return hasher is not None
 
         self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead, prepare=prepare)
+        if isinstance(self.memory, TorchMemory) and kernels and quick and arena is None and not (self.writes or self.memory.may_be_negated):
+            self.code.unwatched = with_fewer_views(self.code, graph, kernels, self.memory)
         self.slots = tuple(slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound)
         self.follow = Followed(followed, hasher=hasher) if followed and hasher is not None else None
         """Has made again, before a run, what was made once of tensors that were written since."""

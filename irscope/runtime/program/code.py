@@ -113,6 +113,8 @@ class Code:
     """The stretches of the last stamped run in order, as half-open ranges of positions."""
     observer: "Callable[[Code, Slots], After] | None" = None
     """Creates the `after` of each run; runs with an observer are not stamped."""
+    unwatched: list[Instruction] | None = None
+    """The instructions of a run that nobody watches, at the same positions, where these are others."""
     _plain: dict[int, _Stretch] = field(default_factory=dict, repr=False)
     _watched: dict[int, _Stretch] = field(default_factory=dict, repr=False)
 
@@ -162,6 +164,7 @@ class _Writer:
         self.code = code
         self.start = start
         self.watched = watched
+        self.steps = code.instructions if watched or code.unwatched is None else code.unwatched
         self.stamp = None if watched else code.stamp
         self.is_nested = not watched and self.stamp is None
         self.stop = _end_of_stretch(code, start, is_nested=self.is_nested)
@@ -179,7 +182,7 @@ class _Writer:
         """The last position at which each slot dies here."""
 
     def written(self) -> _Stretch:
-        steps = self.code.instructions[self.start : self.stop]
+        steps = self.steps[self.start : self.stop]
         for position, step in enumerate(steps, self.start):
             self.dies.update(dict.fromkeys(step.dead, position))
         self.block(self.start, self.stop)
@@ -197,11 +200,11 @@ class _Writer:
                 self.instruction(position)
             else:
                 self.load(position, end)
-                (self.loop if self.code.instructions[position].kind == "start" else self.branch)(position, end)
+                (self.loop if self.steps[position].kind == "start" else self.branch)(position, end)
             position = end
 
     def instruction(self, position: int) -> None:
-        step = self.code.instructions[position]
+        step = self.steps[position]
         if self.watched and step.node is not None:
             self.names[f"n{position}"] = step.node
             self.line(position, f"visit(n{position})")
@@ -226,14 +229,14 @@ class _Writer:
     def load(self, start: int, stop: int) -> None:
         """Reads the slots that a loop or branch reads and does not write: on no path inside would another have read them."""
         written: set[int] = set()
-        for step in self.code.instructions[start:stop]:
+        for step in self.steps[start:stop]:
             for slot in step.reads:
                 if slot not in written:
                     self.read(start, slot)
             written.update(step.writes)
 
     def branch(self, position: int, end: int) -> None:
-        step = self.code.instructions[position]
+        step = self.steps[position]
         otherwise = _place(step)
         self.line(position, f"if {self.read(position, step.reads[0])}:")
         local, kept = self.local.copy(), self.kept.copy()
@@ -247,7 +250,7 @@ class _Writer:
 
     def loop(self, position: int, end: int) -> None:
         self.instruction(position)
-        turn = self.code.instructions[position + 1]
+        turn = self.steps[position + 1]
         (state, turns), (count,) = turn.reads, turn.writes
         self.line(position + 1, f"while (v{count} := next(v{turns}, None) if v{state} else None) is not None:")
         local, kept = self.local.copy(), self.kept.copy()

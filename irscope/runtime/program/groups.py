@@ -216,24 +216,33 @@ class BoundPlan:
             lines.append(f"y{place} = make{place}()")
         return lines
 
-    def launch_text(self, operands: Sequence[str], numbers: Collection[str], memory: Memory, names: dict[str, Any]) -> list[str]:
+    def launch_text(
+        self, operands: Sequence[str], numbers: Collection[str], memory: Memory, names: dict[str, Any],
+        offsets: Mapping[int, int] | None = None,
+    ) -> list[str]:  # fmt: skip
         """Returns the statements that run the plan on variables, of which some are `numbers`: a call of its only kernel, or of the
-        plan itself. Adds what they need to `names`; the plan is among it, and keeps what the kernel reads alive."""
+        plan itself. Adds what they need to `names`; the plan is among it, and keeps what the kernel reads alive. `offsets`: for some
+        operands, the bytes from the variable's first element to theirs."""
+        offsets = offsets or {}
         names |= {"plan": self.plan, "address": memory.address, "no_memory": NO_MEMORY}
         outputs = [memory.address_text.format(f"y{place}") for place in range(len(self.makers))]
         inputs = [text if text in numbers else memory.address_text.format(text) for text in operands]
         single = self.plan.single
         if single is None:
-            return [f"plan(({''.join(f'{text}, ' for text in outputs)}), ({''.join(f'{text}, ' for text in inputs)}))"]
+            given = "".join(
+                [f"{text} + {offsets.get(place, 0)}, " if offsets.get(place) else f"{text}, " for place, text in enumerate(inputs)]
+            )
+            return [f"plan(({''.join(f'{text}, ' for text in outputs)}), ({given}))"]
         launch = single.launch
         names |= {"kernel": single.function, "pack": single.pack, "dims": single.dims_address}
         words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
         taken = {word: f"p{place}" for place, word in enumerate(words) if place in single.addresses}
         found = " and ".join([f"({name} := {word})" for word, name in taken.items()])
         check = [f"if not ({found}): raise ValueError(no_memory)"] if taken else []
+        further = [*[0 for _ in launch.writes], *[offsets.get(i, 0) for i in launch.reads]]
         moved = [
-            f"{taken.get(word, word)} + {offset}" if offset else taken.get(word, word)
-            for word, offset in zip(words, single.moved, strict=True)
+            f"{taken.get(word, word)} + {offset + more}" if offset + more else taken.get(word, word)
+            for word, offset, more in zip(words, single.moved, further, strict=True)
         ]
         return [*check, f"kernel(pack({', '.join(moved)}), dims)"]
 
@@ -243,18 +252,29 @@ class GroupCall:
 
     For each layout of the operands there is one generated function, which compares them with that layout, allocates the
     results and calls the kernel; `call` is the one that was used last. Where operands differ from it, the key of their
-    layout finds the function, or makes it."""
+    layout finds the function, or makes it. Where `views` has what makes a view, it is called with the tensor that the view is of,
+    and the kernel reads that one at an offset."""
 
-    __slots__ = ("call", "fallback", "group", "known", "library", "memory")
+    __slots__ = ("call", "fallback", "group", "known", "library", "memory", "views")
 
-    def __init__(self, group: GroupKernels | LayerKernel, memory: Memory, library: Library | None) -> None:
-        """`library`: what runs the group's nodes where there is no kernel, without a `fallback`."""
+    def __init__(
+        self, group: GroupKernels | LayerKernel, memory: Memory, library: Library | None,
+        views: Mapping[int, Callable[[Any], Any]] | None = None,
+    ) -> None:  # fmt: skip
+        """`library`: what runs the group's nodes where there is no kernel, without a `fallback`. `views`: by the operand's position."""
         self.group = group
         self.memory = memory
         self.library = library
+        self.views = views or {}
         self.call: Callable[..., Any] = self.look_up
         self.known: dict[Hashable, Callable[..., Any] | None] = {}
         self.fallback: Callable[[Sequence[Any]], Any] | None = None
+
+    def viewing(self, views: Mapping[int, Callable[[Any], Any]]) -> GroupCall:
+        """Returns the call of the same group on the tensors that its operands are views of."""
+        made = GroupCall(self.group, self.memory, self.library, views)
+        made.fallback = self.fallback
+        return made
 
     def look_up(self, *operands: Any) -> Any:
         """Runs the function for the layout of these operands, or where no kernel takes them, the nodes through the library."""
@@ -262,25 +282,39 @@ class GroupCall:
         if key not in known:
             if len(known) >= _MOST:
                 known.clear()
-            ready = self.group.ready(operands, self.memory)
-            known[key] = None if ready is None else self._written(key, ready, operands)
+            known[key] = self._made(key, operands)
         found = known[key]
         if found is None:
             if self.fallback is None:
                 assert self.library is not None, "a layer has a fallback"
                 self.fallback = _by_library(self.group.group, self.library)
-            return self.fallback(operands)
+            return self.fallback(self._seen(operands))
         self.call = found
         if self.known is not known:  # a weight was written meanwhile
             self.call = self.look_up
         return found(*operands)
 
-    def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any]) -> Callable[..., Any]:
+    def _seen(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """Returns the operands, with views made."""
+        return [self.views[place](x) if place in self.views else x for place, x in enumerate(operands)] if self.views else operands
+
+    def _made(self, key: Hashable, operands: Sequence[Any]) -> Callable[..., Any] | None:
+        seen, offsets = self._seen(operands), dict[int, int]()
+        for place in self.views:
+            offset = self.memory.offset(operands[place], seen[place])
+            if offset is None:  # a copy, or elements of another type
+                on_views = self.viewing({})
+                return lambda *operands: on_views.call(*self._seen(operands))
+            offsets[place] = offset
+        ready = self.group.ready(seen, self.memory)
+        return None if ready is None else self._written(key, ready, operands, offsets)
+
+    def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any], offsets: Mapping[int, int]) -> Callable[..., Any]:
         memory, names = self.memory, dict[str, Any](miss=self.look_up)
         fits = fits_text(key, self.group.inputs, operands, memory, names)
         xs, ys = [f"x{place}" for place in range(len(operands))], [f"y{place}" for place in range(len(ready.makers))]
         given, numbers = ", ".join(xs), {x for x in xs if f"type_{x}" in names}
-        body = [*ready.make_text(xs, names), *ready.launch_text(xs, numbers, memory, names)]
+        body = [*ready.make_text(xs, names), *ready.launch_text(xs, numbers, memory, names, offsets)]
         text = "\n".join([
             f"def call({given}):",
             f"    if not ({fits}): return miss({given})",
@@ -321,6 +355,7 @@ class LayerKernel:
         self.device = device
         self.held: list[Any] = [None if value is None else constant(value) for value in (layer.weight, layer.bias)]
         self.call = GroupCall(self, memory, None)
+        self.calls = [self.call]
         self.inputs = [layer.x] if layer.other is None else [layer.x, layer.other]
         places = [layer.node.inputs.index(value) for value in self.inputs]
         fixed = [None if value in self.inputs else constant(value) for value in layer.node.inputs]
@@ -348,7 +383,13 @@ class LayerKernel:
 
     def again(self, written: Any) -> None:
         """Lays the weights out again, as they are at the next call."""
-        self.call.known, self.call.call = {}, self.call.look_up
+        for call in self.calls:
+            call.known, call.call = {}, call.look_up
+
+    def viewing(self, views: Mapping[int, Callable[[Any], Any]]) -> GroupCall:
+        """Returns the call on the tensors that its operands are views of."""
+        self.calls.append(self.call.viewing(views))
+        return self.calls[-1]
 
 
 def _prepared(device: Device, plan: LaunchPlan) -> None:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irscope.ops.expr.expression import cast, input_element
 from tests.codegen.edges import cases, edges, torch
-from tests.codegen.kernels import LAYOUTS, laid_out
+from tests.codegen.kernels import LAYOUTS, from_words, laid_out, plan_of, run
 from tests.codegen.numerics.test_edges import FLOATS, WHOLES, compare, device_of, words
 
 pytest.importorskip("llvmlite")
+
 
 Array = np.ndarray[Any, Any]
 
@@ -63,3 +65,47 @@ def in_order(array: Array, dtype: str) -> Any:
     """The elements in order, as torch's."""
     copy = torch.from_numpy(np.ascontiguousarray(array).ravel().copy())
     return copy.view(torch.bfloat16) if dtype == "bfloat16" else copy
+
+
+# --- Every conversion between element types gives torch's bits, in each of the three texts.
+
+TIES = [65519.0, 65519.99999999, 65520.0, 257.0, 1 + 2**-9 + 2**-40, 1 + 2**-24 + 2**-50, 2.0**24 + 1, 2.0**53 + 1, 2.0**31 + 129]
+"""Where a half or a float32 rounds to an even neighbour, overflows, or is rounded twice on the way."""
+
+
+def numbers(dtype: str) -> Any:
+    """Edges, ties, halves between whole numbers, and numbers of many sizes; whole numbers of every size."""
+    rng, kind, some = np.random.default_rng(0), getattr(torch, dtype), edges(dtype)
+    if dtype == "bool":
+        return some
+    if kind.is_floating_point:
+        usual = [rng.normal(0, 1e3, 300), np.arange(600) + 0.5, 2.0 ** rng.uniform(-30, 30, 300), np.array(TIES)]
+        return torch.cat([some, torch.from_numpy(np.concatenate(usual)).to(kind)])
+    low, high = torch.iinfo(kind).min, torch.iinfo(kind).max
+    ties = torch.tensor([int(tie) for tie in TIES if tie <= high]).to(kind)
+    return torch.cat([some, ties, torch.from_numpy(rng.integers(low, high, 500, dtype=np.int64)).to(kind)])
+
+
+@pytest.mark.parametrize("text", ["cpu", "numpy", "cuda"])
+def test_every_conversion(text: str, tmp_path: Path) -> None:
+    device, wrong = device_of(text, tmp_path), []
+    for source in DTYPES:
+        x = numbers(source)
+        operand = words(x).reshape(1, -1)
+        exprs = [cast(input_element(0, source), target) for target in DTYPES if target != source]
+        plan = plan_of(exprs, [operand], [source], operand.shape)
+        for expr, found in zip(exprs, run(device.prepare(plan), plan, [operand]), strict=True):
+            wanted = words(x.to(getattr(torch, expr.dtype)))
+            differ = (found.ravel() != wanted) & defined(x, expr.dtype)
+            if expr.dtype in FLOATS:
+                differ &= ~(np.isnan(from_words(found.ravel(), expr.dtype)) & np.isnan(from_words(wanted, expr.dtype)))
+            wrong += [f"{source} {x[i].item()!r} to {expr.dtype}: {found.ravel()[i]!r}" for i in np.flatnonzero(differ)[:1]]
+    assert not wrong, "\n".join(wrong)
+
+
+def defined(x: Any, target: str) -> Any:
+    """Where C says what the conversion gives: a float that fits into the whole numbers, any other number."""
+    if not x.is_floating_point() or target in FLOATS or target == "bool":
+        return np.ones(x.numel(), bool)
+    facts, wide = torch.iinfo(getattr(torch, target)), np.trunc(x.double().numpy())
+    return (wide >= float(facts.min)) & (wide <= float(facts.max)) & (wide < 2.0**63)

@@ -14,7 +14,7 @@ from irscope.ir.text import parse_module, print_module
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
-from tests.oracles.mlir_texts import LOOPS_AND_IFS
+from tests.oracles.damaged_files import LOOPS_AND_IFS
 
 SAMPLES = Path(__file__).parent / "samples"
 needs_iree = pytest.mark.skipif("iree" not in installed(), reason="the pretty form of IREE's dialects")

@@ -1,13 +1,22 @@
 """Single nodes: torch's operators by the overload that a node means, NumPy's references, and what is Python's own."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from irscope.errors import RunError
 from irscope.ir.core import Node
 from irscope.ir.text.parser import parse
+from irscope.ir.types import FLOAT, INT, NONE, STR, TENSOR, DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irscope.ops.registry import lookup
+from irscope.runtime.arrays.library import is_a, unpacked
 from irscope.runtime.arrays.numpy import NumpyLibrary
+from irscope.runtime.arrays.numpy_calls import by_position, decided
 from irscope.runtime.arrays.torch import _METHODS, TorchLibrary, library_for
+from irscope.runtime.program.executable import compile_graph
+from irscope.runtime.reference import run_reference
+from tests.programs import parsed
 
 
 def last(line: str, params: str = "%x : Tensor") -> Node:
@@ -115,3 +124,134 @@ def test_double_asks_for_float64_where_the_program_asks_for_less():
     library = TorchLibrary(double=True)
     assert library.function(node)(torch.ones(2, dtype=torch.int64), 6, False, False, None).dtype == torch.float64
     assert library.function(node)(torch.ones(2), 3, False, False, None).dtype == torch.int32
+
+
+# --- What a constant is in a running program, and of which type a value is: the same for the reference and for every library.
+
+
+@pytest.mark.parametrize(("value", "type", "expected"), [
+    ({"a": 1}, DictType(STR, INT), True), ({"a": 1.0}, DictType(STR, INT), False), ([], DictType(STR, INT), False),
+    (1, UnionType((INT, STR)), True), (1.5, UnionType((INT, STR)), False), (True, INT, False),
+    (np.float32(1), TENSOR, False), (np.ones(1), TENSOR, True), (None, OptionalType(TENSOR), True),
+    ((1, "a"), TupleType((INT, STR)), True), ((1,), TupleType((INT, STR)), False), (None, NONE, True),
+])  # fmt: skip
+def test_of_which_type_a_value_is(value: Any, type: Type, expected: bool) -> None:
+    assert is_a(value, type) is expected
+
+
+@pytest.mark.parametrize(("payload", "type", "expected"), [
+    ((1, 2), TupleType((INT, FLOAT)), (1, 2.0)), ((1, 2), OptionalType(TupleType((INT, INT))), (1, 2)),
+    (((1,), (2, 3)), ListType(ListType(INT)), [[1], [2, 3]]), ((), ListType(INT), []),
+])  # fmt: skip
+def test_what_a_payload_becomes(payload: Any, type: Type, expected: Any) -> None:
+    found = unpacked(payload, type, repr)
+    assert found == expected and found.__class__ is expected.__class__
+
+
+def test_the_reference_and_the_library_hold_the_same() -> None:
+    g = parse("graph():\n  %c : (int[], float)? = prim::Constant[value=([1, 2], 3)]()\n  return (%c)")
+    (found,) = run_reference(g)
+    assert found == NumpyLibrary().constant(g.node("c")) == ([1, 2], 3.0)
+
+
+# --- What NumPy's references decide once: operands of every kind get what the reference gives, and errors stay.
+
+
+class Counted:
+    """A call of an op, and how often its reference answered."""
+
+    def __init__(self, name, *names, **rest):
+        op = lookup(name)
+        self.count = 0
+        self.reference = by_position(op.reference, names, rest, makes_array=True)
+        self.call = decided(op, names, rest, self.counting)
+
+    def counting(self, *given):
+        self.count += 1
+        return self.reference(*given)
+
+    def check(self, *given):
+        """The result is the reference's; returns whether the reference was asked for it."""
+        before = self.count
+        found = self.call(*given)
+        wanted = self.reference(*given)
+        assert (found.dtype, found.shape, found.strides) == (wanted.dtype, wanted.shape, wanted.strides)
+        assert found.tobytes() == wanted.tobytes()
+        return self.count > before
+
+
+def test_operands_of_a_kind_are_looked_at_once():
+    add = Counted("aten::add", "self", "other", "alpha")
+    x, row, whole, zero_dim = np.ones((2, 3), np.float32), np.ones(3), np.arange(3), np.array(2.5)
+    for other in (x, row, whole, zero_dim, 2, 0.1, True):
+        assert add.check(x, other, 1) and not add.check(x + 1, other, 1)
+    assert not add.check(x, row, 1), "earlier ones are kept"
+    assert add.check(whole, 0.5, 1)
+    assert add.check(whole, row, 2), "there are enough of them: the reference answers"
+    assert add.check(whole, row, 2)
+
+
+def test_numbers_may_differ_from_call_to_call():
+    mul = Counted("aten::mul", "self", "other")
+    x = np.ones(3, np.float32)
+    mul.check(x, 0.5)
+    for number in (0.1, -0.0, 0.0, float("nan"), float("inf"), 1e300):
+        with np.errstate(over="ignore"):
+            assert not mul.check(x, number)
+    assert mul.check(x, 2) and mul.check(x, True), "these are other types"
+
+
+def test_halves_and_arrays_of_subclasses_are_left_to_the_reference():
+    add = Counted("aten::add", "self", "other", alpha=1)
+    for x in (np.ones(3, np.float16), np.ones(3, np.float32).view(np.recarray)):
+        assert all(add.check(x, x) for _ in range(3))
+
+
+def test_a_write_is_into_the_operand():
+    add = Counted("aten::add_", "self", "other", alpha=1)
+    x = np.zeros(3, np.float32)
+    for turn in range(1, 4):
+        assert add.call(x, np.ones(3)) is x
+        assert x.tolist() == [turn] * 3
+    assert add.count == 1
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("reshape", {"shape": [3, -1]}), ("permute", {"dims": [1, 0]}), ("unsqueeze", {"dim": 1}), ("select", {"dim": 1, "index": -1}),
+    ("slice", {"dim": 1, "start": 1, "end": None, "step": 2}), ("expand", {"size": [2, 2, 3]}), ("diagonal", {}),
+    ("narrow", {"dim": 1, "start": 1, "length": 2}), ("flatten", {}), ("contiguous", {}),
+])  # fmt: skip
+def test_views_are_views_of_the_same_memory(name, arguments):
+    call = Counted(f"aten::{name}", "self", *arguments)
+    for make in (lambda: np.arange(6.0).reshape(2, 3), lambda: np.arange(12.0).reshape(2, 6)[:, ::2], lambda: np.arange(6).reshape(3, 2).T):
+        for turn in range(3):
+            x = make()
+            asked = call.check(x, *arguments.values())
+            found, wanted = call.call(x, *arguments.values()), call.reference(x, *arguments.values())
+            assert np.may_share_memory(found, x) == np.may_share_memory(wanted, x)
+            if np.may_share_memory(found, x):
+                assert found.__array_interface__["data"] == wanted.__array_interface__["data"]
+            assert turn == 0 or not asked or not x.flags.c_contiguous
+
+
+def test_errors_are_the_references():
+    reshape, add = Counted("aten::reshape", "self", "shape"), Counted("aten::add", "self", "other", "alpha")
+    x = np.ones((2, 3), np.float32)
+    for call, good, bad in ((reshape, [x, [6]], [x, [4]]), (add, [x, x, 1], [x, np.ones(4, np.float32), 1])):
+        errors = []
+        call.check(*good)
+        for run in (call.reference, call.call, call.call):
+            with pytest.raises(Exception, match=r"4") as caught:
+                run(*bad)
+            errors.append((caught.type, str(caught.value)))
+        assert len(set(errors)) == 1
+
+
+def test_a_program_that_grows_its_arrays(monkeypatch):
+    monkeypatch.setattr("irscope.runtime.program.executable.torch_is_there", lambda: False)
+    g = parsed("x y | one = 1; minus = [-1]; z = add x y one; w = reshape z minus | w")
+    x = compile_graph(g, use_kernels=False)
+    for size in range(1, 30):
+        for kind in (np.float32, np.int64):
+            found = x(np.full((size, 2), 3, kind), np.ones((size, 1), kind))
+            assert found.dtype == kind and found.tolist() == [4] * (2 * size)

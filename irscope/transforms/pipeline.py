@@ -72,7 +72,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "cleanup:tables_of_lists",
     ),
     Pass(
-        "expand-recurrent", "writes small GRUs and simple recurrent layers as loops, for kernels; results differ by rounding",
+        "expand-recurrent", "writes small recurrent layers as loops, for kernels; results differ by rounding",
         "cleanup:expand_recurrent",
     ),
     Pass(

@@ -33,24 +33,25 @@ from irscope.transforms.cleanup.fold import with_constants
 # Recurrent layers.
 #
 # Torch's GRU calls its library four times and more for each step, 8 to 10 µs; as a loop of kernels a step takes 0.3 to 3 µs, and
-# the products with the sequence stay one product of the library (measured: 2 to 9 times as fast). LSTMs in float32 stay whole:
-# oneDNN has them as one call, which takes as long as the loop, or less.
+# the products with the sequence stay one product of the library (measured: 2 to 9 times as fast). oneDNN has an LSTM of float32 as one
+# call, which takes 1.1 to 1.9 times as long as a loop for one row, and less for several.
 #
 # **When.** Everything but the numbers is known, the layers are small enough for the products of a step to become sums (below), and there
 # are steps enough for the loop to run in machine code. Nothing draws random numbers: no dropout, or no training.
 #
 # **Rounding.** The same sums and functions as torch's, within what kernels and sums of products differ by.
 
-_GATES: Final = {"aten::gru": 3, "aten::rnn_tanh": 1, "aten::rnn_relu": 1}
-_LAYERS: Final = frozenset({*_GATES, "aten::lstm"})
-_LEAST_STEPS: Final = {"aten::gru": 5, "aten::rnn_tanh": 12, "aten::rnn_relu": 12}
-"""Steps from which a loop pays: 40 µs to enter it, 8 to 10 µs for each step of torch's GRU, 3 to 4 of the others (Zen 5)."""
+_GATES: Final = {"aten::gru": 3, "aten::lstm": 4, "aten::rnn_tanh": 1, "aten::rnn_relu": 1}
+_LEAST_STEPS: Final = 5
+"""Steps from which a loop runs in machine code."""
+_MOST_OF_ROWS: Final = 1 << 14
+"""Multiplications of a step up to which an LSTM of several rows in float32 is no slower than oneDNN's; of one row, all are quicker."""
 
 
 @timed
-@starts_at("expand-recurrent", _LAYERS)
+@starts_at("expand-recurrent", frozenset(_GATES))
 def expand_recurrent(graph: Graph) -> PassRecord:
-    """Write small GRUs and simple recurrent layers as loops, whose steps kernels compute; the results differ by rounding.
+    """Write small recurrent layers as loops, whose steps kernels compute; the results differ by rounding.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(20, 1, 2), %h : Float(1, 1, 4), %w : Float(4, 2), %u : Float(4, 4)):
@@ -65,7 +66,7 @@ def expand_recurrent(graph: Graph) -> PassRecord:
     """
     rewriter, remarks = Rewriter(graph), list[Remark]()
     for node in graph.nodes():
-        if node.op not in _LAYERS:
+        if node.op not in _GATES:
             continue
         layer = _Recurrent(graph, node)
         if why_not := layer.why_not():
@@ -88,10 +89,17 @@ class _Recurrent:
         self.graph, self.node, self.emit = graph, node, Emitter(node.op)
         self.emit.place = Place(node.location, "", node.scope)
         self.operands = bind(node)
-        made = graph.producer.get(self.operands.get("params", node))
-        is_fixed = made is not None and all(isinstance(use.user, Node) and use.user.op in _LAYERS for use in graph.users[made.outputs[0]])
-        self.weights = made.inputs if made is not None and made.op == "prim::ListConstruct" and is_fixed else ()
+        self.weights = self._listed("params")
+        self.states = self._listed("hx") if node.op == "aten::lstm" else [self.operands[name] for name in ("hx",) if name in self.operands]
         self.products, self.results = 0, list[Value]()
+
+    def _listed(self, name: str) -> Sequence[Value]:
+        """Returns the tensors of a list that only recurrent layers read."""
+        made = self.graph.producer.get(self.operands.get(name, self.node))
+        if made is None or made.op != "prim::ListConstruct":
+            return ()
+        users = self.graph.users[made.outputs[0]]
+        return made.inputs if all(isinstance(use.user, Node) and use.user.op in _GATES for use in users) else ()
 
     def why_not(self) -> str:
         """Returns why the library has to run it; empty text if loops may."""
@@ -103,13 +111,12 @@ class _Recurrent:
             return "how many layers and directions it has, or which biases, is not constant"
         if self.numbers["train"] and self.numbers["dropout"]:
             return "it draws random numbers"
-        if self.node.op == "aten::lstm":
-            return "LSTMs stay whole: oneDNN runs one of float32 in one call, which takes no longer than a loop of kernels"
-        tensors = [shapes_of(self.graph).type(value) for value in (self.operands["input"], self.operands["hx"], *self.weights)]
+        tensors = [shapes_of(self.graph).type(value) for value in (self.operands["input"], *self.states, *self.weights)]
         types = [type for type in tensors if isinstance(type, TensorType) and type.is_static and str(type.device or "cpu") == "cpu"]
-        if len(types) < len(tensors) or not self.weights or len({type.dtype for type in types}) > 1:
+        if len(types) < len(tensors) or not self.weights or not self.states or len({type.dtype for type in types}) > 1:
             return "the extents of its operands are not known, or it is not on the processor"
         given, state, *weights = map(_extents, types)
+        own, weights = weights[: len(self.states) - 1], weights[len(self.states) - 1 :]
         if types[0].dtype not in ("float32", "float64") or [len(given), len(state)] != [3, 3]:
             return "it is not of float32 or float64, or has no batch"
         self.sides = 2 if self.numbers["bidirectional"] else 1
@@ -119,20 +126,22 @@ class _Recurrent:
         wanted = list[tuple[int, ...]]()
         for width in (given[2], *[self.hidden * self.sides] * (layers - 1)):
             wanted += [(rows, width), (rows, self.hidden), *[(rows,)] * (2 if self.numbers["has_biases"] else 0)] * self.sides
-        if state[:2] != (layers * self.sides, self.batch) or weights != wanted:
+        if state[:2] != (layers * self.sides, self.batch) or weights != wanted or any(other != state for other in own):
             return "its weights or its state have other extents than its layers"
-        self.products, least = self.batch * self.hidden**2 * _GATES[self.node.op], _LEAST_STEPS[self.node.op]
+        self.products = self.batch * self.hidden**2 * _GATES[self.node.op]
         if self.products > _MOST:
             return f"a step has {self.products:,} multiplications, and from {_MOST + 1:,} on products are the library's"
+        if self.node.op == "aten::lstm" and self.batch > 1 and self.products > _MOST_OF_ROWS and types[0].dtype == "float32":
+            return "oneDNN runs an LSTM of several rows in one call, which takes no longer than a loop of kernels"
         if not self.products:
             return "it has no elements"
-        if self.steps < least:
-            return f"it has {self.steps} steps, and a loop pays from {least} on"
+        if self.steps < _LEAST_STEPS:
+            return f"it has {self.steps} steps, and a loop pays from {_LEAST_STEPS} on"
         return ""
 
     def write(self) -> list[Node]:
         """Returns the nodes of all layers; `results` are the sequence of hidden states and the last ones."""
-        emit, ends = self.emit, list[Value]()
+        emit, ends = self.emit, list[Sequence[Value]]()
         rows = self.operands["input"]
         rows = emit.op("transpose", rows, 0, 1) if self.numbers["batch_first"] else rows
         each = 4 if self.numbers["has_biases"] else 2
@@ -145,52 +154,61 @@ class _Recurrent:
                 found.append(hidden)
             rows = found[0] if len(found) == 1 else emit.op("cat", emit.list(found, TENSOR), 2)
         rows = emit.op("transpose", rows, 0, 1) if self.numbers["batch_first"] else rows
-        ends_type = self._of(len(ends), self.batch, self.hidden)
-        is_one = len(ends) == 1
-        end = emit.op("unsqueeze" if is_one else "stack", ends[0] if is_one else emit.list(ends, TENSOR), 0, type=ends_type)
-        made = [rows, end]
+        ends_type, is_one, made = self._of(len(ends), self.batch, self.hidden), len(ends) == 1, [rows]
+        for last in zip(*ends, strict=True):
+            joined = last[0] if is_one else emit.list(last, TENSOR)
+            made.append(emit.op("unsqueeze" if is_one else "stack", joined, 0, type=ends_type))
         names = {new: (old.name, new.type) for old, new in zip(self.node.outputs, made, strict=True)}
         renamed = emit.rename((0, 0), names)
         self.results = [renamed.get(value, value) for value in made]
         return list(emit.build.take_back(0))
 
-    def _direction(self, rows: Value, place: int, weights: Sequence[Value | None], backwards: bool) -> tuple[Value, Value]:
-        """Writes one layer in one direction; returns its last hidden state and all of them."""
+    def _direction(self, rows: Value, place: int, weights: Sequence[Value | None], backwards: bool) -> tuple[Sequence[Value], Value]:
+        """Writes one layer in one direction; returns its last states, the hidden one first, and all hidden ones."""
         emit, (outer, inner, outer_bias, inner_bias) = self.emit, weights[:4]
         state, table = self._of(self.batch, self.hidden), self._of(self.steps, self.batch, self.hidden)
-        given_state = shapes_of(self.graph).type(self.operands["hx"])
-        is_dense = isinstance(given_state, TensorType) and given_state.strides == contiguous_strides(_extents(given_state))
-        start = emit.op("select", self.operands["hx"], 0, place, type=state if is_dense else None)
-        start = start if is_dense else emit.op("clone", start, 0, type=state)
+        starts = []
+        for each in self.states:
+            whole = shapes_of(self.graph).type(each)
+            is_dense = isinstance(whole, TensorType) and whole.strides == contiguous_strides(_extents(whole))
+            start = emit.op("select", each, 0, place, type=state if is_dense else None)
+            starts.append(start if is_dense else emit.op("clone", start, 0, type=state))
         width = self.hidden * _GATES[self.node.op]
         given = emit.op("linear", rows, outer, outer_bias, type=self._of(self.steps, self.batch, width))
         device = None if table.device is None else emit.constant(table.device, DEVICE)
         empty = emit.op("zeros", list(_extents(table)), CODES[str(table.dtype)], None, device, None, type=table)
-        with emit.block([("i", INT), ("h", state), ("rows", table)]) as block:
-            turn, before, filled = block.params
+        with emit.block([("i", INT), *[(name, state) for name in "hc"[: len(starts)]], ("rows", table)]) as block:
+            turn, *before, filled = block.params
             turn = emit.op("sub", self.steps - 1, turn, type=INT) if backwards else turn
             wide = self._of(self.batch, width)
             x = emit.op("select", given, 0, turn, type=wide)
-            after = self._cell(x, emit.op("linear", before, inner, inner_bias, type=wide), before)
-            block.returns([emit.value(True), after, emit.op("select_scatter", filled, after, 0, turn, type=table)])
-        end, whole = emit.node("prim::Loop", (emit.value(self.steps), emit.value(True), start, empty), (state, table), blocks=(block,))
-        return end, whole
+            after = self._cell(x, emit.op("linear", before[0], inner, inner_bias, type=wide), before)
+            block.returns([emit.value(True), *after, emit.op("select_scatter", filled, after[0], 0, turn, type=table)])
+        operands = emit.value(self.steps), emit.value(True), *starts, empty
+        *ends, all_rows = emit.node("prim::Loop", operands, (*[state] * len(starts), table), blocks=(block,))
+        return ends, all_rows
 
-    def _cell(self, x: Value, y: Value, before: Value) -> Value:
-        """Returns the next hidden state from what the step and the state before it give to the gates."""
-        emit, state = self.emit, self._of(self.batch, self.hidden)
+    def _cell(self, x: Value, y: Value, before: Sequence[Value]) -> Sequence[Value]:
+        """Returns the next states from what the step and the hidden state before it give to the gates."""
+        emit, state, gates = self.emit, self._of(self.batch, self.hidden), _GATES[self.node.op]
 
         def op(name: str, *operands: Any) -> Value:
             return emit.op(name, *operands, *((1,) if name in ("add", "sub") else ()), type=state)
 
-        if self.node.op != "aten::gru":
-            return op(self.node.op.removeprefix("aten::rnn_"), op("add", x, y))
-        part = state.with_(strides=(3 * self.hidden, 1))
-        (r, z, n), (own_r, own_z, own_n) = [
-            [emit.op("slice", one, 1, gate * self.hidden, (gate + 1) * self.hidden, 1, type=part) for gate in range(3)] for one in (x, y)
+        if gates == 1:
+            return [op(self.node.op.removeprefix("aten::rnn_"), op("add", x, y))]
+        part = state.with_(strides=(gates * self.hidden, 1))
+        given, own = [
+            [emit.op("slice", one, 1, gate * self.hidden, (gate + 1) * self.hidden, 1, type=part) for gate in range(gates)]
+            for one in (x, y)
         ]
+        if self.node.op == "aten::lstm":
+            i, f, g, o = [op("tanh" if gate == 2 else "sigmoid", op("add", given[gate], own[gate])) for gate in range(4)]
+            cell = op("add", op("mul", f, before[1]), op("mul", i, g))
+            return [op("mul", o, op("tanh", cell)), cell]
+        (r, z, n), (own_r, own_z, own_n), hidden = given, own, before[0]
         new = op("tanh", op("add", n, op("mul", op("sigmoid", op("add", r, own_r)), own_n)))
-        return op("add", new, op("mul", op("sigmoid", op("add", z, own_z)), op("sub", before, new)))
+        return [op("add", new, op("mul", op("sigmoid", op("add", z, own_z)), op("sub", hidden, new)))]
 
     def _of(self, *shape: int) -> TensorType:
         return self.type.with_(shape=shape, strides=contiguous_strides(shape))

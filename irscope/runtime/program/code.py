@@ -24,6 +24,8 @@ from typing import Any, Final, Literal
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import BOOL, GROUPS, Block, Node, TensorType, Value
+from irscope.ops.registry import effect_of
+from irscope.ops.traits import ANOTHER_OBJECT
 from irscope.runtime.arrays import Function, Library
 from irscope.runtime.foreign_ops import has_runner
 from irscope.runtime.program.loop_form import copied, row_writer, rows_in_place
@@ -564,15 +566,24 @@ class _Planner:
         self.emit("move", node, tuple(params), self.slots(node.outputs), ends=[node], dead=(*own, *params))
 
     def expand_constants(self, body: Block) -> None:
-        """Computes the expanded constants of all blocks, which are the same views in each run."""
-        for node in _nodes_of(body):
+        """Computes the expanded constants of all blocks, which are the same views in each run; not those that a caller may get, whose
+        `squeeze_` would change them for all runs."""
+        nodes = list(_nodes_of(body))
+        passed = {value for node in nodes if _may_return_operand(node) for value in node.inputs} | {*body.returns}
+        for node in nodes:
             if node.op == "prim::Constant":
                 self.constant(node)
             elif node.op == "aten::expand" and isinstance(node.output.type, TensorType) and node.output.type.is_static:
                 given = self.slots(node.inputs)
-                if self.constants.keys() >= set(given):
+                if node.output not in passed and self.constants.keys() >= set(given):
                     with suppress(RunError, RuntimeError, TypeError, ValueError):  # which the run will raise
                         self.constants[self.slot(node.output)] = self.library.function(node)(*[self.constants[slot] for slot in given])
+
+
+def _may_return_operand(node: Node) -> bool:
+    """Checks if a result may be an operand itself, or hold it."""
+    holds = node.op in ("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct")
+    return holds or (node.op not in ANOTHER_OBJECT and effect_of(node) in ("view", "opaque") and not node.blocks)
 
 
 def _nodes_of(block: Block) -> Iterator[Node]:

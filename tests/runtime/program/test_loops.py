@@ -435,3 +435,20 @@ def test_random_loops_run_as_in_torch(part):
         native = irs.compile(run)
         ran += any(remark.rule == "native-loop" and remark.kind == "passed" for remark in native.remarks)
     assert ran > 4
+
+
+def test_an_expanded_constant_that_a_caller_gets_is_a_view_of_this_run() -> None:
+    run = irs.compile(
+        irs.parse("""graph(%x : Float(3, strides=[1])):
+  %c : Float(1, strides=[1]) = prim::Constant[value={2}]()
+  %s : int[] = prim::Constant[value=[4, 3]]()
+  %no : bool = prim::Constant[value=0]()
+  %e : Float(4, 3) = aten::expand(%c, %s, %no)
+  %f : Float(4, 3) = aten::expand(%c, %s, %no)
+  %same : Float(4, 3) = aten::to(%f, %e, %no, %no)
+  %y : Float(3) = aten::neg(%x)
+  return (%e, %same, %y)""")
+    )
+    for result in run(torch.ones(3))[:2]:
+        result.unsqueeze_(0)
+    assert [tuple(result.shape) for result in run(torch.ones(3))] == [(4, 3), (4, 3), (3,)]

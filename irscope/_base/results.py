@@ -1,7 +1,7 @@
 """What results have in common: an answer comes with its reason, and what can be drawn draws itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -12,8 +12,8 @@ class Verdict:
 
     `if db.may_alias(a, b):` works as with a bool; `print` shows the reason.
 
-    >>> print(no("they are different memory"))
-    no, because they are different memory
+    >>> print(no("they are different memory").in_words("may alias", "no alias"))
+    no alias: they are different memory
     """
 
     holds: bool
@@ -24,6 +24,10 @@ class Verdict:
     """Values, nodes or edges that prove the answer, in the order in which the reason names them."""
     answer: str = ""
     """The answer in the words of the question, `not fused`; empty where it is yes or no."""
+
+    def in_words(self, holds: str, fails: str) -> "Verdict":
+        """The same verdict, with an answer in the words of the question."""
+        return replace(self, answer=holds if self.holds else fails)
 
     def __bool__(self) -> bool:
         return self.holds

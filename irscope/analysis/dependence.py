@@ -81,9 +81,9 @@ class Dependences:
         ...   return (%b)''')
         >>> ties = dependences(g, g.body)
         >>> print(ties.reason("a", "b"))
-        yes, because aten::relu_ (%b) uses %a, which aten::neg (%a) makes
+        depends: aten::relu_ (%b) uses %a, which aten::neg (%a) makes
         >>> print(ties.reason("b", "c"))
-        no, because no dependence joins aten::neg (%c) to aten::relu_ (%b)
+        independent: no dependence joins aten::neg (%c) to aten::relu_ (%b)
         """
         first, last = self.graph.node(a), self.graph.node(b)
         came_from: dict[Node, Dependence] = {}
@@ -97,7 +97,8 @@ class Dependences:
             if first in came_from:
                 break
         else:
-            return no(f"no dependence joins {self.db.node_words(last)} to {self.db.node_words(first)}", first, last)
+            why = f"no dependence joins {self.db.node_words(last)} to {self.db.node_words(first)}"
+            return no(why, first, last).in_words("depends", "independent")
         chain, here = list[Dependence](), first
         while here is not last:
             chain.append(came_from[here])
@@ -105,7 +106,8 @@ class Dependences:
         words = [tie.because for tie in chain]
         if len(words) > 3:
             words = [words[0], f"after {len(words) - 2} more dependences", words[-1]]
-        return yes(", and ".join(words), first, *(tie.obstacle.later for tie in chain))
+        found = yes(", and ".join(words), first, *(tie.obstacle.later for tie in chain))
+        return found.in_words("depends", "independent")
 
 
 def dependences(graph: Graph, block: Block | None = None) -> Dependences:

@@ -189,7 +189,7 @@ class Program(Drawn):
             meant, gone = self._meant(subject)
             if gone is not None:
                 because = gone.because or NOT_SEEN
-                return replace(no(f"{self.compiler} has no kernel for {gone.op} %{gone.name} ({because})"), answer="not fused")
+                return no(f"{self.compiler} has no kernel for {gone.op} %{gone.name} ({because})").in_words("", "not fused")
             asked.append(meant)
         one, other = asked
         if len(one) == len(other) == 1:
@@ -395,7 +395,7 @@ class Decisions(Drawn):
         if both:
             return both[0].why_not(a, b)
         cut = f"; {self.compiler} stopped between them: {listed([str(each) for each in self.breaks])}" if self.breaks else ""
-        return no(f"{self.compiler} compiled them apart, in {have[0][0].name!r} and in {have[1][0].name!r}{cut}")
+        return no(f"{self.compiler} compiled them apart, in {have[0][0].name!r} and in {have[1][0].name!r}{cut}").in_words("", "not fused")
 
     def differences(self, policy: str = "greedy") -> pd.DataFrame:
         """Where that compiler and irscope decided differently about the only program: see `Program.differences`."""

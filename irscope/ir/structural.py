@@ -165,15 +165,15 @@ def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = T
     >>> b = parse("graph(%p : Tensor):\\n  %q : Tensor = aten::relu(%p)\\n  return (%q)")
     >>> c = parse("graph(%p : Tensor):\\n  %q : Tensor = aten::relu(%p)\\n  return (%p)")
     >>> print(same_structure(a, b))
-    yes, because 1 node and 2 values correspond one to one
+    the same: 1 node and 2 values correspond one to one
     >>> print(same_structure(a, c))
-    no, because result 0 is %y in one and %p in the other
+    not the same: result 0 is %y in one and %p in the other
     """
     walk = _Comparison(a, b, types, elements)
     if walk.walk(a.body, b.body):
-        return yes(f"{plural(walk.count, 'node')} and {plural(len(walk.partner), 'value')} correspond one to one")
+        return yes(f"{plural(walk.count, 'node')} and {plural(len(walk.partner), 'value')} correspond one to one").in_words("the same", "")
     assert walk.verdict is not None
-    return walk.verdict
+    return walk.verdict.in_words("", "not the same")
 
 
 class _Comparison(SideBySide):

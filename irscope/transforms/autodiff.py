@@ -439,8 +439,10 @@ class AutodiffSubgraphs(Unpicklable):
         last = None if first is None else self._find(b)
         if first is None or last is None:
             subject = a if first is None else b
-            return no(f"{subject!r} is an input or a block parameter: it has no producer", subject)
-        return self._why_not(first, last)
+            found = no(f"{subject!r} is an input or a block parameter: it has no producer", subject)
+        else:
+            found = self._why_not(first, last)
+        return found.in_words("in one subgraph", "not in one subgraph")
 
     def _why_not(self, a: Node, b: Node) -> Verdict:
         if a is b:
@@ -534,7 +536,7 @@ def autodiff_subgraphs(graph: Graph, threshold: int = 2, *, requires_grad: Itera
       %c : Tensor = aten::atan2(%b, %b)
       return (%c)
     >>> print(s.why_not("b", "c"))
-    no, because there is no gradient formula for aten::atan2
+    not in one subgraph: there is no gradient formula for aten::atan2
     """
     graph = graph_of(graph, "autodiff_subgraphs")
     if type(threshold) is not int or threshold < 1:

@@ -17,7 +17,7 @@ BASE = ir("x y c:bool | k = 0.; a = mul x y; b = If c {| s = mul a k | s} {| | a
 def test_names_and_locations_do_not_matter():
     renamed = BASE.replace("%a", "%first").replace("%x", "%0").replace("(%x, %y)", "(%x, %y) # m.py:1:1")
     verdict = same_structure(parse(BASE), parse(renamed))
-    assert verdict and str(verdict) == "yes, because 4 nodes and 7 values correspond one to one"
+    assert verdict and str(verdict) == "the same: 4 nodes and 7 values correspond one to one"
 
 
 def test_a_graph_is_the_same_as_itself():

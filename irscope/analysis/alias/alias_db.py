@@ -192,6 +192,10 @@ class WorkingSet:
 
 def can_move(db: AliasDb, node: Node, point: Node, *, before: bool) -> Verdict:
     """Whether `node` can move directly before (or after) `point`."""
+    return _can_move(db, node, point, before=before).in_words("can move", "cannot move")
+
+
+def _can_move(db: AliasDb, node: Node, point: Node, *, before: bool) -> Verdict:
     block = db.graph.block_of[node]
     if block is not db.graph.block_of[point]:
         return no(f"{db.node_words(node)} and {db.node_words(point)} are in different blocks", node, point)
@@ -203,7 +207,7 @@ def can_move(db: AliasDb, node: Node, point: Node, *, before: bool) -> Verdict:
     if already and abs(start - end) == 1:
         return yes("it is already there", node)
     if db.accesses(node).side_effect is not None:
-        return no(f"{db.node_words(node)} has a side effect and cannot move", node)
+        return no(f"{db.node_words(node)} has a side effect", node)
     company = WorkingSet(db, towards_end=step > 0)
     company.add(node)
     for index in range(start + step, end, step):
@@ -231,7 +235,7 @@ def _promise(graph: Graph) -> tuple[bool, Mapping[Value, int]]:
     return graph.distinct_inputs or bool(graph.functional), graph.storages
 
 
-_FOLLOWED: Final = no("the edits were followed")
+_FOLLOWED: Final = no("the edits were followed").in_words("rebuilt", "not rebuilt")
 
 
 class AliasDb(Questions, Drawn):
@@ -251,11 +255,11 @@ class AliasDb(Questions, Drawn):
     ...   return (%a)''')
     >>> db = AliasDb(g)
     >>> print(db.may_alias("a", "b"))
-    yes, because %b is a view of %a (aten::select)
+    may alias: %b is a view of %a (aten::select)
     >>> print(db.may_alias("a", "x"))
-    no, because they are different memory: %a is made by aten::neg, %x is an input
+    no alias: they are different memory: %a is made by aten::neg, %x is an input
     >>> print(db.has_writers("a"))
-    yes, because aten::relu_ writes %b, and %b is a view of %a (aten::select)
+    written: aten::relu_ writes %b, and %b is a view of %a (aten::select)
 
     >>> helper = parse('graph(%p : Tensor):\\n  %q : Tensor = aten::neg(%p)\\n  return (%q)')
     >>> g = parse('''graph(%x : Tensor):
@@ -270,7 +274,7 @@ class AliasDb(Questions, Drawn):
         self.graph = graph = graph_of(graph, "AliasDb")
         self.callees = callees_of(callees)
         self.distinct_inputs = distinct_inputs or graph.distinct_inputs or bool(graph.functional)
-        self.was_rebuilt: Verdict = no("it was built from the graph, not updated from another db")
+        self.was_rebuilt: Verdict = no("it was built from the graph, not updated from another db").in_words("rebuilt", "not rebuilt")
         """Whether this db, which follows another, was rebuilt because of the edits, and why."""
         self._knowledge = Knowledge()
         known = summaries(graph, self.callees, self._knowledge.structures)
@@ -297,7 +301,7 @@ class AliasDb(Questions, Drawn):
         >>> db = AliasDb(g)
         >>> next_db = db.follow(PassRecord("cse", g, rewriter.finish(), rewriter.edits))
         >>> bool(db.may_alias("a", "t")), str(next_db.may_alias("a", "t"))
-        (False, 'yes, because %t is a view of %a (aten::t)')
+        (False, 'may alias: %t is a view of %a (aten::t)')
         """
         if record.before is not self.graph:
             raise ArgumentError(
@@ -312,7 +316,7 @@ class AliasDb(Questions, Drawn):
             points_to, reach = follow(self.sealed, self.reach, self._knowledge, record)
         except CannotFollow as why:
             rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs, callees=self.callees)
-            rebuilt.was_rebuilt = yes(str(why))
+            rebuilt.was_rebuilt = yes(str(why)).in_words("rebuilt", "not rebuilt")
             return rebuilt
         found = AliasDb.__new__(AliasDb)
         found.graph, found.distinct_inputs, found.callees = record.after, self.distinct_inputs, self.callees

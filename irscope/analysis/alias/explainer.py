@@ -34,10 +34,6 @@ class LazyVerdict(Verdict, Drawn):
         return found
 
     @property
-    def answer(self) -> str:
-        return ""  # yes or no
-
-    @property
     def about(self) -> tuple[Any, tuple[Value, ...]]:
         """The db that answered, and the values that it was asked about."""
         return self._asked[1], tuple(each for each in self._asked[2:] if isinstance(each, Value))
@@ -49,6 +45,10 @@ class LazyVerdict(Verdict, Drawn):
     @property
     def witness(self) -> tuple[Any, ...]:
         return self._full().witness
+
+    @property
+    def answer(self) -> str:
+        return self._full().answer
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Verdict) and (self.holds, self.because, self.witness) == (other.holds, other.because, other.witness)
@@ -97,7 +97,7 @@ class Explainer:
     def why_alias(self, a: Value, b: Value) -> Verdict:
         """The paths on which two values reach the same memory."""
         left, right, meeting = self.paths.between(a, b)
-        return yes(self._joined(a, b, left, right, meeting), *_witness([*left, *right], a, b))
+        return yes(self._joined(a, b, left, right, meeting), *_witness([*left, *right], a, b)).in_words("may alias", "no alias")
 
     def why_contain(self, a: Value, b: Value) -> Verdict:
         """The contents of one value, or of both, that the other reaches."""
@@ -106,8 +106,8 @@ class Explainer:
             if inside is not None:
                 steps = self._to_held(inside, held)
                 words = self._sentence(steps) or f"%{self._name(holder)} holds {self.paths.describe(self._points_to.labels[inside])}"
-                return yes(words, *_witness(steps, holder, held))
-        return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same elements", a, b)
+                return yes(words, *_witness(steps, holder, held)).in_words("may contain an alias", "no alias")
+        return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same elements", a, b).in_words("may contain an alias", "no alias")
 
     def _to_held(self, inside: int, held: Value) -> list[Step]:
         """The steps from an element inside a container, and from a value, to where they meet."""
@@ -134,7 +134,7 @@ class Explainer:
 
     def why_apart(self, a: Value, b: Value) -> Verdict:
         """The origins of the two different memories."""
-        return no(f"they are different memory: {self.origin(a)}, {self.origin(b)}", a, b)
+        return no(f"they are different memory: {self.origin(a)}, {self.origin(b)}", a, b).in_words("may alias", "no alias")
 
     def why_must(self, a: Value, b: Value) -> Verdict:
         """The chain of views and casts that makes two values one memory, if there is one."""
@@ -143,9 +143,9 @@ class Explainer:
         for index, end in enumerate([b, *(step.target for step in right)]):
             if end in ends:
                 steps = [*left[: ends.index(end)], *right[:index]]
-                return yes(self._sentence(steps) or "they are one value", *_witness(steps, a, b))
+                return yes(self._sentence(steps) or "they are one value", *_witness(steps, a, b)).in_words("must alias", "need not alias")
         if self.paths.element(a) is not None and self.paths.meets(a, b):
-            return no(f"they may be the same memory, but need not be: {self.why_alias(a, b).because}", a, b)
+            return no(f"they may be the same memory: {self.why_alias(a, b).because}", a, b).in_words("must alias", "need not alias")
         return self.why_apart(a, b)
 
     def why_written(self, value: Value, write: Write) -> Verdict:

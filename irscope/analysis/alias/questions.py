@@ -80,7 +80,7 @@ class Questions:
     def _first_yes(self, a: Values, b: Values, question: Callable[[Value, Value], Verdict]) -> Verdict:
         if a.__class__ is Value is b.__class__:
             return question(self._value(a), self._value(b))
-        answer = no("there is nothing to compare")
+        answer = no("there is nothing to compare").in_words("may alias", "no alias")
         for left in self._values(a):
             for right in self._values(b):
                 answer = question(left, right)
@@ -91,9 +91,10 @@ class Questions:
     def _may_alias(self, a: Value, b: Value) -> Verdict:
         if not (self.is_memory(a) and self.is_memory(b)):
             copied = b if self.is_memory(a) else a
-            return no(f"%{self.graph.names[copied]} is {copied.type}: such values are copied, never shared", copied)
+            why = f"%{self.graph.names[copied]} is {copied.type}: such values are copied, never shared"
+            return no(why, copied).in_words("may alias", "no alias")
         if a is b:
-            return yes("they are one value", a)
+            return yes("they are one value", a).in_words("may alias", "no alias")
         left, right = self._place(a), self._place(b)
         if left is not None and right is not None and self.reach.meet(left, right):
             return lazy(True, Questions._explained, self, Explainer.why_alias, a, b)
@@ -127,7 +128,7 @@ class Questions:
         >>> bool(db.may_alias("a", "b")), bool(db.may_overlap("a", "x"))
         (True, True)
         >>> print(db.may_overlap("a", "b"))
-        no, because in the buffer of %x, %a covers bytes 0–23 and %b bytes 24–47
+        no overlap: in the buffer of %x, %a covers bytes 0–23 and %b bytes 24–47
         """
         return self._first_yes(a, b, self._may_overlap)
 
@@ -137,7 +138,10 @@ class Questions:
         if not shared or not both_tensors or a is b:
             return shared
         overlapping = self.views.overlaps(a, b)
-        return shared if overlapping else overlapping
+        return lazy(True, Questions._in_one_place, self, a, b) if overlapping else overlapping
+
+    def _in_one_place(self, a: Value, b: Value) -> Verdict:
+        return self._explainer.why_alias(a, b).in_words("may overlap", "no overlap")
 
     def lie_apart(self, a: Value, b: Value) -> bool:
         """Whether two tensors for which `may_alias` says yes have no byte in common."""
@@ -218,8 +222,8 @@ class Questions:
         found = self._value(value)
         outside = self._outside(found, self.reach.meet)
         if outside is not None:
-            return yes(f"%{self.graph.names[found]} may be {outside}", found)
-        return no(f"%{self.graph.names[found]} is memory that this graph makes", found)
+            return yes(f"%{self.graph.names[found]} may be {outside}", found).in_words("may be from outside", "")
+        return no(f"%{self.graph.names[found]} is memory that this graph makes", found).in_words("", "not from outside")
 
     def _outside(self, value: Value, meets: Callable[[int, int], bool]) -> str | None:
         """The first memory from outside that a value meets, in words."""
@@ -229,7 +233,9 @@ class Questions:
 
     def escapes(self, value: Value | str) -> Verdict:
         """Whether code outside the graph can reach a value: through inputs, outputs, or calls."""
-        found = self._value(value)
+        return self._escapes(self._value(value)).in_words("escapes", "does not escape")
+
+    def _escapes(self, found: Value) -> Verdict:
         for output in self.graph.outputs:
             shared = self._may_contain_alias(found, output) if self.is_memory(output) and self.is_memory(found) else None
             if shared:
@@ -254,7 +260,8 @@ class Questions:
         if isinstance(subject, Node) or (isinstance(subject, str) and "::" in subject):
             node = self._node(subject)
             verdicts = (self._has_writers(value) for value in dict.fromkeys((*node.inputs, *node.outputs)))
-            return next((v for v in verdicts if v), no(f"nothing writes an operand or a result of {node.op}", node))
+            neither = no(f"nothing writes an operand or a result of {node.op}", node).in_words("written", "not written")
+            return next((v for v in verdicts if v), neither)
         return self._has_writers(self._value(subject))
 
     def _has_writers(self, value: Value) -> Verdict:
@@ -263,10 +270,10 @@ class Questions:
     def _why_written(self, value: Value) -> Verdict:
         place = self._place(value)
         if place is None or not self.sealed.is_written[place]:
-            return no(f"no node writes memory that %{self.graph.names[value]} may be", value)
+            return no(f"no node writes memory that %{self.graph.names[value]} may be", value).in_words("written", "not written")
         for write in self.sealed.writes:
             if self.reach.meet(place, self.sealed.class_of[write.element]):
-                return self._explainer.why_written(value, write)
+                return self._explainer.why_written(value, write).in_words("written", "not written")
         raise AssertionError(f"{value!r} is marked as written, and no write meets it")
 
     def is_written(self, value: Value | str) -> bool:
@@ -312,10 +319,9 @@ class Questions:
             place = self._place(value)
             for write in self.accesses(found).writes:
                 if place is not None and (write.place == EVERYTHING or self.reach.meet(place, write.place)):
-                    return yes(
-                        f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be", write.node, value
-                    )
-        return no(f"{found.op} writes none of that memory", found)
+                    words = f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be"
+                    return yes(words, write.node, value).in_words("writes it", "does not write it")
+        return no(f"{found.op} writes none of that memory", found).in_words("writes it", "does not write it")
 
     def is_mutable(self, node: Node | str) -> Verdict:
         """Whether a node may write one of its own operands."""
@@ -325,6 +331,9 @@ class Questions:
     def safe_to_change_aliasing(self, a: Values, b: Values) -> Verdict:
         """Whether making `a` and `b` share memory, or no longer share it, is unobservable: nothing writes them, and not both
         escape."""
+        return self._safe_to_change_aliasing(a, b).in_words("safe", "not safe")
+
+    def _safe_to_change_aliasing(self, a: Values, b: Values) -> Verdict:
         for value in (*self._values(a), *self._values(b)):
             written = self._has_writers(value)
             if written:

@@ -69,7 +69,7 @@ class ViewAliases:
     >>> print(va.layout("right"), "|", va.bytes("right"))
     4×4, strides (6, 1), from byte 8 | 16 bytes every 24, 4 times, from byte 8
     >>> print(va.overlaps("left", "right"))
-    no, because in the buffer of %x, %left covers 8 bytes every 24, 4 times, from byte 0 and %right 16 bytes every 24, 4 times, from byte 8
+    no overlap: in the buffer of %x, %left covers 8 bytes every 24, 4 times, from byte 0 and %right 16 bytes every 24, 4 times, from byte 8
     >>> va.kind("flat"), ViewAliases(g, layouts={"x": (1, 0)}).layout("right").strides
     ('copy', (1, 4))
     """
@@ -279,7 +279,7 @@ class ViewAliases:
         if placement.failure is not None and source is not None:
             words = failure_words(placement.failure, self._name(source), op)
             return words if placement.is_decided else f"whether {op} copies is known only at run time: {words}"
-        could = self.could_be_view(value)
+        could = self._could_be_view(value)
         return could.because if could else f"{op} allocates new memory"
 
     def _difference_words(self, value: Value) -> str:
@@ -303,9 +303,11 @@ class ViewAliases:
         ...   %y : Tensor = aten::constant_pad_nd(%x, %pad)
         ...   return (%y)''')
         >>> print(ViewAliases(g).could_be_view("y"))
-        yes, because torch copies in aten::constant_pad_nd, and a view of %x would do: 4×3, strides (6, 1), from byte 4
+        could be a view: torch copies in aten::constant_pad_nd, and a view of %x would do: 4×3, strides (6, 1), from byte 4
         """
-        value = self._value(value)
+        return self._could_be_view(self._value(value)).in_words("could be a view", "could not be a view")
+
+    def _could_be_view(self, value: Value) -> Verdict:
         if self.placement(value).kind != "copy":
             return no(f"{self._name(value)} is not a copy", value)
         found = self._placements.view_ops.possible_view(value)
@@ -319,7 +321,9 @@ class ViewAliases:
     def overlaps(self, a: Value | str, b: Value | str) -> Verdict:
         """Whether two values may share a byte, by their placements; "no" is certain. The witness has both values and, if they are
         in one buffer, the bytes of each."""
-        a, b = self._value(a), self._value(b)
+        return self._overlaps(self._value(a), self._value(b)).in_words("may overlap", "no overlap")
+
+    def _overlaps(self, a: Value, b: Value) -> Verdict:
         one, other = self.placement(a), self.placement(b)
         for value, placement in ((a, one), (b, other)):
             if placement.layout is not None and 0 in placement.layout.shape:

@@ -271,9 +271,9 @@ class Constants:
         """Whether two constants are the same by a step and how one follows from the other; if not, where they differ."""
         chain = self.between(a, b, step)
         if chain is not None:
-            return yes("; ".join(map(str, chain)) or f"%{a} is one constant", *chain)
+            return yes("; ".join(map(str, chain)) or f"%{a} is one constant", *chain).in_words("the same", "")
         holes = _holes(self.named[a], self.named[b])
-        return no(f"%{a} and %{b} differ in {format_holes(holes)}", *holes)
+        return no(f"%{a} and %{b} differ in {format_holes(holes)}", *holes).in_words("", "not the same")
 
     def why_not(self, a: str, b: str, step: ConstantStep) -> Verdict:
         """Whether two constants are the same by a step; if not, by which they are, and what that step gives up."""
@@ -281,7 +281,7 @@ class Constants:
             chain = self.between(a, b, coarser)
             if chain is not None:
                 cost = f"which gives up {GIVES_UP[coarser]}: {'; '.join(map(str, chain))}"
-                return no(f"%{a} and %{b} are the same only from step {coarser!r} on, {cost}", coarser, *chain)
+                return no(f"%{a} and %{b} are the same only from step {coarser!r} on, {cost}", coarser, *chain).in_words("", "not the same")
         return self.difference(a, b, step)
 
     def ladder(self) -> "pd.DataFrame":

@@ -167,7 +167,7 @@ class Dedup(Drawn):
         found_match = meeting(left, right)
         if found_match is not None and RANK[found_match.step] <= RANK[self.relation]:
             same = f"{left.label} and {right.label} are the same by relation {self.relation!r}"
-            return yes(f"{same}: {plural(len(found_match.values), 'value')} correspond one to one")
+            return yes(f"{same}: {plural(len(found_match.values), 'value')} correspond one to one").in_words("the same", "")
         both = f"{left.label} and {right.label}"
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         if found_match is not None and found_match.holes:

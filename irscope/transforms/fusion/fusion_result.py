@@ -369,13 +369,13 @@ class Fusion(Unpicklable, Drawn):
         node = subject if isinstance(subject, Node) else self._maker(subject)
         if node is None:
             name = subject if isinstance(subject, str) else repr(subject)
-            return no(f"%{name.removeprefix('%')} is an input or a block parameter: it has no producer", subject)
+            return no(f"%{name.removeprefix('%')} is an input or a block parameter: it has no producer", subject).in_words("", "not fused")
         found = self._by_id.get(node.id)
         if found is None and node not in self.original.position and node not in self.graph.position:
             what = f"{node!r} is not a node of graph {self.original.name!r}"
             raise UnknownName(what, hint="ask the graph it came from")
         if found is None:
-            return no(f"{node!r} is gone: its result was known before the run, or an operand, or unused", node)
+            return no(f"{node!r} is gone: its result was known before the run, or an operand, or unused", node).in_words("", "not fused")
         return found
 
     def _maker(self, subject: Value | str) -> Node | None:

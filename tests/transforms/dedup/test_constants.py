@@ -198,7 +198,7 @@ def test_a_difference_names_the_elements() -> None:
     d = irs.dedup(data(near=near), unit="constants")
     assert f"1 of 48 elements, the first at [3, 5]: {W[3, 5]!s} against 9.0" in d.difference("w", "near").because
     assert "the element type: float32 against float16" in d.difference("w", "half").because
-    assert str(d.difference("w", "copy")) == "yes, because %copy equals %w"
+    assert str(d.difference("w", "copy")) == "the same: %copy equals %w"
     verdict = irs.dedup(data(), unit="constants", relation="tied").why_not("copy", "w")
     assert not verdict and verdict.witness[0] == "equal" and "only from step 'equal' on" in verdict.because
 

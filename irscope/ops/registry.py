@@ -19,7 +19,7 @@ from irscope.ops.op import (
     may_end_in_results,
 )
 from irscope.ops.schemas import bundled_texts, corrected, parse_schema, torch_schemas
-from irscope.ops.traits import MOVES_STATISTICS
+from irscope.ops.traits import MOVES_STATISTICS, STOPS
 
 # Ops of languages that are functional by construction, whose tensors are values without memory.
 #
@@ -284,6 +284,7 @@ def _with_schemas(name: str, ops: tuple[Op, ...], schemas: Iterable[OpSchema]) -
     category: Category = "random" if draws_random_numbers(name) else checked[0].category if checked else "other"
     if category == "scalar" and any(isinstance(argument.type, TensorType) for schema in rest for argument in schema.arguments):
         category = "other"  # numbers and tensors share a name
+    category = "control" if name in STOPS else category  # a check that holds moves no tensor
     effect: Effect = "opaque" if has_side_effects(name) else effect_of_schema(rest[0])
     return (*checked, Op(name, rest, category, effect))
 

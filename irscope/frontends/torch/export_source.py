@@ -96,7 +96,8 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
     apart = _apart(model, tuple(args))
     name = title if title.isidentifier() else "exported"
     try:
-        with capturing(), _recording_places():
+        # as the program will run: with gradients, attention may take another kernel, whose result has other strides
+        with capturing(), _recording_places(), torch.no_grad():
             program = torch.export.export(model, apart, strict=False)
         program = without_autocast(program, title, surroundings=True)
     except Exception as error:

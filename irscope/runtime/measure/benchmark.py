@@ -100,13 +100,15 @@ def compare(
     if isinstance(program, Fusion) and exact is None and "cpu" in devices:
         made_once = frozen(program)  # what `irs.compile` runs on the processor, where that is another program
         compiled = made_once if made_once.graph is not program.graph and has_onednn() else program
+    # op by op as written: without what fusion did before, so that a profile has as many launches
+    programs = {"frozen": compiled, "op by op": program.original if isinstance(program, Fusion) else program}
     own_ways = ways or [way for way in _WAYS if way != "frozen" or compiled is not program]
     # first, while freed memory goes back: it converts one parameter after the other
     truth = with_threads(chosen.count, float64_results, graph, flat)
 
     def contest(kept: bool, chosen: Threads) -> Comparison:
         entries = [
-            _our_entry(compiled if way == "frozen" else program, way, device, len(devices) > 1, exact, threads=chosen.count)
+            _our_entry(programs.get(way, program), way, device, len(devices) > 1, exact, threads=chosen.count)
             for device in devices
             for way in own_ways
             if ways or way != "frozen" or device == "cpu"
@@ -155,6 +157,11 @@ class _Entry:
     """Milliseconds to compile its kernels, with nothing in any cache."""
     warm: float | None = None
     """Milliseconds to load them from the disk cache."""
+
+
+def _is_foreign(entry: _Entry) -> bool:
+    """Whether its first call may compile, and nobody says for how long."""
+    return entry.executable is None and entry.label not in ("eager", "NumPy")
 
 
 def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
@@ -352,6 +359,10 @@ class _Contest:
         errors += f"; of results that are zero but for rounding relative to the size of what cancels, {', '.join(noise)}" if noise else ""
         on_arrays = " on the arrays' memory" if used != self.library.name else ""
         plain = f"torch's ops, called one by one{on_arrays}" if used == "torch" else f"irscope's interpreter, through {LIBRARY_NAMES[used]}"
+        if any(entry.label.startswith("frozen") for entry in self.entries):
+            plain += "; frozen: with weights folded and laid out anew, as irs.compile does"
+        if any(map(_is_foreign, self.entries)):
+            plain += "; compile of what irscope did not make: its first call less a later one"
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
             f"{memory}; {reads}; op by op: {plain}; of copy: the part of the speed at which memory is copied; "
@@ -378,7 +389,7 @@ def _row(
 ) -> Row:  # fmt: skip
     made, spread = entry.executable, times[entry.label]
     seconds = spread.median / 1e9
-    cold = entry.cold if made is not None else max(first.seconds - seconds, 0.0) * 1e3
+    cold = max(first.seconds - seconds, 0.0) * 1e3 if _is_foreign(entry) else entry.cold
     lacking = made.without_kernels if made is not None else 0
     without = f"{plural(lacking, 'group')} without a kernel" if lacking else ""
     is_told = entry.label != base or spread.is_noisy

@@ -196,7 +196,7 @@ class Comparison:
         rows = [
             (
                 _ms(row.median), _span(row.low, row.high), "" if row.copy_fraction is None else f"{row.copy_fraction:.2f}",
-                _ms(row.compile) if row.compile else "–", str(row.kernels), "" if row.launched is None else str(row.launched),
+                _ms(row.compile) if row.compile else "–", *(["–", "–"] if row.launched is None else [str(row.kernels), str(row.launched)]),
                 self.error_words(row), "; ".join(filter(None, (row.note, row.wrong))),
             )
             for row in self.rows

@@ -19,9 +19,16 @@ from typing import Any, Final
 from irscope.errors import ArgumentError, LoadError
 
 
+def as_path(path: str | Path) -> Path:
+    """Returns the path that a user names. Raises ArgumentError for what names no file."""
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"a file is named by a text or a Path, not by {type(path).__name__}", hint="give its name, such as 'out.json'")
+    return Path(path)
+
+
 def read_file(path: str | Path, *, hint: str = "check who may read it") -> io.BytesIO:
     """Returns the bytes of a regular file. Raises LoadError."""
-    shown = repr(str(path))
+    shown = repr(str(as_path(path)))
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -71,6 +78,7 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
     Raises ArgumentError; the old file is then as it was.
     """
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    path = as_path(path)
     try:
         _replace(Path(path), data)
     except OSError as error:

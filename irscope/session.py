@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, LoadError
 from irscope.files import write_file
 from irscope.ir import (
     FLOAT,
@@ -40,7 +40,7 @@ _Measure = Literal["at once", "when asked", "never"]
 
 
 def load(
-    source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, graph: str | None = None,
+    source: Any = None, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, graph: str | None = None,
     trust: bool = False, backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
     missing_weights: Literal["inputs"] | None = None, **unknown: Any,
 ) -> Any:  # fmt: skip
@@ -78,6 +78,10 @@ def load(
     from irscope.ops.node_check import verify
 
     _refuse_options(unknown)
+    if source is None:
+        raise LoadError("load takes a program, and got none", hint="irs.load(model, x), or irs.load('model.onnx')")
+    if not isinstance(backward, bool):
+        raise ArgumentError(f"backward is True or False, not {backward!r}", hint="irs.load(model, x, backward=True)")
     if name is not None and not isinstance(name, str):
         raise ArgumentError(f"a program is named by a text, not by {name!r}", hint='irs.load(program, name="model")')
     if backward:
@@ -116,7 +120,8 @@ def _refuse_options(given: Iterable[str]) -> None:
     first = next((each for each in given if each not in (load.__kwdefaults__ or {})), None)
     if first is not None:
         call = f"irs.load(lambda x, {first}: f(x, {first}={first}), x, {first})"
-        raise ArgumentError(f"load has no option {first!r}", hint=f"arguments go by position; where a program takes one by name, {call}")
+        hint = f"arguments go by position; where a program takes one by name, {call}"
+        raise ArgumentError(f"there is no option {first!r}", hint=hint)
 
 
 def is_compiled(source: object) -> bool:

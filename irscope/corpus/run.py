@@ -22,7 +22,7 @@ from irscope.corpus.findings import Survey
 from irscope.corpus.sources import Settings, Source, sources_of
 from irscope.corpus.tables import MANIFEST, TABLES, arrow, failure, group, has_record, merge, write_record
 from irscope.errors import ArgumentError, DeviceUnavailable, IrscopeError, LoadError, MissingExtra
-from irscope.files import write_file
+from irscope.files import as_path, write_file
 
 _BATCH: Final = 256
 """Models whose records are merged at once."""
@@ -61,7 +61,7 @@ def survey(
     [[2, 2, 'relu, tanh']]
     """
     arrow()
-    folder = _resolve(Path(out))
+    folder = _resolve(as_path(out))
     if compiler is not None and compiler not in COMPILERS:
         raise ArgumentError(f"a survey cannot ask the compiler {compiler!r}", hint=f"it can ask {', '.join(COMPILERS)}")
     policy = compiler or policy

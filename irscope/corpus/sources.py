@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from irscope import __version__
 from irscope.errors import ArgumentError, LoadError, MissingExtra
-from irscope.frontends.registry import FRONTENDS, is_path
+from irscope.frontends.registry import FRONTENDS, frontend_of, is_path
 from irscope.ir import Graph, Module
 
 _ACCEPTED: Final = "give files, folders, or functions that build a model"
@@ -97,6 +97,8 @@ def _list(name: str, source: Any, settings: Settings) -> Iterator[Source]:
             raise LoadError(f"there is no file or folder {str(path)!r}", hint="a survey reads folders, files and functions")
         yield _file(name or path.name, path, settings)
         return
+    if not callable(source) and not isinstance(source, str | tuple | Graph | Module):
+        frontend_of(source, ())  # raises before a folder is made
     name = name or _name_of(source)
     key = _digest("object", name, _code(source), _settings_text(settings))
     pickled = _pickle(source, name)

@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from textwrap import fill
 from types import FunctionType, MethodType
 from typing import Any, Final, Literal, Protocol, cast
 
@@ -74,7 +75,7 @@ def load(
         return source
     if is_path(source):
         source = _existing(Path(cast("str | Path", source)))
-    frontend = _frontend_of(source, args)
+    frontend = frontend_of(source, args)
     options: dict[str, Any] = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
     if getattr(frontend, "has_weights_elsewhere", False):
         options["missing_weights"] = missing_weights
@@ -94,7 +95,7 @@ def _tell_of_prints(source: object, made: Graph | Module) -> None:
         )
 
 
-def _frontend_of(source: object, args: Sequence[object]) -> Frontend:
+def frontend_of(source: object, args: Sequence[object]) -> Frontend:
     """Returns the frontend that reads a source. Raises LoadError."""
     if isinstance(source, Path):
         start = start_of(source)
@@ -179,7 +180,8 @@ def _existing(path: Path) -> Path:
 
 
 def _unread(source: object, args: Sequence[object]) -> LoadError:
-    known = "\n".join(f"{f.name} ({', '.join(f.suffixes)})" if f.suffixes else f.name for f in _frontends())
+    named = [f"{f.name} ({', '.join(f.suffixes)})" if f.suffixes else f.name for f in _frontends()]
+    known = fill("; ".join(named), 120)
     if isinstance(source, Path):
         unnamed = "a file without a suffix could be anything"
         what = f"no frontend reads {source.suffix!r} files" if source.suffix else unnamed
@@ -195,7 +197,7 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
             f"a function needs example arguments, which give the types of its inputs; {_kind(source)} has none",
             hint="irs.load(function, np.zeros((2, 3)))",
         )
-    hint = "pass one of these"
+    hint = "give one of these, with example arguments for a model or a function"
     if type(source).__module__.startswith("irscope."):  # a Fusion, Decisions, …
         hint = "its program is .graph; what takes a program mostly takes it as it is, such as irs.explore, irs.fuse and irs.compile"
     return LoadError(f"no frontend reads {_kind(source)}", where=known, hint=hint)

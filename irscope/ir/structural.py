@@ -14,6 +14,7 @@ from irscope._base.frozen import EMPTY
 from irscope._base.results import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.module import graph_of
 from irscope.ir.payload import TensorData
 from irscope.ir.text import typed
 from irscope.ir.types import Type, erase_refinements
@@ -169,6 +170,7 @@ def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = T
     >>> print(same_structure(a, c))
     not the same: result 0 is %y in one and %p in the other
     """
+    a, b = graph_of(a, "same_structure"), graph_of(b, "same_structure")
     walk = _Comparison(a, b, types, elements)
     if walk.walk(a.body, b.body):
         return yes(f"{plural(walk.count, 'node')} and {plural(len(walk.partner), 'value')} correspond one to one").in_words("the same", "")

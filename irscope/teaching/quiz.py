@@ -291,6 +291,8 @@ def own(
     """
     graph = graph_of(program, "a quiz")
     named = {f"%{name}": value for value, name in graph.names.items()}
+    if not isinstance(prompt, str):
+        raise ArgumentError(f"a question is a text, not {prompt!r}", hint='irs.quiz.own(g, "Which may be zero?", right={...}, wrong={...})')
     if len({*right, *wrong}) < max(2, len(right) + len(wrong)):
         raise ArgumentError("a question has at least two answers, each of them once", hint="right={answer: reason}, wrong={answer: reason}")
     about = graph.node(subject) if isinstance(subject, str) else subject
@@ -377,7 +379,8 @@ def _quiz(name: str, program: Any, subject: Any, count: int | None, difficulty: 
     questions = list(islice(kind.ask(made, random.Random(drawn), *about), 1 if count is None else _count(count)))
     if not questions:
         hint = f"irs.quiz.{name}(seed=1) asks about random programs"
-        raise ArgumentError(f"{graph.name!r} has nothing to ask about {name}", hint=hint)
+        why = "it has too few values, or every answer would be the same"
+        raise ArgumentError(f"there is no question of the kind {name!r} to ask about {graph.name!r}: {why}", hint=hint)
     return Quiz(questions, title=name, seed=drawn)
 
 

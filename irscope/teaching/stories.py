@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from irscope.errors import ArgumentError, MissingExtra
-from irscope.files import read_text, write_file
+from irscope.files import as_path, read_text, write_file
 from irscope.ir import Node, Value
 from irscope.report.view_models import PaneName, StoryStep, StoryView
 from irscope.teaching.story_formats import Names, Step, notebook, page, picture_and_text, steps_from, steps_text
@@ -111,8 +111,8 @@ class Story:
         self._changed(self.steps, self._place(number))
 
     def _place(self, number: int) -> int:
-        if not -len(self.steps) <= number < len(self.steps):
-            raise ArgumentError(f"there is no step {number}", hint=f"the story has {len(self.steps)}, counted from 0")
+        if not hasattr(number, "__index__") or not -len(self.steps) <= number < len(self.steps):
+            raise ArgumentError(f"there is no step {number!r}", hint=f"the story has {len(self.steps)}, counted from 0")
         return number % len(self.steps)
 
     # Against the program
@@ -153,7 +153,7 @@ class Story:
     def save(self, path: str | Path) -> Path:
         """Write the story: as one page that plays from disk with no kernel (`.html`), as a notebook (`.ipynb`), or as JSON (`.json`),
         which `irs.story.read` takes. Raises ArgumentError for another ending, and for a place that cannot be written."""
-        path = Path(path)
+        path = as_path(path)
         texts: Mapping[str, Callable[[], str]] = {
             ".html": lambda: page(self.exploration, self.view()),
             ".ipynb": lambda: json.dumps(self.to_notebook(), indent=1) + "\n",

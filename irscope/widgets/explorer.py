@@ -131,7 +131,7 @@ class Explorer(View):
 
     def _ids_of(self, given: Any) -> list[int]:
         several = isinstance(given, Iterable) and not isinstance(given, str)
-        return [self._page.resolve(record) for record in (given if several else [given])]
+        return [self._page.resolve(record) for record in (given if several else [] if given is None else [given])]
 
     @property
     def selected(self) -> list[Value | Node]:

@@ -198,6 +198,13 @@ def test_names_in_other_places() -> None:
     refused(DeviceUnavailable, lambda: irs.compile(GRAPH, device="tpu"), "cpu")
     refused(DeviceUnavailable, lambda: irs.compare(GRAPH, np.zeros((4, 8), np.float32), devices="tpu"), "'tpu'")
     refused(ArgumentError, lambda: irs.compare(GRAPH, np.zeros((4, 8), np.float32), repeats=0))
+    refused(ArgumentError, lambda: irs.fuse(GRAPH, policy=lambda candidate: np.ones(2)), "scores a merge")
+    refused(LoadError, lambda: irs.load(name="a"), "got none")
+    refused(ArgumentError, lambda: irs.same_structure(GRAPH, 3), "not on int")
+    refused(ArgumentError, lambda: GRAPH.to_svg(3), "not by int")  # type: ignore[arg-type]
+    profile = irs.profile(FUSION, np.zeros((4, 8), np.float32), seconds=0.01)
+    refused(ArgumentError, lambda: profile.top(np.array([1, 2])), "number of nodes")
+    refused(ArgumentError, lambda: profile.try_("row"), "not a remark")
 
 
 def test_a_selection_that_is_not_there() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, IrscopeError, new_table
+from irscope.errors import ArgumentError, IrscopeError, UnknownNumber, new_table
 from irscope.ir import Graph, Node, TensorType, Type, Value, flatten_arguments
 from irscope.ir.text import parse
 from irscope.ops.node_check import verify
@@ -115,7 +115,10 @@ class Branches(Sequence[Branch]):
     @overload
     def __getitem__(self, index: slice) -> list[Branch]: ...
     def __getitem__(self, index: int | slice) -> Branch | list[Branch]:
-        return self._all[index]
+        try:
+            return self._all[index]
+        except IndexError:
+            raise UnknownNumber(f"there is no branch {index}", hint=f"there are {len(self._all)}, counted from 0") from None
 
     def __len__(self) -> int:
         return len(self._all)

@@ -87,9 +87,9 @@ def compare(
         program = fuse(program, exact=exact)
     graph = graph_of(program, "compare")
     devices = (devices,) if isinstance(devices, str) else tuple(devices or (device_with(args),))
-    given: object = repeats
-    if not isinstance(given, int) or given < 1:
+    if not hasattr(repeats, "__index__") or getattr(repeats, "shape", ()) != () or repeats < 1:
         raise ArgumentError(f"{repeats!r} repeats measure nothing", hint=f"repeats={LEAST_TURNS} is a good number")
+    ways = [ways] if isinstance(ways, str) else ways
     unknown = set(ways or ()) - set(_WAYS)
     if unknown:
         raise ArgumentError(f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}")

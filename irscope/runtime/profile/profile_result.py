@@ -53,7 +53,7 @@ class Profile(Readings, Drawn):
 
     def top(self, count: int = 10, *, way: str | None = None) -> pd.DataFrame:
         """Returns the slowest nodes; `.attrs["order"]` says whether their order is sure."""
-        if not hasattr(count, "__index__") or count < 0:
+        if not hasattr(count, "__index__") or getattr(count, "shape", ()) != () or count < 0:
             raise ArgumentError(f"{count!r} is not a number of nodes", hint="p.top(10) has the ten slowest")
         table = self.table("node", way=way).sort_values("ms", ascending=False, kind="stable").head(count)
         table.attrs["order"] = self.order(way)
@@ -100,7 +100,9 @@ class Profile(Readings, Drawn):
         that only the author of the source can follow."""
         from irscope.runtime.profile.differences import try_remark
 
-        if isinstance(remark, int):
+        if not isinstance(remark, Remark):
+            if not hasattr(remark, "__index__"):
+                raise ArgumentError(f"{remark!r} is not a remark", hint="p.try_(0) tries the first of p.remarks")
             if not 0 <= remark < len(self.remarks):
                 raise ArgumentError(f"there is no remark {remark}", hint=f"there are {len(self.remarks)}, from 0")
             remark = self.remarks[remark]

@@ -226,7 +226,7 @@ class Readings:
         """Returns the name of a way, by default the main one. Raises ArgumentError for one that was not run."""
         label = way or self.main
         if label not in self.ways:
-            raise ArgumentError(f"it was not run {label!r}", hint=f"it was run {' and '.join(map(repr, self.ways))}")
+            raise ArgumentError(f"there is no way {label!r} to run it", hint=f"it was run {' and '.join(self.ways)}")
         return label
 
 

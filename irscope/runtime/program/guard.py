@@ -135,6 +135,9 @@ def _check_storage(name: str, argument: Any, dtype: str) -> None:
     elif isinstance(argument, np.ma.MaskedArray):
         way = "x.filled(number), or x.data"
         what = "with a mask"
+    elif hasattr(argument, "to_numpy") and not hasattr(argument, "__dlpack__"):  # of pandas
+        way = "x.to_numpy()"
+        what = f"of type {type(argument).__name__}"
     else:
         return
     raise ArgumentError(

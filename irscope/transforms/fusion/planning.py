@@ -257,8 +257,10 @@ class _Queue:
         candidate = plan.candidate(producer, consumer) if find(producer) != find(consumer) else None
         if candidate is None or not (candidate.shared or self.takes_siblings):
             return None
-        score = self._score(candidate) or 0.0
-        if not hasattr(score, "__float__") or score != score:  # NaN
+        score = self._score(candidate)
+        if score is None:
+            return None
+        if not hasattr(score, "__float__") or getattr(score, "shape", ()) != () or score != score:  # NaN
             name = getattr(self._score, "__name__", type(self._score).__name__)
             raise ArgumentError(f"the policy {name!r} scores a merge with {score!r}", hint="return a number; 0 declines it")
         if score <= 0 and self._score is score_by_bytes and (waste := candidate.waste()):

@@ -424,3 +424,23 @@ def test_launches_are_the_kernels_and_calls_of_the_fusion(torch: Any) -> None:
     [fused] = [row for row in found.rows if row.label == "fused"]
     assert fused.launched == f.cost().kernels + f.cost().calls and f.cost().kernels == fused.kernels == 1
     assert "without a kernel" not in fused.note and any(node.op == "aten::reshape" for node in f.graph.nodes())
+
+
+def test_a_profile_and_a_comparison_count_the_same_launches(torch: Any) -> None:
+    """Both run what was written, and a model is captured as it runs: with gradients on, a learned mask takes attention to a kernel
+    whose result has other strides, and `contiguous` would copy."""
+    attention = torch.nn.functional.scaled_dot_product_attention
+    bias = torch.nn.Parameter(torch.zeros(1, 4, 16, 16))
+
+    def biased(x: Any) -> Any:
+        q = x.to(torch.float32).view(2, 16, 4, 16).transpose(1, 2)
+        return attention(q, q, q, attn_mask=bias * 2).transpose(1, 2).contiguous().view(2, 16, 64).tanh() + torch.arange(64)
+
+    f = irs.fuse(irs.load(biased, x := torch.ones(2, 16, 64)))
+    rows = {row.label: row.launched for row in irs.compare(f, x, repeats=1, ways=["op by op", "fused"]).rows if row.launched}
+    profile = irs.profile(f, x, seconds=0.5)
+    assert rows == {way: profile.table(way=way)["launches"].sum() for way in rows} and len(rows) == 2  # type: ignore[arg-type]
+    with torch.no_grad():
+        q = x.view(2, 16, 4, 16).transpose(1, 2)
+        strides = attention(q, q, q, attn_mask=bias * 2).stride()
+    assert f.original.node("aten::scaled_dot_product_attention").output.type.strides == strides

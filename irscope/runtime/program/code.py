@@ -570,6 +570,11 @@ class _Planner:
         `squeeze_` would change them for all runs."""
         nodes = list(_nodes_of(body))
         passed = {value for node in nodes if _may_return_operand(node) for value in node.inputs} | {*body.returns}
+        known = 0
+        while len(passed) > known:  # as often as blocks are inside each other, and once more for what loops hand on
+            known = len(passed)
+            for node in reversed(nodes):
+                passed.update(_passed_on(node, passed))
         for node in nodes:
             if node.op == "prim::Constant":
                 self.constant(node)
@@ -578,6 +583,19 @@ class _Planner:
                 if node.output not in passed and self.constants.keys() >= set(given):
                     with suppress(RunError, RuntimeError, TypeError, ValueError):  # which the run will raise
                         self.constants[self.slot(node.output)] = self.library.function(node)(*[self.constants[slot] for slot in given])
+
+
+def _passed_on(node: Node, passed: set[Value]) -> Iterator[Value]:
+    """Yields what a loop or branch hands on as one of these values."""
+    if node.op == "prim::Loop":
+        (turn,) = node.blocks
+        for start, param, after, result in zip(node.inputs[2:], turn.params[1:], turn.returns[1:], node.outputs, strict=True):
+            if not passed.isdisjoint((param, result)):
+                yield from (start, after)
+    elif node.op == "prim::If":
+        for result, *found in zip(node.outputs, *[block.returns for block in node.blocks], strict=True):
+            if result in passed:
+                yield from found
 
 
 def _may_return_operand(node: Node) -> bool:

@@ -253,13 +253,15 @@ EXPANDED = """graph(%x : Float(2), %n : int, %up : bool):
 
 
 def test_an_expanded_constant_is_made_once_for_all_runs() -> None:
-    graph = parse(EXPANDED)
+    """Unless the program returns it."""
+    text = EXPANDED.replace("return (%y, %last)", "return (%y)")
+    graph = parse(text)
     for n in range(4):
         for up in (True, False):
             library = CountingLibrary()
             code = flatten(graph.body, library)
             x = np.ones(2, np.float32)
-            same(run(EXPANDED, x, n, up), list(run_reference(graph, x, n, up)))
+            same(run(text, x, n, up), list(run_reference(graph, x, n, up)))
             nodes: list[Node] = []
             slots = given_to(code, x, n, up)
             code.run(slots, nodes.append)

@@ -439,7 +439,7 @@ def test_random_loops_run_as_in_torch(part):
 
 def test_an_expanded_constant_that_a_caller_gets_is_a_view_of_this_run() -> None:
     run = irs.compile(
-        irs.parse("""graph(%x : Float(3, strides=[1])):
+        irs.parse("""graph(%x : Float(3, strides=[1]), %n : int):
   %c : Float(1, strides=[1]) = prim::Constant[value={2}]()
   %s : int[] = prim::Constant[value=[4, 3]]()
   %no : bool = prim::Constant[value=0]()
@@ -447,8 +447,16 @@ def test_an_expanded_constant_that_a_caller_gets_is_a_view_of_this_run() -> None
   %f : Float(4, 3) = aten::expand(%c, %s, %no)
   %same : Float(4, 3) = aten::to(%f, %e, %no, %no)
   %y : Float(3) = aten::neg(%x)
-  return (%e, %same, %y)""")
+  %go : bool = prim::Constant[value=1]()
+  %g : Float(4, 3) = aten::expand(%c, %s, %no)
+  %l : Float(4, 3), %m : Float(4, 3) = prim::Loop(%n, %go, %g, %g)
+    block0(%i : int, %a : Float(4, 3), %b : Float(4, 3)):
+      %z : Float(4, 3) = aten::expand(%c, %s, %no)
+      -> (%go, %b, %z)
+  return (%e, %same, %y, %l, %m)""")
     )
-    for result in run(torch.ones(3))[:2]:
-        result.unsqueeze_(0)
-    assert [tuple(result.shape) for result in run(torch.ones(3))] == [(4, 3), (4, 3), (3,)]
+    for turns in (0, 1, 2, 9):
+        *results, _, first, last = run(torch.ones(3), turns)
+        for result in {id(each): each for each in (*results, first, last)}.values():
+            result.unsqueeze_(0)
+        assert [tuple(result.shape) for result in run(torch.ones(3), turns)] == [(4, 3), (4, 3), (3,), (4, 3), (4, 3)]

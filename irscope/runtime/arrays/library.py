@@ -85,9 +85,10 @@ class Memory:
     def type_of(self, operand: Any) -> Type | None:
         raise NotImplementedError
 
-    def quick_test(self, xs: Sequence[str], arguments: Sequence[Any], names: dict[str, Any]) -> str:
+    def quick_test(self, xs: Sequence[str], arguments: Sequence[Any], names: dict[str, Any], *, inside: bool = False) -> str:
         """Returns a Python condition that holds only where the variables `xs` equal these arguments in all `facts`, but not always,
-        and takes less time than comparing those; empty where there is none. Adds what it needs to `names`."""
+        and takes less time than comparing those; empty where there is none. Adds what it needs to `names`. `inside`: it is asked in a
+        run, where no gradients are recorded."""
         return ""
 
     def is_plain(self, arguments: Sequence[Any]) -> bool:

@@ -293,10 +293,10 @@ class TorchMemory(Memory):
             return None  # no plan exists for it
         return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x) for x in operands])
 
-    def quick_test(self, xs: Sequence[str], arguments: Sequence[Any], names: dict[str, Any]) -> str:
+    def quick_test(self, xs: Sequence[str], arguments: Sequence[Any], names: dict[str, Any], *, inside: bool = False) -> str:
         if self.guards is None:
             return ""
-        names["same"] = self.guards(arguments)
+        names["same"] = self.guards(arguments, inside)
         nested = " or ".join([f"{x}.is_nested" for x in xs])  # torch's comparison crashes the process on one
         return f"not ({nested}) and same({', '.join(xs)})"
 
@@ -402,14 +402,18 @@ def _quick_alias(torch: Any) -> Callable[..., Any]:
     return lambda tensor, shape, strides, offset: tensor.as_strided(shape, strides, tensor.storage_offset() + offset)
 
 
-def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] | None:
+def _quick_guards(torch: Any) -> Callable[..., Callable[..., bool]] | None:
     """Returns the guard of Dynamo's programs, at a third of the cost of comparing facts, if this torch has it.
 
     It compares class, dispatch keys (which encode device, layout, sign and the call's surroundings), element type, shape,
-    strides, and that no gradient is required."""
+    strides, and that no gradient is required; inside of a run, that one is required of the same, which torch 2.13 looks at there, too."""
 
-    def made(arguments: Sequence[Any]) -> Callable[..., bool]:
-        wanted = [_without_gradient(torch, argument) for argument in arguments]
+    def made(arguments: Sequence[Any], inside: bool = False) -> Callable[..., bool]:
+        if inside and (same := guard(arguments))(*arguments):
+            return same
+        return guard([_without_gradient(torch, argument) for argument in arguments])
+
+    def guard(wanted: Sequence[Any]) -> Callable[..., bool]:
         guards = torch._C._dynamo.guards.TensorGuards(*wanted, dynamic_dims_sizes=None, dynamic_dims_strides=None)
         return guards.check  # type: ignore[no-any-return]
 

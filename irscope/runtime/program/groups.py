@@ -338,7 +338,8 @@ def fits_text(key: Hashable, values: Sequence[Value], operands: Sequence[Any], m
     owned = {x: operand for x, operand in zip(xs, operands, strict=True) if x not in numbers}
     # an operand declared as a number may be a tensor in this call and a number, without `is_nested`, in the next
     fixed = all(isinstance(value.type, TensorType) for value, x in zip(values, xs, strict=True) if x in owned)
-    if owned and fixed and all(map(memory.owns, owned.values())) and (quick := memory.quick_test(list(owned), list(owned.values()), names)):
+    is_owned = bool(owned) and fixed and all(map(memory.owns, owned.values()))
+    if is_owned and (quick := memory.quick_test(list(owned), list(owned.values()), names, inside=True)):
         others = "".join([f" and {x}.__class__ is type_{x}" for x in numbers])
         return f"{quick}{others} or {fits}"
     return fits

@@ -61,7 +61,7 @@ class ViewMaker:
 
     def _written(self, root: Any, made: Sequence[Any]) -> tuple[Chain, Chain]:
         names: dict[str, Any] = {"miss": self.look_up, "alias": self.memory.alias}
-        quick = self.memory.quick_test(["x"], [root], names)
+        quick = self.memory.quick_test(["x"], [root], names, inside=True)
         views = []
         for place, view in enumerate(made):
             names[f"size{place}"], names[f"stride{place}"] = tuple(view.shape), view.stride()

@@ -36,7 +36,7 @@ def facts(memory: TorchMemory, tensor: Any) -> tuple[Any, ...] | None:
 
 
 def test_what_is_the_same_at_one_stroke_has_the_same_facts() -> None:
-    pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
     memory = TorchMemory("cpu")
     if memory.guards is None:
         pytest.skip("this torch has no guards")
@@ -45,6 +45,10 @@ def test_what_is_the_same_at_one_stroke_has_the_same_facts() -> None:
         if facts(memory, one) is None:
             continue
         guard = memory.guards([one])
+        with torch.no_grad():
+            inside = memory.guards([one], inside=True)
+            assert inside(one), "weights that require gradients, too"
+            assert not inside(other) or facts(memory, one) == facts(memory, other)
         if guard(other):
             assert facts(memory, one) == facts(memory, other)
             assert one.device == other.device

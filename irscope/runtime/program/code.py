@@ -24,11 +24,9 @@ from typing import Any, Final, Literal
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import BOOL, GROUPS, Block, Node, TensorType, Value
-from irscope.ops.registry import effect_of
-from irscope.ops.traits import ANOTHER_OBJECT
 from irscope.runtime.arrays import Function, Library
 from irscope.runtime.foreign_ops import has_runner
-from irscope.runtime.program.loop_form import copied, row_writer, rows_in_place
+from irscope.runtime.program.loop_form import copied, may_reach_caller, row_writer, rows_in_place
 
 Slots = list[Any]
 Stamp = tuple[Callable[[int], object], Callable[[], int]]
@@ -569,12 +567,7 @@ class _Planner:
         """Computes the expanded constants of all blocks, which are the same views in each run; not those that a caller may get, whose
         `squeeze_` would change them for all runs."""
         nodes = list(_nodes_of(body))
-        passed = {value for node in nodes if _may_return_operand(node) for value in node.inputs} | {*body.returns}
-        known = 0
-        while len(passed) > known:  # as often as blocks are inside each other, and once more for what loops hand on
-            known = len(passed)
-            for node in reversed(nodes):
-                passed.update(_passed_on(node, passed))
+        passed = may_reach_caller(nodes, body.returns)
         for node in nodes:
             if node.op == "prim::Constant":
                 self.constant(node)
@@ -583,25 +576,6 @@ class _Planner:
                 if node.output not in passed and self.constants.keys() >= set(given):
                     with suppress(RunError, RuntimeError, TypeError, ValueError):  # which the run will raise
                         self.constants[self.slot(node.output)] = self.library.function(node)(*[self.constants[slot] for slot in given])
-
-
-def _passed_on(node: Node, passed: set[Value]) -> Iterator[Value]:
-    """Yields what a loop or branch hands on as one of these values."""
-    if node.op == "prim::Loop":
-        (turn,) = node.blocks
-        for start, param, after, result in zip(node.inputs[2:], turn.params[1:], turn.returns[1:], node.outputs, strict=True):
-            if not passed.isdisjoint((param, result)):
-                yield from (start, after)
-    elif node.op == "prim::If":
-        for result, *found in zip(node.outputs, *[block.returns for block in node.blocks], strict=True):
-            if result in passed:
-                yield from found
-
-
-def _may_return_operand(node: Node) -> bool:
-    """Checks if a result may be an operand itself, or hold it."""
-    holds = node.op in ("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct")
-    return holds or (node.op not in ANOTHER_OBJECT and effect_of(node) in ("view", "opaque") and not node.blocks)
 
 
 def _nodes_of(block: Block) -> Iterator[Node]:

@@ -3,12 +3,13 @@
 What the types of a run's operands decide stands in `irscope.runtime.program.loops`, which runs them.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope.ir import BOOL, FLOAT, GROUPS, INT, NOT_CONSTANT, NUMBER, Block, Graph, ListType, Node, TensorType, Type, Value, constant_of
-from irscope.ops.traits import VIEWS
+from irscope.ops.registry import effect_of
+from irscope.ops.traits import ANOTHER_OBJECT, VIEWS
 
 _MOST_VIEWS: Final = 64
 """Views of one body: each is looked up through those that it is a view of."""
@@ -226,6 +227,36 @@ def _why_not_in_place(graph: Graph, body: Block, row: Node, owned: Mapping[Value
     if any(node is not row and node.op in ROWS and node.inputs[0] is row.inputs[0] for node in body.nodes):
         return f"{row.op} of its body writes one of two versions of the same tensor"
     return ""
+
+
+def may_reach_caller(nodes: Sequence[Node], returns: Sequence[Value]) -> set[Value]:
+    """Returns the values of all blocks that a program may return as they are, through loops, branches and ops that return an operand."""
+    found = {value for node in nodes if _may_return_operand(node) for value in node.inputs} | {*returns}
+    known = 0
+    while len(found) > known:  # as often as blocks are inside each other, and once more for what loops hand on
+        known = len(found)
+        for node in reversed(nodes):
+            found.update(_passed_on(node, found))
+    return found
+
+
+def _passed_on(node: Node, passed: set[Value]) -> Iterator[Value]:
+    """Yields what a loop or branch hands on as one of these values."""
+    if node.op == "prim::Loop":
+        (turn,) = node.blocks
+        for start, param, after, result in zip(node.inputs[2:], turn.params[1:], turn.returns[1:], node.outputs, strict=True):
+            if not passed.isdisjoint((param, result)):
+                yield from (start, after)
+    elif node.op == "prim::If":
+        for result, *found in zip(node.outputs, *[block.returns for block in node.blocks], strict=True):
+            if result in passed:
+                yield from found
+
+
+def _may_return_operand(node: Node) -> bool:
+    """Checks if a result may be an operand itself, or hold it."""
+    holds = node.op in ("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct")
+    return holds or (node.op not in ANOTHER_OBJECT and effect_of(node) in ("view", "opaque") and not node.blocks)
 
 
 # Rows that Python writes in place, in a loop that it runs turn by turn.

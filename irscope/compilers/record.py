@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cas
 import numpy as np
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.loaded_code import cell_name
 from irscope._base.results import Drawn, Verdict, no
 from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, LoadError, PassError, UnknownName, new_table
@@ -139,7 +140,7 @@ class Break:
     """How often it was met: each compile of a function stops there again."""
 
     def __str__(self) -> str:
-        where = f" at {self.frames[-1][0]}:{self.frames[-1][1]}" if self.frames else ""
+        where = f" at {cell_name(self.frames[-1][0])}:{self.frames[-1][1]}" if self.frames else ""
         return f"{self.reason}{where}"
 
 

@@ -149,6 +149,8 @@ def _of_value(graph: Graph, value: Value, verdict: Verdict) -> Option:
     if node is not None and len(node.outputs) == 1:
         read = replace(node, inputs=tuple(operand for operand in node.inputs if operand not in graph.bound))  # weights make it long
         text = print_node(read, graph.names).partition(" = ")[2]
+        if len(read.inputs) < len(node.inputs) and text.endswith(")"):
+            text = f"{text[:-1]}{', ' * bool(read.inputs)}…)"
     return Option(f"%{graph.names[value]}", text, verdict, value)
 
 

@@ -60,7 +60,7 @@ class Trial:
         same = "the same results" if self.is_same else f"other results (relative difference {self.difference:.1e})"
         return (
             f"{self.remark.rule}: {time_words(self.before.median)} → {time_words(self.after.median)} a call: {verdict}; "
-            f"predicted: {time_words(self.remark.gain_ns)}; {same}"
+            f"predicted to save {time_words(self.remark.gain_ns)}; {same}"
         )
 
 

@@ -74,7 +74,7 @@ class Remark:
 
     def __str__(self) -> str:
         where = _places(self.lines) or repr(self.node)
-        takes = f"{where}: {self.share:.0%} of the time ({time_words(self.now_ns)}), {self.because}"
+        takes = f"{where}: {self.share:.0%} of the time op by op ({time_words(self.now_ns)}), {self.because}"
         if not self.advice:
             return takes
         saved = f"{'saves' if self.is_measured else 'would save about'} {time_words(self.gain_ns)}"

@@ -275,7 +275,7 @@ def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
         advice = f"one op over the whole tensor instead of {count} would do"
     else:
         because = f"it runs {plural(launches, 'small op')}, {time_words(took / launches)} each"
-        advice = "fused they are one kernel"
+        advice = "fused, those that follow each other are one kernel"
     because += f": {1 - work / took:.0%} of that are calls, not work"
     return evidence.remark("many-small-ops", nodes, took - work - ops * evidence.call_ns, because, advice)
 

@@ -178,13 +178,14 @@ def _rebuilt(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         top = [node for node in nodes if evidence.is_returned(node) or any(user not in known for user in evidence.users(node))]
         made = sum(evidence.cost(node).written_bytes for node in nodes)
         reads_parameters = any(value in evidence.graph.bound for node in nodes for value in node.inputs)
+        does = ("write" if made else "run") + "s" * (len(nodes) == 1) + (f" {byte_count(made)}" if made else "")
         text = "only parameters affect the result" if reads_parameters else "no argument affects the result"
         values = [v for node in top for v in node.outputs if isinstance(v.type, TensorType)]
         is_on_top = all(evidence.graph.block_of[node] is evidence.graph.body for node in nodes)
         can_change = bool(values) and evidence.readings.device == "cpu" and is_on_top
         yield evidence.remark(
             "rebuilt-constant", nodes, evidence.sum_ns(nodes),
-            f"{plural(len(nodes), 'op')} write{'s' if len(nodes) == 1 else ''} {byte_count(made)} in every call, though {text}",
+            f"{plural(len(nodes), 'op')} {does} in every call, though {text}",
             "compute it once and keep it: a buffer of the model, or a constant outside of the function",
             change=partial(known_once, values=values) if can_change else None,
         )  # fmt: skip

@@ -370,7 +370,7 @@ class Fusion(Unpicklable, Drawn):
         if node is None:
             name = subject if isinstance(subject, str) else repr(subject)
             return no(f"%{name.removeprefix('%')} is an input or a block parameter: it has no producer", subject).in_words("", "not fused")
-        found = self._by_id.get(node.id)
+        found = self._by_id.get(node.id) or (self._twin(node) if node in self.original.position else None)
         if found is None and node not in self.original.position and node not in self.graph.position:
             what = f"{node!r} is not a node of graph {self.original.name!r}"
             raise UnknownName(what, hint="ask the graph it came from")

@@ -535,7 +535,8 @@ export class GraphPane {
       const whole = width > 0 && showsAll(this.viewport, this.layout, this.#frame);
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
       const all = fit(this.layout, this.#frame);
-      if (this.#hasNewRoom()) {
+      const untouched = this.viewport === this.#looked?.viewport && !this.#isRearranged();
+      if (this.#hasNewRoom() || (untouched && whole && all.scale < READABLE && this.#frame.height >= LOW)) {
         this.#lookFirst();
       } else if (whole && all.scale >= Math.min(READABLE, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
         if (this.#looked?.viewport === this.viewport) this.#looked.viewport = all;

@@ -47,7 +47,8 @@ export const FEW = 40;
 const MAX_IN_ROW = 12;
 const SWEEPS = 4;
 const ALIGNMENTS = 6;
-const BEND_WIDTH = 6;
+/** Two edges on their way through a row are GAP_X and this apart. */
+const BEND_WIDTH = -4;
 export const GAP_X = 18;
 export const GAP_Y = 24;
 export const GAP_COLUMN = 40;

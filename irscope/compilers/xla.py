@@ -305,8 +305,8 @@ def why_added(module: HloText, each: Instruction) -> str:
 
 _BITS: Final = re.compile(r"[a-z]+(\d+)")
 _SHAPE: Final = re.compile(r"(\w+)\[([\d,<=]*)\]")
-_WORKSPACE: Final = re.compile(r", s8\[\d+\](?:\{[^{}]*\})?\)$")
-"""The memory that a call of a library works in, its last result."""
+_WORKSPACE: Final = re.compile(r", [su]8\[\d+\](?:\{[^{}]*\})?\)$")
+"""The memory that a call of one of NVIDIA's libraries works in, its last result."""
 _SLICES: Final = frozenset({"dynamic-slice", "slice", "gather"})
 
 
@@ -333,10 +333,10 @@ def bytes_moved(module: HloText, kernel: HloKernel) -> int | None:
     around = {each.name: each for each in module.computations[kernel.computation]}
     each = kernel.instruction
     sizes = [size_in_bytes(around[operand].shape) for operand in each.operands]
-    result = size_in_bytes(_WORKSPACE.sub(")", each.shape) if each.opcode == "custom-call" else each.shape)
+    result = size_in_bytes(_WORKSPACE.sub(")", each.shape) if kernel.library.startswith("__cu") else each.shape)
     if each.opcode == "copy-start":  # its result has the operand and a mark, too
         result = sizes[0]
-    elif each.opcode.endswith("-start") and each.shape.startswith("("):  # operands and results
+    elif each.opcode.endswith("-start") and each.opcode != "all-reduce-start" and each.shape.startswith("("):  # operands and results
         return result
     elif each.opcode == "fusion" and len(each.called) == 1:
         inside = module.computations[each.called[0]]
@@ -447,6 +447,9 @@ def _sites(flat: "_Flat", known: Sequence[HloKernel], module: HloText) -> list[S
     loops = (each for _, each in module.instructions() if each.opcode == "while")
     conditions = {each.attrs.get("condition", "").removeprefix("%") for each in loops}
     by_name = {key: kernel for kernel in known for key in (kernel.name, f"{kernel.computation}.{kernel.name}")}
+    for _, each in module.instructions():  # what begins an op is the node of it
+        inside = [kernel for kernel in known if kernel.computation in each.called] if each.opcode == "async-start" else []
+        by_name |= dict.fromkeys([each.name], inside[0]) if len(inside) == 1 else {}
     found = list[Site]()
     for label, nodes, stored, is_group in flat.sites:
         kernel = by_name.get(label)

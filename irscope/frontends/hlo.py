@@ -276,9 +276,16 @@ _ENTRY: Final = 2
 _COMPUTATIONS: Final = 3
 _INSTRUCTIONS: Final = 2
 _NAME: Final = 1
+_OPCODE: Final = 2
+_SHAPE: Final = 3
 _METADATA: Final = 7
 _OP_NAME: Final = 2
 """Numbers of fields in XLA's `hlo.proto`, which are never given to another."""
+
+
+_AT_ONCE: Final = {b"all-reduce-start": b"all-reduce", b"all-reduce-done": b"opt-barrier"}
+"""What an all-reduce of several tensors is called whose end is not waited for: the converter has none that begins here and ends there."""
+_TUPLE: Final = 13
 
 
 def with_own_names(module: bytes) -> bytes:
@@ -300,9 +307,20 @@ def _with_names_inside(computation: bytes) -> bytes:
             continue
         inside = list(_fields(content))
         named = next((content for number, _, content in inside if number == _NAME), b"")
+        is_tuple = any(number == _SHAPE and _element_type(content) == _TUPLE for number, _, content in inside)
+        inside = [(number, _spelled(number, field, content) if is_tuple else field, content) for number, field, content in inside]
         kept = b"".join(field for number, field, _ in inside if number != _METADATA)
         made += _written(number, kept + _written(_METADATA, _written(_OP_NAME, path + b"/" + named)))
     return bytes(made)
+
+
+def _element_type(shape: bytes) -> int:
+    """Returns the number of the type of a shape's elements, its field 2."""
+    return next((_varint(field, 1)[0] for number, field, _ in _fields(shape) if number == 2 and not field[0] & 7), 0)
+
+
+def _spelled(number: int, field: bytes, content: bytes) -> bytes:
+    return _written(_OPCODE, _AT_ONCE[content]) if number == _OPCODE and content in _AT_ONCE else field
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes, bytes]]:

@@ -149,6 +149,48 @@ def test_dumps_of_other_back_ends(dump: str, kernels: list[tuple[str, str, int]]
         assert [kernel.kind for kernel in d.kernels] == ["alone", "output", "input"]
 
 
+SEVERAL_GPUS = """HloModule step, is_scheduled=true, num_partitions=2
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+%scattered (p: f32[16]) -> f32[8] {
+  %p = f32[16]{0} parameter(0)
+  ROOT %reduce-scatter = f32[8]{0} reduce-scatter(%p), channel_id=2, replica_groups={{0,1}}, dimensions={0}, to_apply=%add
+}
+
+ENTRY %main (x: f32[2,8,8,4], w: f32[4,3,3,4], y: f32[16]) -> (f32[2,8,8,4], f32[8], s8[7]) {
+  %x = f32[2,8,8,4]{3,2,1,0} parameter(0)
+  %w = f32[4,3,3,4]{3,2,1,0} parameter(1)
+  %y = f32[16]{0} parameter(2)
+  %conv = (f32[2,8,8,4]{3,2,1,0}, u8[1024]{0}) custom-call(%x, %w), custom_call_target="__cudnn$convForward"
+  %c = f32[2,8,8,4]{3,2,1,0} get-tuple-element(%conv), index=0
+  %ar = (f32[2,8,8,4]{3,2,1,0}, f32[16]{0}) all-reduce-start(%c, %y), channel_id=1, replica_groups={{0,1}}, to_apply=%add
+  %ard = (f32[2,8,8,4]{3,2,1,0}, f32[16]{0}) all-reduce-done(%ar)
+  %r0 = f32[2,8,8,4]{3,2,1,0} get-tuple-element(%ard), index=0
+  %r1 = f32[16]{0} get-tuple-element(%ard), index=1
+  %rs = ((f32[16]{0}), f32[8]{0}) async-start(%r1), calls=%scattered
+  %rsd = f32[8]{0} async-done(%rs)
+  %mine = (f32[4]{0}, s8[7]{0}) custom-call(%rsd), custom_call_target="mine", api_version=API_VERSION_TYPED_FFI
+  %m = s8[7]{0} get-tuple-element(%mine), index=1
+  ROOT %t = (f32[2,8,8,4]{3,2,1,0}, f32[8]{0}, s8[7]{0}) tuple(%r0, %rsd, %m)
+}
+"""
+
+
+def test_asynchronous_ops_are_one_kernel_each_and_the_workspace_of_a_library_does_not_count() -> None:
+    """An all-reduce of several tensors, an op inside of an async computation; cuDNN's workspace, and a user's own result of bytes."""
+    d, image = irs.decisions(SEVERAL_GPUS), 4 * 2 * 8 * 8 * 4
+    assert {kernel.name: kernel.bytes for kernel in d.kernels} == {
+        "conv": image + 4 * 4 * 3 * 3 * 4 + image, "ar": 2 * (image + 4 * 16), "reduce-scatter": 4 * 16 + 4 * 8, "mine": 4 * 8 + 4 * 4 + 7,
+    }  # fmt: skip
+    assert all(kernel.is_library and kernel.nodes for kernel in d.kernels)
+    assert [node.op for node in d.program.kernel("ar").nodes] == ["stablehlo::all_reduce"]
+
+
 def test_constants_that_the_text_leaves_out_are_noted_and_never_run() -> None:
     w = floats(16, 16)
     text = jax.jit(lambda x: jnp.tanh(x @ w) * 2).lower(jnp.ones((4, 16))).compile().as_text()

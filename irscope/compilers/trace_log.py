@@ -192,6 +192,7 @@ class _Process:
 def _split(text: str) -> Iterator[tuple[str, str]]:
     """Yields the JSON and the payload of each record."""
     head, lines = "", list[str]()
+    text = text.replace("\r\n", "\n") if text.partition("\n")[0].endswith("\r") else text  # it went through a tool that writes those
     for line in text.split("\n"):
         if line.startswith("\t"):
             lines.append(line[1:])

@@ -94,6 +94,12 @@ def test_a_log_is_read_without_torch() -> None:
     assert made.stdout == "8 False\n"
 
 
+def test_a_log_that_went_through_windows_is_the_same(tmp_path: Path) -> None:
+    log = LOGS / "torch-2.13.log"
+    (path := tmp_path / log.name).write_bytes(log.read_bytes().replace(b"\n", b"\r\n"))
+    assert repr(irs.decisions(path)) == repr(irs.decisions(log)) and irs.decisions(path).table().equals(irs.decisions(log).table())
+
+
 def test_each_process_of_a_folder_has_its_own_programs(tmp_path: Path) -> None:
     for rank in (0, 1):
         graph = _record({"inductor_post_grad_graph": {}, "rank": rank}, RELU)

@@ -25,7 +25,8 @@ from irscope._base.words import plural
 from irscope.compilers.record import Break
 from irscope.errors import LoadError
 from irscope.files import parse_json
-from irscope.ir import Node
+from irscope.frontends.torch.export_importer import place_of
+from irscope.ir import Location, Node
 
 _HEARD: Final = frozenset({"dynamo_graph_break_reason", "recompile_reasons", "compilation_metrics", "dynamo_cpp_guards_str"})
 
@@ -389,3 +390,31 @@ def users_ops(nodes_of: Mapping[Any, tuple[Node, ...]]) -> Mapping[str, tuple[No
         for name in {str(title), getattr(made, "__name__", ""), first.partition(".")[2].partition(".")[0]} - {""}:
             found.setdefault(name, {}).update(dict.fromkeys(nodes))
     return {name: tuple(nodes) for name, nodes in found.items()}
+
+
+class SeenOp(NamedTuple):
+    """An op of the graph that AOTAutograd gave, before Inductor's rewrites, which change the graph itself."""
+
+    name: str
+    target: str
+    reads: tuple[str, ...]
+    shape: str
+    """Its arguments, without the names of those that it reads."""
+    location: Location | None
+    scope: str
+
+    @classmethod
+    def of(cls, node: Any) -> "SeenOp":
+        reads = list[str]()
+
+        def hole(each: Any) -> str:
+            reads.append(each.name)
+            return "%"
+
+        arguments = sys.modules["torch"].fx.map_arg((node.args, node.kwargs), hole)
+        return cls(node.name, str(node.target), tuple(reads), repr(arguments), *place_of(node))
+
+
+def ops_of(module: Any) -> list[SeenOp]:
+    """The calls of a graph, and its results as the last."""
+    return [SeenOp.of(node) for node in module.graph.nodes if node.op in ("call_function", "output")]

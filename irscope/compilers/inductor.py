@@ -32,8 +32,8 @@ from typing import Any, Final
 from unittest import mock
 
 from irscope._base.running import progress
-from irscope.compilers.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, recompiles, with_own_code
-from irscope.compilers.inductor_program import SeenGraph, SeenNode, SeenOp, ops_of, program_seen
+from irscope.compilers.dynamo import SeenOp, TraceRecord, breaks_and_compiles, listening, ops_of, original_of, recompiles, with_own_code
+from irscope.compilers.inductor_program import SeenGraph, SeenNode, program_seen
 from irscope.compilers.output_code import bare_line
 from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
@@ -236,6 +236,9 @@ class _Watch:
         self.written.lines = seen.lines
         made = old(scheduler)
         seen.removed = frozenset(graph.removed_buffers)
+        results = next(node for node in graph.module.graph.nodes if node.op == "output").args[0]
+        pairs = zip(graph.graph_outputs, results, strict=False)
+        seen.returned = {ir.get_name(): fx for ir, fx in pairs if hasattr(fx, "meta") and hasattr(fx.meta.get("val"), "shape")}
         seen.written = [index for index, each in enumerate(graph.graph_inputs) if each in graph.mutated_inputs]
         for node in seen.nodes:
             found = (self.defined[part] for part, *_ in node.parts if part in self.defined)
@@ -618,4 +621,7 @@ def _refused(error: Exception, call: str = "torch.compile(model)(x)") -> Capture
         hint = "install g++ or clang, or name one in the environment variable CXX"
         return CaptureError("Inductor found no C++ compiler, without which it makes no kernels for a CPU", hint=hint)
     where = trimmed(f"{type(inner).__name__}: {inner}")
+    if "does not require grad" in text and ".backward()" not in call:
+        what = "the program asks for gradients itself, and it is compiled for inference"
+        return CaptureError(what, where=where, hint="give what computes the loss, with backward=True")
     return CaptureError("torch.compile fails on this program", where=where, hint=f"see whether {call} runs by itself")

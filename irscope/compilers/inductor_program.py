@@ -13,20 +13,21 @@ has, the buffer is a part of an op (a partial sum, an operand in another layout)
 import inspect
 import operator
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import listed
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.dynamo import Compile, users_ops
+from irscope.compilers.dynamo import Compile, SeenOp, users_ops
 from irscope.compilers.output_code import ops_of_lines, read_output_code, with_times
 from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
-from irscope.frontends.torch.export_importer import call_target, import_traced, place_of
+from irscope.frontends.torch.export_importer import call_target, import_traced
 from irscope.frontends.torch.types import require_torch, tensor_type
-from irscope.ir import INT, Graph, Location, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
+from irscope.ir import INT, Graph, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
 from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.fusion import Reason
 
@@ -56,13 +57,15 @@ class SeenGraph:
 
     module: Any
     """The FX graph that was scheduled, after all rewrites."""
-    before: list["SeenOp"] = field(default_factory=list)
+    before: list[SeenOp] = field(default_factory=list)
     """Each call before Inductor's rewrites."""
     nodes: list[SeenNode] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     """Buffers that only name a result of a library call, with their IR."""
     joins: list[Any] = field(default_factory=list)
     """Inductor's IR of each `cat` whose operands others write into its memory."""
+    returned: dict[str, Any] = field(default_factory=dict)
+    """The FX nodes of buffers that are results of the graph."""
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Language and text of each generated function."""
     lines: dict[str, set[tuple[str, tuple[Any, ...]]]] = field(default_factory=dict)
@@ -105,7 +108,9 @@ def program_seen(
     graph = inputs.put_into(graph) if seen is forward else replace(graph, distinct_inputs=True)
     links, seen.nodes_of = _Links(seen), nodes_of
     bodies = {node.name: links.body_of(node) for node in seen.nodes}
-    kernels = [_kernel(node, seen, links, bodies[node.name], nodes_of) for node in seen.nodes]
+    times_met = Counter(each for body in bodies.values() for each in body if "_foreach_" in str(each.target))
+    shared = {each for each, count in times_met.items() if count > 1}
+    kernels = [_kernel(node, seen, links, bodies[node.name], shared, nodes_of) for node in seen.nodes]
     kernels, together = with_times(kernels, times)
     made = likely(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
@@ -232,11 +237,13 @@ class _Links:
         exact: dict[str, Any] = {}
         for node in self.seen.nodes:
             for name, buffers, ir in node.parts:
-                made = self._exact(ir)
-                for target in ir.get_mutation_names() if hasattr(ir, "get_mutation_names") else ():
+                made, mine = self._exact(ir) or self._returned(buffers, ir), self._origins(ir)
+                targets = ir.get_mutation_names() if hasattr(ir, "get_mutation_names") else ()
+                for target in targets:
                     if target in exact and exact[target] in ir.origins and made in (None, exact[target]):
                         made = exact.pop(target)  # a scatter's: Inductor names it on the copy that the scatter is written into
-                mine = self._origins(ir)
+                if made is None and targets and mine and _fits(ir, mine[-1]):
+                    made = mine[-1]  # of several scatters into one copy, that has the name of the last
                 self.op_of[name] = [made] if made is not None else mine
                 for buffer in buffers:
                     self.op_of[buffer] = self.op_of[name]
@@ -278,7 +285,7 @@ class _Links:
 
     def _exact(self, ir: Any) -> Any:
         """The FX node whose value Inductor says a buffer is; None if it does not say."""
-        found = None
+        found: Any = None
         if type(ir).__name__ in ("FallbackKernel", "EffectfulKernel"):
             packet = getattr(ir.op_overload, "overloadpacket", ir.op_overload)  # `sort.stable` where the program has `sort.default`
             same = [each for each in ir.origins if packet in (call_target(each), getattr(call_target(each), "overloadpacket", None))]
@@ -289,7 +296,17 @@ class _Links:
             found = getattr(ir, "origin_node", None)
         if found is None and hasattr(ir, "get_origin_node"):
             found = ir.get_origin_node()
-        return found if found in self.order else None
+        if "force_stride_order" in str(getattr(found, "target", "")) and found.args[0] in ir.origins:
+            found = found.args[0]  # which has that order already
+        return found if found in self.order and found.op == "call_function" else None
+
+    def _returned(self, buffers: Sequence[str], ir: Any) -> Any:
+        """The FX node that a buffer is as a result of the graph, but for views of it; None if there is none."""
+        found: Any = next((self.seen.returned[each] for each in buffers if each in self.seen.returned), None)
+        made = _source(found) if found is not None and found.op == "call_function" else None
+        if made not in ir.origins or type(ir).__name__ != "ComputedBuffer" or _is_view(made):
+            return None
+        return found if list(map(str, ir.get_size())) == list(map(str, found.meta["val"].shape)) else None
 
     def last(self, origins: Iterable[Any]) -> Any:
         """The last of some FX nodes: where these went into an op, that which it was made for. None if none is of this graph."""
@@ -370,6 +387,11 @@ class _Links:
         unknown = {buffer for buffer in node.reads if buffer not in self.stored}
         return [other for other in self.seen.nodes if other is not node and any(unknown & {*buffers} for _, buffers, _ in other.parts)]
 
+    def readers(self, node: SeenNode) -> list[Any]:
+        """The FX nodes for which a kernel prepares operands: those that the kernels that read its buffers are made for."""
+        mine = {buffer for _, buffers, _ in node.parts for buffer in buffers}
+        return [each for other in self.seen.nodes if mine & other.reads for name, _, _ in other.parts for each in self.op_of[name][-1:]]
+
     def stores(self, node: SeenNode) -> Iterable[tuple[Any, Certainty]]:
         """The FX nodes whose values a kernel writes to memory."""
         for _, buffers, _ in node.parts:
@@ -401,7 +423,10 @@ def _fits(ir: Any, node: Any) -> bool:
 # The records.
 
 
-def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any], nodes_of: Mapping[Any, tuple[Node, ...]]) -> Kernel:
+def _kernel(
+    node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any], shared: Set[Any], nodes_of: Mapping[Any, tuple[Node, ...]]
+) -> Kernel:  # fmt: skip
+    """`shared` are ops on lists that several kernels compute, each for some of the tensors."""
     stored = list(links.stores(node))
     least: Certainty = next((each for each in ("guessed", "matched") if any(sure == each for _, sure in stored)), "exact")
     because = {
@@ -414,14 +439,16 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
     source = SourceText(text, language, (NO_NODE,) * text.count("\n"), function) if text else None
     joined = [links.copied[buffer] for _, buffers, _ in node.parts for buffer in buffers if buffer in links.copied]
     unknown = links.unknown(node) if body else [ir for _, _, ir in node.parts] if not joined else []
-    parts = [*(each for ir in unknown for each in links._origins(ir)[-1:]), *joined]
+    parts = [*(each for ir in unknown for each in links._origins(ir)[-1:] or links.readers(node)), *joined]
+    if pieces := [each for each in body if each in shared]:
+        parts, body = [*parts, *pieces], [each for each in body if each not in shared]
     made = _nodes(body, nodes_of)
     if unknown:
         least = "guessed" if least == "guessed" else "matched"
         because = "Inductor does not say which value it stores, and none has that size: it is a part of one"
     elif links.parts_read(node) and not node.is_library:
         least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
-    moved = node.bytes if unknown or joined or links.parts_read(node) or all(map(_is_view, body)) else None
+    moved = node.bytes if unknown or joined or pieces or links.parts_read(node) or all(map(_is_view, body)) else None
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
 
@@ -524,34 +551,6 @@ def _held_bytes(ir: Any) -> int | None:
 
 
 # What was taken out before the scheduler saw it.
-
-
-class SeenOp(NamedTuple):
-    """An op of the graph that AOTAutograd gave, before Inductor's rewrites, which change the graph itself."""
-
-    name: str
-    target: str
-    reads: tuple[str, ...]
-    shape: str
-    """Its arguments, without the names of those that it reads."""
-    location: Location | None
-    scope: str
-
-    @classmethod
-    def of(cls, node: Any) -> "SeenOp":
-        reads = list[str]()
-
-        def hole(each: Any) -> str:
-            reads.append(each.name)
-            return "%"
-
-        arguments = require_torch(_PURPOSE).fx.map_arg((node.args, node.kwargs), hole)
-        return cls(node.name, str(node.target), tuple(reads), repr(arguments), *place_of(node))
-
-
-def ops_of(module: Any) -> list[SeenOp]:
-    """The calls of a graph, and its results as the last."""
-    return [SeenOp.of(node) for node in module.graph.nodes if node.op in ("call_function", "output")]
 
 
 _RESHAPES: Final = {"aten.view.default", "aten.reshape.default"}

@@ -261,6 +261,53 @@ def test_an_indexed_write_is_what_the_kernel_of_the_scatter_computes() -> None:
     assert [[node.op for node in kernel.nodes] for kernel in d.kernels] == [["aten::mul"], ["aten::full", "aten::scatter"]]
 
 
+def test_what_a_training_step_saves_is_stored_by_its_kernel_and_not_computed_beside_it() -> None:
+    """The mean of a norm over what a kernel computes has no origin in Inductor: it is known as a result."""
+    model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.LayerNorm(32))
+    forward, _ = irs.decisions(torch.compile(model), torch.randn(8, 32, requires_grad=True), backward=True).programs
+    (kernel,) = forward.kernels
+    assert [node.op for node in forward.fusion.graph.body.nodes if node.op != "prim::Constant"] == ["prim::FusionGroup"]
+    assert kernel.bytes == 4 * (8 * 32 + 2 * 32 + 8 * 32 + 2 * 8) and kernel.certainty == "exact"  # mean and deviation, too
+
+
+def test_ops_on_lists_are_computed_in_part_by_the_kernel_of_each_tensor() -> None:
+    d = ask(lambda *given: tuple(torch._foreach_add(given[:2], torch._foreach_mul(given[2:], 0.1))), *map(torch.randn, (64, 9, 64, 9)))
+    assert [kernel.bytes for kernel in d.kernels] == [4 * 3 * 64, 4 * 3 * 9]
+    assert {kernel.ops for kernel in d.kernels} == {"_foreach_mul, _foreach_add"} and not any(kernel.recomputed for kernel in d.kernels)
+
+
+def test_what_prepares_an_operand_is_a_part_of_the_op_that_reads_it() -> None:
+    """A weight in another layout has an input of the program as its origin; with `freezing`, a product has that of its order in memory."""
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(288, 8)).eval()
+    x = torch.randn(2, 3, 8, 8)
+    forward = irs.decisions(torch.compile(model), x, backward=True).programs[0]
+    copies = [kernel for kernel in forward.kernels if not kernel.nodes]
+    assert [(kernel.ops, kernel.bytes) for kernel in copies[:2]] == [("convolution", 2 * 864), ("convolution", 2 * 1536)]
+    product = ask(model, x, options={"freezing": True}).kernels[-1]
+    assert (product.ops, product.bytes) == ("addmm", 4 * (8 + 2 * 288 + 288 * 8 + 2 * 8))
+
+
+def test_of_two_scatters_into_one_copy_each_has_its_own() -> None:
+    place = torch.tensor([1, 3, 5])
+
+    def write(x: Any, rows: Any) -> Any:
+        y = x.clone()
+        y[place] = rows
+        return y.index_add_(0, place, rows)
+
+    d = ask(write, torch.randn(6, 4), torch.randn(3, 4))
+    assert [(kernel.ops, bool(kernel.nodes), kernel.certainty == "guessed") for kernel in d.kernels] == [
+        ("index_put", False, False), ("index_put", True, False), ("index_put_", True, False),
+    ]  # fmt: skip
+
+
+def test_a_step_that_asks_for_gradients_itself_is_refused_with_the_way_to_ask() -> None:
+    weight = torch.randn(8, 4, requires_grad=True)
+    with pytest.raises(CaptureError, match="asks for gradients itself") as error:
+        irs.decisions(torch.compile(lambda x: (x @ weight).sum().backward()), torch.randn(3, 8))
+    assert error.value.hint == "give what computes the loss, with backward=True" and weight.grad is None
+
+
 def test_what_another_part_makes_is_an_argument_of_a_program() -> None:
     apart = torch.compiler.disable(lambda x: x + 5)
     d = irs.decisions(torch.compile(lambda x: apart(x) * 2), torch.ones(4))

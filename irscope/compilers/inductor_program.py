@@ -448,7 +448,8 @@ def _kernel(
         because = "Inductor does not say which value it stores, and none has that size: it is a part of one"
     elif links.parts_read(node) and not node.is_library:
         least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
-    moved = node.bytes if unknown or joined or pieces or links.parts_read(node) or all(map(_is_view, body)) else None
+    scatters = any(type(getattr(ir, "data", None)).__name__ == "Scatter" for _, _, ir in node.parts)  # of a whole tensor, some rows
+    moved = node.bytes if unknown or joined or pieces or scatters or links.parts_read(node) or all(map(_is_view, body)) else None
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
 

@@ -301,6 +301,12 @@ def test_of_two_scatters_into_one_copy_each_has_its_own() -> None:
     ]  # fmt: skip
 
 
+def test_a_row_that_is_written_into_a_cache_moves_bytes_of_rows() -> None:
+    at, row = torch.tensor([5]), torch.randn(2, 1, 8)
+    d = ask(lambda cache: (cache.index_copy_(1, at, row) * 2).sum(-1), torch.randn(2, 512, 8))
+    assert d.kernels[0].nodes and d.kernels[0].bytes <= 8 + 3 * 4 * 2 * 8 and d.kernels[1].bytes > 4 * 2 * 512 * 8
+
+
 def test_a_step_that_asks_for_gradients_itself_is_refused_with_the_way_to_ask() -> None:
     weight = torch.randn(8, 4, requires_grad=True)
     with pytest.raises(CaptureError, match="asks for gradients itself") as error:

@@ -18,7 +18,7 @@ from irscope._base.frozen import FrozenDict
 from irscope._base.results import Verdict
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
-from irscope.analysis.dependence import dependences
+from irscope.analysis.dependence import Dependences, dependences
 from irscope.errors import ArgumentError, PassError
 from irscope.ir import Block, Created, Edit, Graph, Merged, Node, Rewriter, Value, make_value, new_id
 from irscope.ops.registry import category_of, effect_of
@@ -142,15 +142,23 @@ class GivenFusion(Fusion):
         """What forbids a kernel of two nodes' kernels: a path between them, or else what keeps irscope's groups inside them apart."""
         plan = self._plan_of(a)
         ends = [self._group(node) or node for node in (a, b)]
-        block = next((block for block in self.graph.blocks() if block.id == plan.block.id), None)
-        place = {node.id: index for index, node in enumerate(block.nodes)} if block is not None else {}
-        if block is not None and all(node.id in place for node in ends):
-            ties = dependences(self.graph, block)
-            parts = Partition(ties.before)
+        place, ties, parts = self._laid_out.get(plan.block.id) or ({}, None, None)
+        if ties is not None and parts is not None and all(node.id in place for node in ends):
             path = parts.obstacle(*(place[node.id] for node in ends))
             if path:
                 return explain_path(ties, parts, path)
         return plan.obstacle(*sorted((plan.index[a], plan.index[b])))
+
+    @cached_property
+    def _laid_out(self) -> Mapping[int, tuple[Mapping[int, int], Dependences, Partition]]:
+        """For each block with groups, by its id: the places of its nodes, by theirs, what each comes after, and paths between them."""
+        planned = {block.id for block in self._plans.by_block}
+        found = {}
+        for block in self.graph.blocks():
+            if block.id in planned:
+                ties = dependences(self.graph, block)
+                found[block.id] = {node.id: index for index, node in enumerate(block.nodes)}, ties, Partition(ties.before)
+        return found
 
     def _told(self, a: Node, b: Node) -> Reason | None:
         """The compiler's reason for two nodes: that about the fewest nodes, or else one about the kernels that they are in."""

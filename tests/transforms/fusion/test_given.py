@@ -12,6 +12,7 @@ from irscope.report.pages import Exploration
 from irscope.runtime.reference import run_reference as reference
 from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, given_fusion
 from tests.programs import ir, parsed
+from tests.work import calls_made
 
 SOFT = ir(
     "x w:Float(32, 32) | c = [1]; t = True; n = None; h = mm x w; g = tanh h; e = exp g; s:Float(64, 1) = sum e c t n; p = div e s | p g",
@@ -150,6 +151,18 @@ def test_random_groups_run_as_the_program_does_or_are_refused(seed: int) -> None
         for got, want in zip(irs.compile(f, device="reference")(*args), reference(g, *args), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-6)
     assert done
+
+
+def test_an_answer_takes_no_longer_in_a_long_program() -> None:
+    def work(n: int) -> int:
+        lines = [f"  %v{i + 1} : Float(4, strides=[1]) = aten::tanh(%v{i})" for i in range(n)]
+        g = irs.parse("\n".join(["graph(%v0 : Float(4, strides=[1])):", *lines, f"  return (%v{n})"]))
+        f = given_fusion(g, [group(g, f"k{i}", f"v{i}", f"v{i + 1}") for i in range(1, n, 2)], compiler="other")
+        f.why_not("v2", "v3")  # what is computed once
+        return calls_made(lambda: [f.why_not(g.node("v4"), g.node("v5")), f.why_not(*f.groups[2:4])])
+
+    work(40)
+    assert work(400) == work(100)
 
 
 BRANCHES = ir("x c:bool | a = relu x; r = If c {| b = mul a x | b} {| | a}; z = exp r | z", "Float(4, strides=[1])")

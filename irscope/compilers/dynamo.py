@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
-from irscope._base.words import plural
+from irscope._base.words import listed, plural
 from irscope.compilers.record import Break
 from irscope.errors import LoadError
 from irscope.files import parse_json
@@ -392,6 +392,9 @@ def users_ops(nodes_of: Mapping[Any, tuple[Node, ...]]) -> Mapping[str, tuple[No
     return {name: tuple(nodes) for name, nodes in found.items()}
 
 
+# AOTAutograd's graph, and what Inductor's rewrites made of it
+
+
 class SeenOp(NamedTuple):
     """An op of the graph that AOTAutograd gave, before Inductor's rewrites, which change the graph itself."""
 
@@ -418,3 +421,75 @@ class SeenOp(NamedTuple):
 def ops_of(module: Any) -> list[SeenOp]:
     """The calls of a graph, and its results as the last."""
     return [SeenOp.of(node) for node in module.graph.nodes if node.op in ("call_function", "output")]
+
+
+_RESHAPES: Final = {"aten.view.default", "aten.reshape.default"}
+"""Inductor makes one of the other everywhere: the same op under the same name."""
+
+
+class Rewrites:
+    """What each op that vanished became, by what those that read it read now."""
+
+    def __init__(self, before: Sequence[SeenOp], module: Any, called: Mapping[str, str]) -> None:
+        """`before` are the ops before Inductor's rewrites, `module` is the graph after them, `called` names its inputs."""
+        self.called = called
+        self.before = {op.name: op for op in before}
+        self.after = {node.name: node for node in module.graph.nodes}
+        self.readers: dict[str, list[SeenOp]] = {}
+        for op in before:
+            for read in dict.fromkeys(op.reads):
+                self.readers.setdefault(read, []).append(op)
+        self.twins = self._twins()
+        self.constant: set[str] = set()
+        for op in before:
+            if all(read in self.constant or getattr(self.after.get(read), "op", "") == "get_attr" for read in op.reads):
+                self.constant.add(op.name)
+        self.into: dict[str, tuple[str, ...]] = {}
+        for op in reversed(before):
+            if not self.is_kept(op):
+                self.into[op.name] = self._into(op)
+
+    def is_kept(self, op: SeenOp) -> bool:
+        now = str(self.after[op.name].target) if op.name in self.after else ""
+        return now == op.target or {now, op.target} == _RESHAPES
+
+    def _twins(self) -> dict[str, str]:
+        """For ops that vanished, one of the same arguments that did not."""
+        first: dict[tuple[Any, ...], str] = {}
+        found: dict[str, str] = {}
+        for op in self.before.values():
+            key = op.target, op.shape, tuple(found.get(read, read) for read in op.reads)
+            other = first.setdefault(key, op.name)
+            if other != op.name and not self.is_kept(op):
+                found[op.name] = other
+        return found
+
+    def _into(self, op: SeenOp) -> tuple[str, ...]:
+        """The names that those that read an op read now in its place, or that these have become."""
+        if op.name in self.twins:
+            return (self.twins[op.name],)
+        found: dict[str, None] = {}
+        for reader in self.readers.get(op.name, ()):
+            if not self.is_kept(reader):
+                found.update(dict.fromkeys(name for name in self.into.get(reader.name, ()) if name not in self.before))
+                continue
+            now = SeenOp.of(self.after[reader.name]).reads
+            if len(now) == len(reader.reads):
+                found.update(dict.fromkeys(new for old, new in zip(reader.reads, now, strict=True) if old == op.name))
+            else:
+                found.update(dict.fromkeys(new for new in now if new not in self.before and new not in reader.reads))
+        return tuple(found)
+
+    def because(self, op: SeenOp) -> str:
+        names = listed([f"%{self.called.get(name, name)}" for name in self.into[op.name]])
+        if op.name in self.twins:
+            return f"{names} computes the same, and is computed once"
+        if not self.readers.get(op.name):
+            return "nothing read its result"
+        if op.name in self.constant:
+            return "it depends on no input: its result is a constant"
+        if not names:
+            return ""
+        if {*self.into[op.name]} <= {self.twins.get(read, read) for read in op.reads}:
+            return f"what read it reads {names} instead, which is the same"
+        return f"rewritten: {names} computes it" + ("" if all(map(self.is_kept, self.readers[op.name])) else ", with what read it")

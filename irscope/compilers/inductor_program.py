@@ -117,7 +117,8 @@ def program_seen(
         changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names, links.joined)),
         guards=compiled.guards if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
-        called=FrozenDict(users_ops(nodes_of)), gradient_of=FrozenDict(_forward_ops(seen, forward)),
+        called=FrozenDict(users_ops(nodes_of)), buffers=FrozenDict(_buffers(links, nodes_of)),
+        gradient_of=FrozenDict(_forward_ops(seen, forward)),
     )  # fmt: skip
     kernels = [_with_lines(kernel, node, seen, links, nodes_of) for kernel, node in zip(made.kernels, seen.nodes, strict=True)]
     made = replace(made, kernels=tuple(kernels))
@@ -162,7 +163,8 @@ class _Inputs:
                 self.held[place] = tensor.detach()
                 self.names[name] = path_of.get(id(tensor), name)
             elif may_be_extents and str(nodes[place].meta.get("val")) in extent_of:
-                self.extents[place] = extent_of[str(nodes[place].meta["val"])]
+                symbol = str(nodes[place].meta["val"])
+                self.extents[place], self.names[name] = extent_of[symbol], symbol  # as the types of tensors have it
         self.are_known = len(self.given) + len(self.held) + len(self.extents) == len(placeholders)
 
     def put_into(self, graph: Graph) -> Graph:
@@ -464,6 +466,15 @@ def _with_lines(kernel: Kernel, node: SeenNode, seen: SeenGraph, links: _Links, 
     made = [nodes_of[fx][-1] if fx is not None and nodes_of.get(fx) else None for fx in ops]
     found = tuple(place.get(each.outputs[0].name or "", NO_NODE) if each is not None and each.outputs else NO_NODE for each in made)
     return replace(kernel, source=replace(kernel.source, line_nodes=found))
+
+
+def _buffers(links: _Links, nodes_of: Mapping[Any, tuple[Node, ...]]) -> Iterable[tuple[str, tuple[Node, ...]]]:
+    """What each buffer and each computation of the scheduler holds, by its name: the op whose value it is, or that it is a part of."""
+    held = {name: origins[-1] for name, origins in links.op_of.items() if origins}
+    held.update((name, made) for name, (made, _) in links.stored.items())
+    for name, made in held.items():
+        if nodes := nodes_of.get(made) or nodes_of.get(_source(made)):
+            yield name, nodes[-1:]
 
 
 def _regions(seen: SeenGraph, links: _Links, kernels: Sequence[Kernel]) -> Iterable[Region]:

@@ -167,6 +167,8 @@ class Program(Drawn):
     """The time that compiling it took, if that compiler says so."""
     called: Mapping[str, tuple[Node, ...]] = EMPTY
     """The nodes that an op of the user's program became, by what that calls it: `gelu` is a product, an erf, …"""
+    buffers: Mapping[str, tuple[Node, ...]] = EMPTY
+    """The nodes whose results that compiler keeps under names of its own: Inductor's `buf0`."""
     gradient_of: Mapping[Node, tuple[Node, ...]] = field(default_factory=FrozenDict)
     """Of a backward program: for a node, those of the forward program of whose gradient it is a part, if that compiler says so."""
     figures: Mapping[str, float] = EMPTY
@@ -181,9 +183,9 @@ class Program(Drawn):
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
         """Whether two ops are in one kernel; if not, that compiler's reason, or else what irscope's rules say. Says whose answer it is.
 
-        Each is a value or node, the name of a result (`"%relu_1"`), an op (`"gelu"`, `"aten::gelu"`), a kernel or its name, a module
-        (`"norm1"`), or a line of the user's source (`"model.py:12"`). Of several ops that a name means, those that are in one kernel, or
-        else two of which one reads the other, or else the nearest, are told of. Raises UnknownName, and ArgumentError for a number.
+        Each is a value or node, the name of a result (`"%relu_1"`), an op (`"gelu"`, `"aten::gelu"`), a kernel or its name, a buffer of
+        Inductor (`"buf0"`), a module (`"norm1"`), or a line of the source (`"model.py:12"`). Of several ops that a name means, those that
+        are in one kernel, or two of which one reads the other, or the nearest, are told of. Raises UnknownName, ArgumentError for a number.
         """
         asked = []
         for subject in (a, b):
@@ -194,7 +196,10 @@ class Program(Drawn):
             asked.append(meant)
         one, other = asked
         if len(one) == len(other) == 1:
-            return self._in_its_words(self.fusion.why_not(one[0], other[0]), one[0], other[0])
+            found = self._in_its_words(self.fusion.why_not(one[0], other[0]), one[0], other[0])
+            held = {str(each): self._words(self.buffers[each][-1]) for each in (a, b) if isinstance(each, str) and each in self.buffers}
+            told = f" ({listed([f'{name} belongs to {words}' for name, words in held.items()])})" if held else ""
+            return replace(found, because=found.because + told)
         pair, apart = nearest_pair(self.fusion, one, other)
         found = self._in_its_words(self.fusion.why_not(*pair), *pair)
         names = [self._words(each) if isinstance(each, Node) else f"%{self.graph.names[each]}" for each in pair]
@@ -244,7 +249,8 @@ class Program(Drawn):
             return (self.graph.node(name),)
         short = re.split("::|[.]", name)[-1]
         inside = {node for each in self.kernels if name in (each.name, each.function) for node in each.nodes or each.part_of}
-        found = tuple(inside) or self.called.get(name) or nodes_called(self.graph, name) or self.called.get(short, ())
+        found = tuple(inside) or self.buffers.get(name) or self.called.get(name)
+        found = found or nodes_called(self.graph, name) or self.called.get(short, ())
         found = found or tuple(node for node in nodes_called(self.graph, short) if node.op.endswith(f"::{short}"))
         if not found:
             raise self._unknown(name)
@@ -253,7 +259,8 @@ class Program(Drawn):
         return tuple(sorted([node for node in best if not self.fusion.rules.is_view(node)] or best, key=self.graph.position.__getitem__))
 
     def _unknown(self, name: str) -> UnknownName:
-        known = {kernel.name for kernel in self.kernels} | {node.op.partition("::")[2] for node in self.graph.position} | {*self.called}
+        known = {kernel.name for kernel in self.kernels} | {node.op.partition("::")[2] for node in self.graph.position}
+        known |= {*self.called, *self.buffers}
         known |= {f"{PurePath(at.file).name}:{at.line}" for node in self.graph.position if (at := node.location) is not None}
         known |= {shown for shown in self.graph.names.values() if not shown.isdecimal()} | {node.scope for node in self.graph.position}
         known -= {"", "Constant"}

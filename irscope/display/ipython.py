@@ -113,7 +113,7 @@ def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
     names = _names(_looked_up(typed[1], namespace))
     if not names and (first := _FIRST.search(line)) is not None:  # irs.quiz.fusion(f, subject="
         names = _names(_looked_up(first[1], namespace))
-    return [f"{typed['sign']}{name}" for name in sorted(name for name in names if name.startswith(typed["word"]))[:_MOST]]
+    return [f"{typed['sign']}{name}" for name in sorted({name for name in names if name.startswith(typed["word"])})[:_MOST]]
 
 
 def _choices(option: str) -> Iterable[str]:
@@ -148,8 +148,11 @@ def _is_ours(thing: Any) -> bool:
 def _names(thing: Any) -> Iterable[str]:
     if not _is_ours(thing):
         return ()
+    if isinstance(programs := getattr(thing, "programs", None), tuple):  # another compiler's decisions
+        return [name for program in programs for name in _names(program)]
+    further = [*getattr(thing, "buffers", ()), *(kernel.name for kernel in getattr(thing, "kernels", ()) if hasattr(kernel, "part_of"))]
     for holder in (thing, getattr(thing, "graph", None), getattr(thing, "source", None), getattr(thing, "_graph", None)):
         names = getattr(holder, "names", None)
         if names is not None and type(holder).__name__ == "Graph":
-            return [str(name) for name in names.values()]
+            return [*map(str, names.values()), *dict.fromkeys(further)]
     return ()

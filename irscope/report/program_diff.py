@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["kept", "changed", "new", "gone"]
 
 _LONGEST_CONSTANT = 60
+_MOST_ARGUMENTS = 3
 _MOST_WRITES = 16  # Whether the order of a node and of a write that it passed matters is asked of so many; of more, one is named unasked.
 
 
@@ -69,7 +70,7 @@ class ProgramDiff:
         for change in self.changes:
             lines = _line(self.first, change.before), _line(self.second, change.after)
             if change.before is change.after is None:
-                lines = _frame(self.first, change.how), _frame(self.second, change.how)
+                lines = _frame(self.first, self.second, change.how), _frame(self.second, self.first, change.how)
             yield change.kind, *lines, change.how
 
     def table(self) -> "pd.DataFrame":
@@ -298,8 +299,11 @@ def _line(graph: Graph, node: Node | None) -> str:
     return "  " * (depth_of(graph, node) + 1) + print_node(node, names).replace("%\0", "")
 
 
-def _frame(graph: Graph, how: str) -> str:
-    """The heading, or the line of the results."""
+def _frame(graph: Graph, other: Graph, how: str) -> str:
+    """The heading with some of the arguments that the other program does not have like that, or the line of the results."""
     if how.startswith("takes"):
-        return f"graph({', '.join(f'%{graph.names[value]} : {value.type}' for value in graph.inputs)})"
+        mine, theirs = ([f"%{each.names[value]} : {value.type}" for value in each.inputs] for each in (graph, other))
+        shown = [each for each in mine if each not in {*theirs}][:_MOST_ARGUMENTS] or mine[:_MOST_ARGUMENTS]
+        more = [f"… and {len(mine) - len(shown)} more"] if len(mine) > len(shown) else []
+        return f"graph({', '.join([*shown, *more])})"
     return f"  return ({', '.join(_named(graph, value) for value in graph.outputs)})"

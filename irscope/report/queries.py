@@ -16,6 +16,7 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from irscope._base.frozen import EMPTY
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Type, Value
@@ -54,9 +55,11 @@ class Queries:
 
     def __init__(
         self, graph: Graph, history: History | None = None, dedup: Callable[[], Dedup] | None = None,
-        db: Callable[[], AliasDb] | None = None,
+        db: Callable[[], AliasDb] | None = None, buffers: Mapping[str, Node] = EMPTY,
     ) -> None:  # fmt: skip
         self.graph = graph
+        self._buffers = buffers
+        """Nodes by names that another compiler has for what it keeps of them."""
         self._history = history
         self._dedup = dedup
         self._make_db = db or (lambda: AliasDb(graph))
@@ -279,6 +282,8 @@ class Queries:
             if wanted in told:
                 yield from nodes
         yield from self._of_type(wanted)
+        if text in self._buffers:
+            yield self._buffers[text]
         if exact is not None and text.startswith("%"):
             yield exact
 

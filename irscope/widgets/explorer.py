@@ -150,6 +150,11 @@ class Explorer(View):
         """The program shown, for the completion of its names."""
         return None if self._page.exploration is None else self._page.exploration.graph
 
+    @property
+    def buffers(self) -> Mapping[str, Node]:
+        """The nodes by another compiler's names for what it keeps of them, which `selection` takes: Inductor's `buf0`."""
+        return {} if self._page.exploration is None else self._page.exploration.buffers
+
     def select(self, query: str) -> list[Value | Node]:
         """Select the results of a query in all views, and return them: `e.select("op:conv & bytes>1e6")`.
 

@@ -10,10 +10,14 @@ import pytest
 import irscope as irs
 from irscope.codegen.kernel import NO_NODE
 from irscope.compilers import Decisions
+from irscope.display.ipython import names_for
 from irscope.errors import ArgumentError, CaptureError, LoadError, UnknownName
 from irscope.ops.node_check import verify
 from irscope.ops.view_steps import Extent
+from irscope.report.pages import Exploration
+from irscope.report.pages.headline import quick_headline
 from irscope.report.pages.side_by_side import Correspondence
+from irscope.report.panes import decided_view
 from irscope.session import is_compiled
 
 torch = pytest.importorskip("torch")
@@ -217,6 +221,9 @@ def test_several_calls_say_why_each_was_compiled_again() -> None:
         "", "tensor 'x' size mismatch at index 0. expected 4, actual 5", "tensor 'x' dtype mismatch. expected Float, actual Double",
     ]  # fmt: skip
     assert d.notes[0].startswith("3 compiles, 2 of them again") and "dtype mismatch" in d.notes[2]
+    shown = decided_view(d, 2)["notes"]
+    assert sum("dtype mismatch" in note for note in shown) == 1, "a page says it once"
+    assert shown[-1] != (alone := decided_view(Decisions("inductor", d.programs[2:]), 0)["notes"])[-1] and "dtype mismatch" in alone[-1]
     for program, given in zip(d.programs, [x, torch.randn(5, 8), x.double()], strict=True):
         assert program.graph.value("x").type.dtype == str(given.dtype).removeprefix("torch.")
     assert torch._dynamo.utils.counters["stats"].get("unique_graphs", 0) == before, "the user's own code is as it was"
@@ -412,6 +419,8 @@ def test_bytes_of_sizes_that_are_marked_as_dynamic_are_formulas() -> None:
     d = irs.decisions(torch.compile(chain), x)
     assert d.graph.inputs[0].type.shape != (40, 24) and all(isinstance(kernel.bytes, Extent) for kernel in d.kernels)
     assert isinstance(d.fusion.cost().bytes, Extent)
+    extent = next(node for node in d.graph.nodes() if node.op == "aten::size")
+    assert d.graph.names[extent.output] == str(d.graph.inputs[0].type.shape[0]), "an extent is called as the types call it"
     torch.testing.assert_close(irs.compile(d.fusion)(torch.ones(3, 24)), chain(torch.ones(3, 24)))
 
 
@@ -427,6 +436,14 @@ def test_a_question_takes_results_ops_kernels_and_lines() -> None:
     assert d.why_not("aten::erf", "%mul_4")
     assert d.why_not(f"{line.file}:{line.line}", "erf") and d.why_not(f"{line.file.rpartition('/')[2]}:{line.line}", last)
     assert not d.why_not("addmm", "x") and "input" in d.why_not("addmm", "x").because
+    shown = Exploration(d.fusion, decisions=d)
+    call = d.kernels[1].nodes[0]
+    buffer = next(name for name, nodes in d.program.buffers.items() if nodes == (call,) and name.startswith("buf"))
+    assert d.why_not(buffer, "buf0").because.endswith(f"({buffer} belongs to addmm %addmm, buf0 belongs to var_mean %var_mean.0)")
+    assert shown.resolve(buffer) == call.id and call in shown.queries(buffer)
+    assert [buffer] == names_for(f'd.why_not("{buffer}', {"d": d}) and gelu.name in names_for('d.why_not("cpp', {"d": d})
+    calls = {count["label"]: (count["value"], count["selects"]) for count in quick_headline(shown)}
+    assert calls["kernels of inductor"][0] == "3" and calls["library calls"] == ("2", [d.kernels[k].nodes[0].id for k in (1, 3)])
     with pytest.raises(UnknownName, match="nothing called 'gleu'") as error:
         d.why_not("gleu", "erf")
     assert "gelu" in error.value.hint and "model.py:12" in error.value.hint

@@ -137,7 +137,13 @@ class Exploration:
     @cached_property
     def queries(self) -> Queries:
         """The query index of the program with its groups."""
-        return Queries(self.graph, self.fusion.history, lambda: self.dedup, lambda: self.db)
+        return Queries(self.graph, self.fusion.history, lambda: self.dedup, lambda: self.db, self.buffers)
+
+    @cached_property
+    def buffers(self) -> Mapping[str, Node]:
+        """The nodes by the names of another compiler for what it keeps of them: `buf0`."""
+        named = {} if self.decided is None else self.decided.buffers
+        return {name: made for name, nodes in named.items() if isinstance(made := self.records.get(nodes[-1].id), Node)}
 
     def alike(self) -> Iterator[list[Node]]:
         """The groups that `fuse` created, as lists of groups equal up to names, in program order."""
@@ -149,7 +155,7 @@ class Exploration:
     def resolve(self, name: Any) -> int:
         """The id of a record given as an id, a Value, a Node, or a printed name. Raises UnknownName.
 
-        The record may be of an earlier state; a name is looked up in the program shown first.
+        The record may be of an earlier state; a name is looked up in the program shown first, and among another compiler's buffers.
         """
         if isinstance(name, Integral):  # pandas has its own integer types
             return int(name)
@@ -163,6 +169,8 @@ class Exploration:
         try:
             return id_of_name(self.graph, name)
         except UnknownName:
+            if name in self.buffers:
+                return self.buffers[name].id
             initial = self.fusion.history.initial
             if name.lstrip("%") not in {*initial.names.values()} and "::" not in name:
                 raise

@@ -43,7 +43,11 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     counts.append(_count(len(missed), "missed fusion", missed, "opportunities that were declined, each with its reason"))
     shared = inspection.kernels.shared_by
     if shared:
-        counts.append(_count(len(shared), "kernel", groups, "different kernels to compile: sizes are given at run time"))
+        if exploration.decided is None:
+            counts.append(_count(len(shared), "kernel", groups, "different kernels to compile: sizes are given at run time"))
+        else:
+            hint = "the kernels that irscope would compile for these groups; groups that differ in sizes alone share one"
+            counts.append(_count(len(shared), "kernel of irscope", groups, hint, "kernels of irscope"))
     if exploration.graph.storages:
         counts.append(_storages(exploration.graph))
     if exploration.comparison is not None:
@@ -57,7 +61,7 @@ def quick_headline(exploration: Exploration) -> list[Count]:
     fusion, profile = exploration.fusion, exploration.profile
     counts = [
         Count(**_count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"), whole=True),
-        _count(len(fusion.groups), "fusion group", [node.id for node in fusion.groups], "each runs as one kernel"),
+        *_formed(exploration),
     ]
     made = frozenset(fusion.groups)
     given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and node not in made]
@@ -68,6 +72,20 @@ def quick_headline(exploration: Exploration) -> list[Count]:
         hint = f"median time of a call {' and '.join(profile.ways)}; selects the slowest node"
         counts.append(Count(label="a call", value=times, selects=list(filter(None, [exploration.hottest])), hint=hint))
     return counts
+
+
+def _formed(exploration: Exploration) -> list[Count]:
+    """The groups; of another compiler's program its kernels and calls of libraries, as its own table counts them."""
+    program, groups = exploration.decided, exploration.fusion.groups
+    if program is None:
+        return [_count(len(groups), "fusion group", [node.id for node in groups], "each runs as one kernel")]
+    calls = [node.id for call in program.library_calls for node in ([call.group] if call.group is not None else call.nodes)]
+    made, called = len(program.kernels) - len(program.library_calls), len(program.library_calls)
+    inside = [kernel.group.id for kernel in program.kernels if not kernel.is_library and kernel.group is not None]
+    return [
+        _count(made, f"kernel of {program.compiler}", inside, "what it generated, as its table counts", f"kernels of {program.compiler}"),
+        _count(called, "library call", calls, f"calls that {program.compiler} leaves to a library"),
+    ]
 
 
 def history_headline(history: History, timeline: TimelineView | None) -> list[Count]:

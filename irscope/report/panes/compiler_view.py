@@ -28,7 +28,8 @@ def table_view(
 def decided_view(decisions: Decisions, shown: int) -> DecidedView:
     """The decisions of which the program of that number is shown."""
     program = decisions.programs[shown]
-    again = [f"compiled again: {program.recompiled_because}"] if program.recompiled_because else []
+    why = program.recompiled_because
+    again = [f"compiled again: {why}"] if why and not any(why in note for note in decisions.notes) else []
     breaks = []
     for each in decisions.breaks:
         file, line, function = each.frames[-1] if each.frames else ("", 0, "")
@@ -39,6 +40,7 @@ def decided_view(decisions: Decisions, shown: int) -> DecidedView:
         programs=[f"{each.name}: {each.counts}" for each in decisions.programs], shown=shown,
         breaks=breaks, notes=[*decisions.notes, *program.notes, *again],
         guards=list(program.guards), kernels=kernel_table(program), vanished=_vanished_table(program),
+        buffers={name: nodes[-1].id for name, nodes in program.buffers.items()},
         unrun={node.id: each.because for each in program.changes if each.kind == "vanished" for node in each.at if not node.blocks},
     )  # fmt: skip
 
@@ -47,6 +49,10 @@ def kernel_table(program: Program) -> TableView:
     """One row per kernel, in the order in which they run; a row selects its group, or its nodes."""
     rows: list[list[str | float | None]] = []
     selects = []
+    buffers: dict[Node, list[str]] = {}
+    for name, nodes in program.buffers.items():
+        if name.startswith("buf"):
+            buffers.setdefault(nodes[-1], []).append(name)
     for kernel in program.kernels:
         ops = kernel.ops
         moved = byte_words(kernel.bytes) if kernel.bytes is not None and not is_unknown(kernel.bytes) else "?"
@@ -54,8 +60,11 @@ def kernel_table(program: Program) -> TableView:
             ops = f"a part of {ops}" if ops else "no op of the program"
         what, sure = "library call" if kernel.is_library else "kernel", ": ".join(filter(None, (_SURE[kernel.certainty], kernel.because)))
         rows.append([kernel.name, what, ops, moved, _again(kernel), kernel.ms, sure])
+        if buffers:
+            stored = [name for node in kernel.nodes or kernel.part_of if node in (kernel.stores or ()) for name in buffers.get(node, ())]
+            rows[-1].append(listed(stored))
         selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in kernel.nodes or kernel.part_of])
-    return table_view(_COLUMNS, rows, selects, numbers=("ms",))
+    return table_view((*_COLUMNS, "writes") if buffers else _COLUMNS, rows, selects, numbers=("ms",))
 
 
 def _vanished_table(program: Program) -> TableView:

@@ -133,6 +133,7 @@ class DecidedView(TypedDict):
     guards: list[str]  # What must hold for the program to be used again.
     kernels: TableView
     vanished: TableView  # The ops that it took out, and into what.
+    buffers: dict[str, int]  # Nodes by that compiler's names for what it keeps of them.
     unrun: dict[int, str]  # For nodes that no kernel computes: why.
 
 

@@ -418,6 +418,8 @@ export interface DecidedView {
   kernels: TableView;
   /** The ops that it took out, and into what. */
   vanished: TableView;
+  /** Nodes by that compiler's names for what it keeps of them. */
+  buffers: Record<string, number>;
   /** For nodes that no kernel computes: why. */
   unrun: Record<number, string>;
 }

@@ -18,7 +18,7 @@ export interface Matches {
 export function search(records: Records, query: string, limit = 40): Matches {
   const wanted = query.trim().toLowerCase();
   if (!wanted) return { shown: [], all: [] };
-  const exact = records.names.get(query.trim().replace(/^%/u, ""));
+  const exact = records.names.get(query.trim().replace(/^%/u, "")) ?? records.view.decided?.buffers[query.trim()];
   const found = new Set<number>(exact === undefined ? [] : [exact]);
   const all = new Set<number>();
   records.view.text.lines.forEach((line, k) => {

@@ -249,9 +249,9 @@ def parse_module(content: bytes, file: str, shapes: Sequence[Sequence[int] | Non
     if "iree" not in names and b"torch." in content and not content.startswith(BYTECODE):
         content = generic_form(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     reader = ""
-    if shapes is not None:
-        with suppress(LoadError):  # upstream's passes crash, or the text is wrong
-            reader = _reader_of(names, content, file, shapes)
+    if shapes is not None and "jaxlib" in names:  # whose package alone has the passes that narrow
+        with suppress(LoadError, ParseError):  # they crash, or the text is wrong, or of IREE's dialects
+            reader = _reader_of(["jaxlib"], content, file, shapes)
     if not reader:
         reader, shapes = _reader_of(names, content, file, None), None
     bindings = required(reader)

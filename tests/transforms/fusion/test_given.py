@@ -155,8 +155,7 @@ def test_random_groups_run_as_the_program_does_or_are_refused(seed: int) -> None
 
 def test_an_answer_takes_no_longer_in_a_long_program() -> None:
     def work(n: int) -> int:
-        lines = [f"  %v{i + 1} : Float(4, strides=[1]) = aten::tanh(%v{i})" for i in range(n)]
-        g = irs.parse("\n".join(["graph(%v0 : Float(4, strides=[1])):", *lines, f"  return (%v{n})"]))
+        g = parsed(f"v0 | {'; '.join(f'v{i + 1} = tanh v{i}' for i in range(n))} | v{n}", "Float(4, strides=[1])")
         f = given_fusion(g, [group(g, f"k{i}", f"v{i}", f"v{i + 1}") for i in range(1, n, 2)], compiler="other")
         f.why_not("v2", "v3")  # what is computed once
         return calls_made(lambda: [f.why_not(g.node("v4"), g.node("v5")), f.why_not(*f.groups[2:4])])

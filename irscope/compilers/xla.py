@@ -45,7 +45,7 @@ def reads(source: object, compiler: str | None) -> bool:
         return bool(_dumps(source)) if source.is_dir() else recognizes(source, start_of(source))
     home = type(source).__module__
     is_jax = home.startswith(("jax.", "jaxlib.")) and (hasattr(source, "lower") or hasattr(source, "compile") or hasattr(source, "as_text"))
-    return is_jax or (compiler == "xla" and callable(source) and torch_model_of(source) is None)
+    return is_jax or (compiler == "xla" and callable(source))
 
 
 def _dumps(folder: Path) -> list[Path]:
@@ -58,6 +58,9 @@ def decisions(source: Any, args: Sequence[Any], *, measure: bool = False, **opti
 
     Raises ParseError and LoadError for a text, MissingExtra without JAX.
     """
+    if torch_model_of(source) is not None:
+        hint = "run it under torch_xla with XLA_FLAGS=--xla_dump_to=FOLDER, and give that folder; or give a function of JAX"
+        raise LoadError("XLA takes programs of JAX and HLO, and irscope writes neither of a torch model", hint=hint)
     if measure and isinstance(source, str | Path):
         hint = "give the function and its arguments, or leave measure out"
         raise ArgumentError("a text of HLO is not run: its kernels have no times", hint=hint)

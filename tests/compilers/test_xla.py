@@ -282,6 +282,13 @@ def test_sizes_of_shapes() -> None:
     assert size_in_bytes("opaque[]") is None
 
 
+def test_a_torch_model_is_refused_with_what_to_give() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(LoadError, match="writes neither of a torch model") as error:
+        irs.decisions(torch.nn.Linear(4, 4), torch.ones(2, 4), compiler="xla")
+    assert "--xla_dump_to" in error.value.hint
+
+
 def test_an_op_whose_name_is_on_nothing_vanished_and_that_is_all_that_xla_says() -> None:
     d = irs.decisions(lambda x: jnp.tanh(x) + x.reshape(4, 2).T.reshape(8), jnp.ones(8), compiler="xla")
     found = {row.name: row.because for row in d.program.vanished().itertuples()}

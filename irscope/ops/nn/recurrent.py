@@ -97,11 +97,12 @@ def _layers(
 
 
 def _scan(step: Cell, sequence: Array, state: Sequence[Array], weights: Sequence[Any]) -> tuple[Array, State]:
+    """The hidden states and the last state, which for a sequence of length 0 is the first."""
     now, hidden = tuple(state), []
     for index in range(len(sequence)):
         now = step(at(sequence, index), now, weights)
         hidden.append(now[0])
-    return np.stack(hidden), now
+    return np.stack(hidden) if hidden else np.zeros((0, *now[0].shape), now[0].dtype), now
 
 
 OPS = tuple(

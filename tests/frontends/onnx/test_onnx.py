@@ -356,3 +356,16 @@ def test_the_coverage_may_be_piped_to_head(tmp_path: Path) -> None:
     (tmp_path / "a.ir").write_text(f"graph(%x : Tensor):\n{ops}  return (%x)")
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "# ONNX ops" in done.stdout and done.stderr == ""
+
+
+def test_a_gru_of_no_steps_returns_its_first_state(tmp_path: Path) -> None:
+    """As ONNX says; onnxruntime 1.x ends the process."""
+    helper, arrays = onnx.helper, {"w": np.ones((1, 9, 4), np.float32), "r": np.ones((1, 9, 3), np.float32)}
+    node = helper.make_node("GRU", ["x", *arrays], ["y", "h"], hidden_size=3, linear_before_reset=1)
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    made = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", 1, [0, 2, 4])], [onnx.ValueInfoProto(name=k) for k in "yh"], weights
+    )
+    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 14)], ir_version=8), tmp_path / "gru.onnx")
+    y, h = irs.compile(irs.load(str(tmp_path / "gru.onnx")))(np.zeros((0, 2, 4), np.float32))
+    assert y.shape == (0, 1, 2, 3) and h.shape == (1, 2, 3) and not h.any()

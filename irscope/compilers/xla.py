@@ -331,9 +331,8 @@ def size_in_bytes(shape: str) -> int | None:
     return total
 
 
-def bytes_moved(module: HloText, kernel: HloKernel) -> int | None:
-    """Returns the bytes that a kernel reads and writes; None where that is not known."""
-    around = {each.name: each for each in module.computations[kernel.computation]}
+def bytes_moved(module: HloText, kernel: HloKernel, around: Mapping[str, Instruction]) -> int | None:
+    """Returns the bytes that a kernel reads and writes; None where that is not known. `around` are the instructions of its computation."""
     each = kernel.instruction
     sizes = [size_in_bytes(around[operand].shape) for operand in each.operands]
     result = size_in_bytes(_WORKSPACE.sub(")", each.shape) if kernel.library.startswith("__cu") else each.shape)
@@ -384,9 +383,11 @@ def _program(
     flat = _Flat(grouped)
     known = kernels_of(module)
     sites = _sites(flat, known, module)
+    named = {where: {each.name: each for each in inside} for where, inside in module.computations.items()}
     made = [
         Kernel(
-            each.name, nodes, each.is_library, kind=each.kind, function=each.library, stores=stored, bytes=bytes_moved(module, each)
+            each.name, nodes, each.is_library, kind=each.kind, function=each.library, stores=stored,
+            bytes=bytes_moved(module, each, named[each.computation]),
         )
         for each, nodes, stored in sites
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Functionalisation: the caller sees no difference, what can become pure does, and what cannot says why."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,24 @@ def test_callers_see_no_difference_where_it_once_was(seed: int) -> None:
 def test_callers_see_no_difference_without_copies_of_the_whole(seed: int) -> None:
     record = check_pass(lambda graph: functionalize(graph, scatter=False), seed)
     assert not any("scatter" in node.op for node in record.after.nodes())
+
+
+WRITES = [lambda b: b.mul_(2.0), lambda b: b[:2].mul_(3.0), lambda b: b[0].add_(1.0), lambda b: b.t()[0].neg_(), lambda b: b[1].neg_()]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_part_that_was_written_is_read_again_after_another_write(write: Callable[[Any], Any]) -> None:
+    def program(x: Any) -> Any:
+        whole = x.neg()
+        part = whole[0]
+        part.relu_()
+        write(whole)
+        return part + part.exp(), whole
+
+    x = torch.linspace(-1, 1, 9).view(3, 3)
+    graph = irs.load(program, x)
+    pure = functionalize(graph).after
+    assert not in_place(pure) and observed(pure, [x]) == observed(graph, [x])
 
 
 def test_the_record_of_a_program_without_writes_is_the_program() -> None:

@@ -54,9 +54,9 @@ def class_sentence(dedup: Dedup, number: int) -> str:
     else:
         sentence = f"class {cls.index}: {plural(len(cls), 'group')} are the same by relation {dedup.relation!r}, matched value by value"
     for step in RELATIONS[RANK[dedup.relation] + 1 : RANK["layout"]]:
-        members = next(members for members in dedup.members(step) if cls.representative in members)
-        if len(members) > len(cls):
-            many = f"one of {len(members)} that may share a kernel"
+        size = dedup.size_by(step, cls.representative)
+        if size > len(cls):
+            many = f"one of {size} that may share a kernel"
             return f"{sentence}. From step {step!r} on it is {many}; sharing it gives up {GIVES_UP[step]}"
     return sentence
 

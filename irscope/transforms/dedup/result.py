@@ -146,6 +146,14 @@ class Dedup(Drawn):
             return list(self.constants.classes(known_step(relation)))
         return self._ladder.classes(known_relation(relation))
 
+    @cached_property
+    def _sizes(self) -> Mapping[Relation, Mapping[Any, int]]:
+        return {step: {member: len(members) for members in self.members(step) for member in members} for step in RELATIONS}
+
+    def size_by(self, relation: Relation, member: Node | str) -> int:
+        """The number of members of the class that a piece is in by another relation."""
+        return self._sizes[relation][member]
+
     def class_of(self, piece: Node | Value | str) -> EquivalenceClass:
         """The class of a piece; a group can also be named by a result, or by a node or value inside it."""
         return self._class_of[self._member(piece)]

@@ -126,7 +126,10 @@ def kernels_of(fusion: Fusion, node: Node) -> Set[Node] | None:
     """The groups that compute a node of the program as written, or the node itself; None if a pass before grouping replaced it."""
     if not isinstance(fusion, GivenFusion):
         return None if isinstance(fusion._find(node), Verdict) else {fusion.group_of(node) or node}
-    makers, parts = fusion.original.producer, list[Node]()
-    for made in (makers[value] for value in node.inputs if value in makers) if node in fusion.assembled else ():
-        parts += [makers[value] for value in made.inputs if value in makers] if made.op == "prim::ListConstruct" else [made]
-    return {group for part in parts for group in fusion.groups_of(part)} or {*fusion.groups_of(node)} or {node}
+    if node not in fusion.known_kernels:
+        makers, parts = fusion.original.producer, list[Node]()
+        for made in (makers[value] for value in node.inputs if value in makers) if node in fusion.assembled else ():
+            parts += [makers[value] for value in made.inputs if value in makers] if made.op == "prim::ListConstruct" else [made]
+        found = {group for part in parts for group in fusion.groups_of(part)} or {*fusion.groups_of(node)} or {node}
+        fusion.known_kernels[node] = found
+    return fusion.known_kernels[node]

@@ -262,11 +262,13 @@ class Fusion(Unpicklable, Drawn):
         left, right = (
             inside or [node for node in [self._find(subject)] if isinstance(node, Node)] for inside, subject in ((one, a), (other, b))
         )
-        for first, second in ((left, set(right)), (right, set(left))):
-            users = ((node, use.user) for node in first for value in node.outputs for use in graph.users.get(value, ()))
-            for node, user in users:
-                if isinstance(user, Node) and user in second:
-                    return (node, user) if first is left else (user, node)
+        for first, second in ((left, right), (right, left)):
+            order, makers = {node: place for place, node in enumerate(first)}, graph.producer
+            fed = ((makers.get(value), user) for user in second for value in user.inputs)
+            links = [(order[node], graph.position.get(user, 0), node, user) for node, user in fed if node in order]
+            if links:
+                *_, node, user = min(links, key=lambda link: link[:2])
+                return (node, user) if first is left else (user, node)
         if not left or not right:
             return left[-1] if left else a, right[0] if right else b
         place, ours, theirs, beside = graph.position, set(left), set(right), list[tuple[Node, Node]]()

@@ -10,7 +10,7 @@ Why two nodes are apart is asked in this order: the other compiler's own reason,
 inside the given ones. Each answer says whose it is.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -90,6 +90,11 @@ class GivenFusion(Fusion):
         """All groups that compute a node: several if that compiler computes it again instead of reading it."""
         found = (self._group(node) for node in self._computing(subject))
         return tuple(dict.fromkeys(group for group in found if group is not None))
+
+    @cached_property
+    def known_kernels(self) -> dict[Node, Set[Node]]:
+        """The answers of `kernels_of` so far: an op that a thousand kernels compute is asked of with each of its users."""
+        return {}
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two nodes are in one kernel of that compiler; if not, its own reason, or else what irscope's rules say."""

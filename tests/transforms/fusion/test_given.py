@@ -10,7 +10,7 @@ from irscope.errors import ArgumentError, PassError
 from irscope.ops.node_check import verify
 from irscope.report.pages import Exploration
 from irscope.runtime.reference import run_reference as reference
-from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, given_fusion
+from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, differences, given_fusion
 from tests.programs import ir, parsed
 from tests.work import calls_made
 
@@ -162,6 +162,16 @@ def test_an_answer_takes_no_longer_in_a_long_program() -> None:
 
     work(40)
     assert work(400) == work(100)
+
+
+def test_differences_of_an_op_that_many_kernels_compute_take_linear_time() -> None:
+    def calls(count: int) -> int:
+        names = [f"u{k}" for k in range(count)]
+        g = parsed(f"x | v = relu x; {'; '.join(f'{name} = tanh v' for name in names)} | {' '.join(names)}", "Float(4)")
+        theirs, ours = given_fusion(g, [group(g, name, "v", name) for name in names], compiler="other"), irs.fuse(g)
+        return calls_made(lambda: differences(theirs, ours))
+
+    assert calls(100) < 2.5 * calls(50)
 
 
 BRANCHES = ir("x c:bool | a = relu x; r = If c {| b = mul a x | b} {| | a}; z = exp r | z", "Float(4, strides=[1])")

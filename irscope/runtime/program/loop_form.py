@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from irscope.ir import BOOL, FLOAT, GROUPS, INT, NOT_CONSTANT, NUMBER, Block, Graph, ListType, Node, TensorType, Type, Value, constant_of
 from irscope.ops.registry import effect_of
-from irscope.ops.traits import ANOTHER_OBJECT, VIEWS
+from irscope.ops.traits import ANOTHER_OBJECT, LAYOUT_READERS, VIEWS
 
 _MOST_VIEWS: Final = 64
 """Views of one body: each is looked up through those that it is a view of."""
@@ -119,10 +119,11 @@ def _is_made_for(graph: Graph, value: Value, loop: Node) -> bool:
 
 
 def _is_view(node: Node) -> bool:
-    """Checks for a view, one that returns several tensors in a list, and an op that takes them from the list."""
+    """Checks for a view, one that returns several tensors in a list, and an op that takes them from the list; not for `as_strided`,
+    which counts from the start of the storage."""
     if node.op in ("aten::__getitem__", "prim::ListUnpack"):
         return _has_tensors(node.inputs[0].type)
-    return node.op in VIEWS and len(node.outputs) == 1 and _has_tensors(node.output.type) and not node.blocks
+    return node.op in VIEWS - LAYOUT_READERS and len(node.outputs) == 1 and _has_tensors(node.output.type) and not node.blocks
 
 
 def _has_tensors(type: Type) -> bool:

@@ -136,17 +136,20 @@ class LoopCall:
 
     def _found(self, given: Sequence[Any], limit: int) -> tuple[Callable[..., tuple[Any, ...]], int] | None:
         key = self.memory.key(given), tuple([value for value in given if isinstance(value, _WHOLE)])  # by which views may be cut
-        if key not in self.known:
-            if limit < _FEW_TURNS and len(self.known) >= _FEW_LAYOUTS:
+        known = self.known  # which another thread may replace
+        if key not in known:
+            if limit < _FEW_TURNS and len(known) >= _FEW_LAYOUTS:
                 return None  # a number that changes from call to call: preparing would take longer than Python does
-            if len(self.known) >= _MOST_LAYOUTS:
+            if len(known) >= _MOST_LAYOUTS:
                 self.known = {}
             try:
                 turns = self._turns(given)
-                self.known[key], self.form.declined = (_Recipe(self, turns, given).written(key[0]), turns.most), ""
+                found, self.form.declined = (_Recipe(self, turns, given).written(key[0]), turns.most), ""
             except _ERRORS as error:
-                self.known[key], self.form.declined = None, str(error)
-        return self.known[key]
+                found, self.form.declined = None, str(error)
+            self.known[key] = found
+            return found
+        return known[key]
 
     def _turns(self, given: Sequence[Any]) -> _Turns:
         """Returns what runs on operands like these. Raises ValueError where a layout changes from turn to turn, or a kernel is

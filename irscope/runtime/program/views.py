@@ -6,7 +6,8 @@ its memory, at half the cost of one view by torch; a group or layer reads the ro
 A run that is watched makes every view, as the program says.
 
 **What stays as it is.** Views that a result of the program may share memory with, since a caller may ask for their base; all of them
-in a program that writes memory, since torch counts the writes of a tensor and its views together; those that a run may decide to copy.
+in a program that writes memory, since torch counts the writes of a tensor and its views together; those that a run may decide to copy;
+`as_strided`, which counts from the start of the storage, wherever in it a tensor of this layout begins.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,6 +18,7 @@ from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, TensorType, Use, Value
 from irscope.ops.registry import effect_of
+from irscope.ops.traits import LAYOUT_READERS
 from irscope.runtime.arrays import TorchMemory, compiled_text
 from irscope.runtime.program.code import Code, Instruction
 from irscope.runtime.program.groups import GroupCall, LayerKernel
@@ -46,14 +48,15 @@ class ViewMaker:
             made = self._made(root)
             return made[0] if len(made) == 1 else made
         key = self.memory.key((root,)), self.memory.dispatch_keys(root)
-        if key not in self.known:
+        found = self.known.get(key)
+        if found is None:
             made = self._made(root)
             if None in key or any(self.memory.offset(root, view) is None for view in made):
                 return made[0] if len(made) == 1 else made
             if len(self.known) >= _MOST:
                 self.known = {}
-            self.known[key] = self._written(root, made)
-        make, self.call = self.known[key]
+            self.known[key] = found = self._written(root, made)
+        make, self.call = found
         return make(root)
 
     def _made(self, root: Any) -> list[Any]:
@@ -170,7 +173,7 @@ class _Plan:
         """Checks for an op that only views its first operand, which is of known extents, in a way that constants say."""
         if node.op == "prim::ListUnpack":
             return node.inputs[0] in self.source
-        if effect_of(node) != "view" or not node.inputs or len(node.outputs) != 1:
+        if effect_of(node) != "view" or node.op in LAYOUT_READERS or not node.inputs or len(node.outputs) != 1:
             return False
         given, made, producer = node.inputs[0].type, node.output, self.graph.producer
         users = [use.user for use in self.graph.users.get(made, ())]

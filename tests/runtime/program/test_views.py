@@ -116,3 +116,23 @@ def test_memory_is_let_go_where_a_program_with_all_its_views_lets_it_go() -> Non
     with torch.no_grad():
         assert peak(run) <= peak(model)
         np.testing.assert_allclose(run(x), model(x), rtol=1e-3, atol=1e-3)
+
+
+def test_a_view_that_counts_from_the_start_of_the_storage_is_made_in_each_run() -> None:
+    run = irs.compile(
+        irs.fuse(
+            irs.parse("""graph(%x : Float(2, 6)):
+  %sizes : int[] = prim::Constant[value=[3, 4]]()
+  %strides : int[] = prim::Constant[value=[4, 1]]()
+  %o : int = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %v : Float(3, 4, strides=[4, 1]) = aten::as_strided(%x, %sizes, %strides, %o)
+  %c : Float(3, 4) = aten::cumsum(%v, %o, %none)
+  %b : Float(3, 4) = aten::tanh(%v)
+  return (%c, %b)""")
+        )
+    )
+    whole = torch.randn(48)
+    v = whole.as_strided((3, 4), (4, 1))
+    for start in (0, 24, 36):
+        alike(run(whole[start : start + 12].view(2, 6)), [v.cumsum(0), v.tanh()])

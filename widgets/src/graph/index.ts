@@ -340,13 +340,28 @@ export class GraphPane {
     this.#settleMap();
   }
 
-  /** The first look: at the program's first op if not everything is shown; its inputs are above the centre of the graph. Of a joint graph,
-   * both passes. */
-  #start(): Viewport {
+  /** The first look: if not everything is shown, then the most that can be with the program's first op; its inputs are above the centre of
+   * the graph. Of a joint graph, both passes. */
+  #start(layout = this.layout): Viewport {
     const { boxes } = this.context.records.hierarchy;
-    if (this.layout.boxes.some((box) => boxes[box].kind === "lane")) return firstLook(this.layout, this.#frame, this.layout.width / 2);
-    const first = this.layout.boxes.find((box) => boxes[box].kind !== "input" && !this.open.has(box)) ?? this.layout.boxes[0];
-    return firstLook(this.layout, this.#frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
+    if (layout.boxes.some((box) => boxes[box].kind === "lane")) return firstLook(layout, this.#frame, layout.width / 2);
+    const first = layout.boxes.find((box) => boxes[box].kind !== "input" && !this.open.has(box)) ?? layout.boxes[0];
+    const middle = first === undefined ? 0 : layout.x[first] + layout.w[first] / 2;
+    const looks = [middle, layout.width, 0].map((x) => firstLook(layout, this.#frame, x));
+    const counts = looks.map((look) => (first === undefined || this.#shows(look, layout, first) ? this.#inSight(look, layout) : 0));
+    return looks[counts.indexOf(Math.max(...counts))];
+  }
+
+  /** Whether the whole box is in the window. */
+  #shows(look: Viewport, layout: Layout, box: number): boolean {
+    const seen = windowOf(look, this.#frame);
+    const { x, y, w, h: high } = layout;
+    return x[box] >= seen.x && y[box] >= seen.y && x[box] + w[box] <= seen.x + seen.width && y[box] + high[box] <= seen.y + seen.height;
+  }
+
+  /** How many boxes are in the window as a whole. */
+  #inSight(look: Viewport, layout: Layout): number {
+    return layout.boxes.reduce((count, box) => count + Number(this.#shows(look, layout, box)), 0);
   }
 
   /** Closes boxes until the first look shows the whole, groups and then modules from the inside out, those around the hottest op only if
@@ -397,9 +412,10 @@ export class GraphPane {
     const limits = [[all.filter((box) => !held.has(box)), FEWEST], [all, FEWEST], [all, LEAST]] as const;
     if (!limits.some(([closable, fewest]) => COLUMNS.some((columns) => closeTo(columns, closable, fewest)))) {
       closeTo(1, all, FEWEST);
-      const inSight = (columns: number) => (tried(columns).width * READABLE <= frame.width ? fit(tried(columns), frame).scale : 0);
+      const inSight = (columns: number) => this.#inSight(this.#start(tried(columns)), tried(columns));
       tried(COLUMNS.reduce((best, columns) => (inSight(columns) > inSight(best) ? columns : best)));
     }
+    this.#layouter.shapeTo(this.#shape(), this.#columns); // the columns of what is open now, not of what was tried last
     this.#relayout(-1);
     this.#openFirst = new Set(this.open);
   }

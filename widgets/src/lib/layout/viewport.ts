@@ -48,9 +48,8 @@ export function showsAll(view: Viewport, picture: Extent, frame: Extent): boolea
 export function firstLook(picture: Extent, frame: Extent, x: number): Viewport {
   const all = fit(picture, frame);
   if (all.scale >= READABLE) return all;
-  const scale = clamp((frame.width - 24) / picture.width, READABLE, 0.9);
-  const width = frame.width / scale;
-  return { scale, x: picture.width <= width ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / scale };
+  const width = frame.width / READABLE;
+  return { scale: READABLE, x: picture.width <= width ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / READABLE };
 }
 
 /** The same view if it shows the rectangle, or one moved to show it in the middle. */

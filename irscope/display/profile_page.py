@@ -197,8 +197,8 @@ def before_after_svg(groups: Sequence[TimedGroup]) -> str:
         for offset, kind, took in ((2, "b", group["before"]), (14, "s" if group["verdict"] == "slower" else "a", group["after"])):
             parts.append(rect(200, y + offset, 480 * took / longest, 10, kind, f"{group['label']}: {duration(took)}"))
             parts.append(text(206 + 480 * took / longest, y + offset + 9, duration(took), "q"))
-        ratio = group["before"] / group["after"] if group["after"] and group["verdict"] != "the same" else 0.0
-        parts.append(text(790, y + 16, f"{ratio:.2g}×" if ratio else "the same"))
+        ratio = group["before"] / group["after"] if group["after"] and group["verdict"] in ("faster", "slower") else 0.0
+        parts.append(text(790, y + 16, f"{ratio:.2g}×" if ratio else group["verdict"]))
     return picture(26 + len(shown) * 30, parts, "groups before and after")
 
 

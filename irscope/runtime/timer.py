@@ -82,14 +82,18 @@ class Spread:
         """
         return 0 < self.best < min(self.median / _NOISY, self.median - _LEAST_NOISE)
 
-    def against(self, other: Spread) -> Literal["faster", "slower", "the same"]:
-        """Compares this one with another; `the same` where the middle halves overlap, or one is noisy.
+    def against(self, other: Spread) -> Literal["faster", "slower", "the same", "too noisy", "too few runs"]:
+        """Compares this one with another; `the same` where the middle halves overlap.
 
         >>> Spread(1.0, 0.9, 1.1).against(Spread(2.0, 1.5, 2.5)), Spread(1.0, 0.9, 1.6).against(Spread(2.0, 1.5, 2.5))
         ('faster', 'the same')
+        >>> Spread.of([1.0]).against(Spread.of([2.0]))
+        'too few runs'
         """
-        if self.is_noisy or other.is_noisy or min(self.turns, other.turns) < _FEW:
-            return "the same"
+        if self.is_noisy or other.is_noisy:
+            return "too noisy"
+        if min(self.turns, other.turns) < _FEW:
+            return "too few runs"
         if self.high < other.low:
             return "faster"
         return "slower" if self.low > other.high else "the same"

@@ -56,7 +56,13 @@ class Trial:
 
     def __repr__(self) -> str:
         kind = self.after.against(self.before)
-        verdict = f"{kind}, by {time_words(abs(self.gain_ns))}" if kind != "the same" else "no significant difference"
+        verdict = (
+            f"{kind}, by {time_words(abs(self.gain_ns))}"
+            if kind in ("faster", "slower")
+            else "no significant difference"
+            if kind == "the same"
+            else kind
+        )
         same = "the same results" if self.is_same else f"other results (relative difference {self.difference:.1e})"
         return (
             f"{self.remark.rule}: {time_words(self.before.median)} → {time_words(self.after.median)} a call: {verdict}; "
@@ -119,10 +125,14 @@ class Matched:
 
     @property
     def verdict(self) -> str:
-        """`slower`, `faster`, `the same`, `new` or `gone`."""
+        """`slower`, `faster`, `the same`, `too noisy`, `too few runs`, `new` or `gone`."""
         if not self.before or not self.after:
             return "new" if self.after else "gone"
         return self.after_time.against(self.before_time)
+
+    @property
+    def is_different(self) -> bool:
+        return self.verdict not in ("the same", "too noisy", "too few runs")
 
     @property
     def change_ns(self) -> float:
@@ -151,7 +161,7 @@ class ProfileDifference:
         verdict = self.after.against(self.before)
         lines = [f"{self.name}: {time_words(self.before.median)} → {time_words(self.after.median)} a call ({verdict})"]
         for each in self.classes[:10]:
-            if each.verdict == "the same":
+            if not each.is_different:
                 continue
             row = (each.after or each.before)[0]
             where = place(row.node)
@@ -189,7 +199,7 @@ def compare_profiles(before: Readings, after: Readings, way: str | None) -> Prof
     for key in dict.fromkeys((*sides[0], *sides[1])):
         rows, spread = zip(*(side.get(key, ((), _NOTHING)) for side in sides), strict=True)
         classes.append(Matched(key, tuple(rows[0]), tuple(rows[1]), spread[0], spread[1]))
-    classes.sort(key=lambda each: (each.verdict == "the same", -abs(each.change_ns)))
+    classes.sort(key=lambda each: (not each.is_different, -abs(each.change_ns)))
     name = before.name if before.name == after.name else f"{before.name} → {after.name}"
     return ProfileDifference(name, tuple(classes), before.total(label), after.total(label), _warnings(before, after))
 

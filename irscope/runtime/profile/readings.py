@@ -314,7 +314,7 @@ def group_table(profile: Readings) -> pd.DataFrame:
             "group": row.node.id, "node": row.name, "kind": row.node.attrs.get("kind", ""), "ops": len(nodes),
             "line": str(place(row.node) or ""), "before ms": before.median / 1e6, "after ms": row.self_time.median / 1e6,
             "low ms": row.self_time.low / 1e6, "high ms": row.self_time.high / 1e6,
-            "times": before.median / row.self_time.median if row.self_time.median and verdict != "the same" else None,
+            "times": before.median / row.self_time.median if row.self_time.median and verdict in ("faster", "slower") else None,
             "verdict": verdict, "MB before": moved / 1e6, "MB after": row.cost.bytes / 1e6,
             "of copy": row.copy_ns / row.self_time.median if row.self_time.median and row.copy_ns else None,
         })  # fmt: skip

@@ -220,7 +220,7 @@ def test_a_numpy_function_is_compared_with_itself(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(("call", "told"), [
-    (lambda p: p.table("colour"), "no table by 'colour'"), (lambda p: p.table(way="deduplicated"), "not run"),
+    (lambda p: p.table("colour"), "no table by 'colour'"), (lambda p: p.table(way="deduplicated"), "no way 'deduplicated'"),
     (lambda p: p.try_(99), "no remark 99"), (lambda p: p.diff(3), "compared with a profile"),
     (lambda p: p.save("/no/such/folder/x.json"), "cannot be written"),
 ])  # fmt: skip

@@ -25,9 +25,9 @@ Spot = tuple[Node | Value, str, int]  # A place in a piece: a node's operand or 
 Pair = tuple[Node | None, Node | None]
 
 
-def beside_view(left: Piece, right: Piece, found: Match | None, rows: Sequence[SlotPair], because: str) -> BesideView:
-    """The view of two pieces, matched or not. `rows` are the holes in the order of the hole table; without a match, lines
-    correspond by their ops."""
+def beside_view(left: Piece, right: Piece, found: Match | None, rows: Sequence[SlotPair], heads: Sequence[str], because: str) -> BesideView:
+    """The view of two pieces, matched or not, under their `heads`. `rows` are the holes in the order of the hole table; without a match,
+    lines correspond by their ops."""
     holes: dict[Spot, int] = {}
     others: dict[Spot, int] = {}
     for number, pair in enumerate(rows):
@@ -50,7 +50,7 @@ def beside_view(left: Piece, right: Piece, found: Match | None, rows: Sequence[S
         BesideLine(left=one.line(a), right=other.line(b), left_node=a.id if a is not None else 0, right_node=b.id if b is not None else 0)
         for a, b in pairs[:_MOST_LINES]
     ]
-    return BesideView(left=left.label, right=right.label, because=because, lines=lines, left_out=max(0, len(pairs) - _MOST_LINES))
+    return BesideView(left=heads[0], right=heads[1], because=because, lines=lines, left_out=max(0, len(pairs) - _MOST_LINES))
 
 
 def _alike(left: Piece, right: Piece) -> list[Pair]:

@@ -219,13 +219,13 @@ class SameViews:
         if left != 0 or met is None or not columns:
             return self.pair(one, other)
         pairs = [SlotPair(row.kind, row.site, row.values[0], row.values[columns[0]]) for row in found.rows if row.parameter is not None]
-        return beside_view(one, other, met, pairs, self._because(one, other))
+        return beside_view(one, other, met, pairs, self._called((one.member, other.member)), self._because(one, other))
 
     def pair(self, one: Piece, other: Piece) -> vm.BesideView:
         """Any two pieces side by side, at the finest step at which they meet; where they never do, as far as their ops are alike."""
         met = meeting(one, other)
         pairs = [] if met is None else [slot for slot in met.slots if not same_bits(slot.left, slot.right)]
-        return beside_view(one, other, met, pairs, self._because(one, other))
+        return beside_view(one, other, met, pairs, self._called((one.member, other.member)), self._because(one, other))
 
     def _because(self, one: Piece, other: Piece) -> str:
         return "the same piece" if one is other else self._of.why_not(one.member, other.member).because

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
+from math import inf
 from typing import Final, cast
 
 from irscope._base.words import in_markup, shortened
@@ -86,7 +87,7 @@ def _figure(svg: str, words: str) -> str:
     """A picture beside the other, or below it where both would be too small to read."""
     width = re.findall(r'width="(\d+)"', svg)[0]
     style = f"margin:0;flex:1 1 min(100%, {0.79 * int(width):.0f}px)"
-    return f'<figure style="{style}"><figcaption>{in_markup(words)}</figcaption>{embedded_svg(svg, words)}</figure>'
+    return f'<figure style="{style}"><figcaption>{in_markup(words)}</figcaption>{embedded_svg(svg, words, inf)}</figure>'
 
 
 def _groupings(one: Fusion, other: Fusion) -> str:

@@ -12,13 +12,17 @@ from irscope.report.view_models import Box, ComparedView, GraphView
 from irscope.report.words import COMPARED, PALETTE, WRITES
 
 
-def embedded_svg(svg: str, alt: str) -> str:
+def embedded_svg(svg: str, alt: str, tallest: float = 720) -> str:
     """An `<img>` with the picture as its data URL; one that is wider than its page shrinks until its smallest letters have nine pixels,
-    and then scrolls."""
-    data, words, wide = b64encode(svg.encode()).decode(), in_markup(alt), int(re.findall(r'width="(\d+)', svg)[0])
+    and then scrolls, as does one of more than `tallest` pixels."""
+    data, words = b64encode(svg.encode()).decode(), in_markup(alt)
+    wide, tall = (int(re.findall(rf'{way}="(\d+)', svg)[0]) for way in ("width", "height"))
     least = f";min-width:{_SMALLEST * wide:.0f}px" if wide > WIDTH else ""
     image = f'<img alt="{words}" style="max-width:100%{least}" src="data:image/svg+xml;base64,{data}">'
-    return f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="{words}">{image}</div>' if least else image
+    if not least and tall <= tallest:
+        return image
+    style = f"overflow:auto;max-height:{tallest}px" if tall > tallest else "overflow-x:auto"
+    return f'<div style="{style}" tabindex="0" role="region" aria-label="{words}">{image}</div>'
 
 
 # The parts of pictures: text, bars, and the style sheet that each picture includes.

@@ -6,6 +6,9 @@ microseconds more, so that only large products gain. Results differ by the order
 On one thread of a Zen 5 (torch 2.13), in microseconds: 128 × 256 by 256 × 1024 takes MKL 611 and oneDNN 301, 64 × 128 by 128 × 256
 takes them 40 and 29, 32 × 64 by 64 × 256 11.6 and 16.9. The layout of the matrix makes no difference.
 
+A product takes workspace of oneDNN's own at each call, 264 kB for 256 × 1024 by 1024 × 256 on two threads, so programs whose memory is
+planned multiply with MKL, which takes none of torch's allocator.
+
 A convolution reads its weight in an order of oneDNN's own, which depends on the extents and the processor, and given any other copies
 the weight at each call: 58 instead of 28 µs for 3 × 3 windows of 64 channels on 2 × 4 × 4 points. A program that holds the weight
 of a layer of oneDNN copies it once, and again after it was written.
@@ -147,11 +150,11 @@ def by_torch(node: Node, torch: Any) -> Function:
 
 def prepared(
     node: Node, function: Function, constant: Callable[[Value], Any], torch: Any,
-    follow: Callable[[Sequence[Any], Callable[[Any], object]], bool],
+    follow: Callable[[Sequence[Any], Callable[[Any], object]], bool], *, is_lean: bool = False,
 ) -> Function:  # fmt: skip
-    """Returns the function of a convolution for the constants of its program: a large one of windows of one point is a product, and a
-    layer of oneDNN reads its weight in oneDNN's order. `constant` returns what is the same in each run, and None for all else; `follow`
-    takes tensors and what to do when one was written, if that can be seen."""
+    """Returns the function of a convolution for the constants of its program: a large one of windows of one point is a product, MKL's if
+    the program `is_lean`, and a layer of oneDNN reads its weight in oneDNN's order. `constant` returns what is the same in each run, and
+    None for all else; `follow` takes tensors and what to do when one was written, if that can be seen."""
     given = bind(node) if node.op in _CONVOLUTIONS else {}
     if not given:
         return function
@@ -164,8 +167,8 @@ def prepared(
     window = [known(name) for name in ("padding", "stride", "dilation", "groups")]
     is_sum = "other" in given
     is_plain = not is_sum and window == [[0, 0], [1, 1], [1, 1], 1] and not known("transposed")
-    if is_plain and _is_pointwise(x.type, weight.type, node.output.type):
-        return _as_product(node, function, torch)
+    if is_plain and not (is_lean and node.op == _LAYER) and _is_pointwise(x.type, weight.type, node.output.type):
+        return _as_product(node, function, torch, is_lean=is_lean)
     held = constant(weight) if node.op == _LAYER and None not in window else None
     if held is None:
         return function
@@ -192,8 +195,10 @@ def _is_pointwise(x: Type, weight: Type, made: Type) -> bool:
     return is_last and _is_worth_it(prod(result) // max(kernel[0], 1), prod(kernel))
 
 
-def _as_product(node: Node, function: Function, torch: Any) -> Function:
+def _as_product(node: Node, function: Function, torch: Any, *, is_lean: bool) -> Function:
     multiply = torch._C._get_operation_overload("mkldnn::_linear_pointwise", "")[0]
+    if is_lean:
+        multiply = lambda x, matrix, bias, *epilogue: torch._C._nn.linear(x, matrix, bias)  # noqa: E731
 
     def run(x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
         if bias is not None and bias.stride() != (1,):

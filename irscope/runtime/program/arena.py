@@ -9,8 +9,9 @@ A result that is written in place of an operand is not allocated: the operand's 
 library ops outside of groups take part by their in-place form: `gelu` becomes `gelu_` where the operand is dead afterwards. A
 result whose type or size differs from the plan is allocated as in any other program.
 
-A plan has a place for each tensor that the program names, but a library op may need more while it runs; two such ops are
-rewritten first. Max pooling, which stores the indices of its maxima, gets a kernel instead (`group_pools`); a convolution over
+A plan has a place for each tensor that the program names, but a library op may need more while it runs. Products are torch's own, also
+where oneDNN is quicker, which takes workspace for each: linears that it does with an activation are two ops again (`split_linears`). Two
+other ops are rewritten. Max pooling, which stores the indices of its maxima, gets a kernel instead (`group_pools`); a convolution over
 planes, which copies its operand and its result, is converted to channels last (`channels_last`). The latter sums in another
 order than torch does over planes; among zeros of both signs, torch's max pooling may return the other one.
 """
@@ -32,6 +33,7 @@ from irscope.ops.registry import effect_of, op_of, schema_of
 from irscope.runtime.arrays import Memory, extents
 from irscope.runtime.program.code import Code, Slots
 from irscope.transforms.base import Remark
+from irscope.transforms.cleanup import split_linears
 from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.fusion import group_pools
 
@@ -46,9 +48,10 @@ def without_workspaces(graph: Graph, *, exact: bool) -> tuple[Graph, tuple[Remar
     """
     if exact:
         return graph, ()
-    pools = group_pools(graph)
+    linears = split_linears(graph)
+    pools = group_pools(linears.after)
     laid = channels_last(pools.after)
-    return laid.after, (*pools.remarks, *laid.remarks)
+    return laid.after, (*linears.remarks, *pools.remarks, *laid.remarks)
 
 
 _BYTES = np.dtype("uint8")

@@ -101,7 +101,8 @@ class BoundProgram:
         self.is_torch = library == "torch" or self.is_lent
         self.move_to = "cuda" if device == "cuda" else ""
         if self.is_torch:
-            self.library = TorchLibrary(device=self.move_to, lent=self.is_lent, quick=quick and not self.move_to)
+            quick = quick and not self.move_to
+            self.library = TorchLibrary(device=self.move_to, lent=self.is_lent, quick=quick and arena is None)
             ops = {node.op for node in graph.nodes()}
             own = pool if ops.isdisjoint(STORAGE_WRITERS) else None  # storage that is exchanged must be torch's own
             negated = not ops.isdisjoint(_NEGATING)
@@ -139,12 +140,12 @@ class BoundProgram:
                     return function
                 kernels[node] = layer
                 return layer.function
-            if not isinstance(self.library, TorchLibrary) or not self.library.quick:
+            if not isinstance(self.library, TorchLibrary) or not quick:
                 return function
             if node.op == "aten::zeros" and (type := _plain_zeros(graph, node)) is not None:
                 make = self.memory.maker(type)
                 return lambda *given: make().zero_()  # a sixth of the time that torch takes to parse the operands
-            return prepared(node, function, held, self.library.torch, follow)
+            return prepared(node, function, held, self.library.torch, follow, is_lean=arena is not None)
 
         kernels: dict[Node, GroupCall | LayerKernel] = {}
         followed: list[Made] = []

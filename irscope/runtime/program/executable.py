@@ -131,6 +131,8 @@ def compile_graph(
     lean: tuple[Remark, ...] = ()
     if memory == "planned" and use_kernels:
         graph, lean = without_workspaces(graph, exact=is_torchs)
+        split = [remark.subject.outputs for remark in lean if remark.rule == "split-linears" and isinstance(remark.subject, Node)]
+        told = [remark for remark in told if not (isinstance(remark.subject, Node) and remark.subject.outputs in split)]
     devices = devices_for_groups(device, share_kernels, store, threads) if use_kernels else None
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     made = Executable(
@@ -320,7 +322,9 @@ class Executable(Drawn):
         own = [Remark("analysis", "layer", node, choice.because) for node, choice in layers.items()]
         quicker = [node for node, _ in found if self._is_quick and self.device == "cpu" and node not in layers and is_product(node)]
         told = "oneDNN multiplies, which is quicker here than what torch takes; the sum is rounded in another order"
-        return (*kept, *own, *[Remark("analysis", "onednn", node, told) for node in quicker])
+        if self._is_planned:
+            told = "torch multiplies: oneDNN, which is quicker here, takes memory of its own at each call, beside what is planned"
+        return (*kept, *own, *[Remark("missed" if self._is_planned else "analysis", "onednn", node, told) for node in quicker])
 
     def source(self, index: int = 0) -> SourceText:
         """Returns the text of a kernel. Raises UnknownNumber for a number that no kernel has."""

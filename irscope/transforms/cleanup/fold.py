@@ -298,7 +298,7 @@ def constant_node(value: Value, payload: Any, *, like: Node | None = None) -> No
 
 def with_constants(like: Node, op: str, output: Value, operands: Iterable[Any]) -> list[Node]:
     """A node, behind the constants that it reads: numbers, lists of whole numbers, None, and names of devices."""
-    types: dict[type, Type] = {int: INT, bool: BOOL, type(None): NONE, list: ListType(INT)}
+    types: dict[type, Type] = {int: INT, float: FLOAT, bool: BOOL, type(None): NONE, list: ListType(INT)}
     nodes, inputs = list[Node](), list[Value]()
     for operand in operands:
         if not isinstance(operand, Value):

@@ -39,7 +39,7 @@ from irscope.ops.registry import bind
 from irscope.ops.type_rules import channels_last_strides, static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.channels_last import reads_padding_alone
-from irscope.transforms.cleanup.fold import cleaned, constant_node
+from irscope.transforms.cleanup.fold import cleaned, constant_node, with_constants
 
 # A convolution of oneDNN can add another tensor to its result and apply an activation before it stores it, which saves a call and a pass
 # over memory for each. Torch has such layers as ops, and these also take weights in an order of oneDNN's own; a program that holds
@@ -91,6 +91,42 @@ def use_onednn(graph: Graph, *, finite: bool = False, own: bool = True) -> PassR
         if (layer := layers.layer(node)) is not None:
             layers.replace(layer)
     return cleaned("onednn", layers.rewriter, layers.remarks)
+
+
+@timed
+@starts_at("split-linears", frozenset({"mkldnn::_linear_pointwise"}))
+def split_linears(graph: Graph) -> PassRecord:
+    """Give linears of oneDNN, and the activations that it does with them, back to torch, for programs whose memory is planned: oneDNN takes
+    memory of its own at each call, and an activation may be written in place of what it reads.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(64, 256, strides=[256, 1]), %w : Float(128, 256, strides=[256, 1]), %b : Float(128, strides=[1])):
+    ...   %a : Float(64, 128, strides=[128, 1]) = aten::linear(%x, %w, %b)
+    ...   %y : Float(64, 128, strides=[128, 1]) = aten::tanh(%a)
+    ...   return (%y)''')
+    >>> [node.op for node in split_linears(use_onednn(g).after).after.nodes()]
+    ['aten::linear', 'aten::tanh']
+    """
+    rewriter, remarks = Rewriter(graph), list[Remark]()
+    activations = {attr: (op, len(names)) for op, (attr, names) in EPILOGUES.items()}
+    for node in graph.nodes():
+        given = bind(node) if node.op == "mkldnn::_linear_pointwise" else {}
+        if not given:
+            continue
+        attr: Any = constant_of(graph, given["attr"])
+        numbers: Any = constant_of(graph, given["scalars"])
+        op, count = activations.get(attr, ("", 0))
+        if (not op and attr != "none") or (count and (numbers is NOT_CONSTANT or len(numbers) != count)):
+            continue
+        made = make_value(new_id(), node.output.type, "") if op else node.output
+        new = with_constants(node, "aten::linear", made, [given[name] for name in ("X", "W", "B")])
+        if op:
+            rest = [given["algorithm"]] if attr == "gelu" else map(float, numbers[:count])
+            new += with_constants(node, op, node.output, [made, *rest])
+        because = "torch does what oneDNN would do at once: oneDNN takes memory of its own at each call"
+        rewriter.replace_node(node, new, reason=because)
+        remarks.append(Remark("passed", "split-linears", node, because))
+    return cleaned("split-linears", rewriter, remarks)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """A planned program gives the results of an unplanned one, bit for bit, and needs what its plan says."""
 
 import random
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,8 +15,12 @@ pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError  # noqa: E402
+from irscope.runtime.arrays import onednn  # noqa: E402
 from irscope.runtime.program.arena import PeakMemory  # noqa: E402
+from irscope.runtime.program.executable import compile_graph  # noqa: E402
 from tests.analysis.alias.judge import arguments, flat  # noqa: E402
+from tests.benchmarks.bench_memory import measured  # noqa: E402
+from tests.benchmarks.models import bert, seeded, vit  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 from tests.work import blocks, long  # noqa: E402
 
@@ -204,6 +209,41 @@ def test_results_lie_apart_and_stay_as_they_are_and_the_peak_is_the_planned_one(
     kept = [result.clone() for result in first]
     planned(torch.randn(32, 64))
     assert all(torch.equal(a, b) for a, b in zip(first, kept, strict=True))
+
+
+def of_linears() -> Any:
+    layers = [torch.nn.Linear(256, 512), torch.nn.Tanh(), torch.nn.Linear(512, 256), torch.nn.LeakyReLU(0.2)]
+    return torch.nn.Sequential(*layers), (torch.randn(64, 256),)
+
+
+def of_points() -> Any:
+    layers = torch.nn.Conv2d(256, 512, 1), torch.nn.Tanh(), torch.nn.Conv2d(512, 256, 1)
+    last = torch.channels_last
+    return torch.nn.Sequential(*layers).to(memory_format=last), (torch.randn(1, 256, 16, 16).to(memory_format=last),)
+
+
+PROFILED: dict[str, tuple[Callable[[], Any], Sequence[bool]]] = {  # of convolutions with weights in its own order, oneDNN takes 12 kB more
+    "BERT": (lambda: bert(1, 256, (2, 128), attention="sdpa"), (False, True)), "linears": (of_linears, (False, True)),
+    "ViT": (lambda: vit(1, 192, 3, 1024, 96), (False, True)), "points": (of_points, (False,)),
+}  # fmt: skip
+"""Models with products that oneDNN would do, and whether constants are worked on once."""
+
+
+@pytest.mark.parametrize("name", PROFILED)
+@torch.no_grad()
+def test_torchs_profiler_sees_the_planned_peak_and_no_byte_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where oneDNN would multiply quicker, too."""
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(onednn, "_is_quicker", lambda: True)
+    make, ways = PROFILED[name]
+    model, args = seeded(make)
+    for freeze in ways:
+        planned = compile_graph(irs.fuse(irs.load(model, *args)), memory="planned", pooled=False, freeze=freeze)
+        plan = planned.memory_plan
+        assert plan is not None
+        assert measured(planned, args) == plan.peak == planned.peak_bytes(*args)
+        torch.testing.assert_close(planned(*args), model(*args), atol=1e-4, rtol=1e-4)
+        assert not any("oneDNN multiplies" in remark.because or "oneDNN does" in remark.because for remark in planned.remarks)
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ open, and answers "maybe". A view is claimed only if each step is one for all si
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from html import escape
 from itertools import islice
@@ -32,7 +32,7 @@ from irscope.analysis.views.placements import Placements
 from irscope.analysis.views.recommend import Recommendation, failure_words, recommendations, stride_demands
 from irscope.errors import ArgumentError, UnknownName, new_table
 from irscope.ir import Graph, Value, graph_of
-from irscope.ops.view_steps import ByteSet, Layout, SymbolicBytes, are_apart, are_disjoint
+from irscope.ops.view_steps import ByteSet, Layout, SymbolicBytes, are_apart, are_disjoint, bytes_covered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,6 +177,12 @@ class ViewAliases:
         16 bytes every 24, n times, from byte 8
         """
         return self._covered(self.placement(value).layout)
+
+    def bytes_together(self, values: Collection[Value]) -> int | None:
+        """How many bytes of one buffer are in at least one of several values; None if that is not known, or too much to count."""
+        roots, places = {self.decided_root(value) for value in values}, [self.bytes(value) for value in values]
+        known = [place for place in places if isinstance(place, ByteSet)]
+        return bytes_covered(known) if len(roots) == 1 and None not in roots and len(known) == len(places) else None
 
     @staticmethod
     def _covered(layout: Layout | None) -> ByteSet | SymbolicBytes | None:

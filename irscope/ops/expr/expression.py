@@ -319,17 +319,7 @@ def _text(expr: Expr) -> str:
     return f"{expr.dtype if expr.op == 'cast' else expr.op}({', '.join(parts)})"
 
 
-# Cost model of expressions: the number of operations, and the arithmetic that a kernel does for them per point.
-
-
-def count_operations(results: Sequence[Expr]) -> int:
-    """Return how many distinct operations the expressions of one element have together; leaves and casts do not count.
-
-    >>> square = input_element(0, "float32") * input_element(0, "float32")
-    >>> count_operations([square + square])
-    2
-    """
-    return sum(expr.op not in NO_OPERATION for expr in subexpressions(results))
+# Cost model of expressions: the arithmetic that a kernel does for them per point.
 
 
 def cycles_of(op: str, dtype: str) -> float:

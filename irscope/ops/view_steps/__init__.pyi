@@ -1,7 +1,7 @@
 from .extents import Extent as Extent, Num as Num, byte_words as byte_words, formula as formula, is_at_least as is_at_least
 from .extents import is_unknown as is_unknown, product as product, quotient as quotient, tensor_bytes as tensor_bytes, typical as typical
 from .layout import ByteSet as ByteSet, Layout as Layout, SymbolicBytes as SymbolicBytes, are_apart as are_apart
-from .layout import are_disjoint as are_disjoint, byte_set as byte_set, make_layout as make_layout
+from .layout import are_disjoint as are_disjoint, byte_set as byte_set, bytes_covered as bytes_covered, make_layout as make_layout
 from .rules import INVERSES as INVERSES, KINDS as KINDS, RETURNS as RETURNS, RULES as RULES, SCHEMAS as SCHEMAS
 from .rules import Lowered as Lowered, lower as lower
 from .steps import FRESH as FRESH, Cut as Cut, Dense as Dense, Expand as Expand, Joined as Joined, Kind as Kind, NotKnown as NotKnown

@@ -163,6 +163,26 @@ def are_disjoint(a: ByteSet, b: ByteSet) -> bool | None:
     return _has_no_solution(b.start - a.start, a.width, b.width, steps, [bounds[step] for step in steps])
 
 
+def bytes_covered(sets: Iterable[ByteSet]) -> int | None:
+    """The number of bytes that are in at least one of several sets; None if there are too many runs to count.
+
+    >>> bytes_covered([byte_set(0, 4, (5, 3), (40, 4)), byte_set(8, 4, (5, 3), (40, 4))])
+    100
+    """
+    kept, times = [each for each in sets if each.width], 1
+    while kept and kept[0].counts and len({(each.counts[:1], each.steps[:1]) for each in kept}) == 1:
+        inner = [ByteSet(each.start, each.width, each.counts[1:], each.steps[1:]) for each in kept]
+        if max(each.stop for each in inner) - min(each.start for each in inner) > kept[0].steps[0]:
+            break
+        kept, times = inner, times * kept[0].counts[0]  # the same in each place of the largest step
+    if sum(prod(each.counts) for each in kept) > _MOST_TRIES:
+        return None
+    total, end = 0, min((each.start for each in kept), default=0)
+    for start, stop in sorted(run for each in kept for run in each.runs()):
+        total, end = total + max(stop - max(start, end), 0), max(stop, end)
+    return times * total
+
+
 def _has_no_solution(distance: int, width_a: int, width_b: int, steps: Sequence[int], bounds: Sequence[tuple[int, int]]) -> bool | None:
     """Whether no `distance + Σ c*step` lies strictly between `-width_b` and `width_a`."""
     depth = len(steps)

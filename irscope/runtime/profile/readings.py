@@ -18,6 +18,7 @@ import numpy as np
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import GROUPS, Block, Graph, Location, Node, TensorType
 from irscope.ops.registry import category_of
+from irscope.ops.view_steps import Num
 from irscope.runtime.profile.costs import NodeCost, Speeds
 from irscope.runtime.profile.measuring import Measured
 from irscope.runtime.profile.way import Way
@@ -156,6 +157,10 @@ class Readings:
             cost, has_kernels = way.cost(node), way.plain.has_kernels(node)
             if has_kernels:  # the arithmetic of a group is that of its nodes one by one
                 cost.flops = sum(plain.cost(member).flops for member in self.members.get(node.id, ()))
+                moved = self.moved.get(node.id)
+                if isinstance(moved, int):  # what its kernel needs of the operands, as in the fusion's table
+                    cost.written_bytes = min(cost.written_bytes, moved * cost.calls)
+                    cost.read_bytes = moved * cost.calls - cost.written_bytes
             name = ", ".join(f"%{graph.names[value]}" for value in node.outputs) or node.op
             # a view that has to copy runs a kernel of the library, a dropout that passes its tensor on does not
             is_launch = has_kernels or (cost.bytes > 0 and not node.op.startswith("prim::"))
@@ -205,6 +210,12 @@ class Readings:
             if group is not None:
                 found.setdefault(group.id, []).append(node)
         return found
+
+    @cached_property
+    def moved(self) -> Mapping[int, Num]:
+        """The bytes that the kernel of each group moves, by the group's id."""
+        fusion = self.measured.fusion
+        return {} if fusion is None else {group.id: fusion.traffic(group)[1] for group in fusion.groups}
 
     def cost(self, node: Node) -> NodeCost:
         """Returns the cost of a node op by op, or of a group as a kernel."""

@@ -34,7 +34,7 @@ from irscope.ir import (
     constant_of,
 )
 from irscope.ops.accuracy import why_inexact
-from irscope.ops.expr import NoExpression, count_operations, cycles_at_a_point, input_element, number, reduced_axes
+from irscope.ops.expr import NoExpression, cycles_at_a_point, flops_at_a_point, input_element, number, reduced_axes
 from irscope.ops.op import Op, draws_random_numbers
 from irscope.ops.registry import bind, effect_of, known_names, named_inputs, op_of, schema_of
 from irscope.ops.traits import CUTS, JOINS, MAY_COPY, MOVES_STATISTICS, PATCHES, RESHAPES, SEEN_THROUGH
@@ -56,7 +56,7 @@ class _Trial:
     axes: tuple[int, ...] = ()
     """The axes along which it reduces."""
     operations: int = 0
-    """The number of operations at each point."""
+    """The additions and multiplications at each point."""
     cycles: float = 0.0
     """The cycles that these take."""
     inexact: str = ""
@@ -78,9 +78,12 @@ def _try_expression(op: Op, arguments: dict[str, Any], types: dict[str, tuple[st
             complaint = complaint or error.what
         else:
             results = made if isinstance(made, tuple) else (made,)
+            each = {name: number(0, given[name].dtype) for name in op.operand_axes if name in types}  # a channel's values count as numbers
+            counted = op.expression(**(given | each)) if each else made
+            flops = flops_at_a_point(counted if isinstance(counted, tuple) else (counted,))
             axes = {axis for expr in results for axis in reduced_axes(expr)}
             inexact = why_inexact(op.name, results)
-            return _Trial("", len(results), tuple(sorted(axes)), count_operations(results), cycles_at_a_point(results), inexact)
+            return _Trial("", len(results), tuple(sorted(axes)), flops, cycles_at_a_point(results), inexact)
     return _Trial(complaint)
 
 
@@ -260,7 +263,7 @@ class Eligibility:
         return self._parts.get(node, 1)
 
     def operations(self, node: Node) -> int:
-        """The number of operations that a node that qualifies does at each point of its space."""
+        """The additions and multiplications that a node that qualifies does at each point of its space."""
         return self._work_of(node)[0]
 
     def cycles(self, node: Node) -> float:
@@ -416,7 +419,7 @@ class Eligibility:
         except NoExpression as error:
             return Refusal("no-expression", f"{node.op}: {error.what}", (node,))
         self._axes[node] = tuple(range(1, len(found.shape)))
-        self._work[node] = count_operations((expression,)), cycles_at_a_point((expression,))
+        self._work[node] = flops_at_a_point((expression,)), cycles_at_a_point((expression,))
         return None
 
     def _device(self, node: Node) -> str | None:

@@ -7,11 +7,12 @@ looked up and not guessed: with nothing merged the two are no obstacle to each o
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irscope.analysis.per_graph import once
+from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, ITEM_SIZE, NOT_CONSTANT, Block, Graph, Node, TensorType, Value
 from irscope.ops.op import PYTHON_CATEGORIES
@@ -295,8 +296,8 @@ def group_table(
 # A lookup reads no more of its table than it returns, and an op that overwrites a tensor does not read it.
 #
 # **A view** that shares memory moves nothing. As an operand it stands for the bytes that it shows: a slice for its own elements, an
-# `expand` for those that it repeats, a transpose for all. Operands that show the same bytes count once, and several parts of a
-# tensor count together as the whole at most. A view that copies is an op like others.
+# `expand` for those that it repeats, a transpose for all. Bytes that several operands show count once; of parts whose places are not
+# known, or too many to count, the sum is taken, and the whole at most. A view that copies is an op like others.
 #
 # **A kernel** reads the bytes of outside memory that its ops need, through its own views too, each byte once, and writes its results.
 # What its views leave out is not computed, and what only that would need is not read.
@@ -309,6 +310,8 @@ class Part(NamedTuple):
     """One number for the same bytes; larger than that of the part that it lies in."""
     bytes: Num
     around: "Part | None" = None
+    value: Value | None = None
+    """A tensor that occupies these bytes; None where it is not known which of the bytes around they are."""
 
 
 _ALL_BYTES: Final = frozenset({"same place", "exchange", "unit axes", "regroup", "stretch"})
@@ -328,6 +331,10 @@ class Memory:
         self._sizes_of_types: dict[object, Num] = {}
         self._traffic: dict[Node, tuple[Num, Num]] = {}
         self._saved: dict[BlockPlan, Mapping[tuple[int, int], Num]] = {}
+
+    @cached_property
+    def _places(self) -> ViewAliases:
+        return ViewAliases(self._rules.graph)
 
     def traffic(self, group: Node, nodes: Sequence[Node]) -> tuple[Num, Num]:
         """The bytes that the nodes of a group move, each by itself, and those that they move as one kernel."""
@@ -396,8 +403,8 @@ class Memory:
             read = read[1:]
         parts = list(map(self._part, read))
         if node.op in LOOKS_UP:
-            return _least(_union(parts), written + _union(parts[1:])) + written
-        return _union(parts) + written
+            return _least(self._union(parts), written + self._union(parts[1:])) + written
+        return self._union(parts) + written
 
     def together(self, nodes: Sequence[Node], results: Sequence[Value]) -> Num:
         """The bytes that nodes move as one kernel with these results."""
@@ -406,19 +413,26 @@ class Memory:
         stores = [node for node in in_place if made.isdisjoint(node.inputs[:1])]
         need = {value: self.size(value) for value in (*results, *(value for node in stores for value in node.outputs))}
         read: list[Part] = []
+        shown: dict[Value, list[Part]] = {}
+        """What views in the kernel show of values that it makes."""
         for node in reversed(nodes):
             for value in node.outputs:
                 amount = need.get(value, 0)
+                if value in shown:
+                    amount = _least(amount + self._union(shown[value]), self.size(value))
                 source = self._source(value, copied=True) if self._rules.is_view(node) or self._shares(node) else None
-                if amount != 0 and source is not None and source not in made and amount == self.size(value) and self._shares(node):
-                    read.append(self._part(value))
+                root = value
+                while root in made and (above := self._source(root)) is not None:
+                    root = above
+                if amount != 0 and root is not value and amount == self.size(value):
+                    (shown.setdefault(root, []) if root in made else read).append(self._part(value))
                 elif amount != 0:
                     for operand in self._tensors(node)[node.op in OVERWRITES :] if source is None else [source]:
                         size = self.size(operand)
                         need[operand] = _least(need.get(operand, 0) + self._needed(node, value, amount, operand), size)
         read += [self._piece(value, amount) for value, amount in need.items() if value not in made]
-        written = _union([self._part(node.inputs[0]) for node in stores if set(results).isdisjoint(node.outputs)])
-        return _union(read) + sum(map(self.size, results)) + written
+        written = self._union([self._part(node.inputs[0]) for node in stores if set(results).isdisjoint(node.outputs)])
+        return self._union(read) + sum(map(self.size, results)) + written
 
     def _needed(self, node: Node, value: Value, amount: Num, operand: Value) -> Num:
         """The bytes of an operand that a node needs for so many bytes of its result."""
@@ -496,7 +510,7 @@ class Memory:
             views.append((here, source))
             here = source
         if here not in self._parts:
-            self._parts[here] = self._numbered(here, self.size(here))
+            self._parts[here] = self._numbered(here, self.size(here), value=here)
         for here, source in reversed(views):
             self._parts[here] = self._shown(here, self._parts[source])
         return self._parts[value]
@@ -509,22 +523,38 @@ class Memory:
         if kind in _ALL_BYTES and size != 0:
             return whole
         if kind == "placed":  # it may show what the operand does not
-            return self._numbered(view, size)
+            return self._numbered(view, size, value=view)
         size = _least(size, whole.bytes)
         if size == whole.bytes:
             return whole
         known = [repr(self._rules.known(given)) if self._rules.known(given) is not NOT_CONSTANT else given for given in cut.inputs[1:]]
         source = self._rules.tensor_type(cut.inputs[0])  # a slice of a transpose shows other bytes than that of its operand
         layout = cut.inputs[0] if source is None or source.shape is None or source.strides is None else (source.shape, source.strides)
-        return self._numbered((whole.number, layout, cut.op, *known, made.outputs.index(view)), size, whole)
+        return self._numbered((whole.number, layout, cut.op, *known, made.outputs.index(view)), size, whole, view)
 
     def _piece(self, value: Value, amount: Num) -> Part:
         """So many bytes of a tensor: all, or some."""
         whole = self._part(value)
         return whole if amount == self.size(value) else self._numbered((whole.number, value), _least(amount, whole.bytes), whole)
 
-    def _numbered(self, key: object, size: Num, around: Part | None = None) -> Part:
-        return Part(self._numbers.setdefault(key, len(self._numbers)), size, around)
+    def _numbered(self, key: object, size: Num, around: Part | None = None, value: Value | None = None) -> Part:
+        return Part(self._numbers.setdefault(key, len(self._numbers)), size, around, value)
+
+    def _union(self, parts: Iterable[Part]) -> Num:
+        """The bytes of several parts, each byte once; an upper bound where it is not known which bytes they are."""
+        tensors: dict[int, dict[int, Part]] = {}
+        for part in parts:
+            top = part
+            while top.around is not None:
+                top = top.around
+            tensors.setdefault(top.number, {})[part.number] = part
+        return sum((self._covered(list(each.values())) for each in tensors.values()), start=0)
+
+    def _covered(self, parts: list[Part]) -> Num:
+        """The same, of parts of one tensor."""
+        values = [part.value for part in parts if part.value is not None]
+        exact = self._places.bytes_together(values) if len(values) == len(parts) > 1 else None
+        return _most(parts) if exact is None else exact
 
 
 def memory_of(rules: Eligibility) -> Memory:
@@ -543,8 +573,8 @@ def _least(a: Num, b: Num) -> Num:
     return a if is_at_least(b, a) else b if is_at_least(a, b) else min(a, b, key=typical)
 
 
-def _union(parts: Iterable[Part]) -> Num:
-    """The bytes of several parts, each byte once; parts of one tensor that lie beside each other are not told from those that overlap."""
+def _most(parts: Iterable[Part]) -> Num:
+    """The bytes that several parts have at most: parts of one tensor that lie beside each other are not told from those that overlap."""
     found = {part.number: (part, part.bytes) for part in parts}
     waiting = sorted(-number for number in found)
     total: Num = 0

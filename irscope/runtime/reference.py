@@ -16,6 +16,7 @@ from irscope.errors import IrscopeError, RunError
 from irscope.ir import Block, Graph, Node, Opaque, TensorData, TensorType, Type, Value, check_count, constant_value
 from irscope.ir.text.printer import excerpt
 from irscope.ops.registry import by_operands, op_of, schema_of
+from irscope.ops.traits import ANOTHER_OBJECT, SHAPE_WRITERS
 from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
 from irscope.runtime.arrays import elements, lent_by_torch, python_function, unpacked
 from irscope.runtime.foreign_ops import foreign_function, has_runner, plain_array
@@ -80,14 +81,13 @@ class _Interpreter:
         return array
 
     def block(self, block: Block) -> Call:
-        values = self.values
         for node in block.nodes:
             if node.op == "prim::Constant":
                 self.assign(node.outputs, [self._constant(node)])
             elif node.op == "prim::If":
-                branch = node.blocks[0 if values[node.inputs[0]] else 1]
+                branch = node.blocks[0 if self.values[node.inputs[0]] else 1]
                 yield self.block(branch)
-                self.assign(node.outputs, [values[value] for value in branch.returns])
+                self.assign(node.outputs, [self.values[value] for value in branch.returns])
             elif node.op == "prim::Loop":
                 yield self._loop(node)
             elif node.blocks and not has_runner(node):
@@ -139,11 +139,27 @@ class _Interpreter:
             found = self._call(node, operands)
         outputs = node.outputs
         if len(outputs) == 1:
-            self.assign(outputs, [self._result(found, outputs[0].type)])
+            result = self._result(found, outputs[0].type)
+            if node.op in ANOTHER_OBJECT and result is operands[0]:
+                result = result.view()
+            elif node.op in SHAPE_WRITERS:
+                self._replace(operands[0], result)
+            self.assign(outputs, [result])
         elif outputs:
             if len(found) != len(outputs):
                 raise self._error(node, f"{node.op} returned {len(found)} values for {len(outputs)} outputs")
             self.assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
+
+    def _replace(self, old: Any, new: Any) -> None:
+        """Puts an array in the place of another under all its names: NumPy's arrays keep their shape, torch's tensors do not."""
+
+        def replaced(held: Any) -> Any:
+            if isinstance(held, list | dict):  # which may be held under several names
+                for key in range(len(held)) if isinstance(held, list) else held:
+                    held[key] = replaced(held[key])
+            return tuple(map(replaced, held)) if type(held) is tuple else new if held is old else held
+
+        self.values = {value: replaced(held) for value, held in self.values.items()}
 
     def _result(self, found: Any, declared: Type) -> Any:
         if hasattr(found, "detach"):  # an attribute of a script's object

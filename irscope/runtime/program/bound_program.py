@@ -23,8 +23,8 @@ from irscope.analysis.per_graph import alias_db_of
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import ArgumentError, RunError
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of
-from irscope.ops.registry import category_of
-from irscope.ops.traits import SHAPE_WRITERS, STORAGE_WRITERS
+from irscope.ops.registry import category_of, effect_of
+from irscope.ops.traits import ANOTHER_OBJECT, SHAPE_WRITERS, STORAGE_WRITERS
 from irscope.ops.type_rules import DTYPE_CODES, is_contiguous
 from irscope.runtime.arrays import (
     LENT_TYPES,
@@ -113,6 +113,7 @@ class BoundProgram:
             cupy = imported_cupy()
             self.library, self.memory = CupyLibrary(cupy, lend=lent_by_torch), CupyMemory(cupy)
         else:
+            _refuse_old_shapes(graph)
             self.library = NumpyLibrary(lend=lent_by_torch)
             self.memory = NumpyMemory(pool or BufferPool(limit_bytes=0))
         self.arrays = LentArrays(surroundings)
@@ -310,8 +311,9 @@ class BoundProgram:
 def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     """Checks whether torch can run a program on arrays of NumPy, and has something to gain outside of kernels.
 
-    Not where an op changes the shape or the storage of what it is given, reaches into the storage around it, or asks which object
-    that is: these are the tensor's own, not those of the array whose memory it shares. Not with elements of other types."""
+    Not where an op may change the shape or the storage of an argument, reaches into the storage around it, or asks which object
+    that is: these are the tensor's own, not those of the array whose memory it shares. Not with elements of other types. The shape
+    of what the program makes is changed by torch alone: an array keeps its own."""
     if any(isinstance(value.type, TensorType) and value.type.dtype not in (None, *LENT_TYPES) for value in graph.values()):
         return False
     writes = may_write(graph)
@@ -319,9 +321,29 @@ def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
         return False
     inside = {inner for group in groups for block in group.blocks for inner in block.nodes}
     nodes = [node for node in graph.nodes() if node.op != "prim::Constant" and node not in inside]
-    if any(node.op in SHAPE_WRITERS or node.op in _OF_THE_TENSOR for node in nodes):
+    writers = [node for node in nodes if node.op in SHAPE_WRITERS]
+    if not all(_writes_own_shape(graph, groups, node) for node in writers) or any(node.op in _OF_THE_TENSOR for node in nodes):
         return False
-    return any(node not in groups and (category_of(node) in _GAINING or "pool" in node.op) for node in nodes)
+    return bool(writers) or any(node not in groups and (category_of(node) in _GAINING or "pool" in node.op) for node in nodes)
+
+
+def _writes_own_shape(graph: Graph, groups: Collection[Node], node: Node) -> bool:
+    """Checks if an op changes the shape of a tensor that the program makes, as an object."""
+    made = graph.producer.get(node.inputs[0])
+    if made is None or node.op in STORAGE_WRITERS:
+        return False
+    return made in groups or (made.op.startswith("aten::") and (made.op in ANOTHER_OBJECT or effect_of(made) == "pure"))
+
+
+def _refuse_old_shapes(graph: Graph) -> None:
+    """Raises RunError if a tensor is read under an old name after an op that changes its shape: an array keeps its own."""
+    for node in graph.nodes():
+        if node.op in SHAPE_WRITERS:
+            users = [use.user for use in graph.users.get(node.inputs[0], ()) if use.user is not node]
+            if any(not isinstance(user, Node) or graph.position[user] > graph.position[node] for user in users):
+                name = graph.names[node.inputs[0]]
+                what = f"{node.op} changes the shape of %{name}, which is read again, and an array of NumPy keeps its own"
+                raise RunError(what, hint="pass tensors of torch")
 
 
 class LayerChoice(NamedTuple):

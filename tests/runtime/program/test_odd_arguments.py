@@ -14,8 +14,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
-from irscope.errors import ArgumentError, IrscopeError  # noqa: E402
+from irscope.errors import ArgumentError, IrscopeError, RunError  # noqa: E402
 from irscope.runtime.program.executable import Executable  # noqa: E402
+from tests.programs import parsed  # noqa: E402
 
 
 class Named(torch.Tensor):  # type: ignore[misc]
@@ -233,3 +234,31 @@ def test_read_only_arrays_give_no_warning_where_torch_computes() -> None:
     finally:
         torch.set_warn_always(False)
     assert same(found, scaled(plain(), plain()))
+
+
+RESHAPED = {
+    "t_": "c = neg x; d = t_ c | c d",
+    "squeeze_": "c = neg x; d = squeeze_ c | c d",
+    "in a list": "o = 0; c = neg x; l:Tensor[] = ListConstruct c x; d = t_ c; e = __getitem__ l o | e d",
+    "in a tuple": "c = neg x; p:(Tensor, Tensor) = TupleConstruct c x; d = t_ c; e f = TupleUnpack p | e f",
+    "of a view": "z = 0; o = 1; c = transpose x z o; d = t_ c; e = exp c | c e x",
+    "of a kernel's result": "z = 0; a = exp x; b = mul a x; c = unsqueeze_ b z; e = neg b | b e",
+}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+@pytest.mark.parametrize("shape", [(8, 4), (8, 1)])
+def test_what_changes_shape_does_so_under_all_its_names(name: str, shape: tuple[int, int]) -> None:
+    graph, x = parsed(f"x | {RESHAPED[name]}"), torch.randn(shape)
+    want = [y.numpy() for y in irs.compile(graph)(x)]
+    for program in (graph, irs.fuse(graph)):
+        for run in (irs.compile(program), irs.compile(program, device="reference")):
+            for found, there in zip(run(x.numpy()), want, strict=True):
+                np.testing.assert_allclose(found, there, rtol=1e-6)
+                assert found.shape == there.shape
+
+
+def test_an_array_whose_shape_an_op_would_change_is_refused() -> None:
+    run = irs.compile(parsed("x | d = t_ x; e = neg x | d e"))
+    with pytest.raises(RunError, match="t_ changes the shape of %x, which is read again"):
+        run(np.ones((2, 3), np.float32))

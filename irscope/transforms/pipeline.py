@@ -120,6 +120,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
     ),
     Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),
     Pass("group-turns", "gives each op of a loop a kernel, where kernels compute all else of a turn", "fusion:group_turns"),
+    Pass("group-alone", "gives an op that is in no group a kernel, where that is quicker than the library's op", "fusion:group_alone"),
     Pass("group-views", "groups views that follow one another", "fusion:group_views"),
     Pass("group-pools", "gives each max pooling a kernel of its own, which leaves out the indices of the maxima", "fusion:group_pools"),
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),

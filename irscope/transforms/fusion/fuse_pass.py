@@ -35,7 +35,7 @@ from irscope.transforms.fusion.domains import MAX_PATCHES, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, patched_range
 from irscope.transforms.fusion.explain import memory_of, remarks_of
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
-from irscope.transforms.fusion.outline import Groups, group_pools, group_turns, group_views
+from irscope.transforms.fusion.outline import Groups, group_alone, group_pools, group_turns, group_views
 from irscope.transforms.fusion.planning import (
     FusionOptions,
     Named,
@@ -344,7 +344,7 @@ def _fuse(graph: Graph, options: FusionOptions, made: Prepared) -> Fusion:
         history = prepare(graph, options, step, made)
         plans = plans_of(history, options)
         step()
-        fusion = _with_turns(form_groups(history, plans, step))
+        fusion = _with_single_ops(form_groups(history, plans, step), group_turns)
 
     def again(other: FusionOptions, assumed: Graph | None) -> Fusion:
         """Fuses the same program with other options, or with other assumptions about its inputs. What was `made` serves a fusion that is
@@ -393,18 +393,18 @@ def form_groups(history: History, plans: Plans, step: Callable[[], object] = lam
 # read and make channels last, as the library computes them, and the library takes an activation or a sum into its epilogue. Each pass
 # has its own rule for where that pays, and a remark for where it does not. Results differ by rounding, so `exact` has none of this.
 
-FREEZING: Final = ("fold-weights", "restore-exported", "fold-batch-norm", "channels-last", "group-pools", "onednn")
+FREEZING: Final = ("fold-weights", "restore-exported", "fold-batch-norm", "channels-last", "group-pools", "onednn", "group-alone")
 """The names of these passes in a history."""
 
 
 def is_frozen(fusion: Fusion) -> bool:
-    """Returns whether these passes ran before the groups of a fusion were formed, and found something to do or to say."""
+    """Returns whether these passes ran, and found something to do or to say."""
     return any(record.name in FREEZING for record in fusion.history.records)
 
 
 def frozen(fusion: Fusion) -> Fusion:
-    """Returns the same program with its constants worked on once (the passes of `FREEZING`, before the groups are formed), fused by the
-    same policy. Where these find nothing to do, its graph is the one that there was.
+    """Returns the same program with its constants worked on once (the passes of `FREEZING`, of which only the last comes after the groups
+    are formed), fused by the same policy. Where these find nothing to do, its graph is the one that there was.
 
     A fusion stays as it is if it is exact, if it computes gradients, if its groups are another compiler's, or if the caller wished for
     some of them.
@@ -419,17 +419,21 @@ def frozen(fusion: Fusion) -> Fusion:
             leads(record)
             history = history.then(record) if record.edits or record.remarks else history
         if history.final is records[at].before:
-            return replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))
-        made = _with_turns(form_groups(history, plans_of(history, options)))
+            made = replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))
+        else:
+            made = _with_single_ops(form_groups(history, plans_of(history, options)), group_turns)
+        made = _with_single_ops(made, group_alone)
+    if made.graph is fusion.graph:
+        return made
     return replace(made, _again=lambda options, assumed: frozen(fusion._again(options, assumed)))
 
 
-def _with_turns(fusion: Fusion) -> Fusion:
-    """The same kernels, and those of single ops with which a loop's turns are only kernels; torch's fuser has none."""
+def _with_single_ops(fusion: Fusion, group: Callable[[Graph, Callable[[Node], object]], PassRecord]) -> Fusion:
+    """The same kernels, and those of the single ops that a pass makes groups of; torch's fuser has none."""
     plans = fusion._plans
     if plans.options.min_size > 2 or fusion.policy == "torch-legacy":
         return fusion
-    return _with_more_groups(fusion, group_turns(fusion.graph, plans.refusal))
+    return _with_more_groups(fusion, group(fusion.graph, plans.refusal))
 
 
 def _with_more_groups(fusion: Fusion, record: PassRecord) -> Fusion:
@@ -482,6 +486,6 @@ def fuse_rebuilding(graph: Graph, per: Literal["block", "merge"]) -> Fusion:
         for merge in range(len(plan.merges)) if per == "merge" else ():
             merged = groups.after(before + merge + 1)
             dependences_by(AliasDb(merged), next(each for each in merged.blocks() if each.id == block.id))
-    fusion = _with_turns(form_groups(history, Plans(profiles, plans, options, NOWHERE, ())))
+    fusion = _with_single_ops(form_groups(history, Plans(profiles, plans, options, NOWHERE, ())), group_turns)
     once(fusion.graph, AliasDb, lambda: AliasDb(fusion.graph))
     return fusion

@@ -17,13 +17,13 @@ from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import Shapes
 from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
 from irscope.ops.registry import bind, effect_of
-from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS
-from irscope.ops.type_rules import static_shape
+from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS, in_space
+from irscope.ops.type_rules import is_contiguous, static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup import constant_node, moves_on
 from irscope.transforms.fusion.block_plan import BlockPlan
 from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
-from irscope.transforms.fusion.eligibility import unpacked_cut
+from irscope.transforms.fusion.eligibility import Eligibility, unpacked_cut
 from irscope.transforms.fusion.planning import fusible_blocks
 from irscope.transforms.grouping import (
     Constant,
@@ -240,18 +240,16 @@ def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -
             alone += rest
     reason = "a kernel of its own, so that all of a turn is kernels"
 
-    def kind(node: Node) -> str:
-        return "reduction" if rules.axes(node) else "pointwise"
-
-    record, groups = _groups_of_one("group-turns", graph, alone, reason, "turn", kind)
+    record, groups = _groups_of_one("group-turns", graph, alone, reason, "turn", rules)
     remarks = [Remark("passed", "turn", group, f"{node.op} is {reason}", group.outputs) for node, group in groups.items()]
     return replace(record, remarks=tuple(remarks))
 
 
 def _groups_of_one(
-    name: str, graph: Graph, alone: Sequence[Node], reason: str, rule: str, kind: Callable[[Node], str]
+    name: str, graph: Graph, alone: Sequence[Node], reason: str, rule: str, rules: Eligibility | None = None
 ) -> tuple[PassRecord, dict[Node, Node]]:
-    """Make each of these nodes a group; returns the record without remarks, and the groups. Each is a step of the history."""
+    """Make each of these nodes a group; returns the record without remarks, and the groups. Each is a step of the history. `rules` know
+    which nodes reduce."""
     known, uses = shapes_of(graph).known, count_uses(graph)
     constant = copies_of(known)
 
@@ -262,11 +260,60 @@ def _groups_of_one(
         unused = unused_constants(graph, chosen, lambda value: known(value) is not NOT_CONSTANT, uses)
         return with_groups(graph, scheduled, merged, unused)
 
-    groups = {node: outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=FrozenDict(kind=kind(node))) for node in alone}
+    groups: dict[Node, Node] = {}
+    for node in alone:
+        kind: FrozenDict[str, str] = FrozenDict(kind="reduction" if rules is not None and rules.axes(node) else "pointwise")
+        groups[node] = outline_nodes("prim::FusionGroup", [node], node.outputs, constant, attrs=kind)
     after, edits = built(groups)
     order = [edit.nodes[0] for edit in edits if isinstance(edit, Merged)]
     steps = lambda count: built({node: groups[node] for node in order[:count]})[0]  # noqa: E731
     return PassRecord(name, graph, after, edits, after_merges=steps), groups
+
+
+# Gives an op that no group takes a kernel of its own, where that is quicker than the library.
+#
+# An op between two products has nothing to be fused with. Its kernel moves the same bytes, but computes exp, erf or tanh in vectors, and
+# torch's `gelu` and `layer_norm` check for microseconds before they begin. Copies, sums and `relu` are as quick in the library.
+
+_QUICKER_FROM: Final[Mapping[str, int]] = {
+    **dict.fromkeys(in_space("aten", "gelu layer_norm"), 256),
+    **dict.fromkeys(in_space("aten", "erf exp log mish sin softplus tanh"), 1024),
+    **dict.fromkeys(in_space("aten", "sigmoid silu softmax"), 4096),
+}
+"""The ops of which a kernel is quicker than the library's op between two products, and from how many elements."""
+
+
+@timed
+def group_alone(graph: Graph, refusal: Callable[[Node], object] | None = None) -> PassRecord:
+    """Make a group of each op outside of groups whose kernel is quicker than the library; `refusal` as for `group_turns`.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(64, 64, strides=[64, 1]), %w : Float(64, 64, strides=[64, 1])):
+    ...   %a : Float(64, 64, strides=[64, 1]) = aten::mm(%x, %w)
+    ...   %b : Float(64, 64, strides=[64, 1]) = aten::tanh(%a)
+    ...   %c : Float(64, 64, strides=[64, 1]) = aten::mm(%b, %w)
+    ...   return (%c)''')
+    >>> record = group_alone(g)
+    >>> print(record.told(record.remarks[0]))
+    passed [alone] %b: aten::tanh of 4,096 elements is a kernel of its own: quicker than the library's op
+    """
+    found = [node for block in fusible_blocks(graph) for node in block.nodes if node.op in _QUICKER_FROM]
+    if not found:
+        return PassRecord("group-alone", graph, graph)
+    rules, shapes, remarks, alone = profiles_of(graph).rules, shapes_of(graph), list[Remark](), list[Node]()
+    why_not = refusal or rules.refusal
+    for node in found:
+        type, extents, axes = rules.tensor_type(node.inputs[0]), _extents(node.inputs[0], shapes), rules.axes(node)
+        if type is None or extents is None or prod(extents) < _QUICKER_FROM[node.op] or why_not(node) is not None:
+            continue
+        if axes and not (type.strides and is_contiguous(extents, type.strides) and max(axes) == len(extents) - 1):
+            continue  # reduced along columns
+        because = f"{node.op} of {prod(extents):,} elements is a kernel of its own: quicker than the library's op"
+        remarks.append(Remark("passed", "alone", node, because, node.outputs))
+        alone.append(node)
+    reason = "its kernel is quicker than the library's op"
+    record, _ = _groups_of_one("group-alone", graph, alone, reason, "alone", rules)
+    return replace(record, remarks=tuple(remarks))
 
 
 # Gives each max pooling a kernel of its own, which writes only its result.
@@ -309,7 +356,7 @@ def group_pools(graph: Graph) -> PassRecord:
                 remarks.append(Remark("passed", "pool-kernel", node, because, (node.inputs[0],)))
                 alone.append(node)
     reason = "its kernel reads the windows, and does not write the indices of the maxima"
-    record, _ = _groups_of_one("group-pools", graph, alone, reason, "pool", lambda _: "pointwise")
+    record, _ = _groups_of_one("group-pools", graph, alone, reason, "pool")
     return replace(record, remarks=tuple(remarks))
 
 

@@ -69,7 +69,7 @@ def test_a_model_is_worked_on_once_and_says_so():
     for each in (run, plain, irs.compile(model, x)):
         assert_alike(each(x), model(x))
         assert_alike(each(x), model(x))
-    assert [record.name for record in run.history.records if record.edits and record.name != "fuse-groups"][-4:] == list(FREEZING[2:])
+    assert [record.name for record in run.history.records if record.edits and record.name != "fuse-groups"][-4:] == list(FREEZING[2:6])
     assert {"batch-norm", "channels-last", "pool-kernel", "onednn"} <= {remark.rule for remark in run.remarks if remark.kind == "passed"}
     assert not {"batch-norm", "onednn"} & {remark.rule for remark in plain.remarks if remark.kind == "passed"}
     plan = irs.memory_plan(run.graph)
@@ -135,6 +135,19 @@ def test_what_stays_as_it_is(name):
     fusion = FUSIONS[name](*net())
     assert frozen(fusion).graph is fusion.graph
     assert irs.compile(fusion).graph is fusion.graph
+
+
+@torch.no_grad()
+def test_an_op_between_two_products_is_a_kernel_where_that_is_quicker():
+    model = nn.Sequential(nn.Linear(48, 64), nn.GELU(), nn.Linear(64, 64), nn.Sigmoid())
+    x = torch.randn(40, 48)
+    fusion = irs.fuse(irs.load(model, x))
+    run = irs.compile(fusion)
+    assert not fusion.groups and len(run.kernels) == 1
+    assert "aten::gelu of 2,560 elements is a kernel of its own: quicker than the library's op" in [each.because for each in run.remarks]
+    torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)
+    rest = irs.compile(fusion, freeze=False), irs.compile(irs.fuse(fusion.original, min_size=3)), irs.compile(fusion, exact="torch")
+    assert not any(each.kernels for each in rest)
 
 
 def test_what_is_not_asked_for_stays_as_it_is():

@@ -73,7 +73,7 @@ def test_kernels_compute_what_torch_computes(program: Program) -> None:
     pytest.importorskip("llvmlite")
     run = irs.compile(fuse(irs.parse(program.with_types().text)))
     assert_as_eager(program, [], [run])
-    assert [remark.because for remark in run.remarks] == []
+    assert [remark.because for remark in run.remarks if remark.kind == "missed"] == []
 
 
 @QUICK

@@ -11,7 +11,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.analysis.per_graph import leads, once
 from irscope.errors import ArgumentError
-from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of
+from irscope.ir import GROUPS, Block, Graph, Merged, Module, Node, Value, graph_of
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
 from irscope.ops.view_steps import Num
@@ -35,7 +35,7 @@ from irscope.transforms.fusion.domains import MAX_PATCHES, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, patched_range
 from irscope.transforms.fusion.explain import memory_of, remarks_of
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
-from irscope.transforms.fusion.outline import Groups, group_alone, group_pools, group_turns, group_views
+from irscope.transforms.fusion.outline import QUICKER_FROM, Groups, group_alone, group_pools, group_turns, group_views
 from irscope.transforms.fusion.planning import (
     FusionOptions,
     Named,
@@ -422,10 +422,15 @@ def frozen(fusion: Fusion) -> Fusion:
             made = replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))
         else:
             made = _with_single_ops(form_groups(history, plans_of(history, options)), group_turns)
-        made = _with_single_ops(made, group_alone)
+        if any(node.op in QUICKER_FROM and not _is_grouped(made.graph, node) for node in made.graph.nodes()):
+            made = _with_single_ops(made, group_alone)
     if made.graph is fusion.graph:
         return made
     return replace(made, _again=lambda options, assumed: frozen(fusion._again(options, assumed)))
+
+
+def _is_grouped(graph: Graph, node: Node) -> bool:
+    return (owner := graph.owner.get(graph.block_of[node])) is not None and owner.op in GROUPS
 
 
 def _with_single_ops(fusion: Fusion, group: Callable[[Graph, Callable[[Node], object]], PassRecord]) -> Fusion:

@@ -275,7 +275,7 @@ def _groups_of_one(
 # An op between two products has nothing to be fused with. Its kernel moves the same bytes, but computes exp, erf or tanh in vectors, and
 # torch's `gelu` and `layer_norm` check for microseconds before they begin. Copies, sums and `relu` are as quick in the library.
 
-_QUICKER_FROM: Final[Mapping[str, int]] = {
+QUICKER_FROM: Final[Mapping[str, int]] = {
     **dict.fromkeys(in_space("aten", "gelu layer_norm"), 256),
     **dict.fromkeys(in_space("aten", "erf exp log mish sin softplus tanh"), 1024),
     **dict.fromkeys(in_space("aten", "sigmoid silu softmax"), 4096),
@@ -297,14 +297,14 @@ def group_alone(graph: Graph, refusal: Callable[[Node], object] | None = None) -
     >>> print(record.told(record.remarks[0]))
     passed [alone] %b: aten::tanh of 4,096 elements is a kernel of its own: quicker than the library's op
     """
-    found = [node for block in fusible_blocks(graph) for node in block.nodes if node.op in _QUICKER_FROM]
+    found = [node for block in fusible_blocks(graph) for node in block.nodes if node.op in QUICKER_FROM]
     if not found:
         return PassRecord("group-alone", graph, graph)
     rules, shapes, remarks, alone = profiles_of(graph).rules, shapes_of(graph), list[Remark](), list[Node]()
     why_not = refusal or rules.refusal
     for node in found:
         type, extents, axes = rules.tensor_type(node.inputs[0]), _extents(node.inputs[0], shapes), rules.axes(node)
-        if type is None or extents is None or prod(extents) < _QUICKER_FROM[node.op] or why_not(node) is not None:
+        if type is None or extents is None or prod(extents) < QUICKER_FROM[node.op] or why_not(node) is not None:
             continue
         if axes and not (type.strides and is_contiguous(extents, type.strides) and max(axes) == len(extents) - 1):
             continue  # reduced along columns

@@ -488,7 +488,8 @@ class Eligibility:
             return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
         computed = sum(map(self._is_computed_for, packed.inputs))
         if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
-            detail = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
+            such = f"of the {len(packed.inputs)} that {join.op} joins, {computed} {'is' if computed == 1 else 'are'} such"
+            detail = f"a kernel spares the copy of a tensor that it makes and nothing else reads: {such}"
             return Refusal("not-pointwise", detail, (join,))
         return None
 

@@ -83,12 +83,30 @@ def _makers(graph: Graph, made: Any) -> tuple[Node, ...]:
     return tuple(dict.fromkeys((*lists, *found)))
 
 
-def import_exported(program: Any, name: str, is_live: Callable[[str], bool] = lambda _: False) -> Graph:
+def import_exported(program: Any, name: str, is_live: Callable[[str], bool] = lambda _: False, *, had_gradients: bool = False) -> Graph:
     """Returns the graph of an ExportedProgram, not decomposed. Raises CaptureError for a node without a counterpart in the IR.
 
-    `is_live` says which of the files it refers to hold code that is loaded in this process.
+    `is_live` says which of the files it refers to hold code that is loaded in this process; `had_gradients`, that it may have been exported
+    while torch records gradients, as a program here does not run.
     """
-    return _Import(program, name, is_live).run()
+    importer = _Import(program, name, is_live)
+    if had_gradients:
+        importer.unsure = _behind_learned_masks(program, importer.torch)
+    return importer.run()
+
+
+def _behind_learned_masks(program: Any, torch: Any) -> set[Any]:
+    """The FX nodes of an attention whose mask depends on a parameter, and of all that follows: for such a mask torch takes another kernel
+    while it records gradients, whose result has other strides (torch 2.13)."""
+    attention, parameters = torch.ops.aten.scaled_dot_product_attention.default, program.graph_signature.inputs_to_parameters
+    learned, unsure = set[Any](), set[Any]()
+    for node in program.graph_module.graph.nodes:
+        if node.name in parameters or not learned.isdisjoint(node.all_input_nodes):
+            learned.add(node)
+        mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+        if not unsure.isdisjoint(node.all_input_nodes) or (node.target == attention and mask in learned):
+            unsure.add(node)
+    return unsure
 
 
 class _Import:
@@ -104,6 +122,8 @@ class _Import:
         self.bound: dict[Value, Any] = {}
         self.names: Mapping[str, str] = {}
         """The names of inputs, where these are not those of their placeholders."""
+        self.unsure: set[Any] = set()
+        """The FX nodes whose results may have other strides than their examples."""
         self.torch_folder = str(Path(str(self.torch.__file__)).parent)
 
     def run(self) -> Graph:
@@ -214,13 +234,14 @@ class _Import:
         if not schema.returns:
             self.append(node, schema.name, inputs, ())
             return None
+        type_of = self.type_without_strides if node in self.unsure else self.type
         if len(schema.returns) > 1:
             # a gradient that a mask leaves out is None to Python, and a tensor by the schema
-            return self.append(node, schema.name, inputs, tuple(TENSOR if v is None else self.type(v) for v in val))
+            return self.append(node, schema.name, inputs, tuple(TENSOR if v is None else type_of(v) for v in val))
         if not isinstance(val, list | tuple):
-            return self.append(node, schema.name, inputs, (self.type(val),))[0]
+            return self.append(node, schema.name, inputs, (type_of(val),))[0]
         (made,) = self.append(node, schema.name, inputs, (ListType(TENSOR),))
-        return self.append(node, "prim::ListUnpack", (made,), tuple(self.type(item) for item in val))
+        return self.append(node, "prim::ListUnpack", (made,), tuple(type_of(item) for item in val))
 
     def as_tensor(self, number: complex, others: Iterable[Any]) -> Any:
         """Returns a number as a tensor of the type that it has in common with the operands after it."""
@@ -305,6 +326,10 @@ class _Import:
     def applied(self, module: Any, operands: Sequence[Value]) -> tuple[Value, ...]:
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         return self.body(module, dict(zip(placeholders, operands, strict=True)))
+
+    def type_without_strides(self, val: Any) -> Type:
+        found = self.type(val)
+        return replace(found, strides=None) if isinstance(found, TensorType) else found
 
     def type(self, val: Any) -> Type:
         """Returns the type of FX's example of a value: a fake tensor, a symbolic number, a plain one."""

@@ -76,7 +76,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         if not is_checked:  # decomposing runs the program, on fake tensors
             with CAPTURE_LOCK:
                 source = without_autocast(source, name or "the program")
-        graph = import_exported(source, name or "exported", known.__contains__)
+        graph = import_exported(source, name or "exported", known.__contains__, had_gradients=True)
         if args and len(flatten_arguments(args, graph)) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph

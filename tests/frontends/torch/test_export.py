@@ -424,3 +424,34 @@ def test_aliases_of_a_tensor_reshaped_in_place_have_no_known_shape():
 def rows_of(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     x.transpose_(0, 1)
     return torch.relu(y) * y.size(0)
+
+
+class Attention(nn.Module):
+    """Its mask is learned: while gradients are recorded, torch takes another kernel, whose result has other strides."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias, self.projection = nn.Parameter(torch.randn(1, 4, 5, 5)), nn.Linear(16, 16)
+
+    def forward(self, x, mask):
+        q = self.projection(x).view(2, 5, 4, 4).transpose(1, 2)
+        found = nn.functional.scaled_dot_product_attention(q, q, q, self.bias + mask)
+        return found, found.transpose(1, 2).contiguous()
+
+
+@pytest.mark.parametrize("form", ["model", "exported program", "file"])
+def test_behind_attention_with_a_learned_mask_strides_are_those_of_a_run(form: str, tmp_path: Path):
+    model, args = Attention().eval(), (torch.randn(2, 5, 16), torch.randn(2, 4, 5, 5))
+    source = model if form == "model" else torch.export.export(model, args)
+    if form == "file":
+        torch.export.save(source, tmp_path / "model.pt2")
+        source = tmp_path / "model.pt2"
+    graph = irs.load(source, *(args if form == "model" else ()))
+    with torch.no_grad():
+        want = model(*args)
+    found = irs.compile(irs.fuse(graph))(*args)
+    for one, other in zip(found, want, strict=True):
+        torch.testing.assert_close(one, other)
+        assert one.stride() == other.stride()
+    assert want[0].untyped_storage()._cdata == want[1].untyped_storage()._cdata, "eager returns the operand"
+    assert irs.AliasDb(graph).may_alias(*graph.outputs)

@@ -159,7 +159,7 @@ def saved_onnx(path: Path) -> None:
 def test_the_content_of_a_file_decides_and_not_its_name(kind: str, suffix: str, tmp_path: Path):
     path = tmp_path / f"program{suffix}"
     CONTENTS[kind](path)
-    found = registry._frontend_of(path, ())
+    found = registry.frontend_of(path, ())
     assert found.name == kind
     if suffix in (".jit", "") and (not kind.startswith(("MLIR", "HLO")) or find_spec("jaxlib")):
         assert load(path).outputs

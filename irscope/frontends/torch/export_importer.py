@@ -100,12 +100,24 @@ def _behind_learned_masks(program: Any, torch: Any) -> set[Any]:
     while it records gradients, whose result has other strides (torch 2.13)."""
     attention, parameters = torch.ops.aten.scaled_dot_product_attention.default, program.graph_signature.inputs_to_parameters
     learned, unsure = set[Any](), set[Any]()
-    for node in program.graph_module.graph.nodes:
-        if node.name in parameters or not learned.isdisjoint(node.all_input_nodes):
-            learned.add(node)
-        mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
-        if not unsure.isdisjoint(node.all_input_nodes) or (node.target == attention and mask in learned):
-            unsure.add(node)
+
+    def walk(module: Any, is_learned: bool, is_unsure: bool) -> None:
+        """Look at a module of the program; the flags say so of any of the operands of a branch, and hold for all."""
+        for node in module.graph.nodes:
+            is_input = node.op == "placeholder"
+            if node.name in parameters or (is_input and is_learned) or not learned.isdisjoint(node.all_input_nodes):
+                learned.add(node)
+            mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+            follows = not unsure.isdisjoint(node.all_input_nodes) or (is_input and is_unsure)
+            if follows or (node.target == attention and mask in learned):
+                unsure.add(node)
+            for given in node.all_input_nodes:
+                if given.op == "get_attr" and isinstance(branch := operator.attrgetter(given.target)(module), torch.fx.GraphModule):
+                    walk(branch, node in learned, node in unsure)
+                    if not unsure.isdisjoint(branch.graph.output_node().all_input_nodes):
+                        unsure.add(node)
+
+    walk(program.graph_module, False, False)
     return unsure
 
 
@@ -319,7 +331,8 @@ class _Import:
             with self.emit.block() as block:
                 block.returns(self.applied(env[branch], operands))
             blocks.append(block)
-        types = [self.type(item) for item in node.meta["val"]]
+        type_of = self.type_without_strides if node in self.unsure else self.type
+        types = [type_of(item) for item in node.meta["val"]]
         names = [f"{node.name}.{i}" for i in range(len(types))]
         return self.build.structured("prim::If", (condition,), types, blocks, names=names, location=self.location(node), scope=_scope(node))
 

@@ -439,6 +439,26 @@ class Attention(nn.Module):
         return found, found.transpose(1, 2).contiguous()
 
 
+class AttentionInABranch(Attention):
+    def forward(self, x, mask):
+        def attend(q, mask):
+            return (nn.functional.scaled_dot_product_attention(q, q, q, mask).transpose(1, 2).contiguous(),)
+
+        def leave(q, mask):
+            return ((q.transpose(1, 2) + 1).contiguous(),)
+
+        q = self.projection(x).view(2, 5, 4, 4).transpose(1, 2)
+        return torch.cond(x.sum() > 0, attend, leave, (q, self.bias + mask))[0].contiguous()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
+def test_of_attention_in_a_branch_too():
+    graph = irs.load(torch.export.export(AttentionInABranch().eval(), (torch.ones(2, 5, 16), torch.randn(2, 4, 5, 5))))
+    attention, contiguous = (graph.value(name) for name in ("scaled_dot_product_attention", "contiguous"))
+    assert irs.AliasDb(graph).may_alias(attention, contiguous), "eager returns the operand, where no gradients are recorded"
+    assert graph.outputs[0].type.strides is None and graph.value("linear").type.strides
+
+
 @pytest.mark.parametrize("form", ["model", "exported program", "file"])
 def test_behind_attention_with_a_learned_mask_strides_are_those_of_a_run(form: str, tmp_path: Path):
     model, args = Attention().eval(), (torch.randn(2, 5, 16), torch.randn(2, 4, 5, 5))

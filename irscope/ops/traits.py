@@ -232,8 +232,8 @@ PATCHES: Final = frozenset(PUTS_BACK.values())
 JOINS: Final = _aten("cat concat stack")
 """They join a list of tensors along an axis."""
 
-OVERWRITES: Final = _aten("copy_ fill_ zero_ normal_ uniform_ bernoulli_")
-"""They do not read the memory that they write."""
+OVERWRITES: Final = _aten("copy_ copy fill_ zero_ normal_ uniform_ bernoulli_")
+"""They do not read the elements of their first operand, only its shape."""
 LOOKS_UP: Final = _aten("embedding index_select gather index _unsafe_index take take_along_dim")
 """They read as many elements of the first operand as they return."""
 

@@ -308,6 +308,23 @@ def test_of_two_scatters_into_one_copy_each_has_its_own() -> None:
     ]  # fmt: skip
 
 
+def test_a_slice_that_is_written_in_place_moves_what_is_read_and_written() -> None:
+    """As the generated C++ does: it loads 1,024 numbers, and stores them into a half of the buffer."""
+
+    class Cached(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("kept", torch.zeros(2, 32, 32))
+
+        def forward(self, x: Any) -> Any:
+            self.kept[:, :16] = x
+            return self.kept * 2
+
+    d = irs.decisions(torch.compile(Cached()), torch.randn(2, 16, 32))
+    assert [(kernel.nodes[-1].op, kernel.bytes) for kernel in d.kernels] == [("aten::copy_", 2 * 4096), ("aten::mul", 2 * 8192)]
+    assert d.fusion.cost().bytes == 2 * 4096 + 2 * 8192
+
+
 def test_a_row_that_is_written_into_a_cache_moves_bytes_of_rows() -> None:
     at, row = torch.tensor([5]), torch.randn(2, 1, 8)
     d = ask(lambda cache: (cache.index_copy_(1, at, row) * 2).sum(-1), torch.randn(2, 512, 8))

@@ -5,7 +5,7 @@ looked up and not guessed: with nothing merged the two are no obstacle to each o
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from heapq import heappop, heappush
@@ -410,7 +410,7 @@ class Memory:
         """The bytes that nodes move as one kernel with these results."""
         made = {value for node in nodes for value in node.outputs}
         in_place = [node for node in nodes if node.op.endswith("_") and effect_of(node) == "in-place"]  # not a batch norm of statistics
-        stores = [node for node in in_place if made.isdisjoint(node.inputs[:1])]
+        stores = [node for node in in_place if self._root(node.inputs[0], made) not in made]
         need = {value: self.size(value) for value in (*results, *(value for node in stores for value in node.outputs))}
         read: list[Part] = []
         shown: dict[Value, list[Part]] = {}
@@ -421,9 +421,7 @@ class Memory:
                 if value in shown:
                     amount = _least(amount + self._union(shown[value]), self.size(value))
                 source = self._source(value, copied=True) if self._rules.is_view(node) or self._shares(node) else None
-                root = value
-                while root in made and (above := self._source(root)) is not None:
-                    root = above
+                root = self._root(value, made)
                 if amount != 0 and root is not value and amount == self.size(value):
                     (shown.setdefault(root, []) if root in made else read).append(self._part(value))
                 elif amount != 0:
@@ -501,6 +499,12 @@ class Memory:
         if made is None or not (self._shares(made) or (copied and self._rules.is_view(made))) or made.op in PACKS_SEQUENCE:
             return None
         return made.inputs[0]
+
+    def _root(self, value: Value, made: Container[Value]) -> Value:
+        """The tensor whose memory a value shows, as far as nodes that made these take it as a view."""
+        while value in made and (above := self._source(value)) is not None:
+            value = above
+        return value
 
     def _part(self, value: Value) -> Part:
         """The memory that a tensor occupies, in that of the tensor that it is a view of."""

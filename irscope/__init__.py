@@ -17,7 +17,17 @@ import lazy_loader
 from irscope._base.results import Drawn
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_named, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _named(name)
+    except AttributeError:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, __all__, 1) if name[:1] != "_" else []
+        raise AttributeError(f"irscope has no {name!r}{f'; did you mean irs.{near[0]}?' if near else ''}") from None
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -19,8 +19,11 @@ Our own mistakes are assertions. Control characters in text that an error quotes
 so that a terminal takes no commands from it.
 """
 
+import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from irscope._base.words import marked, printable
 
@@ -98,6 +101,61 @@ class UnknownNumber(UnknownName, IndexError):
 
 class ArgumentError(IrscopeError, TypeError):
     """Arguments of the wrong number, type or shape."""
+
+
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does.
+
+    >>> fuse = public(lambda graph, policy="greedy": graph)
+    >>> fuse(polcy="greedy")
+    Traceback (most recent call last):
+        ...
+    irscope.errors.ArgumentError: <lambda>(): got an unexpected keyword argument 'polcy'
+      hint: did you mean policy? <lambda>(graph, policy=…)
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except TypeError:
+            wrong = _wrong_call(function, args, named)
+            if wrong is None:
+                raise
+        raise wrong from None
+
+    return call
+
+
+def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
+    """The error for arguments that do not fit a function's parameters; None if they fit."""
+    from difflib import get_close_matches
+    from inspect import Parameter, signature
+
+    called = signature(function)
+    try:
+        called.bind(*args, **named)
+    except TypeError as error:
+        wrong = str(error).partition(". Did")[0]  # Python 3.14 suggests a name as well
+    else:
+        return None
+    parameters = [each for each in called.parameters.values() if each.name != "self"]
+
+    def word(parameter: Parameter) -> str:
+        stars = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        by_name = not stars and (parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty)
+        return f"{stars}{parameter.name}{'=…' if by_name else ''}"
+
+    name = re.sub(r"^_(\w+)Verb", lambda verb: f"irs.{verb[1].lower()}", re.sub(r"\.__\w+__$", "", function.__qualname__))
+    unknown = next((each for each in named if each not in called.parameters), "")
+    near = get_close_matches(unknown, [each.name for each in parameters], 1)
+    hint = f"{f'did you mean {near[0]}? ' if near else ''}{name}({', '.join(map(word, parameters))})"
+    if "many" in wrong and parameters and parameters[0].name in ("graph", "program", "source"):
+        hint += "; irs.load(model, x) makes a graph of a model"
+    return ArgumentError(f"{name}(): {wrong}", hint=hint)
 
 
 class PassError(IrscopeError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope.errors import ArgumentError, LoadError
+from irscope.errors import ArgumentError, LoadError, public
 from irscope.files import write_file
 from irscope.ir import (
     FLOAT,
@@ -20,6 +22,7 @@ from irscope.ir import (
     OptionalType,
     TensorType,
     Type,
+    Value,
     argument_type,
     check_count,
     flatten_arguments,
@@ -115,12 +118,14 @@ def load(
     return made
 
 
-def _refuse_options(given: Iterable[str]) -> None:
-    """Raise ArgumentError for the first that is no option of `load`."""
-    first = next((each for each in given if each not in (load.__kwdefaults__ or {})), None)
+def _refuse_options(given: Iterable[str], verb: Callable[..., Any] = load) -> None:
+    """Raise ArgumentError for the first that is no option of `load`, through which this verb reads programs."""
+    known = load.__kwdefaults__ or {}
+    first = next((each for each in given if each not in known), None)
     if first is not None:
+        near = get_close_matches(first, {*known, *signature(verb).parameters}, 1)
         call = f"irs.load(lambda x, {first}: f(x, {first}={first}), x, {first})"
-        hint = f"arguments go by position; where a program takes one by name, {call}"
+        hint = f"did you mean {near[0]}?" if near else f"arguments go by position; where a program takes one by name, {call}"
         raise ArgumentError(f"there is no option {first!r}", hint=hint)
 
 
@@ -157,10 +162,17 @@ def _refine(graph: Graph, arguments: Sequence[Any]) -> Graph:
     """Return the graph with the types that follow from example arguments and from the parameters it holds."""
     from irscope.analysis.per_graph import with_types
 
+    types = _given_types(graph, arguments)
+    types |= {value: argument_type(tensor) for value, tensor in graph.bound.items()}
+    return with_types(graph, types)
+
+
+def _given_types(graph: Graph, arguments: Sequence[Any]) -> dict[Value, Type]:
+    """Return the types of example arguments, by input. Raises ArgumentError for those that the graph does not take."""
     free = graph.free_inputs
     arguments = flatten_arguments(arguments, graph)
     check_count(graph, arguments, "example argument")
-    types = {}
+    types = dict[Value, Type]()
     for value, argument in zip(free, arguments, strict=True):
         given = argument_type(argument)
         if not _may_be(given, value.type):
@@ -169,8 +181,7 @@ def _refine(graph: Graph, arguments: Sequence[Any]) -> Graph:
                 hint="pass one like that, or load the program again from its source",
             )  # fmt: skip
         types[value] = FLOAT if value.type == FLOAT else given
-    types |= {value: argument_type(tensor) for value, tensor in graph.bound.items()}
-    return with_types(graph, types)
+    return types
 
 
 def _may_be(given: Type, declared: Type) -> bool:
@@ -189,6 +200,7 @@ def _may_be(given: Type, declared: Type) -> bool:
     return all(b == a or not isinstance(b, int) for a, b in zip(given.shape, declared.shape, strict=True))
 
 
+@public
 def compile(
     program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True, exact: Literal["torch"] | None = None,
     memory: Literal["planned"] | None = None, freeze: bool = True,
@@ -258,6 +270,7 @@ def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | No
     return fuse(load(source, *arguments), exact=exact)
 
 
+@public
 def compare(
     program: Any, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 7, keep_memory: bool = True,
@@ -343,6 +356,7 @@ class _ProfileVerb:
     (['fused', 'op by op'], 3)
     """
 
+    @public
     def __call__(
         self, source: Any, *args: Any, device: str | None = None, seconds: float = 2.0,
         exact: Literal["torch"] | None = None, threads: int | None = None,
@@ -353,6 +367,7 @@ class _ProfileVerb:
         made = source if isinstance(source, Executable) else _program(source, args, exact)
         return Profile(measure_program(made, args, device=device, seconds=seconds, exact=exact, threads=threads))
 
+    @public
     def read(self, trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
         """Map a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) onto a graph. Returns a
         profile like any other, with the times of the trace; its warning names what of the trace is not in the graph.
@@ -369,6 +384,7 @@ class _ProfileVerb:
 profile = _ProfileVerb()
 
 
+@public
 def explore(
     source: Any, *example_args: Any, measure: bool | None = None, sources: str | Path | None = None,
     threads: int | None = None, **load_options: Any,
@@ -390,6 +406,7 @@ def explore(
 
     if hasattr(source, "_explored_"):  # defined above this layer
         return source._explored_()  # type: ignore[no-any-return]
+    _refuse_options(load_options, explore)
     made = exploration(source, example_args, measure=_when(measure, "when asked"), sources=sources, threads=threads, **load_options)
     shown = Explorer(made)
     kernels = () if made.decided is None else made.decided.kernels
@@ -399,6 +416,7 @@ def explore(
     return shown
 
 
+@public
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
     """Scrub through what passes did to a program, step by step, in one notebook cell.
 
@@ -414,14 +432,17 @@ def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]
     from irscope.transforms.base import History
     from irscope.transforms.fusion import fuse
 
-    _refuse_options(load_options)
+    _refuse_options(load_options, timeline)
     found = source if isinstance(source, History) else getattr(_decided(source), "history", None)
     if isinstance(found, History):
+        if arguments:
+            raise ArgumentError("these passes have run, and take no example arguments", hint="irs.timeline(f)")
         return found
     graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
     return fuse(one_graph(graph)).history
 
 
+@public
 def write_report(
     source: Any, *example_args: Any, output: str | Path = "report.html", measure: bool | None = None,
     sources: str | Path | None = None, answers: bool | None = None, **load_options: Any,
@@ -435,6 +456,7 @@ def write_report(
     from irscope.display.html import history_html, standalone_html
     from irscope.transforms.base import History
 
+    _refuse_options(load_options, write_report)
     path = Path(output)
     named = next((arg for arg in example_args if isinstance(arg, str | Path) and str(arg).endswith(".html")), None)
     if named is not None:
@@ -510,6 +532,8 @@ def exploration(
         source = fusions[-1] if fusions else source.graph
     if isinstance(source, Fusion):
         fusion = source
+        if arguments and decisions is None and not load_options.get("backward"):
+            _given_types(fusion.original, arguments)
     else:
         if isinstance(getattr(source, "graph", None), Graph):  # of what was made of a program: an executable, an alias db, a memory plan
             source = source.graph

@@ -22,6 +22,8 @@ def test_dir_lists_the_public_names_for_tab_completion() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(irscope, "no_such_name")
+    with pytest.raises(AttributeError, match=r"did you mean irs.explore"):
+        _ = irs.exlpore  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("module", "heavy"), [

@@ -16,7 +16,7 @@ from irscope._base.words import listed, plural
 from irscope.analysis.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place
 from irscope.analysis.memory_placement import Block, Place, live_sums, placed
 from irscope.analysis.per_graph import shapes_of
-from irscope.errors import new_table
+from irscope.errors import new_table, public
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of, graph_of, has_kernel
 from irscope.ops.registry import bind, category_of
 from irscope.ops.traits import LAYS_OUT
@@ -292,6 +292,7 @@ def _taken(stretches: list[tuple[int, int, Buffer]], place: Place) -> tuple[list
     return [*kept, (start, end, place.buffer)], earlier
 
 
+@public
 def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, offers: Offers | None = None) -> MemoryPlan:
     """Plan the memory of a Graph, of the result of `fuse` or of a compiled program: live ranges, places, the peak with its contributions.
 

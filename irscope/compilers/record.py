@@ -26,7 +26,7 @@ from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.loaded_code import cell_name
 from irscope._base.results import Drawn, Verdict, no
 from irscope._base.words import listed, plural
-from irscope.errors import ArgumentError, LoadError, PassError, UnknownName, new_table
+from irscope.errors import ArgumentError, LoadError, PassError, UnknownName, new_table, public
 from irscope.ir import Graph, Location, Node, TensorType, Value, nodes_called
 from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
 from irscope.transforms.fusion import Cost, GivenFusion, GivenGroup, Reason, differences, fuse, given_fusion, memory_of, nearest_pair
@@ -578,6 +578,7 @@ class Reader(Protocol):
 def decisions(source: object, *args: object, compiler: str | None = None, **options: Any) -> Decisions: ...
 @overload
 def decisions(source: object, *args: object, compiler: Sequence[str], **options: Any) -> tuple[Decisions, ...]: ...
+@public
 def decisions(source: object, *args: object, compiler: Any = None, **options: Any) -> Any:
     """What another compiler decided about a program: its kernels, what each computes, its reasons, and what it recomputes or adds.
 

@@ -21,7 +21,7 @@ from irscope.corpus.examine import COMPILERS, examine
 from irscope.corpus.findings import Survey
 from irscope.corpus.sources import Settings, Source, sources_of
 from irscope.corpus.tables import MANIFEST, TABLES, arrow, failure, group, has_record, merge, write_record
-from irscope.errors import ArgumentError, DeviceUnavailable, IrscopeError, LoadError, MissingExtra
+from irscope.errors import ArgumentError, DeviceUnavailable, IrscopeError, LoadError, MissingExtra, public
 from irscope.files import as_path, write_file
 
 _BATCH: Final = 256
@@ -29,6 +29,7 @@ _BATCH: Final = 256
 _RETRIES: Final = 3
 
 
+@public
 def survey(
     sources: Any, client: Any = None, out: str | Path = "survey/", *, processes: int | None = None, seconds: int = 300,
     memory: int | None = None, policy: str = "greedy", trust: bool = False, compiler: str | None = None,

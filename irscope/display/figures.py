@@ -4,6 +4,7 @@ import re
 import shutil
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from struct import unpack
 from typing import Any
 
@@ -17,7 +18,7 @@ from irscope.display.profile_page import nodes_svg
 from irscope.display.profile_page import profile_cell as profile_cell
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.display.text import overview
-from irscope.errors import MissingExtra
+from irscope.errors import ArgumentError, MissingExtra
 from irscope.files import write_file as write_file  # `Drawn` asks this module for it, which may not import files itself
 from irscope.ir import Graph, Value
 from irscope.report.pages import Exploration, ProgramIndex
@@ -115,6 +116,8 @@ def png_of(thing: Any, scale: float) -> bytes:
         from resvg_py import svg_to_bytes
     except ImportError:
         raise MissingExtra("resvg-py", extra="lab", purpose="to draw a PNG") from None
+    if not isinstance(scale, Real) or not 0 < scale <= 100:
+        raise ArgumentError(f"a picture cannot have {scale!r} pixels to a point", hint="scale=2 is usual")
     try:  # the fonts bundled with matplotlib: a headless machine may have none
         import matplotlib
 

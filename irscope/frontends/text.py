@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from irscope.errors import ParseError
+from irscope.errors import ParseError, public
 from irscope.files import read_text
 from irscope.frontends.refusals import refuse_wrong_count
 from irscope.ir import Graph, Module
@@ -18,6 +18,7 @@ name: Final = "IR text"
 suffixes: Final = (".ir", ".txt")
 
 
+@public
 def parse(text: str, *, file: str = "") -> Graph:
     """Returns the graph that a text describes, verified against its ops; `str(graph)` is the inverse.
 

@@ -13,6 +13,7 @@ import numpy as np
 from irscope._base.frozen import EMPTY
 from irscope._base.results import Verdict, no, yes
 from irscope._base.words import plural
+from irscope.errors import public
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.module import graph_of
 from irscope.ir.payload import TensorData
@@ -154,6 +155,7 @@ def first_unlike(a: Block, b: Block) -> int | None:
     return next((place for place, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=False)) if x.op != y.op), None)
 
 
+@public
 def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = True) -> Verdict:
     """Whether two programs differ in names alone; the witness of a difference is the pair of nodes, values or blocks.
 

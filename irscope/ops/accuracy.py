@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from irscope._base.frozen import FrozenDict
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, public
 from irscope.ir import REQUIRED, OpSchema, OptionalType, TensorType
 from irscope.ops.expr import NO_OPERATION, PRIMITIVES, REDUCTIONS, Expr, NoExpression, input_element, number
 from irscope.ops.expr.expression import subexpressions
@@ -186,6 +186,7 @@ class ErrorBound:
         return f"{head}, where each step is off at most by these ulp: {each}{wide}"
 
 
+@public
 def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound:
     """Return the error bound of the kernel of a pointwise op, in units of the last place (ulp); `arguments` are its numbers and flags.
 

@@ -28,7 +28,7 @@ from math import prod
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
-from irscope.errors import ArgumentError, VerifyError
+from irscope.errors import ArgumentError, VerifyError, public
 from irscope.ir import (
     Graph,
     ListType,
@@ -220,6 +220,7 @@ _MANY_VALUES: Final = 32
 """Nodes with more operands and results are constructors of containers, and their types are not cached."""
 
 
+@public
 def verify(graph: Graph | Module) -> None:
     """Raises VerifyError at the first invariant that the graph, or a graph of the module, breaks.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from irscope._base.words import shortened
 from irscope.analysis.dependence import dependences
-from irscope.errors import new_table
+from irscope.errors import new_table, public
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ir.text import print_node
 from irscope.ops.registry import effect_of
@@ -93,6 +93,7 @@ class ProgramDiff:
         return f"<ProgramDiff: {', '.join(f'{count} {kind}' for kind, count in self.counts.items())}>"
 
 
+@public
 def diff(first: Any, second: Any) -> ProgramDiff:
     """Compare two programs: graphs, fusions by two policies, what another compiler decided, or two steps of a history
     (`history.graph_after(k)`).

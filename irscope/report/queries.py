@@ -66,6 +66,8 @@ class Queries:
 
     def __call__(self, query: str) -> list[Node | Value]:
         """The nodes and values that a query finds, in program order. Raises ArgumentError, or UnknownName for a name."""
+        if not isinstance(query, str):
+            raise ArgumentError(f"a query is a text, not {type(query).__name__}", hint='g.select("op:relu")')
         if not query.strip():
             return []
         found = self._found(parse_query(query))

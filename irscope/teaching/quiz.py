@@ -20,7 +20,7 @@ from irscope._base.results import no, yes
 from irscope._base.words import in_markup
 from irscope.display.html import saved_part
 from irscope.display.svg import embedded_svg, graph_svg
-from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, new_table
+from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, new_table, public
 from irscope.files import read_json
 from irscope.frontends.text import parse
 from irscope.ir import Graph, Node, Value, graph_of
@@ -247,6 +247,7 @@ _MOST_TRIES: Final = 200
 """How many random programs without such a question, in a row, count as a bug in the generator."""
 
 
+@public
 def alias(
     program: Any = None, *, subject: Value | str | None = None, count: int | None = None, difficulty: int = 1, seed: int | None = None
 ) -> Quiz:
@@ -266,6 +267,7 @@ def alias(
     return _quiz("alias", program, subject, count, difficulty, seed)
 
 
+@public
 def own(
     program: Any, prompt: str, *, right: Mapping[str, str], wrong: Mapping[str, str] = MappingProxyType({}),
     subject: Value | Node | str | None = None,
@@ -306,6 +308,7 @@ def own(
     return Quiz((asked,), title="own")
 
 
+@public
 def moves(
     program: Any = None, *, subject: Node | Value | str | None = None, count: int | None = None, difficulty: int = 1,
     seed: int | None = None,
@@ -315,6 +318,7 @@ def moves(
     return _quiz("moves", program, subject, count, difficulty, seed)
 
 
+@public
 def views(
     program: Any = None, *, subject: Value | str | None = None, count: int | None = None, difficulty: int = 1, seed: int | None = None
 ) -> Quiz:
@@ -323,6 +327,7 @@ def views(
     return _quiz("views", program, subject, count, difficulty, seed)
 
 
+@public
 def fusion(
     program: Any = None, *, subject: Value | str | None = None, count: int | None = None, difficulty: int = 1, seed: int | None = None
 ) -> Quiz:
@@ -331,12 +336,14 @@ def fusion(
     return _quiz("fusion", program, subject, count, difficulty, seed)
 
 
+@public
 def same(found: Any = None, *, count: int | None = None, difficulty: int = 1, seed: int | None = None) -> Quiz:
     """Ask which two fusion groups are the same. `found` is a Dedup, or a Fusion or Graph, whose groups are then compared by
     `irs.dedup`. Random groups differ in one op or number, and from difficulty 2 also in the order of two ops."""
     return _quiz("same", found, None, count, difficulty, seed)
 
 
+@public
 def speed(program: Any = None, *args: Any, count: int | None = None, difficulty: int = 1, seed: int | None = None) -> Quiz:
     """Ask whether a program is faster op by op or fused, and by how much; both are measured on the spot, which takes a
     second or so. `program` is a Graph or a Fusion, with arguments to run it with; without arguments, arrays of the
@@ -348,6 +355,7 @@ def speed(program: Any = None, *args: Any, count: int | None = None, difficulty:
     return Quiz([speed_question(made, args or example_arguments(made.original, drawn))], title="speed", seed=drawn)
 
 
+@public
 def mixed(*, count: int = 10, difficulty: int = 1, seed: int | None = None, kinds: Iterable[str] = _ANALYSED) -> Quiz:
     """Ask questions of several kinds, in rotation, about random programs. Raises ArgumentError for an unknown kind."""
     chosen = list(kinds)
@@ -358,6 +366,7 @@ def mixed(*, count: int = 10, difficulty: int = 1, seed: int | None = None, kind
     return _random("mixed", chosen, count, difficulty, seed)
 
 
+@public
 def sheets(people: int, *, count: int = 5, difficulty: int = 1, seed: int | None = None, kinds: Iterable[str] = _ANALYSED) -> list[Quiz]:
     """Draw a set for a class: one quiz for each of `people`, of the same kinds and difficulty about different programs.
     The seeds are consecutive, so that `mixed(seed=...)` recreates any of them."""

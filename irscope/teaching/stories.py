@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from irscope.errors import ArgumentError, MissingExtra
+from irscope.errors import ArgumentError, MissingExtra, public
 from irscope.files import as_path, read_text, write_file
 from irscope.ir import Node, Value
 from irscope.report.view_models import PaneName, StoryStep, StoryView
@@ -54,6 +54,7 @@ class Story:
 
     # Recording
 
+    @public
     def add(
         self, text: str, *, selection: Any = (), state: int | None = None, open: Iterable[Any] | None = None,
         colour: str = "kind", pane: str = "", at: int | None = None,
@@ -66,13 +67,15 @@ class Story:
         """
         several = selection if isinstance(selection, Iterable) and not isinstance(selection, str) else [selection]
         last = self.exploration.fusion.history.count
-        if state is not None and not -last - 1 <= state <= last:
-            raise ArgumentError(f"there is no state {state}", hint=f"the history has states 0 to {last}")
+        if not isinstance(text, str):
+            raise ArgumentError(f"a step tells a text, not {type(text).__name__}", hint='s.add("This writes `%x`.", selection="x")')
+        if state is not None and not (hasattr(state, "__index__") and -last - 1 <= state <= last):
+            raise ArgumentError(f"there is no state {state!r}", hint=f"the history has states 0 to {last}")
         if pane and pane not in get_args(PaneName):
             raise ArgumentError(f"there is no pane {pane!r}", hint=f"the panes are {', '.join(get_args(PaneName))}")
         _check_colour(colour)
         step = Step(
-            str(text), tuple(map(self._name, several)), state if state is None or state >= 0 else last + 1 + state,
+            text, tuple(map(self._name, several)), state if state is None or state >= 0 else last + 1 + state,
             None if open is None else tuple(map(self._name, open)), colour, pane,
         )  # fmt: skip
         place = len(self.steps) if at is None else self._place(at)
@@ -85,6 +88,7 @@ class Story:
             return self.names.of(self.exploration.resolve(record))
         return self.names.of(record.id if isinstance(record, Value | Node) else int(record))
 
+    @public
     def edit(self, number: int, **changes: Any) -> None:
         """Change a step's text, colour, pane or state: `s.edit(2, text="...")`."""
         number = self._place(number)
@@ -150,6 +154,7 @@ class Story:
         """Return the steps as JSON text, without the program."""
         return steps_text(self.title, self.exploration.graph.name, self.steps)
 
+    @public
     def save(self, path: str | Path) -> Path:
         """Write the story: as one page that plays from disk with no kernel (`.html`), as a notebook (`.ipynb`), or as JSON (`.json`),
         which `irs.story.read` takes. Raises ArgumentError for another ending, and for a place that cannot be written."""
@@ -239,6 +244,7 @@ class _StoryVerb:
         found = exploration(source, example_args, measure="at once" if measure else "never", **options)
         return Story(found, title or found.graph.name)
 
+    @public
     def read(self, path: str | Path, source: Any, *example_args: Any, **options: Any) -> Story:
         """Apply a saved story to a program, which may have changed: `check()` lists names in the steps that it no longer has.
 

@@ -12,7 +12,7 @@ from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import plural
 from irscope.analysis.dependence import Dependences, dependences
-from irscope.errors import ArgumentError, UnknownName, new_table
+from irscope.errors import ArgumentError, UnknownName, new_table, public
 from irscope.ir import CONTROL_FLOW, Block, Edit, Graph, Merged, Node, Value, count_uses, graph_of, make_node, new_id
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import History, PassRecord, Remark, Unpicklable
@@ -511,6 +511,7 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
     return no("neither subgraph reads from the other, and only producers are merged with their users", a, b)
 
 
+@public
 def autodiff_subgraphs(graph: Graph, threshold: int = 2, *, requires_grad: Iterable[Value | str] | None = None) -> AutodiffSubgraphs:
     """Put maximal groups of nodes that have gradient formulas into `prim::DifferentiableGraph` nodes.
 

@@ -16,7 +16,7 @@ import pandas as pd
 from irscope._base.running import progress
 from irscope._base.words import plural
 from irscope.analysis.per_graph import leads
-from irscope.errors import ArgumentError, IrscopeError, PassError, new_table
+from irscope.errors import ArgumentError, IrscopeError, PassError, new_table, public
 from irscope.ir import Graph, graph_of
 from irscope.ir.text.lexer import Cursor
 from irscope.ops.node_check import verify
@@ -301,6 +301,7 @@ class Pipeline:
         """The names of all passes, with a line about each."""
         return {name: known.doc for name, known in PASSES.items()}
 
+    @public
     def __call__(self, graph: Graph, *, verify_each: bool = False) -> Pipelined:
         """Run all passes; with `verify_each`, verify the graph after each and compare the types of values with those before;
         raises PassError that names the pass that broke them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, get_args
 from weakref import WeakSet
@@ -17,7 +18,7 @@ from irscope._base.running import without_collector
 from irscope._base.words import in_script, one_line
 from irscope.display.html import saved_part, static_html
 from irscope.display.text import overview
-from irscope.errors import ArgumentError, IrscopeError, ParseError, UnknownName
+from irscope.errors import ArgumentError, IrscopeError, ParseError, UnknownName, public
 from irscope.report.pages import Branch, Branches, Exploration, Page, ProgramPage, history_page
 from irscope.report.pages.branches import branch_diff, changes_of
 from irscope.report.pages.side_by_side import Correspondence
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 _LONG = 20_000  # The size of an answer, in characters, from which it is sent as a JSON buffer beside its message, which is parsed once.
 
 
+class _Given(traitlets.Any):  # type: ignore[misc]
+    """What may be given in several forms; a method of the explorer says what is wrong with a value, None too."""
+
+    allow_none = False
+
+
 class Explorer(View):
     """Linked views of one program. `selection` holds the selected ids; setting it selects in every view."""
 
@@ -47,9 +54,9 @@ class Explorer(View):
     view = traitlets.Bytes().tag(sync=True)
     """The view model as JSON text, parsed once by the browser and by no trait."""
     hub = anywidget.WidgetTrait().tag(sync=True)
-    selection = traitlets.Any()
+    selection = _Given()
     """Ids of the selected records. May be set to one or several ids, Values, Nodes or printed names."""
-    step = traitlets.Int(0)
+    step = _Given(0)
     """The state of the program that is shown: 0 as loaded, k after k steps of its history. Initially the last state.
 
     Negative numbers count from the end: -1 is the last state.
@@ -60,7 +67,7 @@ class Explorer(View):
     measured = traitlets.Bytes().tag(sync=True)
     """The part of the view that a profile set later adds, as JSON text."""
 
-    branch = traitlets.Any(0)
+    branch = _Given(0)
     """The branch that is shown; 0 is the program as given. May be set to a `Branch` of `e.branches` or its number."""
     branches_view = traitlets.Bytes().tag(sync=True)
     """The view of the branches as JSON text; empty if there can be none."""
@@ -86,6 +93,15 @@ class Explorer(View):
         if page.exploration is not None:
             self._tree = Branches(page.exploration)
             self._tell()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raises ArgumentError for a public name that an explorer does not have, which would change nothing that one sees."""
+        if name[:1] != "_" and not hasattr(type(self), name):
+            near = get_close_matches(name, ("selection", "step", "branch", "profile", "layout"), 1)
+            known = 'it has selection, step, branch and profile; e.paint({"relu": 0.5}) colours'
+            hint = f"did you mean e.{near[0]}?" if near else known
+            raise ArgumentError(f"an explorer has no {name!r}", hint=hint)
+        super().__setattr__(name, value)
 
     def close(self) -> None:
         """Remove the views from the page, including panes in other cells, and release the program and its analyses."""
@@ -155,6 +171,7 @@ class Explorer(View):
         """The nodes by another compiler's names for what it keeps of them, which `selection` takes: Inductor's `buf0`."""
         return {} if self._page.exploration is None else self._page.exploration.buffers
 
+    @public
     def select(self, query: str) -> list[Value | Node]:
         """Select the results of a query in all views, and return them: `e.select("op:conv & bytes>1e6")`.
 
@@ -174,12 +191,12 @@ class Explorer(View):
         return self._state_of(proposal["value"])
 
     def _state_of(self, given: Any) -> int:
-        step, last = int(given), self._page.last_step
-        if last is None:
-            return step
-        if not -last - 1 <= step <= last:
-            raise ArgumentError(f"there is no step {step}", hint=f"the history has steps 0 to {last}")
-        return step if step >= 0 else last + 1 + step
+        last = self._page.last_step
+        if not hasattr(given, "__index__") or (last is not None and not -last - 1 <= given <= last):
+            hint = "a step is a whole number" if last is None else f"the history has steps 0 to {last}"
+            raise ArgumentError(f"there is no step {given!r}", hint=hint)
+        step: int = given.__index__()
+        return step if last is None or step >= 0 else last + 1 + step
 
     @traitlets.validate("profile")  # type: ignore[untyped-decorator]
     def _profile_of_this(self, proposal: Mapping[str, Any]) -> Profile:
@@ -199,6 +216,7 @@ class Explorer(View):
             self._added = {name: part for name, part in self._added.items() if name == "paint"}
             self.measured = in_script({"profile": None, "opens": None, **self._added}).encode() if self._added else b""
 
+    @public
     def paint(self, values: Any, name: str = "") -> None:
         """Colour the graph by a number for each of some nodes: a dictionary or a pandas Series by node, value, printed name or id, such
         as a column of a table that is indexed by names. `None` takes the colours away; a box around others has their largest number;
@@ -220,6 +238,7 @@ class Explorer(View):
             self._added["paint"] = self._page.painted(found, name or str(getattr(values, "name", None) or "value"))
         self.measured = in_script({"paint": None, **self._added}).encode()
 
+    @public
     def pane(self, name: str) -> Pane:
         """One pane for a separate cell, linked with the rest: `e.pane("graph")`. Raises UnknownName for another name than those of
         the panes, and lists these."""
@@ -265,6 +284,7 @@ class Explorer(View):
             raise ArgumentError("this explorer has no branches", hint="irs.explore(program) has")
         return self._tree
 
+    @public
     def what_if(
         self, *, step: int | None = None, policy: str | Score | None = None, forbid: Iterable[Iterable[Named]] = (),
         force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[str] | None = None,
@@ -278,13 +298,14 @@ class Explorer(View):
         would be wrong are not done, and the branch's `refused` says why.
         """
         given = {
-            "step": step, "policy": policy, "forbid": list(forbid), "force": list(force), "opaque": opaque, "distinct": distinct,
+            "step": step, "policy": policy, "forbid": forbid, "force": force, "opaque": opaque, "distinct": distinct,
             "channels_last": channels_last,
         }  # fmt: skip
         made = self.branches.what_if(self.branch, **given)
         self.branch = len(self.branches) - 1
         return made
 
+    @public
     def edit(self, text: str) -> Branch:
         """Replace the text of the program as written: creates an edited branch, which further edits update.
 
@@ -305,6 +326,7 @@ class Explorer(View):
         self._bound_to, self.branches.edits = told, True
         self._tell()
 
+    @public
     def compare_branches(self, *args: Any, measure: bool | None = None, seconds: float = 2.0) -> pd.DataFrame:
         """The cost of each branch: kernels, library calls, bytes, and their time at 20 GB/s.
 

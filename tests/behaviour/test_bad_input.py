@@ -210,11 +210,54 @@ def test_names_in_other_places() -> None:
 def test_a_selection_that_is_not_there() -> None:
     pytest.importorskip("anywidget")
     explorer = irs.explore(FUSION)
+    explorer.selection = None
+    assert explorer.selection == []
     explorer.selection = "row"
     for bad in ("rwo", OTHER.value("row"), ["row", "rwo"]):
         refused(UnknownName, lambda bad=bad: setattr(explorer, "selection", bad))  # type: ignore[misc]
     assert explorer.selection == [GRAPH.value("row").id]
     refused(UnknownName, lambda: explorer.pane("grpah"), "graph")
+    for bad in ("a", None, 1.5, 9):
+        refused(ArgumentError, lambda bad=bad: setattr(explorer, "step", bad), "steps 0 to 2")  # type: ignore[misc]
+        refused(ArgumentError, lambda bad=bad: setattr(explorer, "branch", bad), repr(bad))  # type: ignore[misc]
+        refused(UnknownNumber, lambda bad=bad: explorer.branches[bad], repr(bad))  # type: ignore[misc]
+    for bad, said in (("slection", "e.selection"), ("colour", "e.paint")):
+        refused(ArgumentError, lambda bad=bad: setattr(explorer, bad, "a"), said)  # type: ignore[misc]
+    refused(ArgumentError, lambda: explorer.select(3), "not int")
+    refused(ArgumentError, lambda: explorer.what_if(forbid=3), "list of pairs")
+    refused(ArgumentError, lambda: irs.explore(FUSION, 3), "%x")
+    assert (explorer.step, explorer.branch) == (2, 0)
+
+
+MISSPELT: dict[str, tuple[str, tuple[Callable[..., object], ...]]] = {
+    "polcy": ("policy", (lambda **named: irs.fuse(GRAPH, **named), FUSION.what_if)),
+    "relaton": ("relation", (lambda **named: irs.dedup(FUSION, **named),)),
+    "second": ("seconds", (lambda **named: irs.profile(FUSION, GOOD, **named),)),
+    "devise": ("device", (lambda **named: irs.compile(FUSION, **named),)),
+    "subjct": ("subject", (lambda **named: irs.quiz.alias(GRAPH, **named),)),
+    "mesure": ("measure", (lambda **named: irs.explore(FUSION, **named), lambda **named: irs.write_report(FUSION, **named))),
+}
+
+
+@pytest.mark.parametrize("word", MISSPELT)
+def test_a_misspelt_keyword_is_told_with_the_right_one(word: str) -> None:
+    meant, calls = MISSPELT[word]
+    for call in calls:
+        refused(ArgumentError, lambda call=call: call(**{word: None}), word, f"did you mean {meant}")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("verb", [
+    irs.fuse, irs.dedup, irs.compare, irs.compile, irs.diff, irs.decisions, irs.explore, irs.profile, irs.timeline, irs.write_report,
+    irs.memory_plan, irs.functionalize, irs.verify, irs.parse, irs.AliasDb, irs.ViewAliases, irs.quiz.own, FUSION.why_not, DB.explain,
+])  # fmt: skip
+def test_a_call_without_what_it_needs(verb: Callable[..., object]) -> None:
+    refused(ArgumentError, verb, "missing a required argument")
+
+
+def test_an_error_of_the_users_own_function_stays_what_it_is() -> None:
+    with pytest.raises(TypeError, match="missing 1 required") as caught:
+        irs.fuse(GRAPH, policy=lambda candidate, wanted: 1)  # type: ignore[arg-type, misc]
+    assert not isinstance(caught.value, IrscopeError)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

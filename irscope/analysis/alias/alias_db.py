@@ -30,7 +30,7 @@ from irscope.analysis.alias.points_to import (
     summaries,
 )
 from irscope.analysis.alias.questions import Questions, Values
-from irscope.errors import ArgumentError, new_table
+from irscope.errors import ArgumentError, new_table, public
 from irscope.ir import Graph, Module, Node, Value, graph_of
 
 # The rows of an alias db's table: each value that is memory, its alias set, its locations, and its writers.
@@ -270,6 +270,7 @@ class AliasDb(Questions, Drawn):
     (True, False)
     """
 
+    @public
     def __init__(self, graph: Graph, *, distinct_inputs: bool = False, callees: Module | Mapping[str, Graph] | None = None) -> None:
         self.graph = graph = graph_of(graph, "AliasDb")
         self.callees = callees_of(callees)

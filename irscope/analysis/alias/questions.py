@@ -13,7 +13,7 @@ from irscope.analysis.alias.explainer import Explainer, lazy
 from irscope.analysis.alias.paths import Step
 from irscope.analysis.alias.points_to import EVERYTHING, Accesses, Knowledge, Label, ModRef, PointsTo, Reachability
 from irscope.analysis.views import ViewAliases
-from irscope.errors import UnknownName
+from irscope.errors import UnknownName, public
 from irscope.ir import Graph, Node, TensorType, Value
 
 Values = Value | str | Sequence[Value | str]
@@ -157,6 +157,7 @@ class Questions:
         """Whether two values are always the same memory when both are bound: one is the other, or a view of it."""
         return self._explainer.why_must(self._value(a), self._value(b))
 
+    @public
     def explain(self, a: Value | str, b: Value | str) -> Verdict:
         """The full answer about two values: whether they may alias, and if not, whether one may hold the other."""
         return self.may_contain_alias(a, b)

@@ -30,7 +30,7 @@ from irscope.analysis.views.assumed import Demand, Layouts, demands_of, with_str
 from irscope.analysis.views.facts import Kind, Placement, is_tensor
 from irscope.analysis.views.placements import Placements
 from irscope.analysis.views.recommend import Recommendation, failure_words, recommendations, stride_demands
-from irscope.errors import ArgumentError, UnknownName, new_table
+from irscope.errors import ArgumentError, UnknownName, new_table, public
 from irscope.ir import Graph, Value, graph_of
 from irscope.ops.view_steps import ByteSet, Layout, SymbolicBytes, are_apart, are_disjoint, bytes_covered
 
@@ -74,6 +74,7 @@ class ViewAliases:
     ('copy', (1, 4))
     """
 
+    @public
     def __init__(
         self,
         graph: Graph,

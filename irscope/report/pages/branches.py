@@ -117,8 +117,8 @@ class Branches(Sequence[Branch]):
     def __getitem__(self, index: int | slice) -> Branch | list[Branch]:
         try:
             return self._all[index]
-        except IndexError:
-            raise UnknownNumber(f"there is no branch {index}", hint=f"there are {len(self._all)}, counted from 0") from None
+        except (IndexError, TypeError):
+            raise UnknownNumber(f"there is no branch {index!r}", hint=f"there are {len(self._all)}, counted from 0") from None
 
     def __len__(self) -> int:
         return len(self._all)

@@ -104,7 +104,7 @@ def measure_program(
     threads: int | None = None,
 ) -> Measured:  # fmt: skip
     """Runs a program op by op and fused, for `seconds` seconds, and no call longer."""
-    if not hasattr(seconds, "__float__") or not seconds > 0:
+    if getattr(seconds, "shape", ()) or not hasattr(seconds, "__float__") or not seconds > 0:
         raise ArgumentError(f"the time to measure for must be positive, not {seconds!r} seconds", hint="seconds=2 is usually enough")
     chosen = threads_for(threads)
     device = device or (program.device if isinstance(program, Executable) else device_with(args))

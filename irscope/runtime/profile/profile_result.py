@@ -14,7 +14,7 @@ import numpy as np
 
 from irscope._base.results import Drawn
 from irscope._base.words import byte_count, plural, time_words
-from irscope.errors import ArgumentError, new_table
+from irscope.errors import ArgumentError, new_table, public
 from irscope.files import write_file
 from irscope.ir import Node
 from irscope.runtime.profile.evidence import Evidence, Remark, Remarks
@@ -39,6 +39,7 @@ class Profile(Readings, Drawn):
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
+    @public
     def table(self, by: By = "node", *, way: str | None = None) -> pd.DataFrame:
         """Returns a tidy table of one way (`"op by op"` or `"fused"`), a row for each node, fusion group, op, module, line or class.
 
@@ -95,6 +96,7 @@ class Profile(Readings, Drawn):
         """Possible improvements, the largest gain first: each with a number, the evidence and its line."""
         return Remarks(_remarks_of(self))
 
+    @public
     def try_(self, remark: Remark | int, *, seconds: float = 1.0) -> Trial:
         """Applies a remark (or the one of this number) to the program and measures both in turn. Raises ArgumentError for one
         that only the author of the source can follow."""
@@ -108,6 +110,7 @@ class Profile(Readings, Drawn):
             remark = self.remarks[remark]
         return try_remark(self, remark, seconds)
 
+    @public
     def diff(self, other: Profile, *, way: str | None = None) -> ProfileDifference:
         """Returns the classes of nodes that are slower or faster in another profile: of another version, machine or policy."""
         from irscope.runtime.profile.differences import compare_profiles
@@ -116,6 +119,7 @@ class Profile(Readings, Drawn):
 
     # -- for other tools ----------------------------------------------------------------------------------------------
 
+    @public
     def save(self, path: str | Path) -> Path:
         """Writes a trace that Chrome and Perfetto open: a run of each way, with its lanes and its memory."""
         return write_file(path, json.dumps(chrome_trace(self)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from irscope._base.results import Drawn, Verdict, yes
 from irscope._base.running import without_collector
 from irscope._base.words import each, plural
-from irscope.errors import ArgumentError, UnknownName, UnknownNumber, new_table
+from irscope.errors import ArgumentError, UnknownName, UnknownNumber, new_table, public
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
 from irscope.transforms.base import PassRecord
@@ -163,6 +163,7 @@ class Dedup(Drawn):
         self._refuse_constants("are no pieces of code")
         return self._pieces[self._member(name)]
 
+    @public
     def difference(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation, and if not, where they differ.
 
@@ -188,6 +189,7 @@ class Dedup(Drawn):
         where = excerpt(left, right, found.apart)
         return _not_the_same(f"{both} are built differently: {format_holes(holes)}{where}{late}", *holes)
 
+    @public
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation; if not, by which they are, and what that relation gives up."""
         if self.constants is not None:
@@ -202,6 +204,7 @@ class Dedup(Drawn):
         hint = late or f"; irs.dedup(…, relation={found_match.step!r}) makes them one"
         return _not_the_same(f"{left.label} and {right.label} {only}{where}{hint}", found_match.step, *found_match.holes)
 
+    @public
     def holes(self, cls: EquivalenceClass | Node | Value | int | str) -> pd.DataFrame:
         """One row for each place in which members of a class may differ, one column for each member, and what the place depends
         on: a parameter of its own, another place's, or nothing because it is equal everywhere.
@@ -385,6 +388,7 @@ def _some(pieces: Iterable[Node | str]) -> str:
 Unit = Literal["auto", "groups", "regions", "scopes", "kernels", "constants"]
 
 
+@public
 def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit: Unit = "auto") -> Dedup:
     """Sort the pieces of a program into classes of equal ones.
 

@@ -39,6 +39,7 @@ Source of the idea: PyTorch's functionalization (2021), which works by tracing; 
 from collections.abc import Container
 
 from irscope._base.words import plural
+from irscope.errors import public
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord, Remark, timed
@@ -47,6 +48,7 @@ from irscope.transforms.functionalize.rewrite import renamed
 from irscope.transforms.grouping import Refusal
 
 
+@public
 @timed
 def functionalize(graph: Graph, *, scatter: bool | Container[Value] = True) -> PassRecord:
     """Replace in-place ops by their functional variants where only the names of values change; linear.

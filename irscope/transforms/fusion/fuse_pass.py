@@ -10,7 +10,7 @@ from irscope._base.running import progress, without_collector
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.analysis.per_graph import leads, once
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, public
 from irscope.ir import GROUPS, Block, Graph, Merged, Module, Node, Value, graph_of
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
@@ -248,6 +248,7 @@ def _then(history: History, record: PassRecord) -> History:
     return history.then(record) if record.edits or not history.records else history
 
 
+@public
 def fuse(
     graph: Graph | Module | Fusion, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),

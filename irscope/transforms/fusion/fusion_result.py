@@ -12,7 +12,7 @@ from irscope._base.results import Drawn, Verdict, no
 from irscope._base.words import listed, plural
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume
-from irscope.errors import ArgumentError, UnknownName
+from irscope.errors import ArgumentError, UnknownName, public
 from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, Value, nodes_called
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.view_steps import Num
@@ -83,6 +83,7 @@ class Fusion(Unpicklable, Drawn):
         """The forced merges that would be wrong, each with the reason; they are also among the remarks."""
         return tuple(self._plans.refused)
 
+    @public
     def what_if(
         self, *, step: int | None = None, policy: str | Score | None = None, forbid: Iterable[Iterable[Named]] = (),
         force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[Value | str] | None = None,
@@ -165,6 +166,7 @@ class Fusion(Unpicklable, Drawn):
     def _cost(self) -> Cost:
         return program_cost(self.graph, self._members, self.rules)
 
+    @public
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
         """One row per group: its ops, its iteration space, and its cost.
 
@@ -225,6 +227,7 @@ class Fusion(Unpicklable, Drawn):
         given = self._given[self.rules.graph.block_of[node]] if made is None else None
         return given if given is not None and given.op in GROUPS else made
 
+    @public
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two nodes (or the producers of two values) are in one group, and why, or what keeps them apart.
 

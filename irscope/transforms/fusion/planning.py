@@ -387,6 +387,9 @@ def read_wishes(meant: Meant, graphs: Iterable[Graph], forbid: Iterable[Any], fo
 
     Raises ArgumentError for fewer than two nodes to put together or apart.
     """
+    for pairs in (forbid, force):
+        if not isinstance(pairs, Iterable):
+            raise ArgumentError(f"{pairs!r} is not a list of pairs", hint=_PAIRS)
     alone: dict[Subject, None] = {}
     for named in some(opaque):
         is_op = isinstance(named, str) and "::" in named and "#" not in named and not named.startswith("%")

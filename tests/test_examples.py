@@ -14,13 +14,14 @@ EXAMPLES = {
     "resnet": (32, "stays with the library", HUGGING), "vit": (1, "bytes are moved by ops that only regroup", HUGGING),
     "unet": (32, "live at once in this order", "torch"), "gru": (20, "lies between them", "torch"),
     "jax_function": (None, "StableHLO", "jax"), "mlir_module": (None, "StableHLO", "jax"), "momentum": (70, "largest", ""),
-    "softmax": (70, "largest", ""), "quiz_for_a_class": (2, "points", ""),
+    "softmax": (70, "largest", ""), "quiz_for_a_class": (2, "points", ""), "lecture": (None, "5. Why two?", ""),
 }  # fmt: skip
 """What `main` is given, some of what it prints, and the packages that it needs."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_runs_to_its_asserts(name: str, capsys: pytest.CaptureFixture[str]):
+def test_an_example_runs_to_its_asserts(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
     size, says, needs = EXAMPLES[name]
     for package in needs.split():
         pytest.importorskip(package)

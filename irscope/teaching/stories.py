@@ -184,8 +184,9 @@ class Story:
 
     def __str__(self) -> str:
         """Format the steps with their selections, for a terminal."""
-        lines = [f"{step.text}{f'   [{chr(44).join(step.selection)}]' if step.selection else ''}" for step in self.steps]
-        return "\n".join([self.title, *(f"{k}. {line}" for k, line in enumerate(lines, 1)), *self.check()])
+        selected = [f"   [{', '.join(step.selection)}]" if step.selection else "" for step in self.steps]
+        lines = [f"{k}. {step.text}{names}" for k, (step, names) in enumerate(zip(self.steps, selected, strict=True), 1)]
+        return "\n".join([self.title, *lines, *self.check()])
 
     def _ipython_display_(self) -> None:
         """Show the explorer with the story's bar at its first step, or a picture and the text if widgets are not installed."""

@@ -12,7 +12,8 @@ from irscope.analysis.dependence import Dependence, Dependences
 from irscope.ir import Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, make_block, make_node, make_value, new_id
 from irscope.ir.module import renamed_body
 from irscope.ir.structural import free_values
-from irscope.ops.traits import PACKS_SEQUENCE
+from irscope.ops.registry import effect_of, lookup
+from irscope.ops.traits import OVERWRITES, PACKS_SEQUENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,5 +557,15 @@ def explain_path(ties: Dependences, parts: Partition, path: Sequence[int]) -> Re
             named, (first, *_, last) = (tie.node, tie.obstacle.later), nodes
             known = first in named and last in named  # then the sentence names the ends of the path already
             because = tie.because if known else f"{tie.because}; that lies between {words(first)} and {words(last)}"
+            if kind == "memory":
+                because += _without_the_write(*named)
             return Refusal(rule, because, (*named, *nodes))
     return Refusal("cycle", f"fusing them would create a cycle: {' → '.join(map(words, nodes))}", nodes)
+
+
+def _without_the_write(*tied: Node) -> str:
+    """Says which op would leave the memory alone that ties two nodes; nothing if both write, or there is no such op."""
+    writes = [node.op for node in tied if effect_of(node) == "in-place" and node.op.endswith("_")]
+    if len(writes) != 1 or writes[0] in OVERWRITES or lookup(writes[0][:-1]) is None:
+        return ""
+    return f"; {writes[0][:-1]} in place of {writes[0]} would not"

@@ -39,7 +39,8 @@ def why_no_member(graph: Graph, target: Value, *, is_reshaped: bool) -> Refusal:
         return Refusal("changes-shape", f"an op changes the shape of {name} in place")
     if producer is None:
         if target in graph.inputs:
-            return Refusal("input", f"{name} is an input, and the caller sees what is written there", (target,))
+            because = f"{name} is an input, and the caller sees what is written there; returning the new tensor instead is pure"
+            return Refusal("input", because, (target,))
         return Refusal("block-parameter", f"{name} is a parameter of a block, and may be a tensor with other names", (target,))
     if producer.op == "prim::Constant":
         return Refusal("constant", f"{name} is a constant tensor, and the next run would see what this one writes", (producer,))

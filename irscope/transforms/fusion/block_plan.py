@@ -269,10 +269,11 @@ class Candidate:
             return domain
         most = len(ours.inputs) + len(theirs.inputs) + ours.outputs + theirs.outputs
         if most > limits.arguments and (count := self.arguments) > limits.arguments:
-            because = f"the kernel would have {count} arguments, the limit is {limits.arguments}"
+            because = f"the kernel would have {count} arguments, the limit is {limits.arguments}; max_arguments={count} raises it"
             return Refusal("argument-limit", because, self.nodes)
         if ours.size + theirs.size > limits.nodes:
-            return Refusal("size-limit", f"the kernel would have {self.size} nodes, the limit is {limits.nodes}", self.nodes)
+            because = f"the kernel would have {self.size} nodes, the limit is {limits.nodes}; max_nodes={self.size} raises it"
+            return Refusal("size-limit", because, self.nodes)
         return domain
 
     def _join(self, first: Domain, second: Domain) -> Domain | Refusal:
@@ -361,12 +362,15 @@ class Candidate:
         maybe = alike and same_space(first.space, second.space)
         spaces = f"the iteration spaces {'may differ' if maybe else 'differ'}, {first} and {second}"
         if not self.shared:
-            return Refusal("iteration-space", f"{spaces}, and neither group reads from the other", self.nodes)
+            because = f"{spaces}, and neither group reads from the other: such groups share a kernel only where their spaces are the same"
+            return Refusal("iteration-space", because, self.nodes)
         kept, name = self.kept(), self._plan.rules.name
         if first.axes:
-            return Refusal("iteration-space", spaces, self.nodes)
+            goes_on = "behind a reduction a kernel goes on at the points that it reads, or at those of its results"
+            because = f"{spaces}: {'all reductions of a kernel go over one space, along the same axes' if second.axes else goes_on}"
+            return Refusal("iteration-space", because, self.nodes)
         what = name(kept) if kept else f"another result of the group that makes {name(self.shared[0])}"
-        because = f"{spaces}, and {what} is needed outside too"
+        because = f"{spaces}, and {what} is needed outside too; if nothing else read it, one kernel could compute both"
         return Refusal("iteration-space", because, (kept or self.shared[0], *self.nodes))
 
     def _forbidden(self, ours: Marks, theirs: Marks) -> Refusal | None:

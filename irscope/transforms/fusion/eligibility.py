@@ -385,10 +385,11 @@ class Eligibility:
                 arguments[argument.name] = operand
             else:
                 needed = f"{argument.name!r} of {node.op} must be known before the program runs"
-                what = f"{needed}, and {self.name(operand)} is computed"
+                what = f"{needed}, and {self.name(operand)} is computed; a number in the program would do"
                 return Refusal("unknown-argument", what, (node, operand))
         if draws_random_numbers(node.op, known_flags):
-            return Refusal("random", f"{node.op} draws random numbers", (node,))
+            stops = "; model.eval() turns it off" if "dropout" in node.op else ""
+            return Refusal("random", f"{node.op} draws random numbers{stops}", (node,))
         trial = self._try_expression(op, arguments)
         if trial.complaint:
             return Refusal("no-expression", f"{node.op}: {trial.complaint}", (node,))

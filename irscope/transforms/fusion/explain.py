@@ -36,7 +36,7 @@ def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: in
     (not if that is None)."""
     x, y = sorted((plan.index[a], plan.index[b]))
     if plan.partition.find(x) == plan.partition.find(y):
-        what = "their group is smaller than the smallest that was asked for"
+        what = f"their group is smaller than the smallest that was asked for; min_size={plan.group(x).size - plan.group(x).views} keeps it"
         return Refusal("too-small", what, plan.nodes(x, y))
     found = plan.obstacle(x, y)
     found = _told_path(plan, x, y, found) if found is not None and found.rule == "cycle" else found

@@ -25,6 +25,9 @@ from irscope.files import write_file
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. A user's mistake prints one message and no traceback."""
     parser = _parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        return 2
     options, others = parser.parse_known_args(arguments)
     if others and options.run is not _lab:
         parser.error(f"unknown arguments: {' '.join(others)}")
@@ -218,7 +221,8 @@ def _named(source: str, options: argparse.Namespace) -> tuple[Any, list[Any]]:
     program, defaults = _import_program(source)
     given = [_example(text) for text in options.input] or defaults  # tensors, now that the module has imported torch
     if not given:
-        raise ArgumentError(f"{source!r} comes without example arguments", hint="give one array type for each: --args 'float32[4,8]'")
+        hint = "give one array type for each: --args 'float32[4,8]'; or name a function that returns the model and its arguments"
+        raise ArgumentError(f"{source!r} comes without example arguments", hint=hint)
     if not _is_torchs(program):
         given = [array.numpy() if hasattr(array, "numpy") and not isinstance(array, ndarray) else array for array in given]
     return program, given

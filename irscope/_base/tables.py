@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from math import isnan, nan
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import pandas as pd
@@ -29,8 +30,8 @@ class Table(pd.DataFrame):
     """A DataFrame; what is computed from one is one, too.
 
     >>> print(Table({"value": ["%a"], "made by": ["aten::relu"], "ms": [393.363766]}))
-      value     made by  ms
-    0    %a  aten::relu 393
+      value     made by     ms
+    0    %a  aten::relu 393 ms
     """
 
     @property
@@ -41,7 +42,8 @@ class Table(pd.DataFrame):
         rows = {"max_rows": _MOST_ROWS} if len(self) > _MOST_ROWS else {}
         width = shutil.get_terminal_size().columns
         options: dict[str, Any] = {"line_width": width, "max_colwidth": max(_LEAST_CELL, width - _LEAST_CELL), **rows}
-        units = {title: writer for title in self.columns if (writer := _writer(title)) is not _cell}
+        kinds = zip(self.columns, (dtype.kind for dtype in self.dtypes), strict=True)
+        units = {title: writer for title, kind in kinds if (writer := _writer(title)) is not _cell or kind == "i"}
         text: str = self.to_string(show_dimensions=bool(rows), float_format=short, formatters=units, **options)
         return text
 
@@ -70,8 +72,9 @@ class Table(pd.DataFrame):
 
 def _writer(title: object) -> Callable[[Any], str]:
     """How the cells of a column are written: amounts of memory and times, as its title says, with a unit."""
-    words = str(title).split()
-    return _bytes if "bytes" in words else _seconds if words == ["seconds"] else _place if words == ["line"] else _cell
+    words = str(title).replace("_", " ").split()
+    unit = next(filter(_TIMES.__contains__, words), "")
+    return _bytes if "bytes" in words else partial(_time, _TIMES[unit]) if unit else _place if words == ["line"] else _cell
 
 
 def _place(cell: Any) -> str:
@@ -85,15 +88,19 @@ def _bytes(cell: Any) -> str:
     return _cell(cell) if isnan(amount) else f"-{byte_count(-amount)}" if amount < 0 else byte_count(amount)
 
 
-def _seconds(cell: Any) -> str:
+_TIMES = {"seconds": 1e9, "s": 1e9, "ms": 1e6, "µs": 1e3}
+"""The nanoseconds of the units in titles."""
+
+
+def _time(unit: float, cell: Any) -> str:
     amount = float(cell) if isinstance(cell, Real) else nan
-    return _cell(cell) if isnan(amount) else time_words(1e9 * amount)
+    return _cell(cell) if isnan(amount) else time_words(unit * amount)
 
 
 def _cell(cell: Any) -> str:
     if cell is None or cell is pd.NA or (isinstance(cell, float) and isnan(cell)):
         return ""
-    text = short(cell) if isinstance(cell, float) else f"{cell:,}" if type(cell) is int and abs(cell) >= 10_000 else str(cell)
+    text = short(cell) if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, Integral) and abs(cell) >= 10_000 else str(cell)
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
 
 

@@ -379,7 +379,7 @@ def layers_of(graph: Graph, groups: Collection[Node], device: CpuDevice) -> dict
         theirs = library_seconds(layer)
         if ours < theirs or node.op == "irscope::convolution":  # torch has no call for that
             tile = f"{plural(text.points, 'point')} × {plural(text.vectors, 'vector')}"
-            told = f"a kernel, in tiles of {tile}, takes some {1e6 * ours:.3g} µs by estimate, the library {1e6 * theirs:.3g}"
+            told = f"a kernel, in tiles of {tile}, takes some {1e6 * ours:.3g} µs by estimate, the library {1e6 * theirs:.3g} µs"
             told += "; the sum is rounded in another order, and the program holds a second copy of the weights"
             chosen[node] = LayerChoice(layer, device, told)
     return chosen

@@ -103,19 +103,12 @@ class ArgumentError(IrscopeError, TypeError):
     """Arguments of the wrong number, type or shape."""
 
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does.
-
-    >>> fuse = public(lambda graph, policy="greedy": graph)
-    >>> fuse(polcy="greedy")
-    Traceback (most recent call last):
-        ...
-    irscope.errors.ArgumentError: <lambda>(): got an unexpected keyword argument 'polcy'
-      hint: did you mean policy? <lambda>(graph, policy=…)
-    """
+    """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does."""
 
     @wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
@@ -131,7 +124,12 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
-    """The error for arguments that do not fit a function's parameters; None if they fit."""
+    """The error for arguments that do not fit a function's parameters; None if they fit.
+
+    >>> print(_wrong_call(lambda graph, policy="greedy": graph, [], {"polcy": "min-bytes"}))
+    <lambda>(): missing a required argument: 'graph'
+      hint: did you mean policy? <lambda>(graph, policy=…)
+    """
     from difflib import get_close_matches
     from inspect import Parameter, signature
 
@@ -145,7 +143,7 @@ def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mappin
     parameters = [each for each in called.parameters.values() if each.name != "self"]
 
     def word(parameter: Parameter) -> str:
-        stars = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        stars = "*" * ((parameter.kind is Parameter.VAR_POSITIONAL) + 2 * (parameter.kind is Parameter.VAR_KEYWORD))
         by_name = not stars and (parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty)
         return f"{stars}{parameter.name}{'=…' if by_name else ''}"
 

@@ -100,7 +100,7 @@ def _time(unit: float, cell: Any) -> str:
 def _cell(cell: Any) -> str:
     if cell is None or cell is pd.NA or (isinstance(cell, float) and isnan(cell)):
         return ""
-    text = short(cell) if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, Integral) and abs(cell) >= 10_000 else str(cell)
+    text = short(cell) if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, Integral) and abs(int(cell)) >= 10_000 else str(cell)
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
 
 

@@ -602,15 +602,14 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
         if (compiler is None or compiler == reader.compiler) and reader.reads(source, compiler):
             _check_options(reader, options)
             return reader.decisions(source, args, **options)
-    kind = f"{type(source).__module__}.{type(source).__qualname__}"
-    what = f"no reader takes {str(source)!r}" if isinstance(source, Path) else f"no reader takes an object of type {kind}"
+    kind = repr(str(source)) if isinstance(source, Path) else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     takes = "\n".join(f"{reader.compiler}: {reader.name}" for reader in readers if compiler in (None, reader.compiler))
     hint = "give one of these"
     if callable(source) and compiler is None:
         hint = 'irs.decisions(torch.compile(model), x), or name one: compiler="xla" in Python, --compiler xla in a shell'
     elif hasattr(source, "dtype"):
         hint = "this is a result: give what was called, and its arguments: irs.decisions(f, x)"
-    raise LoadError(what, where=takes, hint=hint)
+    raise LoadError(f"no reader takes {kind}", where=takes, hint=hint)
 
 
 def _check_names(asked: Sequence[Any]) -> None:

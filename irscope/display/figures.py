@@ -4,7 +4,6 @@ import re
 import shutil
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
 from struct import unpack
 from typing import Any
 
@@ -116,7 +115,7 @@ def png_of(thing: Any, scale: float) -> bytes:
         from resvg_py import svg_to_bytes
     except ImportError:
         raise MissingExtra("resvg-py", extra="lab", purpose="to draw a PNG") from None
-    if not isinstance(scale, Real) or not 0 < scale <= 100:
+    if not hasattr(scale, "__float__") or not 0 < scale <= 100:
         raise ArgumentError(f"a picture cannot have {scale!r} pixels to a point", hint="scale=2 is usual")
     try:  # the fonts bundled with matplotlib: a headless machine may have none
         import matplotlib

@@ -177,7 +177,7 @@ class PassRecord:
         >>> from irscope.transforms.functionalize import functionalize
         >>> record = functionalize(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)"))
         >>> record.told(record.remarks[0])
-        'missed [input] %y: %x is an input, and the caller sees what is written there'
+        'missed [input] %y: %x is an input, and the caller sees what is written there; returning the new tensor instead is pure'
         """
         return remark._in_words([self.before.names.get(v) or self.after.names.get(v) for v in remark._values])
 

@@ -54,9 +54,9 @@ class Explorer(View):
     view = traitlets.Bytes().tag(sync=True)
     """The view model as JSON text, parsed once by the browser and by no trait."""
     hub = anywidget.WidgetTrait().tag(sync=True)
-    selection = _Given()
+    selection: Any = _Given()
     """Ids of the selected records. May be set to one or several ids, Values, Nodes or printed names."""
-    step = _Given(0)
+    step: Any = _Given(0)
     """The state of the program that is shown: 0 as loaded, k after k steps of its history. Initially the last state.
 
     Negative numbers count from the end: -1 is the last state.
@@ -67,7 +67,7 @@ class Explorer(View):
     measured = traitlets.Bytes().tag(sync=True)
     """The part of the view that a profile set later adds, as JSON text."""
 
-    branch = _Given(0)
+    branch: Any = _Given(0)
     """The branch that is shown; 0 is the program as given. May be set to a `Branch` of `e.branches` or its number."""
     branches_view = traitlets.Bytes().tag(sync=True)
     """The view of the branches as JSON text; empty if there can be none."""

@@ -240,7 +240,7 @@ MISSPELT: dict[str, tuple[str, tuple[Callable[..., object], ...]]] = {
 
 
 @pytest.mark.parametrize("word", MISSPELT)
-def test_a_misspelt_keyword_is_told_with_the_right_one(word: str) -> None:
+def test_a_misspelt_keyword_is_reported_with_the_right_one(word: str) -> None:
     meant, calls = MISSPELT[word]
     for call in calls:
         refused(ArgumentError, lambda call=call: call(**{word: None}), word, f"did you mean {meant}")  # type: ignore[misc]

@@ -365,7 +365,8 @@ class _Contest:
             plain += "; compile of what irscope did not make: its first call less a later one"
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
-            f"{memory}; {reads}; op by op: {plain}; of copy: the part of the speed at which memory is copied; "
+            f"{memory}; {reads}; op by op: {plain}; of copy: to read arguments and weights and write results once in that time, as a part "
+            "of the speed of a copy; "
             f"kernels: compiled, of which a group may have several; launched: groups and library calls of a run; {errors}."
         )
 

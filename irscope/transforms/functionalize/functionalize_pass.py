@@ -86,7 +86,7 @@ def why_in_place(graph: Graph) -> dict[Node, str]:
     >>> import irscope as irs
     >>> g = irs.parse('graph(%x : Float(4)):\\n  %y : Float(4) = aten::relu_(%x)\\n  return (%y)')
     >>> why_in_place(g)
-    {%y = aten::relu_: '%x is an input, and the caller sees what is written there'}
+    {%y = aten::relu_: '%x is an input, and the caller sees what is written there; returning the new tensor instead is pure'}
     """
     families = Families(graph, scatter=True)
     found = {node: refusal.because for node, refusal in families.refusals}

@@ -135,7 +135,8 @@ def words_html(cells: Mapping[str, Sequence[str]], words: Container[str] = (), w
     def cell(title: str, text: str) -> str:
         side = "left" if title in words else "right"
         wraps = title in (words if wrapped is None else wrapped)
-        return f'<td style="text-align:{side}{"" if wraps else ";white-space:nowrap"}">{in_markup(text)}</td>'
+        shown = in_markup(text).replace("_", "_<wbr>") if wraps else in_markup(text)  # the name of a kernel has no spaces
+        return f'<td style="text-align:{side}{"" if wraps else ";white-space:nowrap"}">{shown}</td>'
 
     first, *titles = cells
     sides = ((title, "left" if title in words else "right") for title in cells)

@@ -240,9 +240,9 @@ class Program(Drawn):
         if not isinstance(subject, str):
             return (subject if isinstance(subject, Node | Value) else self.graph.node(subject),)
         name = subject.strip()
-        values = {shown: value for value, shown in self.graph.names.items()}
-        if name.removeprefix("%") in values and (name.startswith("%") or values[name] not in self.graph.producer):
-            return (values[name.removeprefix("%")],)
+        value = {shown: value for value, shown in self.graph.names.items()}.get(name.removeprefix("%"))
+        if value is not None and (name[:1] == "%" or value not in self.graph.producer or not nodes_called(self.graph, f"aten::{name}")):
+            return (value,)
         if not name.strip("%"):
             raise self._unknown(name)
         if "#" in name:

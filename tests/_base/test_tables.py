@@ -30,6 +30,8 @@ def test_a_notebook_s_table_cuts_no_sentence_and_has_short_numbers() -> None:
     made = Table({"ms": [393.363766], "gives up": ["a sentence that is longer than the fifty letters that pandas leaves of it"]})
     html = made._repr_html_()
     assert html is not None and "leaves of it" in html and ">393 ms<" in html
+    long = Table({"kernel": ["cpp_fused_add" * 9]})._repr_html_()
+    assert long is not None and "cpp_<wbr>fused_<wbr>add" in long, "a name without spaces may break, too"
 
 
 def test_a_notebook_s_table_has_units_words_at_the_left_and_no_column_without_a_cell() -> None:

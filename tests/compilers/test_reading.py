@@ -58,7 +58,7 @@ def test_a_question_is_asked_in_the_words_of_the_model() -> None:
         Change("vanished", "aten.t.default", "t", at=(t,)),
     ]
     kernels = [Kernel("k0", (neg,)), Kernel("k1", (*ops[:2],)), Kernel("k2", (ops[2],)), Kernel("k3", (ops[3],))]
-    called = {"add": (neg,), "act": (ops[1], ops[3])}
+    called = {"add": (neg,), "act": (ops[1], ops[3]), "c": (ops[0],)}
     program = program_of(g, kernels, compiler="other", changes=tuple(gone), called=called)
     asked = {
         name: program.named(name) for name in ("blocks.0", "self.blocks.0.mlp", "mlp.1", "model.py:4", "F.act", "aten::exp", "k1", "%add")
@@ -66,6 +66,7 @@ def test_a_question_is_asked_in_the_words_of_the_model() -> None:
     assert asked["blocks.0"] == (neg, *ops[:2]) and asked["self.blocks.0.mlp"] == tuple(ops[:2]) and asked["mlp.1"] == (ops[1], ops[3])
     assert asked["model.py:4"] == (t,) and asked["F.act"] == (ops[1], ops[3]) and asked["aten::exp"] == (ops[0], ops[2])
     assert asked["k1"] == tuple(ops[:2]) and asked["%add"] == (g.value("add"),)
+    assert program.named("c") == (g.value("c"),), "the name that is printed, not that of torch's own graph"
     told = program.why_not("exp", "tanh")
     assert told and told.because == "other computes both in k1 (asked of exp %a, tanh %b; apart: exp %c and tanh %d, exp %c and tanh %b)"
     assert program.why_not(program.kernels[1], program.kernels[1]).because == "both are k1"

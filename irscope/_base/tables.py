@@ -48,11 +48,12 @@ class Table(pd.DataFrame):
         return text
 
     def _repr_html_(self) -> str | None:
-        if self.columns.nlevels > 1 or self.index.nlevels > 1 or not self.columns.is_unique or not len(self.columns):
+        keys = ["" if name is None else str(name) for name in self.index.names]
+        if self.columns.nlevels > 1 or len({*keys, *map(str, self.columns)}) < len(keys) + len(self.columns) or not len(self.columns):
             made: str | None = super()._repr_html_()  # type: ignore[misc]
             return made
         shown = self.head(_MOST_ROWS)
-        cells = {"" if self.index.name is None else str(self.index.name): [_cell(label) for label in shown.index]}
+        cells = {key: list(map(_cell, shown.index.get_level_values(level))) for level, key in enumerate(keys)}
         for title in shown.columns:
             column = list(map(_writer(title), shown[title].tolist()))
             if any(column) or not len(shown):  # what no row has would only push others out of sight

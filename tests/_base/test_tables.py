@@ -40,6 +40,8 @@ def test_a_notebook_s_table_has_units_words_at_the_left_and_no_column_without_a_
     html = str(made._repr_html_())
     assert ">2.1 MB<" in html and ">-512 B<" in html and ">17.3 µs<" in html and ">1,179,648<" in html
     assert "trips" not in html and 'text-align:left">value<' in html and 'text-align:right">flops<' in html and ">group<" in html
+    by_two = made.reset_index().set_index(["value", "group"])._repr_html_() or ""
+    assert 'text-align:left;white-space:nowrap">%a<' in by_two and "2.1 MB" in by_two and by_two.count("<th scope") == 7
     assert "2.1 MB" in repr(made) and made["bytes saved"].sum() == 2097152
     assert "and 940 more rows" in str(Table({"n": range(1000)})._repr_html_())
 

@@ -13,7 +13,7 @@ from irscope.report import view_models as vm
 from irscope.report.panes.beside_view import beside_view
 from irscope.report.repeats import scope_of, told_apart
 from irscope.report.words import short_type
-from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, Piece, Relation, SlotPair, format_payload, meeting, same_bits
+from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, Match, Piece, Relation, SlotPair, format_payload, meeting, same_bits
 from irscope.transforms.dedup.rewrite import ClassHoles, HoleRow, Recommendation, class_holes, cost_of, proof
 
 # Equivalence classes of fusion groups, the largest first.
@@ -219,16 +219,19 @@ class SameViews:
         if left != 0 or met is None or not columns:
             return self.pair(one, other)
         pairs = [SlotPair(row.kind, row.site, row.values[0], row.values[columns[0]]) for row in found.rows if row.parameter is not None]
-        return beside_view(one, other, met, pairs, self._called((one.member, other.member)), self._because(one, other))
+        return self._two(one, other, met, pairs)
 
     def pair(self, one: Piece, other: Piece) -> vm.BesideView:
         """Any two pieces side by side, at the finest step at which they meet; where they never do, as far as their ops are alike."""
         met = meeting(one, other)
         pairs = [] if met is None else [slot for slot in met.slots if not same_bits(slot.left, slot.right)]
-        return beside_view(one, other, met, pairs, self._called((one.member, other.member)), self._because(one, other))
+        return self._two(one, other, met, pairs)
 
-    def _because(self, one: Piece, other: Piece) -> str:
-        return "the same piece" if one is other else self._of.why_not(one.member, other.member).because
+    def _two(self, one: Piece, other: Piece, met: Match | None, pairs: Sequence[SlotPair]) -> vm.BesideView:
+        heads = self._called((one.member, other.member))
+        because = "the same piece" if one is other else self._of.why_not(one.member, other.member).because
+        because = because.replace(f"{one.label} and {other.label}", " and ".join(heads), 1)
+        return beside_view(one, other, met, pairs, heads, because)
 
     @cached_property
     def _recommended(self) -> Recommendation:

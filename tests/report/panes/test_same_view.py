@@ -108,6 +108,16 @@ def test_an_explorer_of_a_dedup_opens_its_classes_and_selects_in_the_program(uni
         assert [ids[0] for ids in cards[0]["selects"]] == [group.id for group in f.groups]
 
 
+def test_two_members_are_named_by_their_modules_above_their_lines() -> None:
+    names = ir("m0 | e1 = exp m0; t1 = tanh e1; m1 = mm t1 m0; e2 = exp m1; t2 = tanh e2; m2 = mm t2 m0 | m2", "Float(4, 4)")
+    scoped = "".join(
+        f"{line}, scope: net.layers.{line.split()[0][-1]}.norm\n" if "mm" not in line and "=" in line else f"{line}\n"
+        for line in names.splitlines()
+    )
+    beside = SameViews(irs.dedup(irs.fuse(irs.parse(scoped))), ()).cls("alpha", 0)["beside"]
+    assert beside is not None and beside["because"].startswith("layers.1.norm and layers.2.norm are the same by relation 'alpha'")
+
+
 def test_an_explorer_of_the_classes_of_a_module_shows_one_of_its_graphs() -> None:
     from irscope.session import exploration as explored
 

@@ -78,6 +78,7 @@ _MANY_ENDS = 12  # More inputs, or results, than this share one box.
 _MOST_LOOSE = 8  # Longer runs of ops between modules share one box.
 _LONGEST_LABEL = 400
 _MOST_TYPES = 8
+_LONGEST_LABEL = 30  # Pictures cut longer ones.
 _RESULT = -(2**40)  # Boxes of results have ids below this one; ids of modules, stretches and repeats are negative and above it.
 
 
@@ -179,8 +180,10 @@ class BoxTree:
         more = len(node.outputs) - _MOST_TYPES
         detail = ", ".join(short_type(value.type) for value in node.outputs[:_MOST_TYPES]) + (f" and {more:,} more" if more > 0 else "")
         if made["kind"] == "group":
-            ops = [self._called(inner) for inner in node.blocks[0].nodes if inner.op != repeats.CONSTANT and not self._is_number(inner)]
-            label, detail = " · ".join(ops[:3]) + (" …" if len(ops) > 3 else ""), f"{plural(len(ops), 'op')} → {detail}"
+            ops = [inner for inner in node.blocks[0].nodes if inner.op != repeats.CONSTANT and not self._is_number(inner)]
+            label, more = " · ".join(map(self._called, ops[:3])), " …" if len(ops) > 3 else ""
+            label = (label if len(label) <= _LONGEST_LABEL else " · ".join(map(_named, ops[:3]))) + more  # better no numbers than a cut
+            detail = f"{plural(len(ops), 'op')} → {detail}"
             label = str(node.attrs.get("kernel") or label)  # the name that another compiler gave
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)
         made["values"] = [value.id for value in node.outputs]
@@ -188,7 +191,7 @@ class BoxTree:
 
     def _called(self, node: Node) -> str:
         """The op without its namespace, a pointwise one with the numbers among its tensors in their places: `sub(1, ·)`."""
-        name, numbers = node.op.partition("::")[2] or node.op, repeats.folded_numbers(self.graph)
+        name, numbers = _named(node), repeats.folded_numbers(self.graph)
         if not numbers or node.blocks or numbers.keys().isdisjoint(node.inputs) or category_of(node) not in ("pointwise", "view"):
             return name
         return f"{name}({', '.join(numbers.get(value, '·') for value in node.inputs if isinstance(value.type, TensorType))})"
@@ -243,6 +246,10 @@ class BoxTree:
         if isinstance(inner, _Holder):
             told.append(f"{inner.label.removeprefix(f'{holder.label}.')} ×{inner.copies}")
         return " · ".join([*told, *([holder.detail] if holder.detail else [])])
+
+
+def _named(node: Node) -> str:
+    return node.op.partition("::")[2] or node.op
 
 
 def writes_memory(graph: Graph, node: Node) -> bool:

@@ -248,6 +248,8 @@ def test_a_number_that_is_stretched_is_written_on_its_reader() -> None:
     assert sorted(told(BoxTree(graph))) == sorted(["%x", "expand(1)", "mul(·, 0.5)", "div(1, ·)", "matmul", "result", "result"])
     fused = BoxTree(irs.fuse(graph).graph)
     assert any("mul(·, 0.5) · div(1, ·)" in fused.box(k)["label"] for k in range(len(fused)))
+    longer = BoxTree(irs.fuse(irs.parse(NUMBERS.replace("0.5", "0.000123456789"))).graph)  # a title that would be cut has none
+    assert any(longer.box(k)["label"].startswith("mul · div") for k in range(len(longer)))
     written = irs.parse(NUMBERS.replace("aten::div(%ones, %a)", "aten::mul_(%ones, %a)"))
     assert told(BoxTree(written)).count("expand(1)") == 2
 

@@ -198,7 +198,7 @@ def before_after_svg(groups: Sequence[TimedGroup]) -> str:
             parts.append(rect(200, y + offset, 480 * took / longest, 10, kind, f"{group['label']}: {duration(took)}"))
             parts.append(text(206 + 480 * took / longest, y + offset + 9, duration(took), "q"))
         ratio = group["before"] / group["after"] if group["after"] and group["verdict"] in ("faster", "slower") else 0.0
-        parts.append(text(790, y + 16, f"{ratio:.2g}×" if ratio else group["verdict"]))
+        parts.append(text(WIDTH - 8, y + 16, f"{ratio:.2g}×" if ratio else group["verdict"], "", "end"))
     return picture(26 + len(shown) * 30, parts, "groups before and after")
 
 

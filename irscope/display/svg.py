@@ -15,7 +15,7 @@ from irscope.report.words import COMPARED, PALETTE, WRITES
 def embedded_svg(svg: str, alt: str, tallest: float = 720) -> str:
     """An `<img>` with the picture as its data URL; one that is wider than its page shrinks until its smallest letters have nine pixels,
     and then scrolls, as does one of more than `tallest` pixels."""
-    data, words = b64encode(svg.encode()).decode(), in_markup(alt)
+    data, words = b64encode(_INERT.sub(lambda found: _ZEROS.sub("", found[1] or ""), svg).encode()).decode(), in_markup(alt)
     wide, tall = (int(re.findall(rf'{way}="(\d+)', svg)[0]) for way in ("width", "height"))
     least = f";min-width:{_SMALLEST * wide:.0f}px" if wide > WIDTH else ""
     image = f'<img alt="{words}" style="max-width:100%{least}" src="data:image/svg+xml;base64,{data}">'
@@ -23,6 +23,11 @@ def embedded_svg(svg: str, alt: str, tallest: float = 720) -> str:
         return image
     style = f"overflow:auto;max-height:{tallest}px" if tall > tallest else "overflow-x:auto"
     return f'<div style="{style}" tabindex="0" role="region" aria-label="{words}">{image}</div>'
+
+
+_INERT = re.compile(r'(?<= )((?:d|x|y|width|height)="[^"]*")| data-\w+="[^"]*"|<title>[^<]*</title>')
+"""What no image shows, and a notebook need not hold: titles, and the records of boxes and edges. The group are numbers."""
+_ZEROS = re.compile(r"\.0(?!\d)")
 
 
 # The parts of pictures: text, bars, and the style sheet that each picture includes.
@@ -74,7 +79,7 @@ _MARGIN = 20.0
 _GRAPH_STYLE = (
     "text{font:11.5px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.h{font:600 13px ui-monospace,monospace}"
     ".d{fill:#667085}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}.t{stroke-dasharray:2 1.5}"
-    ".f{stroke:#d62728;stroke-dasharray:6 3}.w{fill:#fff}.i{fill:none}"
+    ".f{stroke:#d62728}.p{stroke-dasharray:6 3}.w{fill:#fff}.i{fill:none}"
     ".r{fill:#667085}.c{font-weight:600;font-size:11px;fill:#fff}"
 )
 _DARK = (
@@ -205,7 +210,7 @@ def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: 
     if kind == "op":
         parts.append(f'<rect x="{rect.x:.1f}" y="{rect.y + 3:.1f}" width="4" height="{rect.height - 6:.1f}" rx="2" fill="{colour}"/>')
     if box["id"] in layout.reads:
-        parts.append(f'<path class="e t" d="M{middle:.1f} {rect.y - 10:.1f}V{rect.y:.1f}{_HEAD}"/>')
+        parts.append(f'<path class="e" d="M{middle:.1f} {rect.y - 10:.1f}v2m0 2v2m0 2v2{_HEAD}"/>')
     if box["id"] in layout.feeds:
         parts.append(f'<path class="e t" d="M{middle:.1f} {bottom:.1f}v8"/>')
     centred = kind in ("input", "output")
@@ -241,8 +246,9 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
     ends = f'data-from="{route.source}" data-to="{route.target}"{wide}'
     if route.points is None:
         source, target = layout.rects[route.source], layout.rects[route.target]
-        leaves = f"M{source.x + source.width / 2:.1f} {source.y + source.height:.1f}v9m-3 0h6"
-        return f'<path class="e t" {ends} d="{leaves}M{target.x + target.width / 2:.1f} {target.y - 12:.1f}m-3 0h6m-3 0v12{_HEAD}"/>'
+        leaves = f"M{source.x + 0.8 * source.width:.1f} {source.y + source.height:.1f}v9m-3 0h6"  # beside the edges with a route
+        enters = f"{target.x + 0.2 * target.width:.1f} {target.y:.1f}"
+        return f'<path class="e t" {ends} d="{leaves}M{enters}m-3-12h6m-3 0v12"/><path class="e"{wide} d="M{enters}{_HEAD}"/>'
     (x, y), *others = route.points
     path = f"M{x:.1f} {y:.1f}"
     (x0, y0), (x1, y1) = route.points[-2:]
@@ -254,5 +260,7 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
             bend = (to_y - y) / 2
             path += f"C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
         x, y = to_x, to_y
-    look, told = ("e", "/>") if any(route.values) else ("e f", "><title>it reads memory that the other writes</title></path>")
-    return f'<path class="{look}" {ends} d="{path}{head}"{told}'
+    if any(route.values):
+        return f'<path class="e" {ends} d="{path}{head}"/>'
+    told = "<title>it reads memory that the other writes</title>"
+    return f'<path class="e f p" {ends} d="{path}">{told}</path><path class="e f" d="M{x:.1f} {y:.1f}{head}"/>'

@@ -4,8 +4,8 @@ A level is the boxes directly inside one box. Levels are drawn from the inside o
 
 1. Cycles are broken by a depth-first walk in the given order, so program order decides what points up.
 2. Rows are longest paths; what reads little sinks to just above its first user; rows of many boxes are split.
-3. An edge bends through a free place in every row that it passes. In drawings of many boxes, edges that pass more than `MAX_SPAN`
-   rows do not: they are drawn as two stubs.
+3. An edge bends through a free place in every row that it passes. Edges that pass more than `MAX_SPAN` rows in drawings of many
+   boxes, or come from a box with `MANY` users, do not: they are drawn as two stubs.
 4. Four rounds of barycentre sweeps order each row; ties keep the given order, so small changes move little.
 5. Six rounds of mean alignment set x, keeping boxes apart from both sides.
 6. A drawing of many boxes that is much taller than wide continues in further columns.
@@ -76,7 +76,7 @@ def layered(
     if not edges and sum(widths) > _WIDE:
         return _on_shelves(widths, heights)
     turned = _without_cycles(len(widths), edges)
-    rows = _Rows(widths, turned, _split(_ranks(len(widths), turned, anchored)), len(widths) if few else MAX_SPAN)
+    rows = _Rows(widths, turned, _split(_ranks(len(widths), turned, anchored)), few)
     for _ in range(_SWEEPS):
         rows.sweep(down=True)
         rows.sweep(down=False)
@@ -174,7 +174,7 @@ def _split(rank: Sequence[int]) -> list[int]:
 class _Rows:
     """Boxes and the bends of edges by row, with their neighbours one row up and down."""
 
-    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: Sequence[int], span: int) -> None:
+    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: Sequence[int], few: bool) -> None:
         self.count = len(widths)
         self.width = list(widths)
         self.rank = rank
@@ -183,7 +183,10 @@ class _Rows:
         self.down: list[list[int]] = [[] for _ in widths]
         for box, row in enumerate(rank):
             self.rows[row].append(box)
-        self.chains = [self._connect(u, v) if u != v and rank[v] - rank[u] <= span else None for u, v in edges]
+        users = Counter(u for u, _ in edges)
+        self.chains = [
+            self._connect(u, v) if u != v and (rank[v] - rank[u] <= MAX_SPAN or (few and users[u] < MANY)) else None for u, v in edges
+        ]
         self.position = [0.0] * len(self.width)
         for each in self.rows:
             self._renumber(each)
@@ -521,18 +524,16 @@ def _lift(view: GraphView, shown: Mapping[int, int], crossing: _Crossings) -> di
     levels: dict[int, dict[tuple[int, int], list[int]]] = {}
     for edge in view["edges"]:
         u, v = shown[edge["source"]], shown[edge["target"]]
-        while depth[u] > depth[v] and parent[u] != v:
+        while depth[u] > depth[v]:
             crossing.feeds.add(u)
             u = parent[u]
-        while depth[v] > depth[u] and parent[v] != u:
+        while depth[v] > depth[u]:
             crossing.enter(v, edge["source"])
             v = parent[v]
-        if depth[u] != depth[v]:
-            continue  # one end is inside the other: a block reading its own parameter
         while parent[u] != parent[v]:
             crossing.feeds.add(u)
             crossing.enter(v, edge["source"])
             u, v = parent[u], parent[v]
-        if u != v:
+        if u != v:  # else one end is inside the other: a block reading its own parameter
             levels.setdefault(parent[u], {}).setdefault((u, v), []).append(edge["value"])
     return levels

@@ -192,8 +192,10 @@ def test_pictures_of_memory(path: Path) -> None:
 def test_an_edge_leads_from_a_write_to_what_reads_that_memory() -> None:
     graph = parsed("x | a = neg x; b = relu_ a; c = tanh a | c", "Float(4)")
     root = ElementTree.fromstring(graph.to_svg())
-    effects = [path for path in root.iter(f"{SVG}path") if "f" in (path.get("class") or "").split()]
+    effects = [path for path in root.iter(f"{SVG}path") if "p" in (path.get("class") or "").split()]
     assert [(path.get("data-from"), path.get("data-to")) for path in effects] == [(str(graph.node("b").id), str(graph.node("c").id))]
+    heads = [path.get("class") for path in root.iter(f"{SVG}path") if path.attrib["d"].endswith("l3 5 3-5")]
+    assert heads.count("e f") == 1 and "e f p" not in heads, "dashes would leave crumbs of its head"
     assert "dashed" in graph.to_dot()
 
 

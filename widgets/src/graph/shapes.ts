@@ -136,7 +136,7 @@ export function edgePath(edge: DrawnEdge): string {
 }
 
 function sideways(x: number, y: number, right: number): string {
-  return `M${x - ARROW * right} ${y - ARROW * 0.75}L${x} ${y}L${x - ARROW * right} ${y + ARROW * 0.75}`;
+  return [-0.75, 0.75].map((side) => `M${x - ARROW * right} ${y + ARROW * side}L${x} ${y}`).join("");
 }
 
 /** A curve straight from one box to another, for an edge of the selection that no level draws. */
@@ -150,5 +150,5 @@ function curve(x0: number, y0: number, x1: number, y1: number): string {
 }
 
 function head([x, y]: readonly [number, number] | number[], down: number): string {
-  return `M${x - ARROW * 0.75} ${y - ARROW * down}L${x} ${y}L${x + ARROW * 0.75} ${y - ARROW * down}`;
+  return [-0.75, 0.75].map((side) => `M${x + ARROW * side} ${y - ARROW * down}L${x} ${y}`).join(""); // dashes begin anew, and spare the head
 }

@@ -333,7 +333,8 @@ class Eligibility:
         if effect == "in-place":
             effect = effect_of(node, self._known_arguments(node))
         if effect == "in-place":
-            return Refusal("in-place", f"{node.op} writes {self._written(node, schema)} in place, and groups are pure", (node,))
+            trains = ": in eval mode it writes nothing" if {"training", "use_input_stats"} & bind(node).keys() else ""
+            return Refusal("in-place", f"{node.op} writes {self._written(node, schema)} in place, and groups are pure{trains}", (node,))
         if op.expression is None:
             library = _LIBRARY_WORDS.get(op.category)
             what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]

@@ -181,8 +181,8 @@ class BoxTree:
         detail = ", ".join(short_type(value.type) for value in node.outputs[:_MOST_TYPES]) + (f" and {more:,} more" if more > 0 else "")
         if made["kind"] == "group":
             ops = [inner for inner in node.blocks[0].nodes if inner.op != repeats.CONSTANT and not self._is_number(inner)]
-            label, more = " · ".join(map(self._called, ops[:3])), " …" if len(ops) > 3 else ""
-            label = (label if len(label) <= _LONGEST_LABEL else " · ".join(map(_named, ops[:3]))) + more  # better no numbers than a cut
+            label, further = " · ".join(map(self._called, ops[:3])), " …" if len(ops) > 3 else ""
+            label = (label if len(label) <= _LONGEST_LABEL else " · ".join(map(_named, ops[:3]))) + further  # better no numbers than a cut
             detail = f"{plural(len(ops), 'op')} → {detail}"
             label = str(node.attrs.get("kernel") or label)  # the name that another compiler gave
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)

@@ -8,6 +8,7 @@ from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
 from irscope.report.box_tree import BoxTree, node_lines
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView, TextView
+from irscope.report.words import short_type
 from irscope.transforms.dedup import Dedup
 
 # IR text line by line, with the node that each line prints.
@@ -126,6 +127,7 @@ def _leading_to_layers(tree: BoxTree) -> set[int]:
 
 _MOST_CLASSES = 40
 _MOST_MEMBERS = 12
+_LONGEST_WORDS = 20  # A title with more is cut.
 
 
 def classes_picture(dedup: Dedup) -> GraphView:
@@ -134,10 +136,12 @@ def classes_picture(dedup: Dedup) -> GraphView:
     boxes: list[Box] = []
     contents = dedup.table()["ops" if dedup.constants is None else "shape"]
     for cls in dedup.classes[:_MOST_CLASSES]:
-        around = -1 - cls.index
-        detail = shortened(str(contents.loc[cls.index]), 34)
-        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", detail, -1))
+        around, words = -1 - cls.index, str(contents.loc[cls.index])
+        while len(words) > _LONGEST_WORDS and ", " in words:
+            words = words.removesuffix(" …").rpartition(", ")[0] + " …"
+        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}: {words}", "", -1))
         for member in cls.members[:_MOST_MEMBERS]:
+            detail = ", ".join(short_type(value.type) for value in member.outputs[:4]) if isinstance(member, Node) else ""
             boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), detail, cls.index))
         if len(cls) > _MOST_MEMBERS:
             boxes.append(_box(1 + len(boxes), around, "op", f"and {len(cls) - _MOST_MEMBERS:,} more", "", -1))

@@ -7,7 +7,8 @@ A level is the boxes directly inside one box. Levels are drawn from the inside o
 3. An edge bends through a free place in every row that it passes. Edges that pass more than `MAX_SPAN` rows in drawings of many
    boxes, or come from a box with `MANY` users, do not: they are drawn as two stubs.
 4. Four rounds of barycentre sweeps order each row; ties keep the given order, so small changes move little.
-5. Six rounds of mean alignment set x, keeping boxes apart from both sides.
+5. Six rounds of mean alignment set x, keeping boxes apart from both sides. Boxes come first, so that a chain of them is straight and the
+   edges that pass it go around.
 6. A drawing of many boxes that is much taller than wide continues in further columns.
 
 **No edge crosses a box that it does not belong to.** Its path is vertical within the rows: at its ends inside the width of its own
@@ -23,8 +24,8 @@ of Mozilla's iongraph.
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import ceil
+from itertools import accumulate, pairwise
+from math import ceil, inf
 from typing import Final
 
 from irscope.report.view_models import Box, GraphView
@@ -230,18 +231,24 @@ class _Rows:
                 left += self.width[box] + GAP_X
 
     def align(self, *, down: bool) -> None:
-        """Move each box towards the mean of its neighbours, as far as the boxes beside it allow."""
+        """Move each box towards the mean of its neighbours, as far as the boxes beside it allow, and then the bends between boxes."""
         neighbours = self.up if down else self.down
         for row in self.rows if down else reversed(self.rows):
-            wanted = [_mean(self.x, neighbours[box], self.x[box]) for box in row]
-            low, high = wanted[:], wanted
-            half = [self.width[box] / 2 for box in row]
-            for i in range(1, len(row)):
-                low[i] = max(low[i], low[i - 1] + half[i - 1] + half[i] + GAP_X)
-            for i in range(len(row) - 2, -1, -1):
-                high[i] = min(high[i], high[i + 1] - half[i] - half[i + 1] - GAP_X)
-            for i, box in enumerate(row):
-                self.x[box] = (low[i] + high[i]) / 2
+            wanted = [_mean(self.x, self._boxes(neighbours[box]), self.x[box]) for box in row]
+            apart = [0.0, *((self.width[a] + self.width[b]) / 2 + GAP_X for a, b in pairwise(row))]
+            least = list(accumulate(apart))  # from the first to each: they are apart if what is beyond does not fall
+            beyond = [want - at for want, at in zip(wanted, least, strict=True)]
+            own = [-inf, *_rising([by for by, box in zip(beyond, row, strict=True) if box < self.count]), inf]
+            met, between = 0, list[float]()
+            for by, box in zip(beyond, row, strict=True):
+                met += box < self.count
+                between.append(own[met] if box < self.count else min(max(by, own[met]), own[met + 1]))
+            for box, by, at in zip(row, _rising(between), least, strict=True):
+                self.x[box] = by + at
+
+    def _boxes(self, neighbours: list[int]) -> list[int]:
+        """Those that are boxes, if one is: what is next to each other is straight, and edges that pass rows go around."""
+        return [each for each in neighbours if each < self.count] or neighbours
 
     def placed(self, heights: Sequence[float], *, cut: bool) -> Layered:
         """The finished drawing, broken into columns if that is wanted and it is long."""
@@ -272,7 +279,8 @@ class _Rows:
         return Layered(x, y, paths, edge - _GAP_COLUMN, max(0.0, lowest))
 
     def _ports(self) -> list[tuple[float, float]]:
-        """Where each edge leaves its source and enters its target: edges side by side do not cross at a box."""
+        """Where each edge leaves its source and enters its target: edges side by side do not cross at a box, and the one that goes
+        straight down is in the middle, if the others have room beside it."""
         leaving: list[list[tuple[float, int]]] = [[] for _ in range(self.count)]
         entering: list[list[tuple[float, int]]] = [[] for _ in range(self.count)]
         for edge, chain in enumerate(self.chains):
@@ -283,8 +291,12 @@ class _Rows:
         for side, by_box in enumerate((leaving, entering)):
             for box, goals in enumerate(by_box):
                 step = min(0.7 * self.width[box] / (len(goals) - 1), _PORTS) if len(goals) > 1 else 0.0
+                middle = (len(goals) - 1) / 2
+                straight = [k for k, (goal, _) in enumerate(sorted(goals)) if abs(goal - self.x[box]) < _PORTS / 2]
+                if len(straight) == 1 and (abs(straight[0] - middle) + middle) * step < 0.45 * self.width[box]:
+                    middle = straight[0]
                 for k, (_, edge) in enumerate(sorted(goals)):
-                    ports[edge][side] = self.x[box] + (k - (len(goals) - 1) / 2) * step
+                    ports[edge][side] = self.x[box] + (k - middle) * step
         return [(first, last) for first, last in ports]
 
     def _path(self, chain: list[int], ports: tuple[float, float], y: list[float], bottom: list[float], ways: "_Ways") -> tuple[Point, ...]:
@@ -348,6 +360,12 @@ def _below(tall: Sequence[float], most: float) -> list[tuple[int, int]]:
             first, height = row, 0.0
         height += high + GAP_Y
     return [*found, (first, len(tall))]
+
+
+def _rising(wanted: list[float]) -> list[float]:
+    """Numbers that do not fall, halfway between what pushing from left and from right gives."""
+    low, high = accumulate(wanted, max), reversed(list(accumulate(reversed(wanted), min)))
+    return [(a + b) / 2 for a, b in zip(low, high, strict=True)]
 
 
 def _mean(position: list[float], neighbours: list[int], otherwise: float) -> float:

@@ -36,9 +36,19 @@ function narrowed(view: PointsToView): PointsToView {
     }
   }
   const parts = columns.flatMap((_, k) => [[left[k] - 4, true], [right[k] + COLUMN, k + 1 === columns.length || right[k] + COLUMN >= left[k + 1] - 4]] as const);
-  const across = squeezed(parts);
+  return moved(view, squeezed(parts));
+}
+
+/** The picture of two cones with little between them. */
+function closer(view: PointsToView): PointsToView {
+  const [left, right] = [...view.cones].sort((a, b) => a.x - b.x);
+  const gap = right ? Math.max(0, right.x - left.x - left.width - COLUMN) : 0;
+  return moved(view, (x) => (right && x >= right.x ? x - gap : x));
+}
+
+function moved(view: PointsToView, across: (x: number) => number): PointsToView {
   return {
-    ...view, boxes: view.boxes.map((box) => ({ ...box, x: across(box.x) })), bands: view.bands.map((band) => ({ ...band, x: across(band.x) })),
+    ...view, cones: view.cones.map((cone) => ({ ...cone, x: across(cone.x) })), boxes: view.boxes.map((box) => ({ ...box, x: across(box.x) })), bands: view.bands.map((band) => ({ ...band, x: across(band.x) })),
     arrows: view.arrows.map((arrow) => ({ ...arrow, x: across(arrow.x), points: arrow.points.map(([x, y]) => [across(x), y]) })),
   };
 }
@@ -48,9 +58,9 @@ const COLUMN = 14;
 
 /** Draws the picture, with the lines of the program in its margin or, in a narrow pane beside them, without. */
 export function memoryPicture(context: Context, whole: PointsToView, margin: boolean): SVGSVGElement {
-  const view = margin || whole.cones.length ? whole : narrowed(whole);
+  const view = margin ? whole : whole.cones.length ? closer(whole) : narrowed(whole);
   const left = margin ? 0 : Math.min(...view.boxes.map((box) => box.x), ...view.cones.map((cone) => cone.x), ...view.arrows.flatMap(({ points }) => points.map(([x]) => x))) - 12;
-  const right = margin ? view.width : Math.max(...view.boxes.map((box) => box.x + box.width), ...view.arrows.map(({ x, label }) => x + SMALL * label.length)) + 30;
+  const right = margin ? view.width : Math.max(...view.boxes.map((box) => box.x + box.width), ...view.cones.map(({ x, width }) => x + width - 26), ...view.arrows.map(({ x, label }) => x + SMALL * label.length)) + 30;
   const step = (x: number, y: number, number: number) => s("g", { class: "irs-way-step" }, s("circle", { cx: x, cy: y - 4, r: 8 }), s("text", { x, y, "text-anchor": "middle" }, String(number)));
   const lines = view.lines.map((line) => s("g", { class: "irs-lane-line", onclick: line.node ? () => context.selection.pick(line.node) : null },
     ...line.steps.map((number, k) => step(16 + 18 * k, line.y + 4, number)),

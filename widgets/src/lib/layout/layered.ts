@@ -216,7 +216,7 @@ export function place(arrangement: Arrangement, sizes: readonly Size[], columns?
   for (let turn = 0; turn < ALIGNMENTS; turn++) {
     const downwards = turn % 2 === 0;
     for (let k = 0; k < rows.length; k++) {
-      align(downwards ? rows[k] : rows[rows.length - 1 - k], downwards ? up : down, x, width);
+      align(downwards ? rows[k] : rows[rows.length - 1 - k], downwards ? up : down, x, width, count);
     }
   }
   let left = Infinity;
@@ -293,15 +293,25 @@ function intoColumns(placement: Placement, rows: readonly number[][], width: (ve
   placement.height = lowest;
 }
 
-/** Moves each vertex of a row towards the mean of its neighbours, halfway between what pushing from left and from right allows. */
-function align(row: number[], neighbours: number[][], x: Float64Array, width: (vertex: number) => number): void {
-  const wanted = row.map((vertex) => mean(neighbours[vertex], x) ?? x[vertex]);
-  const apart = (k: number) => (width(row[k - 1]) + width(row[k])) / 2 + GAP_X;
-  const low = wanted.slice();
-  for (let k = 1; k < row.length; k++) low[k] = Math.max(low[k], low[k - 1] + apart(k));
-  const high = wanted.slice();
-  for (let k = row.length - 2; k >= 0; k--) high[k] = Math.min(high[k], high[k + 1] - apart(k + 1));
-  row.forEach((vertex, k) => (x[vertex] = (low[k] + high[k]) / 2));
+/** Moves each vertex of a row towards the mean of its neighbours, or of those that are boxes, if one is, and then the bends between boxes, halfway between what pushing from left and from right allows. */
+function align(row: number[], neighbours: number[][], x: Float64Array, width: (vertex: number) => number, count: number): void {
+  const boxes = (all: number[]) => (all.some((vertex) => vertex < count) ? all.filter((vertex) => vertex < count) : all);
+  const wanted = row.map((vertex) => mean(boxes(neighbours[vertex]), x) ?? x[vertex]);
+  let least = 0; // from the first to each: they are apart if what is beyond does not fall
+  const at = row.map((vertex, k) => (least += k ? (width(row[k - 1]) + width(vertex)) / 2 + GAP_X : 0));
+  const beyond = wanted.map((want, k) => want - at[k]);
+  const own = [-Infinity, ...rising(beyond.filter((_, k) => row[k] < count)), Infinity];
+  let met = 0;
+  const between = beyond.map((by, k) => (row[k] < count ? own[++met] : Math.min(Math.max(by, own[met]), own[met + 1])));
+  rising(between).forEach((by, k) => (x[row[k]] = by + at[k]));
+}
+
+/** Numbers that do not fall, halfway between what pushing from left and from right gives. */
+function rising(wanted: readonly number[]): number[] {
+  let most = -Infinity;
+  let least = Infinity;
+  const low = wanted.map((each) => (most = Math.max(most, each)));
+  return wanted.reduceRight<number[]>((made, each, k) => ((made[k] = ((least = Math.min(least, each)) + low[k]) / 2), made), []);
 }
 
 function stack(arrangement: Arrangement, sizes: readonly Size[]): Pick<Placement, "y" | "rowTop" | "rowHeight" | "height"> {

@@ -183,13 +183,16 @@ function spreadPorts(level: Level, arrangement: Arrangement, placement: Placemen
       return placement.x[bends ? (near === "first" ? bends[1] : bends[bends.length - 2]) : far];
     };
     const sorted = edges.map((e) => [goal(e), e] as const).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    // Ports keep 14 pixels apart where there is room, around the middle.
-    const step = Math.min(0.7 / (sorted.length - 1), 14 / Math.max(1, made.w[box]));
-    sorted.forEach(([, e], k) => (fraction[e] = 0.5 + (k - (sorted.length - 1) / 2) * step));
+    // Ports keep 14 pixels apart where there is room, around the middle, where the edge that goes straight down is, if one does.
+    const step = Math.min(0.7 / (sorted.length - 1), 14 / Math.max(1, made.w[level.members[box]]));
+    let middle = (sorted.length - 1) / 2;
+    const straight = sorted.flatMap(([x], k) => (Math.abs(x - placement.x[box]) < 7 ? [k] : []));
+    if (straight.length === 1 && (Math.abs(straight[0] - middle) + middle) * step < 0.45) middle = straight[0];
+    sorted.forEach(([, e], k) => (fraction[e] = 0.5 + (k - middle) * step));
   };
-  level.members.forEach((member, k) => {
-    spread(away[k], "first", leaving, member);
-    spread(towards[k], "last", entering, member);
+  level.members.forEach((_, k) => {
+    spread(away[k], "first", leaving, k);
+    spread(towards[k], "last", entering, k);
   });
   return { leaving, entering };
 }

@@ -288,7 +288,7 @@ def comparison_cell(comparison: Any) -> str:
     cells = comparison.cells()
     titles = list(cells)
     titles.insert(3, titles.pop())  # which is faster stands beside the times, in sight of a narrow window
-    rows = words_html({title: cells[title] for title in titles}, ("",))
+    rows = words_html({title: cells[title] for title in titles}, (titles[0], ""))
     missing = "".join(f"<p>{in_markup(label)} did not run: {in_markup(why)}</p>" for label, why in comparison.missing)
     table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}{missing}</div>'
     first = "".join(f'<p style="max-width:60em"><b>{in_markup(warning)}</b></p>' for warning in comparison.warnings)

@@ -25,8 +25,8 @@ def embedded_svg(svg: str, alt: str, tallest: float = 720) -> str:
     return f'<div style="{style}" tabindex="0" role="region" aria-label="{words}">{image}</div>'
 
 
-_INERT = re.compile(r'(?<= )((?:d|x|y|width|height)="[^"]*")| data-\w+="[^"]*"|<title>[^<]*</title>')
-"""What no image shows, and a notebook need not hold: titles, and the records of boxes and edges. The group are numbers."""
+_INERT = re.compile(r'(?<= )((?:d|x|y|width|height)="[^"]*")|<title>[^<]*</title>')
+"""Titles, which no image shows, and numbers, whose zeros a notebook need not hold."""
 _ZEROS = re.compile(r"\.0(?!\d)")
 
 

@@ -145,8 +145,8 @@ def test_both_sides_have_the_same_places_and_all_edges(seed: int) -> None:
         view = graph_view(program)
         closed = lay_out(view)
         assert len(ends) <= len(view["edges"]) and (ends or not closed.routes)
-        titles = [group.findtext(f"{svg}title") for group in groups.values()]
-        ops = [f"{box['label']} {box['detail']}" for box in view["boxes"] if box["kind"] in ("op", "group") and box["id"] in closed.rects]
+        titles = [group.findtext(f"{svg}text") for group in groups.values()]
+        ops = [box["label"] for box in view["boxes"] if box["kind"] in ("op", "group") and box["id"] in closed.rects]
         assert not Counter(ops) - Counter(titles), "everything that a picture of the program alone shows"
     before, there = places
     assert before.keys() & there.keys() and all(before[box] == there[box] for box in before.keys() & there.keys())

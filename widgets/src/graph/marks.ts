@@ -78,11 +78,20 @@ export class EdgeIndex {
         drawn.add(key);
         const { x, y, w, h } = layout;
         if (!(x[from] + x[to] < Infinity)) continue; // a box added after this layout was computed: the next picture has it
-        const route = routed.get(key);
+        const route = routed.get(key) ?? routed.get(this.#lifted(from, to));
         if (!edge.value && !route) continue; // effects are not shown
         marks.paths.push(route ? edgePath(route) : directPath(x[from] + w[from] / 2, y[from] + h[from], x[to] + w[to] / 2, y[to]));
       }
     }
+  }
+
+  /** The boxes of one level around two, between which their edge is drawn: the passes of a joint graph. */
+  #lifted(a: number, b: number): string {
+    const { parent, depth } = this.context.records.hierarchy;
+    for (; depth[a] > depth[b]; a = parent[a]);
+    for (; depth[b] > depth[a]; b = parent[b]);
+    for (; parent[a] !== parent[b]; b = parent[b]) a = parent[a];
+    return `${a} ${b}`;
   }
 
   #routes(layout: Layout): Map<string, DrawnEdge> {

@@ -5,6 +5,7 @@ What the types of a run's operands decide stands in `irscope.runtime.program.loo
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 from irscope.ir import BOOL, FLOAT, GROUPS, INT, NOT_CONSTANT, NUMBER, Block, Graph, ListType, Node, TensorType, Type, Value, constant_of
@@ -232,32 +233,35 @@ def _why_not_in_place(graph: Graph, body: Block, row: Node, owned: Mapping[Value
 
 def may_reach_caller(nodes: Sequence[Node], returns: Sequence[Value]) -> set[Value]:
     """Returns the values of all blocks that a program may return as they are, through loops, branches and ops that return an operand."""
-    found = {value for node in nodes if _may_return_operand(node) for value in node.inputs} | {*returns}
-    known = 0
-    while len(found) > known:  # as often as blocks are inside each other, and once more for what loops hand on
-        known = len(found)
-        for node in reversed(nodes):
-            found.update(_passed_on(node, found))
+    handed_on: dict[Value, list[Value]] = {}
+    for node in nodes:
+        for value, source in _handed_on(node):
+            handed_on.setdefault(value, []).append(source)
+    found = set[Value]()
+    waiting = [*returns, *(value for node in nodes if _may_return_operand(node) for value in node.inputs)]
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            waiting += handed_on.get(value, ())
     return found
 
 
-def _passed_on(node: Node, passed: set[Value]) -> Iterator[Value]:
-    """Yields what a loop or branch hands on as one of these values."""
+def _handed_on(node: Node) -> Iterator[tuple[Value, Value]]:
+    """Yields the values that a loop or branch hands on, each with one of those that it is handed on from."""
     if node.op == "prim::Loop":
         (turn,) = node.blocks
         for start, param, after, result in zip(node.inputs[2:], turn.params[1:], turn.returns[1:], node.outputs, strict=True):
-            if not passed.isdisjoint((param, result)):
-                yield from (start, after)
+            yield from product((param, result), (start, after))
     elif node.op == "prim::If":
-        for result, *found in zip(node.outputs, *[block.returns for block in node.blocks], strict=True):
-            if result in passed:
-                yield from found
+        for block in node.blocks:
+            yield from zip(node.outputs, block.returns, strict=True)
 
 
 def _may_return_operand(node: Node) -> bool:
     """Checks if a result may be an operand itself, or hold it."""
     holds = node.op in ("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct")
-    return holds or (node.op not in ANOTHER_OBJECT and effect_of(node) in ("view", "opaque") and not node.blocks)
+    return holds or (not node.blocks and node.op not in ANOTHER_OBJECT and effect_of(node) in ("view", "opaque"))
 
 
 # Rows that Python writes in place, in a loop that it runs turn by turn.

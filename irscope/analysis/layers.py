@@ -56,6 +56,7 @@ class Axis(NamedTuple):
     taps: int = 1
     step: int = 1
     margin: int = 0
+    """The points of the padding before the first."""
     gap: int = 1
 
 
@@ -189,14 +190,22 @@ def _convolution(
     numbers = [number for each in window if isinstance(each, list | tuple) for number in each]
     if len(sizes) != space + 2 or known.get("transposed", False) is not False or not all(type(number) is int for number in numbers):
         return None
-    if type(groups) is not int or not all(isinstance(each, list | tuple) and len(each) in (1, space) for each in window):
+    lengths = (1, space), (1, space, 2 * space) if node.op == "irscope::convolution" else (1, space), (1, space)
+    if not all(isinstance(each, list | tuple) and len(each) in fit for each, fit in zip(window, lengths, strict=True)):
         return None
     steps, margins, gaps = [spread(each, space) for each in window]
-    if min(groups, *steps, *gaps) < 1 or min(margins) < 0 or matrix[0] % groups or sizes[1] != groups * matrix[1]:
+    margins = margins if len(margins) > space else [margin for margin in margins for _ in (0, 1)]
+    if (
+        type(groups) is not int
+        or min(groups, *steps, *gaps) < 1
+        or min(margins) < 0
+        or matrix[0] % groups
+        or sizes[1] != groups * matrix[1]
+    ):
         return None
     axes = [Axis(0, sizes[0])]
-    for place, (taps, step, margin, gap) in enumerate(zip(matrix[2:], steps, margins, gaps, strict=True), 2):
-        axes.append(Axis(place, (sizes[place] + 2 * margin - gap * (taps - 1) - 1) // step + 1, taps, step, margin, gap))
+    for place, (taps, step, before, after, gap) in enumerate(zip(matrix[2:], steps, margins[::2], margins[1::2], gaps, strict=True), 2):
+        axes.append(Axis(place, (sizes[place] + before + after - gap * (taps - 1) - 1) // step + 1, taps, step, before, gap))
     if list(made) != [axes[0].made, matrix[0], *[axis.made for axis in axes[1:]]] or prod(made) > MOST_ELEMENTS:
         return None
     if not _is_dense(node.output.type, (0, *range(2, space + 2), 1)) and (other or not _is_dense(node.output.type, range(space + 2))):

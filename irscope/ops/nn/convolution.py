@@ -138,6 +138,8 @@ def _margins(padding: Any, kernel: Sequence[int], gaps: Sequence[int]) -> list[t
     if padding == "same":
         totals = [gap * (size - 1) for size, gap in zip(kernel, gaps, strict=True)]
         return [(total // 2, total - total // 2) for total in totals]
+    if not isinstance(padding, int) and len(padding) == 2 * len(kernel):  # `irscope::convolution`
+        return list(zip(padding[::2], padding[1::2], strict=True))
     return [(margin, margin) for margin in spread(padding, len(kernel))]
 
 

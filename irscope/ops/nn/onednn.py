@@ -4,7 +4,8 @@
 stand for; a program lays it out in oneDNN's own order when it is bound to torch (`irscope.runtime.arrays`).
 
 `irscope::convolution` is the same with a kernel of ours (`irscope.runtime.cpu.layers`) or else torch's ops one by one: its result is
-channels last whatever it reads, and of its activations, relu and clamp, NaN stays NaN.
+channels last whatever it reads, and of its activations, relu and clamp, NaN stays NaN. Its padding may be two numbers for each axis, the
+margins before and after, which stand for a padding with zeros before the convolution.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from irscope.ops.nn.convolution import convolution_type, convolve
 from irscope.ops.nn.matmul import linear_array, linear_type
 from irscope.ops.numpy_layout import Array, channels_last_copy, in_format
 from irscope.ops.op import Op, define
-from irscope.ops.type_rules import Abstract
+from irscope.ops.type_rules import Abstract, known_ints
 
 EPILOGUES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "aten::relu": ("relu", ()), "aten::sigmoid": ("sigmoid", ()), "aten::tanh": ("tanh", ()), "aten::silu": ("swish", ()),
@@ -71,6 +72,10 @@ _WINDOW = "SymInt[] padding, SymInt[] stride, SymInt[] dilation, SymInt groups"
 
 
 def _last_type(X: TensorType, W: TensorType, B: TensorType | None = None, **given: Abstract) -> TensorType:
+    margins = known_ints(given["padding"])
+    if X.shape is not None and margins is not None and len(margins) == 2 * (len(X.shape) - 2):
+        sizes = [None if not isinstance(size, int) else size + sum(margins[2 * at : 2 * at + 2]) for at, size in enumerate(X.shape[2:])]
+        X, given = TensorType(X.dtype, (*X.shape[:2], *sizes)), {**given, "padding": 0}
     made = _convolution_type(X, W, B, **given)
     return in_format(made.dtype, made.shape, True)
 

@@ -137,6 +137,9 @@ def by_torch(node: Node, torch: Any) -> Function:
 
     def run(*operands: Any) -> Any:
         given = dict(zip(names, operands, strict=True))
+        margins = given["padding"]
+        if len(margins) == 4:  # before and after along each axis
+            given |= {"X": torch.nn.functional.pad(given["X"], [*margins[2:], *margins[:2]]), "padding": [0, 0]}
         with torch.autocast("cpu", enabled=False):
             made = torch.conv2d(*[given[name] for name in ("X", "W", "B", "stride", "padding", "dilation", "groups")])
         made = (made + given["other"] if "other" in given else made).contiguous(memory_format=torch.channels_last)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import isinf
 from typing import Any, Final
@@ -56,12 +56,14 @@ from irscope.transforms.cleanup.fold import cleaned, constant_node, with_constan
 #
 # **Kernels of our own.** Convolutions whose weights stay the same, and which are small enough that a call of oneDNN takes longer to begin
 # than to compute, kernels make (`irscope.analysis.layers`): they become `irscope::convolution`, with the sum and the relu or clamp after
-# them, which keep NaN there. Such a kernel reads an operand of any layout, so that no copy before it is made.
+# them, which keep NaN there. Such a kernel reads an operand of any layout, so that no copy before it is made; and zeros in the place of
+# what lies outside of it, so that no padding with zeros is.
 
 _LAYERS: Final = frozenset({"aten::conv2d", "aten::convolution", "aten::_convolution", "aten::linear"})
 _ACTIVATIONS: Final = frozenset({*EPILOGUES, "aten::clamp"})
 _UNSAFE: Final = frozenset({"relu", "hardtanh", "gelu"})
 """Activations for finite numbers only."""
+_COPIES: Final = frozenset({"aten::contiguous", "aten::pad", "aten::constant_pad_nd"})
 _LARGE: Final = 1 << 20
 """Multiplications from which a product gains by oneDNN."""
 _LARGEST: Final = float(np.finfo(np.float32).max)
@@ -162,6 +164,8 @@ class _Layers:
         self.remarks: list[Remark] = []
         self.rewriter = Rewriter(graph)
         self.constants: dict[tuple[Block, str, Any], Value] = {}
+        self.made: dict[Value, Any] = {}
+        """What these are."""
         self.taken: set[Node] = set()
         """The nodes that a layer does."""
 
@@ -208,7 +212,7 @@ class _Layers:
 
     def fixed(self, value: Value) -> Any:
         """What a value is in each run; None if that is unknown or may change."""
-        held = self.graph.bound.get(value)
+        held = self.made[value] if value in self.made else self.graph.bound.get(value)
         if held is not None:
             return None if isinstance(held, np.ndarray) and not is_fixed(held) else held
         found = constant_of(self.graph, value)
@@ -284,17 +288,11 @@ class _Layers:
         """Put the layer in the place of the last op that it does."""
         attr, numbers, algorithm = layer.epilogue
         x, weight, bias = layer.operands
-        copy = self.graph.producer.get(layer.node.inputs[0]) if layer.is_own else None
-        if copy is not None and copy.op == "aten::contiguous" and len(self.graph.users[copy.output]) == 1:
-            source = copy.inputs[0]  # a kernel of ours reads what is copied into another layout for it alone
-            fits = self.is_own(replace(layer.node, inputs=(source, *layer.node.inputs[1:])))
-            x = source if fits and not alias_db_of(self.graph).has_writers(source) else x
         made = partial(self.constant, layer.node)
         tail = [made(STR, attr), made(ListType(FLOAT), numbers), made(STR, algorithm)]
         if layer.other is not None:
             tail = [made(STR, "add"), made(NONE, None), *(tail if numbers or attr != "none" else [made(NONE, None), *tail[1:]])]
-        window = [made(INT if isinstance(each, int) else ListType(INT), each) for each in layer.window]
-        tensors = [x, *([] if layer.other is None else [layer.other]), weight, made(NONE, None) if bias is None else bias]
+        tensors = [*([] if layer.other is None else [layer.other]), weight, made(NONE, None) if bias is None else bias]
         op = "mkldnn::_convolution_pointwise" if layer.window else "mkldnn::_linear_pointwise"
         op = "irscope::convolution" if layer.is_own else op
         last, done = layer.last, [layer.node, *layer.rest]
@@ -302,16 +300,41 @@ class _Layers:
         hides = "; what is NaN or infinite may not stay so" if attr in _UNSAFE and algorithm != "tanh" and not layer.is_own else ""
         who = "a kernel" if layer.is_own else "oneDNN"
         because = f"{who} does {names}{' at once' if layer.rest else ''}; results differ by rounding: rtol ~1e-6{hides}"
-        new = make_node(new_id(), op, (*tensors, *window, *tail), last.outputs, EMPTY, (), last.location, last.scope)
+
+        def reading(x: Value | None, *padding: tuple[int, ...]) -> Node:
+            window = [made(INT if isinstance(each, int) else ListType(INT), each) for each in (*padding, *layer.window[1:])]
+            return make_node(new_id(), op, (x, *tensors, *window, *tail), last.outputs, EMPTY, (), last.location, last.scope)
+
+        new, read = reading(x, *layer.window[:1]), (x, *layer.window[:1])
+        while layer.is_own and (source := self.instead(*read)) is not None:
+            before = reading(*source)
+            if layer_of(before, self.fixed) is None:
+                break
+            new, read = before, source
         for node in done[:-1]:
             self.rewriter.erase(node, reason=because)
         self.rewriter.replace_node(last, [new], reason=because)
         self.remarks.append(Remark("passed", "onednn", last, because, tuple(done)))
+
+    def instead(self, x: Any, padding: tuple[int, ...]) -> tuple[Value, tuple[int, ...]] | None:
+        """What a kernel of ours reads, with which padding, in the place of a copy into another layout or a padding with zeros that is made
+        for it alone; None for any other operand."""
+        node = self.graph.producer.get(x)
+        if node is None or len(self.graph.users[x]) > 1 or node.op not in _COPIES or alias_db_of(self.graph).has_writers(node.inputs[0]):
+            return None
+        if node.op == "aten::contiguous":
+            return node.inputs[0], padding
+        given = {name: self.known(value) for name, value in bind(node).items()}
+        pad, is_zero = given.get("pad"), given.get("mode", "constant") == "constant" and given.get("value") in (None, 0)
+        if not isinstance(pad, list | tuple) or len(pad) not in (2, 4) or not is_zero or min(pad) < 0 or (any(pad) and any(padding)):
+            return None
+        return node.inputs[0], (*pad[2:], *[0] * (4 - len(pad)), *pad[:2]) if any(pad) else padding
 
     def constant(self, anchor: Node, type: Type, payload: Any) -> Value:
         """The constant in the block of a node, made before the first node that asks for it."""
         key = self.graph.block_of[anchor], str(type), repr(payload)
         if key not in self.constants:
             value = self.constants[key] = make_value(new_id(), type, "")
+            self.made[value] = payload
             self.rewriter.insert_before(anchor, constant_node(value, payload, like=anchor), reason="an operand of a layer")
         return self.constants[key]

@@ -71,6 +71,35 @@ def test_what_is_not_finite_stays_so():
             assert torch.equal(made.isinf(), torchs.isinf()), name
 
 
+@pytest.mark.parametrize("groups", [1, 20])
+@pytest.mark.parametrize(
+    ("pad", "value", "mode", "margin", "is_read"),
+    [
+        ((0, 1, 0, 1), 0.0, "constant", 0, True), ((1, 2), 0, "constant", 0, True), ((0, 0, 0, 0), None, "constant", 1, True),
+        ((0, 1, 0, 1), 0.0, "constant", 1, False), ((0, 1, 0, 1), 1.0, "constant", 0, False), ((-1, 1, 0, 1), 0.0, "constant", 0, False),
+        ((1, 1, 1, 1), 0.0, "reflect", 0, False), ((0, 0, 0, 0, 0, 0, 1, 0), 0.0, "constant", 0, False),
+    ],
+)  # fmt: skip
+@torch.no_grad()
+def test_a_padding_with_zeros_is_read_by_the_kernel(groups, pad, value, mode, margin, is_read):
+    _, x = block("sum", groups=groups)
+    conv = nn.Conv2d(20, 20, 3, 2, margin, groups=groups).eval()
+    padded = functional.pad(x, pad, mode, value)
+
+    def layer(x):
+        return conv(functional.pad(x, pad, mode, value)).clamp(-0.5, 6)
+
+    graph = rewritten(layer, x)
+    assert ("aten::pad" not in ops(graph)) == is_read and ops(graph)[-1] == "irscope::convolution"
+    others = compile_graph(graph, layers=False), compile_graph(graph, use_kernels=False), irs.compile(graph, device="reference")
+    run = irs.compile(graph)
+    for made in (run(x), torch.as_tensor(run(x.numpy())), *[torch.as_tensor(other(x)) for other in others]):
+        torch.testing.assert_close(made, layer(x), rtol=1e-4, atol=1e-5)
+        assert made.stride() == layer(x).stride()
+    conv.weight[0, 0, 0, 0] = torch.inf  # the zeros of a padding times it are NaN, those of torch's own margins are left out
+    torch.testing.assert_close(run(x), conv(padded).clamp(-0.5, 6), rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
 class Chain(nn.Module):
     """A stem that reads an image plane by plane, two convolutions that meet in a sum, and an activation that no kernel of a layer has."""
 

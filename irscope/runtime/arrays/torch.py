@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.nested import torch_guards
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import RunError
 from irscope.ir import Node, OpSchema, TensorData, TensorType, Type
@@ -280,7 +281,7 @@ class TorchMemory(Memory):
         self.device = device
         self.dtypes = {name: getattr(torch, name) for name in ITEM_SIZE}
         self.empty = _quick_empty(torch) if device == "cpu" else None
-        self.guards = _quick_guards(torch)
+        self.guards = torch_guards(torch)
 
     def key(self, operands: Sequence[Any]) -> Hashable:
         if not self.may_be_negated:
@@ -400,40 +401,6 @@ def _quick_alias(torch: Any) -> Callable[..., Any]:
     except Exception:  # private API of torch
         pass
     return lambda tensor, shape, strides, offset: tensor.as_strided(shape, strides, tensor.storage_offset() + offset)
-
-
-def _quick_guards(torch: Any) -> Callable[..., Callable[..., bool]] | None:
-    """Returns the guard of Dynamo's programs, at a third of the cost of comparing facts, if this torch has it.
-
-    It compares class, dispatch keys (which encode device, layout, sign and the call's surroundings), element type, shape,
-    strides, and that no gradient is required; inside of a run, that one is required of the same, which torch 2.13 looks at there, too."""
-
-    def made(arguments: Sequence[Any], inside: bool = False) -> Callable[..., bool]:
-        if inside and (same := guard(arguments))(*arguments):
-            return same
-        return guard([_without_gradient(torch, argument) for argument in arguments])
-
-    def guard(wanted: Sequence[Any]) -> Callable[..., bool]:
-        guards = torch._C._dynamo.guards.TensorGuards(*wanted, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-        return guards.check  # type: ignore[no-any-return]
-
-    try:
-        like = torch.empty(2, 3)
-        same = made([like])
-        others = [like.t(), like[:1], like.double(), torch._neg_view(like), torch.empty(2, 3, device="meta")]
-        others.append(torch.nn.Parameter(like, requires_grad=False))
-        is_right = same(torch.empty(2, 3)) is True and not any(map(same, others))
-    except Exception:  # private API of torch
-        return None
-    return made if is_right else None
-
-
-def _without_gradient(torch: Any, tensor: Any) -> Any:
-    """Returns a tensor of the same class that requires no gradient: a guard for one that does assumes gradients are recorded."""
-    if not tensor.requires_grad:
-        return tensor
-    plain = tensor.detach()
-    return torch.nn.Parameter(plain, requires_grad=False) if isinstance(tensor, torch.nn.Parameter) else plain
 
 
 def as_torch_on_gpu(value: Any, *, may_write: bool = False) -> Any:

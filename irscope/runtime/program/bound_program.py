@@ -161,7 +161,8 @@ class BoundProgram:
         if isinstance(self.memory, TorchMemory) and kernels and quick and arena is None and not (self.writes or self.memory.may_be_negated):
             self.code.unwatched = with_fewer_views(self.code, graph, kernels, self.memory)
         self.slots = tuple(slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound)
-        self.follow = Followed(followed, hasher=hasher) if followed and hasher is not None else None
+        before = graph.modes if isinstance(graph.modes, Followed) else None
+        self.follow = Followed(followed, hasher=hasher, before=before) if followed and hasher is not None else None
         """Has made again, before a run, what was made once of tensors that were written since."""
 
     def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """Folds batch norms that do not train into the convolution or linear before them: scaled weights, and a shifted bias."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irscope._base.nested import is_fixed
+from irscope._base.nested import is_fixed, torch_guards
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.errors import RunError
@@ -354,7 +355,7 @@ class _Fold:
         after = with_bound(record.after, made, {part.value for layer, _ in done for part in layer.parts})
         names = {id(part.tensor): self.graph.names[part.value] for layer, _ in done for part in layer.parts}
         weights = [
-            Made(tensors, partial(_fold_again, layer, news, names), not layer.is_constant)
+            Made(tensors, partial(_fold_again, layer, news, names), not layer.is_constant, news if layer.weight.tensor is not None else ())
             for layer, news in done
             if (tensors := [part.tensor for part in layer.parts if part.tensor is not None])
         ]
@@ -466,7 +467,9 @@ class Made(NamedTuple):
     again: Callable[[Any], object]
     """Makes it again; gets one of the tensors that were written."""
     is_hashed: bool = True
-    """Whether contents are compared, besides torch's counts of writes."""
+    """Whether contents are compared, besides torch's counts of writes; not of tensors that nobody else has."""
+    own: Sequence[Any] = ()
+    """The tensors that it is, which nobody else has."""
 
 
 class Followed:
@@ -476,13 +479,27 @@ class Followed:
     Torch counts the writes to a tensor, but not those through `.data`, through NumPy's view of it or by a pointer. Given a hasher, the
     contents of tensors of a processor are compared as well."""
 
-    def __init__(self, made: Sequence[Made], then: Callable[[], str] | None = None, hasher: Hasher | None = None) -> None:
+    def __init__(
+        self, made: Sequence[Made], then: Callable[[], str] | None = None, hasher: Hasher | None = None, before: "Followed | None" = None
+    ) -> None:  # fmt: skip
+        """`before`: what makes some of these tensors, `own` of it, and is asked before this is."""
         self.made = made
+        self.before = before
+        self.renewed = 0
+        """How often something was made again."""
         self.then = then
         self.hasher = hasher
         self.lock = Lock()
-        self.tensors = list({id(tensor): tensor for each in made for tensor in each.tensors}.values())
-        self.compared = {id(tensor) for each in made for tensor in each.tensors if each.is_hashed and tensor.is_cpu}
+        ours: set[int] = set() if before is None else before.own
+        shown = {id(tensor): tensor for each in made if each.is_hashed for tensor in each.tensors if id(tensor) not in ours}
+        self.shown = list(shown.values())
+        """The tensors that others have too, who may give them other memory and another layout."""
+        self.tensors = [*self.shown, *{id(x): x for each in made for x in each.tensors if id(x) not in shown.keys() | ours}.values()]
+        self.compared = {id(tensor) for tensor in self.shown if tensor.is_cpu}
+        self.own: set[int] = {id(tensor) for each in made for tensor in each.own if not tensor.is_inference()}
+        """Those that only the program has, whose writes torch counts."""
+        self.has_layouts: Callable[..., bool] = lambda *tensors: False
+        """Torch's guard of their layouts; where it fails, these are compared one by one, which takes three times as long."""
         self.state = self._look()
 
     def watch(self, hasher: Hasher, *, is_new: bool) -> None:
@@ -496,42 +513,70 @@ class Followed:
                     self._renew(is_known=False)
 
     def __call__(self) -> str:
-        counted, _, seen, held, contents = self.state
-        if self._seen(counted) != seen or held() != contents:
+        state = self.state
+        is_there = [tensor.data_ptr() for tensor in self.shown] == state.places
+        is_there = is_there and (not self.shown or self.has_layouts(*self.shown) or self._compare_layouts(state.layouts))
+        is_there = is_there and (self.before is None or self.before.renewed == state.renewed)
+        if not is_there or [_count(tensor) for tensor in state.counted] != state.counts or state.held() != state.contents:
             with self.lock:
                 self._renew()
         return self.then() if self.then is not None else ""
 
-    def _seen(self, counted: Sequence[Any]) -> list[Any]:
-        """Where each tensor is and how it is laid out; and how often those were written whose contents are not compared."""
-        places: list[Any] = [(tensor.data_ptr(), tensor.shape, tensor.stride()) for tensor in self.tensors]
-        return places + [_count(tensor) for tensor in counted]
+    def _compare_layouts(self, layouts: Sequence[Any]) -> bool:
+        if list(map(_layout, self.shown)) != layouts:
+            return False
+        guards = torch_guards(sys.modules["torch"])
+        if guards is not None:
+            self.has_layouts = guards(self.shown, inside=True)
+        return True
 
-    def _look(self) -> tuple[Sequence[Any], list[int], list[Any], Callable[[], int], int]:
-        """The tensors as they are now: those not compared, counts of all, `_seen`, what hashes the others, and their hash."""
-        is_compared = [self.hasher is not None and id(tensor) in self.compared for tensor in self.tensors]
-        counted = [tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if not compared]
-        counts, seen = [_count(tensor) for tensor in self.tensors], self._seen(counted)
+    def _look(self) -> "_Seen":
+        compared = self.compared if self.hasher is not None else set()
+        counted = [tensor for tensor in self.tensors if id(tensor) not in compared]
         held: Callable[[], int] = int
         if self.hasher is not None:
-            held = self.hasher([tensor for tensor, compared in zip(self.tensors, is_compared, strict=True) if compared])
-        return counted, counts, seen, held, held()
+            held = self.hasher([tensor for tensor in self.tensors if id(tensor) in compared])
+        places, layouts = [tensor.data_ptr() for tensor in self.shown], list(map(_layout, self.shown))
+        renewed = 0 if self.before is None else self.before.renewed
+        return _Seen(places, layouts, counted, list(map(_count, counted)), list(map(_count, self.tensors)), held, held(), renewed)
 
     def _renew(self, *, is_known: bool = True) -> None:
-        """Makes again what was made of tensors that were written or exchanged; of all that are compared, where their contents changed."""
-        (_, old_counts, old_seen, _, old_contents), now = self.state, self._look()  # first: what is written meanwhile counts as later
-        others = self.compared if not is_known or now[-1] != old_contents else set()
-        pairs = zip(self.tensors, now[1], old_counts, now[2], old_seen, strict=False)
-        written = {id(tensor) for tensor, count, old_count, place, old_place in pairs if (count, place) != (old_count, old_place)}
-        for tensors, again, is_hashed in self.made:
+        """Makes again what was made of tensors that were written or exchanged; of all that are compared, where their contents differ."""
+        old, now = self.state, self._look()  # first: what is written meanwhile counts
+        others = self.compared if not is_known or now.contents != old.contents else set()
+        written = {id(tensor) for tensor, a, b in zip(self.tensors, now.all_counts, old.all_counts, strict=True) if a != b}
+        before, after = (zip(each.places, each.layouts, strict=True) for each in (old, now))
+        written |= {id(tensor) for tensor, a, b in zip(self.shown, before, after, strict=True) if a != b}
+        if self.before is not None and now.renewed != old.renewed:
+            written |= self.before.own
+        for tensors, again, is_hashed, _ in self.made:
             found = [tensor for tensor in tensors if id(tensor) in written]
             found += [tensor for tensor in tensors if is_hashed and id(tensor) in others]
             if found:
                 again(found[0])
+                self.renewed += 1
         self.state = now  # last: another call waits until all is made, and fails as well where that failed
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a copy has weights of its own, which nobody else can write
+
+
+class _Seen(NamedTuple):
+    """The tensors at one moment: where those are that others have, and how they are laid out; which are told by counts of writes alone,
+    and their counts; the counts of all; what hashes the others, and their hash; how often was made what is made before."""
+
+    places: list[int]
+    layouts: list[Any]
+    counted: list[Any]
+    counts: list[int]
+    all_counts: list[int]
+    held: Callable[[], int]
+    contents: int
+    renewed: int
+
+
+def _layout(tensor: Any) -> Any:
+    return tensor.shape, tensor.stride()
 
 
 def _count(tensor: Any) -> int:

@@ -12,16 +12,18 @@ SIZES = [0, 1, 3, 4, 63, 64, 255, 256, 257, 1000, 4096, 4099]
 
 def plainly(held: list[bytes]) -> int:
     """Returns the hash, computed as the module says."""
-    found = 0
+    found, lanes = 0, [0] * 64
     for each in held:
-        whole = len(each) // 256 * 256
-        lanes = [0] * 64
-        for at in range(0, whole, 4):
+        words = each[: len(each) // 4 * 4]
+        filled = words + bytes(-len(each) // 256 * -256 - len(words))
+        for at in range(0, len(filled), 4):
             lane = at // 4 % 64
-            made = (lanes[lane] + int.from_bytes(each[at : at + 4], "little")) * 0x9E3779B1 % 2**32
+            made = (lanes[lane] + int.from_bytes(filled[at : at + 4], "little")) * 0x9E3779B1 % 2**32
             lanes[lane] = made ^ made >> 15
-        for number in [*lanes, *each[whole:]]:
+        for number in each[len(words) :]:
             found = (found + number) * 0x100000001B3 % 2**64
+    for number in lanes:
+        found = (found + number) * 0x100000001B3 % 2**64
     return found
 
 

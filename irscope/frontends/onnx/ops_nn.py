@@ -22,8 +22,8 @@ def _gemm(call: Call) -> Value:
     a, b = call.x(0), call.x(1)
     alpha, beta = call.attr("alpha", 1.0), call.attr("beta", 1.0)
     a = call.op("t", a) if call.integer("transA", 0) else a
-    if call.integer("transB", 0) and alpha == 1 and beta == 1 and call.has(2) and call.rank(2) == 1:
-        return call.op("linear", a, b, call.x(2))
+    if call.integer("transB", 0) and alpha == 1 and call.dtype() in FLOATS and (not call.has(2) or (beta == 1 and call.rank(2) == 1)):
+        return call.op("linear", a, b, call.x(2) if call.has(2) else None)
     b = call.op("t", b) if call.integer("transB", 0) else b
     if call.has(2) and call.dtype() in FLOATS:
         return call.op("addmm", call.x(2), a, b, beta, alpha)

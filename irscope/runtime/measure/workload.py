@@ -1,20 +1,26 @@
 """The least work of a program: the bytes that it must move and its arithmetic, counted in one run.
 
-Bytes are counted for the whole program, not for each op: every input tensor that is read, and every result, once. A perfect
-fusion would move exactly these, and the number is the same for all competitors, so that their speeds can be compared.
+Bytes are counted for the whole program, not for each op: what is read of every input tensor, and every result, once. A perfect
+fusion would move exactly these, and the number is the same for all competitors, so that their speeds can be compared. Of an input that
+only views show to other ops, what these views touch is read; of a table that elements are looked up in, as many as are returned.
 Arithmetic is counted op by op in the run: as many additions and multiplications per element as the float32 code of this
 package's kernels has, and two for each term of a matrix product. Unknown ops are listed, not guessed.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from irscope._base.nested import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
 from irscope.ops.registry import category_of, op_of, schema_of
+from irscope.ops.traits import LOOKS_UP
 from irscope.runtime.arrays import Library, is_cupys
 from irscope.runtime.program import flatten
 
@@ -23,6 +29,8 @@ _WITHOUT_EXPRESSION: Final = {"aten::native_batch_norm": 4}
 _ADDED_TO: Final = ("addmm", "addmv", "baddbmm", "addbmm")
 """Products that are added to their first operand."""
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
+_PASSED_ON: Final = ("view", "container", "scalar", "control")
+"""Categories of ops that read no elements of tensors."""
 _FREE: Final = ("view", "memory", "container", "scalar", "control", "random")
 
 
@@ -50,9 +58,7 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
         slots[slot] = bound[value] if value in bound else next(given)
-    used = {value for node in graph.nodes() for value in node.inputs} | set(graph.body.returns)
-    read = [slots[slot] for slot, value in zip(code.inputs, graph.inputs, strict=True) if value in used]
-    moved, flops = bytes_of(read), 0
+    inputs, flops = _Inputs([slots[slot] for slot in code.inputs]), 0
 
     def after(position: int) -> None:
         nonlocal flops
@@ -60,9 +66,89 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
         if step.kind == "call" and step.node is not None:
             operands, results = [slots[slot] for slot in step.reads], [slots[slot] for slot in step.writes]
             flops += flops_of(step.node, operands, results) or 0
+            if category_of(step.node) not in _PASSED_ON:
+                inputs.read(operands, of_table=bytes_of(results) if step.node.op in LOOKS_UP else None)
 
     code.run(slots, after=after)
-    return Workload(moved + bytes_of([slots[slot] for slot in code.outputs]), flops)
+    results = [slots[slot] for slot in code.outputs]
+    return Workload(inputs.bytes + bytes_of(results), flops)
+
+
+class _Inputs:
+    """The tensors that a program is given, and which of their bytes it has read."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        places = {place for leaf in leaves(values) if (place := _place(leaf)) is not None and place.bytes}
+        self.places = sorted(places, key=lambda place: place.start)
+        self.whole: dict[_Place, int] = {}
+        self.parts: dict[_Place, np.ndarray[Any, Any]] = {}
+        self.looked_up: dict[_Place, int] = {}
+
+    def read(self, operands: Sequence[Any], of_table: int | None) -> None:
+        """Notes what an op reads; `of_table`: the bytes that it reads of its first operand, if that is a table."""
+        for index, leaf in enumerate(leaves(operands)):
+            place = _place(leaf)
+            found = None if place is None else self._input_of(place)
+            if place is None or found is None or found in self.whole:
+                continue
+            if index == 0 and of_table is not None:
+                self.looked_up[found] = self.looked_up.get(found, 0) + of_table
+            elif place == found:
+                self.whole[found] = place.bytes
+            else:
+                part = self.parts.setdefault(found, np.zeros(found.end - found.start, bool))
+                as_strided(part[place.address - found.start :], (*place.shape, place.item), (*place.strides, 1))[...] = True
+
+    def _input_of(self, place: "_Place") -> "_Place | None":
+        """The first input that has all bytes of a tensor."""
+        for known in self.places[: bisect_right(self.places, place.start, key=lambda x: x.start)]:
+            if place.end <= known.end:
+                return known
+        return None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that were read."""
+        found = 0
+        for place in {*self.whole, *self.parts, *self.looked_up}:
+            part = int(self.parts[place].sum()) if place in self.parts else 0
+            found += self.whole.get(place) or min(part + self.looked_up.get(place, 0), place.bytes)
+        return found
+
+
+class _Place(NamedTuple):
+    """Where a tensor lies, in bytes."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    item: int
+
+    @property
+    def bytes(self) -> int:
+        """Those of its elements: one for each address."""
+        return self.item * prod(size for size, stride in zip(self.shape, self.strides, strict=True) if stride or size == 0)
+
+    @property
+    def start(self) -> int:
+        return self.address + sum((size - 1) * step for size, step in zip(self.shape, self.strides, strict=True) if step < 0)
+
+    @property
+    def end(self) -> int:
+        return self.address + self.item + sum((size - 1) * step for size, step in zip(self.shape, self.strides, strict=True) if step > 0)
+
+
+def _place(leaf: Any) -> _Place | None:
+    """Where a tensor lies; None for anything else."""
+    if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+        return None
+    if hasattr(leaf, "data_ptr"):
+        item = leaf.element_size()
+        return _Place(leaf.data_ptr(), tuple(leaf.shape), tuple([item * step for step in leaf.stride()]), item)
+    if hasattr(leaf, "strides"):
+        address = int(leaf.data.ptr) if is_cupys(leaf) else leaf.__array_interface__["data"][0]
+        return _Place(address, leaf.shape, leaf.strides, leaf.itemsize)
+    return None
 
 
 def flops_of(node: Node, given: Sequence[Any], made: Any) -> int | None:
@@ -136,18 +222,4 @@ def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
 
 def bytes_of(values: Sequence[Any]) -> int:
     """Returns the bytes of the tensors among the values; shared memory is counted once for each address and size of view."""
-    seen = {}
-    for leaf in leaves(values):
-        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
-            continue
-        if hasattr(leaf, "data_ptr"):
-            shape, strides, item = tuple(leaf.shape), leaf.stride(), leaf.element_size()
-            place: int = leaf.data_ptr()
-        elif hasattr(leaf, "strides"):
-            shape, strides, item = leaf.shape, leaf.strides, leaf.itemsize
-            place = int(leaf.data.ptr) if is_cupys(leaf) else leaf.__array_interface__["data"][0]
-        else:
-            continue
-        own = prod(size for size, stride in zip(shape, strides, strict=True) if stride or size == 0)
-        seen[place, own * item] = own * item
-    return sum(seen.values())
+    return sum({(place.address, place.bytes): place.bytes for leaf in leaves(values) if (place := _place(leaf)) is not None}.values())

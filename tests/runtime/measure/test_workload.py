@@ -30,6 +30,20 @@ def test_a_broadcast_operand_is_as_large_as_its_memory():
     assert work.bytes == 8 * 8 + 8 * 800
 
 
+def test_of_an_input_that_views_show_what_they_touch_is_read():
+    x, table, rows = np.arange(60.0).reshape(6, 10), np.ones((1000, 4), np.float32), np.array([1, 5, 1])
+    numbers = "i0 = 0; i1 = 1; i2 = 2; i3 = 3; i5 = 5; i8 = 8; no = False;"
+    for program, read, made in (
+        ("a = select x i0 i2; c = neg a | c", 80, 80), ("a = slice x i1 i0 i8 i2; c = neg a | c", 8 * 24, 8 * 24),
+        ("a = slice x i0 i0 i3 i1; b = slice x i0 i2 i5 i1; c = mul a b | c", 8 * 50, 8 * 30), ("a = select x i0 i2 | a", 0, 80),
+        ("a = t x; b = select a i0 i3; c = neg b; d = sum x | c d", 8 * 60, 8 * 7), ("b = select x i0 i2; c = add_ b b i1 | c", 80, 80),
+        ("b:Tensor[] = unbind x i0; u v w p q r = ListUnpack b; c = mul u w | c", 160, 80),
+    ):  # fmt: skip
+        for given in (x, x[::-1], x[:, ::-1]):
+            assert found(ir(f"x | {numbers} {program}"), given.copy() if "add_" in program else given).bytes == read + made, program
+    assert found(ir(f"t i | {numbers} c = embedding t i i0 no no | c"), table, rows).bytes == 4 * 12 + 8 * 3 + 4 * 12
+
+
 def test_loops_count_as_often_as_they_turn():
     text = ir("x n:int | go = True; y = Loop n go x {i:int z | w = mul z z | go w} | y")
     assert found(text, np.ones(100, np.float32), 7).flops == 700

@@ -236,7 +236,8 @@ def _layer_norm(input: Expr, normalized_shape: Any, weight: Expr | None, bias: E
     x = cast(input, compute)
     variance, middle = _variance(x, axes, 0)
     scale = call("rsqrt", variance + lift(eps, compute))
-    return cast(affine((x - middle) * scale, weight, bias), input.dtype), middle, scale
+    told = where(call("ne", variance, variance), variance, middle)  # torch's mean of a long row with an infinite element is NaN
+    return cast(affine((x - middle) * scale, weight, bias), input.dtype), told, scale
 
 
 def affine(x: Expr, weight: Expr | None, bias: Expr | None) -> Expr:

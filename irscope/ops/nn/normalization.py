@@ -136,7 +136,7 @@ def _layer_norm_arrays(
     result = (data - mean) * scale
     result = result if weight is None else result * weight
     result = result if bias is None else result + bias
-    return result.astype(input.dtype, copy=False), mean, scale
+    return result.astype(input.dtype, copy=False), np.where(np.isnan(scale) & np.isinf(mean), scale, mean), scale
 
 
 def _rms_norm_array(input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:

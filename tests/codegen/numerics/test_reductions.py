@@ -194,6 +194,12 @@ def test_layer_norm_with_statistics_and_weights(device: Device) -> None:
 
     plan = check(device, body, lambda x, w, c: torch.native_layer_norm(x, [100], w, c, 1e-5), x, weight, bias)
     assert len(plan.launches) == 1
+    x[[0, 1, 2, 3], 0, [5, 99, 0, 50]] = [np.inf, -np.inf, np.nan, np.inf]
+    made = run(device.prepare(plan), plan, (x, weight, bias))
+    wanted = torch.native_layer_norm(torch.tensor(x), [100], torch.tensor(weight), torch.tensor(bias), 1e-5)
+    for ours, torchs in zip(made, wanted, strict=True):
+        np.testing.assert_array_equal(np.isnan(ours), torchs.isnan().numpy())
+        assert not np.isinf(ours).any()
     check(
         device, lambda b, x, w: call(b, "rms_norm", x, [5, 100], w, None), lambda x, w: F.rms_norm(x, (5, 100), w),
         x, normal(5, 100),

@@ -49,6 +49,34 @@ def test_products_of_joined_rows(shape):
     assert torch.equal(irs.compile(record.after)(x, w), rows(x, w))
 
 
+BIASED = {
+    "matmul": lambda x, w, b: x @ w + b, "the bias first": lambda x, w, b: b + x @ w,
+    "mm": lambda x, w, b: torch.mm(x.reshape(-1, 4), w).reshape(2, 3, 6) + b,
+    "addmm": lambda x, w, b: torch.addmm(b, x.reshape(-1, 4), w).reshape(2, 3, 6),
+    "linear": lambda x, w, b: functional.linear(x.reshape(-1, 4), w.T, b).reshape(2, 3, 6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BIASED)
+def test_a_product_with_a_bias_is_a_linear(name):
+    x, w, b = torch.randn(2, 3, 4), torch.randn(4, 6), torch.randn(6)
+    record = restored(lambda *args: BIASED[name](*args).tanh(), x, w, b, bound=(1, 2))
+    assert ops(record)[-2:] == ["linear", "tanh"]
+    for device in ("cpu", "reference"):
+        found = torch.as_tensor(irs.compile(record.after, device=device)(x))
+        torch.testing.assert_close(found, BIASED[name](x, w, b).tanh(), rtol=1e-5, atol=1e-6)
+
+
+def test_sums_that_stay():
+    x, w, b = torch.randn(2, 3, 4), torch.randn(4, 6), torch.randn(6)
+    for other in (torch.randn(3, 6), torch.randn(1), torch.randn(6, dtype=torch.float64), torch.randn(2, 3, 6)):
+        assert "add" in ops(restored(BIASED["matmul"], x, w, other, bound=(1, 2)))
+    assert "add" in ops(restored(BIASED["matmul"], x, w, b))  # anybody may write the weight
+    assert "add" in ops(restored(lambda x, w, b: torch.add(x @ w, b, alpha=2), x, w, b, bound=(1, 2)))
+    assert "addmm" in ops(restored(lambda x, w, b: torch.addmm(b, x.reshape(-1, 4), w, beta=2).reshape(2, 3, 6), x, w, b, bound=(1, 2)))
+    assert "add" in ops(restored(lambda x, w, b: (lambda y: (y + b, y))(x @ w), x, w, b, bound=(1, 2)))  # who else reads the product
+
+
 @pytest.mark.parametrize("shape", [(2, 8, 5, 6), (1, 4, 9), (2, 8, 2, 3, 4)])
 def test_group_norms(shape):
     x, ones, zeros = torch.randn(shape) * 3 + 1, torch.ones(4), torch.zeros(4)

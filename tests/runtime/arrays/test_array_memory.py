@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from irscope.runtime.arrays.torch import TorchMemory, _quick_guards
+from irscope._base.nested import torch_guards
+from irscope.runtime.arrays.torch import TorchMemory
 
 
 def tensors() -> list[Any]:
@@ -78,6 +79,6 @@ def test_a_torch_without_guards_or_with_others_is_not_asked(monkeypatch: pytest.
             return True
 
     monkeypatch.setattr(torch._C._dynamo.guards, "TensorGuards", Agreeable)
-    assert _quick_guards(torch) is None
+    assert torch_guards(torch) is None
     monkeypatch.delattr(torch._C._dynamo.guards, "TensorGuards")
-    assert _quick_guards(torch) is None
+    assert torch_guards(torch) is None

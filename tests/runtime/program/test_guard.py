@@ -256,7 +256,7 @@ def test_a_program_that_resizes_its_tensors_has_torchs_own_memory(torch: Any) ->
 @pytest.mark.parametrize("guards", [True, False])
 def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
     if not guards:
-        monkeypatch.setattr("irscope.runtime.arrays.torch._quick_guards", lambda torch: None)
+        monkeypatch.setattr("irscope.runtime.arrays.torch.torch_guards", lambda torch: None)
     x, y = (torch.from_numpy(array) for array in arrays((8,), (8,)))
     run = loaded(CHAIN, x, y)
     run(x, y)

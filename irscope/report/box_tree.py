@@ -78,7 +78,7 @@ _MANY_ENDS = 12  # More inputs, or results, than this share one box.
 _MOST_LOOSE = 8  # Longer runs of ops between modules share one box.
 _LONGEST_LABEL = 400
 _MOST_TYPES = 8
-_LONGEST_LABEL = 30  # Pictures cut longer ones.
+_LONGEST_TITLE = 30  # Pictures cut longer ones.
 _RESULT = -(2**40)  # Boxes of results have ids below this one; ids of modules, stretches and repeats are negative and above it.
 
 
@@ -182,7 +182,7 @@ class BoxTree:
         if made["kind"] == "group":
             ops = [inner for inner in node.blocks[0].nodes if inner.op != repeats.CONSTANT and not self._is_number(inner)]
             label, further = " · ".join(map(self._called, ops[:3])), " …" if len(ops) > 3 else ""
-            label = (label if len(label) <= _LONGEST_LABEL else " · ".join(map(_named, ops[:3]))) + further  # better no numbers than a cut
+            label = (label if len(label) <= _LONGEST_TITLE else " · ".join(map(_named, ops[:3]))) + further  # better no numbers than a cut
             detail = f"{plural(len(ops), 'op')} → {detail}"
             label = str(node.attrs.get("kernel") or label)  # the name that another compiler gave
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)

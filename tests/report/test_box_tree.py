@@ -230,6 +230,11 @@ def test_forward_and_backward_are_two_lanes_in_which_layers_fold(fused: bool) ->
     assert across is not None and across[0][1] == across[1][1]
 
 
+def test_the_path_of_a_module_is_whole() -> None:
+    deep = BoxTree(irs.parse(layers(4).replace("net.layers", "encoder.stages.1.downsampling_layer.blocks")))
+    assert any("encoder.stages.1.downsampling_layer.blocks" in deep.box(k)["label"] for k in range(len(deep)))
+
+
 def test_a_program_that_only_names_a_module_backward_has_no_lanes() -> None:
     text = layers(4).replace("net.layers", "net.backward")
     assert not [box for box in graph_view(irs.parse(text))["boxes"] if box["kind"] == "lane"]

@@ -30,6 +30,12 @@ def long(cases: Iterable[Any]) -> list[Any]:
     return [pytest.param(case, marks=pytest.mark.long) for case in cases]
 
 
+def some(cases: Iterable[Any], few: int) -> list[Any]:
+    """All these cases, of which the suite tries the first few."""
+    every = [*cases]
+    return [*every[:few], *long(every[few:])]
+
+
 def blocks(first: int, count: int, size: int) -> list[range]:
     """So many ranges of this size, one after the other."""
     return [range(start, start + size) for start in range(first, first + count * size, size)]

@@ -344,10 +344,10 @@ def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
     models |= {"killed": is_killed, "leaves": leaves, "closes": closes_everything, "half": raises_half_a_letter}
     quick = {name: model for name, model in models.items() if model is not hangs}
     survey(tmp_path / "out", quick, processes=1, memory=1 << 30)
-    s = survey(tmp_path / "out", models, processes=1, seconds=2, memory=1 << 30)  # examines the rest: only what hangs has two seconds
+    s = survey(tmp_path / "out", models, processes=1, seconds=1, memory=1 << 30)  # examines the rest: only what hangs has one second
     assert s.models["model"].tolist() == ["good"]
     why = dict(zip(s.failures["model"], s.failures["what"], strict=True))
-    assert why["hangs"] == "it takes over 2 s"
+    assert why["hangs"] == "it takes over 1 s"
     assert "memory" in why["hoards"] and "run out of memory" in why["killed"]
     kinds = dict(zip(s.failures["model"], s.failures["kind"], strict=True))
     assert (kinds["hoards"], kinds["killed"], kinds["hangs"]) == ("memory", "memory", "limit")

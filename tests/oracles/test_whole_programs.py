@@ -102,10 +102,10 @@ def runs(of: str, make: Callable[..., TorchProgram], check: Check, starts: range
 
 
 @pytest.mark.parametrize(("seeds", "make", "check", "most", "least"), [
-    *runs("scripts", torch_program, check_program, range(0, 240, 80), {"unsure changed refused": 6}, groups=50),
-    *runs("scripts", torch_program, check_program, range(1000, 21_000, 250), {"unsure": 5, "changed refused": 7}),
-    *runs("reductions", reduction_program, if_taken, range(0, 250, 250), {"unsure": 3}, programs=120, groups=40),
-    *runs("reductions", reduction_program, if_taken, range(1000, 6000, 500), {"unsure": 10}),
+    *runs("scripts", torch_program, check_program, range(0, 120, 60), {"unsure changed refused": 5}, groups=35),
+    *runs("scripts", torch_program, check_program, range(1000, 21_250, 250), {"unsure": 5, "changed refused": 7}),
+    *runs("reductions", reduction_program, if_taken, range(0, 125, 125), {"unsure": 2}, programs=60, groups=20),
+    *runs("reductions", reduction_program, if_taken, range(1000, 6500, 500), {"unsure": 10}),
     *runs("planned images", image_program, check_planned, range(0, 40, 40), {}, **{"channels-last": 6, "pool-kernel": 3}),
     *runs("planned images", image_program, check_planned, range(2000, 12_000, 500), {"unsure changed": 15}),
     *runs("planned scripts", torch_program, check_planned, range(20_000, 24_000, 500), {"unsure changed": 25}),

@@ -21,7 +21,7 @@ from tests.analysis.alias.eager import run  # noqa: E402
 from tests.analysis.alias.judge import arguments, check_foreseen, check_orders, compared  # noqa: E402
 from tests.random_programs.graphs import FEATURES, random_program  # noqa: E402
 from tests.random_programs.odd_graphs import odd_program  # noqa: E402
-from tests.work import blocks, long  # noqa: E402
+from tests.work import blocks, long, some  # noqa: E402
 
 
 def check(seed: int, size: int) -> None:
@@ -38,7 +38,7 @@ def check(seed: int, size: int) -> None:
     check_orders(graph, db, lambda: arguments(program), rng)
 
 
-@pytest.mark.parametrize("seeds", [*blocks(0, 12, 25), *long(blocks(1000, 40, 500))], ids=str)
+@pytest.mark.parametrize("seeds", [*some(blocks(0, 12, 25), 4), *long(blocks(1000, 40, 500))], ids=str)
 def test_what_happens_was_foreseen(seeds: range) -> None:
     for seed in seeds:
         check(seed, size=4 + seed % (16 if seed < 1000 else 30))
@@ -72,10 +72,10 @@ def check_odd(seed: int, size: int) -> str:
     return "ran in another order" if check_orders(graph, db, lambda: odd_arguments(seed), random.Random(seed)) else "ran"
 
 
-@pytest.mark.parametrize("seeds", [range(60), *long(blocks(1000, 20, 500))], ids=str)
+@pytest.mark.parametrize("seeds", [*some(blocks(0, 3, 20), 1), *long(blocks(1000, 20, 500))], ids=str)
 def test_what_odd_programs_do_was_foreseen(seeds: range) -> None:
     found = Counter(check_odd(seed, size=4 + seed % (14 if seed < 1000 else 26)) for seed in seeds)
-    assert found["ran in another order"] > 25
+    assert found["ran in another order"] > 8
 
 
 @pytest.mark.parametrize("loops", [False, True])
@@ -151,7 +151,7 @@ def apart(thing: Any, held: set[int]) -> Any:
     return thing.clone() if is_held else thing
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", some(range(30), 12))
 def test_random_programs_over_parameters(seed: int) -> None:
     """Some of the tensors of a program are parameters, some of these tied: whatever is shared and written was foreseen."""
     draw = random.Random(seed)

@@ -19,7 +19,7 @@ from irscope.runtime.program.executable import Executable
 from irscope.runtime.reference import run_reference
 from tests.programs import ir
 from tests.random_programs.graphs import random_program
-from tests.work import blocks, long
+from tests.work import blocks, long, some
 
 
 class CountingLibrary(NumpyLibrary):
@@ -157,9 +157,9 @@ def check(seed: int, library: str) -> int:
 
 
 @LIBRARIES
-@pytest.mark.parametrize("seeds", [range(60), *long(blocks(1000, 80, 60))], ids=str)
+@pytest.mark.parametrize("seeds", [*some(blocks(0, 3, 20), 1), *long(blocks(1000, 80, 60))], ids=str)
 def test_random_programs_give_the_same_in_every_run(library: str, seeds: range) -> None:
-    assert sum(check(seed, library) for seed in seeds) > 400
+    assert sum(check(seed, library) for seed in seeds) > 6 * len(seeds)
 
 
 def modes(code: Code) -> Iterator[tuple[Code, Any, Any]]:

@@ -20,6 +20,7 @@ from tests.programs import parsed
 torch = pytest.importorskip("torch")
 
 from tests.transforms.same_meaning import check_pass, observed  # noqa: E402
+from tests.work import some  # noqa: E402
 
 
 def in_place(graph: Graph) -> list[str]:
@@ -37,7 +38,7 @@ def test_callers_see_no_difference_where_it_once_was(seed: int) -> None:
     check_pass(functionalize, seed, size=UNLIKELY[seed])
 
 
-@pytest.mark.parametrize("seed", range(80, 110))
+@pytest.mark.parametrize("seed", some(range(80, 110), 12))
 def test_callers_see_no_difference_without_copies_of_the_whole(seed: int) -> None:
     record = check_pass(lambda graph: functionalize(graph, scatter=False), seed)
     assert not any("scatter" in node.op for node in record.after.nodes())

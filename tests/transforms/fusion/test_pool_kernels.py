@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.programs import parsed
+from tests.work import blocks, some
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
@@ -30,9 +31,10 @@ def pooled(rng: random.Random) -> tuple[Any, Any]:
     return lambda y: op(y, size, step, margin, gap, ceil), x
 
 
-def test_random_windows_have_torchs_maxima() -> None:
+@pytest.mark.parametrize("seeds", some(blocks(0, 3, 20), 1), ids=str)
+def test_random_windows_have_torchs_maxima(seeds: range) -> None:
     kernels = 0
-    for seed in range(60):
+    for seed in seeds:
         torch.default_generator.manual_seed(seed)
         function, x = pooled(random.Random(seed))
         record = group_pools(irs.load(function, x))
@@ -41,7 +43,7 @@ def test_random_windows_have_torchs_maxima() -> None:
         kernels += len(run.kernels) > 0
         assert found.stride() == expected.stride(), seed
         assert torch.allclose(found, expected, rtol=0, atol=0, equal_nan=True), seed
-    assert kernels > 50
+    assert kernels > 16
 
 
 def test_zeros_of_two_signs_are_torchs_own() -> None:

@@ -10,7 +10,7 @@ from irscope.transforms.fusion.block_plan import Candidate
 from tests.random_programs.graphs import FEATURES, random_program
 from tests.transforms.fusion.judges import as_torch, assert_as_eager, assert_same, eager
 from tests.transforms.same_meaning import TYPED
-from tests.work import blocks, long
+from tests.work import blocks, long, some
 
 torch = pytest.importorskip("torch")
 
@@ -32,7 +32,7 @@ def check(seed: int, choice: str | Score, size: int) -> Fusion:
 
 
 @pytest.mark.parametrize("name", CHOICES)
-@pytest.mark.parametrize("seeds", [*blocks(0, 5, 15), *long(blocks(100_000, 25, 100))], ids=str)
+@pytest.mark.parametrize("seeds", [*some(blocks(0, 5, 15), 2), *long(blocks(100_000, 25, 100))], ids=str)
 def test_random_programs_mean_the_same(name: str, seeds: range) -> None:
     fusions = [check(1000 * list(CHOICES).index(name) + seed, CHOICES[name], 4 + seed % 40) for seed in seeds]
     assert any(group.attrs["kind"] == "pointwise" for fusion in fusions for group in fusion.groups)
@@ -55,7 +55,7 @@ def check_bits(seed: int) -> Fusion:
     return fusion
 
 
-@pytest.mark.parametrize("seeds", [*blocks(0, 3, 12), *long(blocks(10_000, 10, 100))], ids=str)
+@pytest.mark.parametrize("seeds", [*some(blocks(0, 3, 12), 1), *long(blocks(10_000, 10, 100))], ids=str)
 def test_random_programs_of_any_element_type_have_torchs_bits(seeds: range) -> None:
     fusions = list(map(check_bits, seeds))
     assert any(fusion.groups for fusion in fusions)

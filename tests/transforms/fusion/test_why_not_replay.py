@@ -14,6 +14,7 @@ from irscope.transforms.grouping import Refusal
 from tests.programs import ir, parsed
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import confirm, neighbours, typed
+from tests.work import blocks, some
 
 BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
 
@@ -89,8 +90,9 @@ def test_a_write_in_place_is_one_missed_fusion() -> None:
     assert missed[0] in fusion.why_not("y", "z").because
 
 
+@pytest.mark.parametrize("count", some([8, 60], 1))
 @pytest.mark.parametrize("name", ["yolov3", "lstm", "gru", "bert", "gpt2", "resnet", "vit", "unet"])
-def test_reasons_in_real_models_are_true(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reasons_in_real_models_are_true(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     monkeypatch.syspath_prepend(BENCHMARKS)
     from tests.benchmarks.models import MODELS
@@ -98,13 +100,14 @@ def test_reasons_in_real_models_are_true(name: str, monkeypatch: pytest.MonkeyPa
     model, arguments = MODELS[name]()
     found = cases(typed(irs.load(model.eval(), *arguments)))
     assert found
-    for case in random.Random(name).sample(found, min(25, len(found))):
+    for case in random.Random(name).sample(found, min(count, len(found))):
         confirm(*case)
 
 
-def test_reasons_in_random_programs_are_true() -> None:
+@pytest.mark.parametrize("seeds", some(blocks(0, 3, 20), 1), ids=str)
+def test_reasons_in_random_programs_are_true(seeds: range) -> None:
     rules: Counter[str] = Counter()
-    for seed in range(60):
+    for seed in seeds:
         program = random_program(seed, size=30, features=("views", "in-place", "matmul", "reductions", "select"))
         graph = irs.parse(program.text)
         for case in cases(typed(graph)):

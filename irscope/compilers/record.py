@@ -234,7 +234,7 @@ class Program(Drawn):
             subject = subject.group or (subject.nodes or subject.part_of or (subject,))[0]
             if isinstance(subject, Kernel):
                 raise ArgumentError(f"{subject.name} computes no op of the program", hint="ask about an op, or another kernel")
-        if str(subject).isdecimal() and str(subject) not in self.graph.names.values():
+        if isinstance(subject, int) or (str(subject).isdecimal() and subject not in self.graph.names.values()):
             hint = f'a line is "model.py:{subject}", a kernel d.kernels[{subject}]'
             raise ArgumentError(f"the number {subject} names no op", hint=hint)
         if not isinstance(subject, str):

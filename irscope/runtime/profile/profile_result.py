@@ -65,6 +65,8 @@ class Profile(Readings, Drawn):
         measured = self.way(way)
         doubtful = unsure(measured.busy)
         shown = min(10, len(measured.nodes))
+        if shown < 2:
+            return f"one node took the time, in {plural(measured.runs, 'run')}"
         if not doubtful:
             return f"the order of the {plural(shown, 'slowest node')} is sure, after {plural(measured.runs, 'run')}"
         rows = self.rows(way)

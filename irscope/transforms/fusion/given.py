@@ -127,21 +127,23 @@ class GivenFusion(Fusion):
         if a is b or (group is not None and group is self._group(b)):
             return None
         told = self._told(a, b)
-        if told is not None:
-            tried = told.because.startswith("it tried")
-            return Refusal("told", f"{self.policy} {told.because[3:]}" if tried else f"{self.policy} says: {told.because}", (a, b))
+        tried = told is not None and told.because.startswith("it tried")  # and said nothing
+        if told is not None and not tried:
+            return Refusal("told", f"{self.policy} says: {told.because}", (a, b))
+        silence = told.because[3:] if told is not None else self.silence
         found = self._never(a, b) or self._by_rules(a, b)
         if found is not None:
-            return Refusal(found.rule, f"{self.policy} {self.silence}; by irscope's rules, {found.because}", found.evidence)
+            return Refusal(found.rule, f"{self.policy} {silence}; by irscope's rules, {found.because}", found.evidence)
         plan = self._plan_of(a)
         candidate = plan.candidate(*sorted((plan.index[a], plan.index[b])))
         waste = candidate.waste()
         if waste is not None:
-            return Refusal(waste.rule, f"{self.policy} {self.silence}; {waste.because}", waste.evidence)
+            return Refusal(waste.rule, f"{self.policy} {silence}; {waste.because}", waste.evidence)
         saving = memory_of(plan.rules).saved(plan, candidate.producer_index, candidate.consumer_index)
         saves = f"would save {byte_words(saving)}" if saving != 0 else "would save nothing"
         saves = "saves what is not known" if is_unknown(saving) else saves
-        return Refusal("not-tried", f"it is legal by irscope's rules, and {self.policy} {self.silence}; one kernel {saves}", (a, b))
+        rule = "told" if tried else "not-tried"
+        return Refusal(rule, f"it is legal by irscope's rules, and {self.policy} {silence}; one kernel {saves}", (a, b))
 
     def _by_rules(self, a: Node, b: Node) -> Refusal | None:
         """What forbids a kernel of two nodes' kernels: a path between them, or else what keeps irscope's groups inside them apart."""

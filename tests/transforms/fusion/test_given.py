@@ -58,6 +58,9 @@ def test_each_answer_says_whose_it_is() -> None:
     assert f.why_not("s", "p").because == "other says: %s and %p have other extents"
     assert f.why_not(f.groups[1], f.groups[0]).because == "other says: %s and %p have other extents"
     assert "other gave no reason; by irscope's rules, aten::mm" in f.why_not("h", "g").because
+    tried = softmax_groups(g, Reason(told.a, told.b, "it tried the pair, and gave no reason", "")).obstacle("s", "p")
+    assert tried is not None and tried.rule == "told"
+    assert "legal by irscope's rules, and other tried the pair, and gave no reason; one kernel would save" in tried.because
     assert "it is legal by irscope's rules, and other gave no reason; one kernel would save" in softmax_groups(g).why_not("s", "p").because
 
 

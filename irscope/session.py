@@ -97,7 +97,7 @@ def load(
         raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")
     made = source
     if is_compiled(source):
-        from irscope.compilers.dynamo import original_of
+        from irscope.compilers.inductor.dynamo import original_of
 
         told = "what torch.compile returned is read as the program before it; irs.decisions(program, *args) shows what was compiled"
         warnings.warn(told, stacklevel=2)
@@ -133,7 +133,7 @@ def is_compiled(source: object) -> bool:
     """Check whether a function or model is what `torch.compile` returned, or was compiled in place."""
     if not callable(source) or "torch" not in sys.modules:
         return False
-    from irscope.compilers.dynamo import original_of
+    from irscope.compilers.inductor.dynamo import original_of
 
     return original_of(source) is not None
 

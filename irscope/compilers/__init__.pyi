@@ -1,1 +1,2 @@
-from .record import READERS as READERS, Decisions as Decisions, decisions as decisions
+from .record import Decisions as Decisions
+from .registry import READERS as READERS, decisions as decisions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from irscope.compilers.dynamo import Compile, breaks_and_compiles, guard_words, listening, original_of, read_break, with_own_code
+from irscope.compilers.inductor.dynamo import Compile, breaks_and_compiles, guard_words, listening, original_of, read_break, with_own_code
 from irscope.compilers.record import Break
 
 torch = pytest.importorskip("torch")

@@ -503,7 +503,7 @@ def test_changed_internals_are_an_error_that_names_the_version(where: str, said:
         finally:
             scheduler.Scheduler.codegen = old
     else:
-        changed = mock.patch("irscope.compilers.inductor._take_nodes", lambda nodes, seen: nodes.no_such_thing)
+        changed = mock.patch("irscope.compilers.inductor.watch._take_nodes", lambda nodes, seen: nodes.no_such_thing)
         with changed, pytest.raises(CaptureError, match=said) as error:
             irs.decisions(function, torch.randn(4))
     assert torch.__version__ in str(error.value) and "2.13" in error.value.hint

@@ -260,7 +260,7 @@ def _hiding(old: Any, name: str) -> Any:
 def test_each_kernel_has_the_time_that_torchs_profiler_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions that hold several kernels have one time, which no kernel gets."""
     told = SimpleNamespace(count=1, warning="others are busy: measured on one thread")
-    monkeypatch.setattr("irscope.compilers.inductor.threads_for", lambda asked: told)
+    monkeypatch.setattr("irscope.compilers.inductor.source.threads_for", lambda asked: told)
     d = irs.decisions(torch.compile(Mlp().eval()), torch.randn(32, 64), measure=True)
     assert all(kernel.ms is not None and kernel.ms > 0 for kernel in d.kernels)
     assert d.notes[0] == told.warning

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from irscope._base.words import plural, printable
-from irscope.compilers.dynamo import Compile, TraceRecord, breaks_and_compiles, compile_id, recompiles
-from irscope.compilers.output_code import OutputCode, kernels_of, read_output_code
+from irscope.compilers.inductor.dynamo import Compile, TraceRecord, breaks_and_compiles, compile_id, recompiles
+from irscope.compilers.inductor.output_code import OutputCode, kernels_of, read_output_code
 from irscope.compilers.record import Break, Decisions, Program, likely
 from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.files import read_file

@@ -21,8 +21,8 @@ from typing import Any, Final
 from irscope._base.frozen import FrozenDict
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.dynamo import Compile, Rewrites, SeenOp, users_ops
-from irscope.compilers.output_code import ops_of_lines, read_output_code, with_times
+from irscope.compilers.inductor.dynamo import Compile, Rewrites, SeenOp, users_ops
+from irscope.compilers.inductor.output_code import ops_of_lines, read_output_code, with_times
 from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
 from irscope.frontends.torch.export_importer import call_target, import_traced
 from irscope.frontends.torch.types import require_torch, tensor_type

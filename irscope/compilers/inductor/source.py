@@ -9,32 +9,24 @@ not read, as a hit would skip the scheduler, and what it writes goes to a folder
 back; the program runs on copies of the arguments, and buffers and parameters that it writes get their contents back. What the user's own
 Python code does while it runs, it does. A function or submodule that a graph break makes Dynamo compile on its own has no such copy: an
 entry of ours stays on its code, isolated from the user's.
-
-*What is watched.* `Scheduler.codegen`, when fusion is done: `nodes` are the loop nests and library calls in the order in which they run.
-`define_kernel` of the C++ and Triton back ends: which of them one function holds, and its text. `WhyNoFuse`, each reason as objects,
-before it is a line of a log; `can_fuse` and `will_fusion_create_cycle`, the pairs that were tried. These are internals: where one is
-missing, or has changed so that nothing is seen, an error says so, with torch's version.
 """
 
 import os
 import re
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import median
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any, Final
 from unittest import mock
 
 from irscope._base.running import progress
-from irscope.compilers.dynamo import SeenOp, TraceRecord, breaks_and_compiles, listening, ops_of, original_of, recompiles, with_own_code
-from irscope.compilers.inductor_program import SeenGraph, SeenNode, program_seen
-from irscope.compilers.output_code import bare_line
+from irscope.compilers.inductor.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, recompiles, with_own_code
+from irscope.compilers.inductor.program import SeenGraph, program_seen
+from irscope.compilers.inductor.watch import Watch, changed, inductor_module
 from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import CAPTURE_LOCK
@@ -98,7 +90,7 @@ def decisions(
     except IrscopeError:
         raise
     except Exception as error:
-        raise _changed(version, f"{type(error).__name__}: {error}") from error
+        raise changed(version, f"{type(error).__name__}: {error}") from error
     finally:
         for graph in seen:  # Dynamo may keep them on code that it shares with the user
             graph.inputs, graph.leaves, graph.nodes = [], [], []
@@ -157,242 +149,12 @@ def _learns(original: Any, args: Sequence[Any]) -> bool:
 # Observing.
 
 
-class _Watch:
-    """Patches Inductor for the time of one compilation, and collects what it sees."""
-
-    def __init__(self, step: Callable[[], object], kept: list[tuple[Any, Any]], copies: set[int], learns: bool) -> None:
-        self.step = step
-        self.learns = learns
-        """Whether gradients are asked for: then the first rewrites are those of a graph that is cut into two later."""
-        self.kept = kept
-        """Tensors that are to get their contents back, each with a copy."""
-        self.copies = copies
-        """The ids of the copies of the user's arguments, which may keep what is written to them."""
-        self.graphs: list[SeenGraph] = []
-        self.refused = ""
-        """Why irscope does not read what was compiled."""
-        self.problem = ""
-        """What was not as it is in the versions that irscope knows."""
-        self.texts: dict[str, tuple[str, str]] = {}
-        self.pairs: dict[tuple[str, str], str] = {}
-        self.defined: dict[str, tuple[str, frozenset[str]]] = {}
-        """For each computation, the function that holds it, and the computations that were defined with it."""
-        self.written = LineWatch()
-        self.before: list[SeenOp] = []
-        """The ops of a graph before the first rewrites that it went through."""
-
-    def patches(self, stack: ExitStack) -> None:
-        """Raises CaptureError if something that is watched is missing."""
-        scheduler = _inductor("scheduler")
-        for owner, attribute, made in (
-            (scheduler.Scheduler, "codegen", self._codegen),
-            (scheduler.Scheduler, "can_fuse", self._can_fuse),
-            (scheduler.Scheduler, "will_fusion_create_cycle", self._cycle),
-            (scheduler.WhyNoFuse, "__call__", self._why),
-            (_inductor("codegen.cpp").CppScheduling, "define_kernel", partial(self._define, "c++")),
-            (_inductor("codegen.triton").TritonScheduling, "define_kernel", partial(self._define, "triton")),
-        ):
-            old = getattr(owner, attribute, None)
-            if old is None:
-                raise _changed(str(require_torch(_PURPOSE).__version__), f"there is no {owner.__name__}.{attribute}")
-            stack.enter_context(mock.patch.object(owner, attribute, _here(partial(made, old), old)))
-        lowering = _inductor("graph").GraphLowering
-        if hasattr(lowering, "save_output_code"):
-            stack.enter_context(mock.patch.object(lowering, "save_output_code", _here(self._output, lambda text: None)))
-        compile_fx = _inductor("compile_fx")
-        if hasattr(compile_fx, "_recursive_joint_graph_passes") and not self.learns:
-            old = compile_fx._recursive_joint_graph_passes
-            stack.enter_context(mock.patch.object(compile_fx, "_recursive_joint_graph_passes", _here(partial(self._rewrites, old), old)))
-        for owner, attribute, made in self.written.patches():
-            if (old := getattr(owner, attribute, None)) is not None:  # without it, lines of texts have no nodes
-                stack.enter_context(mock.patch.object(owner, attribute, _here(partial(made, old), old)))
-        machine_code, cache = _inductor("async_compile").AsyncCompile, _inductor("codecache").PyCodeCache
-        hashes = require_torch(_PURPOSE).utils._triton
-        for owner, attribute, instead in (
-            (machine_code, "cpp", _no_machine_code), (machine_code, "cpp_pybinding", _no_machine_code),
-            (machine_code, "triton", _no_machine_code), (cache, "load_by_key_path", _no_module), (hashes, "triton_hash_with_backend", str),
-        ):  # fmt: skip
-            if hasattr(owner, attribute):
-                stack.enter_context(mock.patch.object(owner, attribute, _here(instead, getattr(owner, attribute))))
-
-    def _output(self, text: str) -> None:
-        """Takes the code that Inductor generated around the kernels of the last graph."""
-        if self.graphs:
-            self.graphs[-1].output = text
-
-    def _rewrites(self, old: Callable[..., Any], module: Any, *rest: Any, **named: Any) -> Any:
-        self.before = self.before or ops_of(module)
-        return old(module, *rest, **named)
-
-    def _codegen(self, old: Callable[..., Any], scheduler: Any) -> Any:
-        graph = _inductor("virtualized").V.graph
-        seen = SeenGraph(graph.module)
-        try:
-            _take_nodes(scheduler.nodes, seen)
-        except (AttributeError, KeyError, IndexError, TypeError) as error:  # raised here, torch would tell of it in its own words
-            self.problem = self.problem or f"{type(error).__name__}: {error}"
-        seen.pairs, self.pairs = self.pairs, {}
-        self.step()
-        self.written.lines = seen.lines
-        made = old(scheduler)
-        seen.removed = frozenset(graph.removed_buffers)
-        results = next(node for node in graph.module.graph.nodes if node.op == "output").args[0]
-        pairs = zip(graph.graph_outputs, results, strict=False)
-        seen.returned = {ir.get_name(): fx for ir, fx in pairs if hasattr(fx, "meta") and hasattr(fx.meta.get("val"), "shape")}
-        seen.written = [index for index, each in enumerate(graph.graph_inputs) if each in graph.mutated_inputs]
-        for node in seen.nodes:
-            found = (self.defined[part] for part, *_ in node.parts if part in self.defined)
-            node.function, node.together = next(found, ("", frozenset()))
-        seen.texts, self.texts = self.texts, {}
-        self.defined.clear()
-        self.graphs.append(seen)
-        self.step()
-        return made
-
-    def _define(
-        self, language: str, old: Callable[..., Any], backend: Any, text: str, nodes: Sequence[Any], *rest: Any, **named: Any
-    ) -> Any:  # fmt: skip
-        made = old(backend, text, nodes, *rest, **named)
-        shown = re.sub(r"(?:Placeholder\.)?(?:KERNEL|DESCRIPTIVE)_NAME", made, text)
-        self.texts[made] = language, shown.replace("#pragma CMT", "//")
-        parts = [part.get_name() for node in nodes if hasattr(node, "get_nodes") for part in node.get_nodes()]
-        self.defined.update(dict.fromkeys(parts, (made, frozenset(parts))))
-        self.step()
-        return made
-
-    def _can_fuse(self, old: Callable[..., Any], scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
-        self.pairs.setdefault((one.get_name(), other.get_name()), "")
-        return old(scheduler, one, other, *rest, **named)
-
-    def _cycle(self, old: Callable[..., Any], scheduler: Any, one: Any, other: Any, *rest: Any, **named: Any) -> Any:
-        found = old(scheduler, one, other, *rest, **named)
-        if found:
-            self.pairs[one.get_name(), other.get_name()] = "fusing them would create a cycle"
-        return found
-
-    def _why(self, old: Callable[..., Any], reason: Any, said: str, *given: Any) -> Any:
-        one, other = (reason.node1.get_name(), reason.node2.get_name()) if hasattr(reason, "node1") else (reason.name1, reason.name2)
-        self.pairs[one, other] = said % given if given else said  # the nodes are those of torch 2.6
-        return old(reason, said, *given)
-
-    def inner(self, module: Any, examples: Sequence[Any], **named: Any) -> Any:
-        """Inductor's compilation of one graph, called by AOTAutograd."""
-        calls = [node for node in module.graph.nodes if node.op == "call_function"]
-        before, self.before = self.before or ops_of(module), []
-        count = len(self.graphs)
-        _inductor("compile_fx").compile_fx_inner(module, examples, **named)
-        self.step()
-        new = self.graphs[count:]
-        inside = next((node.name for node in calls if isinstance(node.target, require_torch(_PURPOSE)._ops.HigherOrderOperator)), "")
-        if len(new) > 1 and inside:
-            self.refused = self.refused or f"%{inside} runs graphs of its own, which Inductor schedules apart"
-        elif len(new) != 1 and calls:
-            self.problem = self.problem or f"the scheduler made code for {len(new)} graphs where one was compiled"
-        seen = new[0] if new else SeenGraph(module)
-        seen.is_backward = bool(named.get("is_backward"))
-        seen.compile_id = str(require_torch(_PURPOSE)._guards.CompileContext.current_compile_id())
-        if new:
-            seen.before = before
-
-        def run(inputs: list[Any]) -> Any:
-            """Runs the graph op by op: its kernels have a text, and no machine code."""
-            if not seen.inputs:
-                seen.inputs = list(inputs)
-                known = {id(tensor) for tensor, _ in self.kept} | self.copies
-                written = [inputs[index] for index in seen.written if id(inputs[index]) not in known]
-                self.kept += [(tensor, tensor.detach().clone()) for tensor in written]
-            return list(require_torch(_PURPOSE).fx.Interpreter(module).run(*inputs))
-
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
-
-
-class LineWatch:
-    """Which op of the program each line of generated text is written for, where that can be followed.
-
-    The body of a loop is made by closures, one for each op in it, which call those of their operands, and Inductor forgets whose they were.
-    So the op whose closure runs is on a stack while a body is traced; an op of the body remembers the top, and so does a line that is
-    written while code is made for that. Nothing that Inductor decides or writes becomes another by it.
-    """
-
-    def __init__(self) -> None:
-        self.lines: dict[str, set[tuple[str, tuple[Any, ...]]]] = {}
-        """For each line, as `bare_line` has it, the buffers and origins that it was written for."""
-        self._virtual = _inductor("virtualized").V
-        self._buffer: Any = None
-        self._stack: list[tuple[Any, ...]] = []
-        self._of: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
-        """The buffer, and the origins of the op, of each op in a loop's body."""
-
-    def patches(self) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-        ir = _inductor("ir")
-        yield ir.Pointwise, "make_loader", self._make_loader
-        yield ir.ComputedBuffer, "get_store_function", self._get_store_function
-        yield getattr(_inductor("loop_body"), "LightTracer", None), "create_node", self._create_node
-        yield _inductor("utils").IndentedBuffer, "writeline", self._writeline
-
-    def _make_loader(self, old: Callable[..., Any], loops: Any) -> Any:
-        return self._within(old(loops), tuple(loops.origins))
-
-    def _get_store_function(self, old: Callable[..., Any], buffer: Any) -> Any:
-        return self._within(old(buffer), tuple(buffer.origins), buffer)
-
-    def _within(self, function: Callable[..., Any], origins: tuple[Any, ...], buffer: Any = None) -> Callable[..., Any]:
-        def run(*given: Any, **named: Any) -> Any:
-            self._buffer = self._buffer if buffer is None else buffer
-            self._stack.append(origins)
-            try:
-                return function(*given, **named)
-            finally:
-                self._stack.pop()
-
-        return run
-
-    def _create_node(self, old: Callable[..., Any], tracer: Any, *given: Any, **named: Any) -> Any:
-        made, known = old(tracer, *given, **named), self._current()
-        if known is not None or (self._stack and self._buffer is not None):
-            self._of[made] = known or (self._buffer, self._stack[-1])
-        return made
-
-    def _writeline(self, old: Callable[..., Any], text: Any, line: Any) -> Any:
-        known = self._current()
-        if known is not None:
-            buffer, origins = known  # it may have had no name when its body was traced
-            self.lines.setdefault(bare_line(str(getattr(line, "line", line))), set()).add((str(buffer.name), origins))
-        return old(text, line)
-
-    def _current(self) -> tuple[Any, tuple[Any, ...]] | None:
-        """What is known of the op of a body that Inductor goes through now."""
-        return self._of.get(getattr(self._virtual.interpreter, "current_node", None))
-
-
-def _here(made: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that was made for this thread, and the old one for all others."""
-    here = threading.get_ident()
-
-    def call(*given: Any, **named: Any) -> Any:
-        return (made if threading.get_ident() == here else old)(*given, **named)
-
-    return call
-
-
-def _no_machine_code(*_: Any, **__: Any) -> Any:
-    """In place of a kernel that would be compiled: its text is all that is asked for, and takes milliseconds instead of seconds."""
-
-
-def _no_module(_: str, path: str, *__: Any, **___: Any) -> Any:
-    """In place of the module of output code, which is not run. So its imports need not be there: Triton's texts need no Triton."""
-    made = ModuleType("output_code")
-    made.__file__, made.call = path, _no_machine_code  # type: ignore[attr-defined]
-    return made
-
-
 def observe(
     original: Any, calls: Sequence[Sequence[Any]], options: _Options, *, backward: bool = False
 ) -> tuple[list[SeenGraph], list[TraceRecord]]:  # fmt: skip
     """Compiles a function or module anew, calls it, and returns what was seen of each of its graphs, and what Dynamo said."""
     torch = require_torch(_PURPOSE)
-    compile_fx = _inductor("compile_fx").compile_fx
+    compile_fx = inductor_module("compile_fx").compile_fx
     given = []
     for args in calls:
         leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
@@ -400,7 +162,7 @@ def observe(
     with ExitStack() as stack:
         step = stack.enter_context(progress(8 * len(calls), "compiling with Inductor"))
         copies = {id(leaf) for leaves, _ in given for leaf in leaves}
-        watch = _Watch(step, stack.enter_context(_traceless(torch, original)), copies, backward)
+        watch = Watch(step, stack.enter_context(_traceless(torch, original)), copies, backward)
         watch.patches(stack)
         records = stack.enter_context(listening(torch))
         stack.enter_context(torch.set_grad_enabled(backward))
@@ -429,11 +191,11 @@ def observe(
         except Exception as error:
             call = "torch.compile(model)(x).sum().backward()" if backward else "torch.compile(model)(x)"
             problem = watch.problem or _own_problem(error)
-            raise (_changed(str(torch.__version__), problem) if problem else _refused(error, call)) from None
+            raise (changed(str(torch.__version__), problem) if problem else _refused(error, call)) from None
     if watch.refused:
         raise CaptureError(f"irscope does not read this program as Inductor compiled it: {watch.refused}", hint="ask about the parts")
     if watch.problem:
-        raise _changed(str(torch.__version__), watch.problem)
+        raise changed(str(torch.__version__), watch.problem)
     return watch.graphs, records
 
 
@@ -468,7 +230,7 @@ def _times(original: Any, args: Sequence[Any], options: _Options, seen: Sequence
     torch = require_torch(_PURPOSE)
     if len(seen) != 1:
         return {}
-    compile_fx = _inductor("compile_fx").compile_fx
+    compile_fx = inductor_module("compile_fx").compile_fx
     leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
     leaves = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args = torch.utils._pytree.tree_unflatten(leaves, shape)
@@ -531,7 +293,7 @@ def _compiled(original: Any, options: _Options, backend: Callable[..., Any]) -> 
 def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
     """A `with` after which options, caches, the random state and buffers are what they were, and so is each tensor in the
     list that it gives, which has copies beside them."""
-    classes = [each for each in vars(_inductor("codecache")).values() if isinstance(each, type)]
+    classes = [each for each in vars(inductor_module("codecache")).values() if isinstance(each, type)]
     found = {id(held): held for each in classes if isinstance(held := getattr(each, "cache", None), dict)}
     caches = [(loaded, set(loaded)) for loaded in found.values()]  # the dictionaries of loaded code, and their keys
     held = list(original.buffers()) if isinstance(original, torch.nn.Module) else []
@@ -544,7 +306,7 @@ def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
         else:
             place = str(folder / "inductor")
         stack.enter_context(mock.patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": place}))
-        stack.enter_context(_inductor("config").patch(_NO_CACHE))
+        stack.enter_context(inductor_module("config").patch(_NO_CACHE))
         stack.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
         stack.enter_context(torch.random.fork_rng())
         try:
@@ -560,55 +322,14 @@ def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
             kept.clear()
 
 
-def _inductor(module: str) -> Any:
-    """A module of Inductor. Raises CaptureError if this torch has none of that name."""
-    torch = require_torch(_PURPOSE)
-    from importlib import import_module
-
-    try:
-        return import_module(f"torch._inductor.{module}")
-    except ImportError as error:
-        raise _changed(str(torch.__version__), f"there is no torch._inductor.{module} ({error})") from None
-
-
-def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
-    """Records the scheduler's nodes: a Nop runs nothing, and a MultiOutput names one result of the library call before it."""
-    scheduler = _inductor("scheduler")
-    shapes = (getattr(node.meta.get("val"), "shape", ()) for node in seen.module.graph.nodes)
-    is_static = all(type(size) is int for shape in shapes for size in shape)  # what is a symbol, Inductor counts as it is in the example
-    for node in nodes:
-        parts = [(part.get_name(), sorted(part.get_buffer_names()), part.node) for part in node.get_nodes()]
-        kind = type(parts[0][2]).__name__
-        if kind == "MultiOutput":
-            seen.results.update((buffer, ir) for _, buffers, ir in parts for buffer in buffers)
-            continue
-        if isinstance(node, scheduler.NopKernelSchedulerNode) or kind in ("DynamicScalar", "AssertScalar"):
-            seen.joins += [ir for _, _, ir in parts if kind == "ConcatKernel"]
-            continue
-        reads = {dep.name for part in node.get_nodes() for dep in part.read_writes.reads}
-        try:
-            moved = int(node.get_read_write_buffers_sizes()) if is_static else None
-        except Exception:  # buffers that it has no size for
-            moved = None
-        seen.nodes.append(SeenNode(node.get_name(), bool(node.is_extern()), parts, reads, moved))
-
-
 def _own_problem(error: BaseException | None) -> str:
     """What irscope did not find while it watched, which torch tells as an error of the program; empty for any other error."""
     while error is not None:
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-        if isinstance(error, AttributeError | LookupError) and frames and frames[-1].f_globals.get("__name__", "") == __name__:
+        if isinstance(error, AttributeError | LookupError) and frames and frames[-1].f_globals.get("__package__") == __package__:
             return f"{type(error).__name__}: {error}"
         error = error.__cause__ or error.__context__
     return ""
-
-
-def _changed(version: str, what: str) -> CaptureError:
-    """The error for a torch whose internals are not those that are watched."""
-    return CaptureError(
-        f"torch {version} does not let irscope see what Inductor decides: {what}",
-        hint="irscope reads internals of Inductor as they are in torch 2.13: use that, or report this",
-    )
 
 
 def _refused(error: Exception, call: str = "torch.compile(model)(x)") -> CaptureError:

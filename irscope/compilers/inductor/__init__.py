@@ -1,0 +1,1 @@
+"""What did torch.compile decide, here or in a job that ran elsewhere?"""

@@ -277,10 +277,35 @@ def test_what_a_training_step_saves_is_stored_by_its_kernel_and_not_computed_bes
     assert kernel.bytes == 4 * (8 * 32 + 2 * 32 + 8 * 32 + 2 * 8) and kernel.certainty == "exact"  # mean and deviation, too
 
 
-def test_ops_on_lists_are_computed_in_part_by_the_kernel_of_each_tensor() -> None:
+def test_ops_on_lists_are_an_op_for_each_tensor_which_its_kernel_computes() -> None:
     d = ask(lambda *given: tuple(torch._foreach_add(given[:2], torch._foreach_mul(given[2:], 0.1))), *map(torch.randn, (64, 9, 64, 9)))
     assert [kernel.bytes for kernel in d.kernels] == [4 * 3 * 64, 4 * 3 * 9]
-    assert {kernel.ops for kernel in d.kernels} == {"_foreach_mul, _foreach_add"} and not any(kernel.recomputed for kernel in d.kernels)
+    assert {kernel.ops for kernel in d.kernels} == {"mul, add"} and not any(kernel.recomputed for kernel in d.kernels)
+    assert all(kernel.certainty == "exact" for kernel in d.kernels) and len(d.vanished()) == 0
+
+
+@pytest.mark.parametrize("options", [{"foreach": True}, {"foreach": False}, {"fused": True}], ids=lambda options: next(iter(options)))
+def test_an_optimizers_step_is_read_and_not_taken(options: dict[str, bool]) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Linear(4, 4))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, **options)
+    model(torch.randn(3, 6)).square().sum().backward()
+    before, gradients = [each.detach().clone() for each in model.parameters()], [each.grad for each in model.parameters()]
+    d = irs.decisions(torch.compile(optimizer.step))
+    assert all(map(torch.equal, model.parameters(), before)) and not optimizer.state
+    assert all(each.grad is one for each, one in zip(model.parameters(), gradients, strict=True))
+    if "fused" in options:  # one call of the library, which Dynamo does not compile
+        assert not d.programs and "nothing was compiled" in d.notes[0]
+        return
+    names = {d.graph.names[value] for value in d.graph.inputs}
+    assert names == {f"param{index}{each}" for index in range(4) for each in ("", ".grad", ".exp_avg", ".exp_avg_sq", ".step")}
+    assert len(d.kernels) == 8 and all(kernel.nodes and kernel.certainty == "exact" for kernel in d.kernels)
+    irs.compile(d.fusion)()
+    made = [each.detach().clone() for each in model.parameters()]
+    for each, old in zip(model.parameters(), before, strict=True):
+        each.data.copy_(old)
+    optimizer.step()
+    torch.testing.assert_close(made, [each.detach() for each in model.parameters()])
 
 
 def test_what_prepares_an_operand_is_a_part_of_the_op_that_reads_it() -> None:
@@ -331,11 +356,27 @@ def test_a_row_that_is_written_into_a_cache_moves_bytes_of_rows() -> None:
     assert d.kernels[0].nodes and d.kernels[0].bytes <= 8 + 3 * 4 * 2 * 8 and d.kernels[1].bytes > 4 * 2 * 512 * 8
 
 
-def test_a_step_that_asks_for_gradients_itself_is_refused_with_the_way_to_ask() -> None:
-    weight = torch.randn(8, 4, requires_grad=True)
-    with pytest.raises(CaptureError, match="asks for gradients itself") as error:
-        irs.decisions(torch.compile(lambda x: (x @ weight).sum().backward()), torch.randn(3, 8))
-    assert error.value.hint == "give what computes the loss, with backward=True" and weight.grad is None
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # Dynamo's, of the loss
+def test_a_step_that_asks_for_gradients_itself_is_compiled_as_it_trains() -> None:
+    layer, x = torch.nn.Linear(8, 4), torch.randn(3, 8)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = layer(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    before = layer.weight.detach().clone()
+    d = irs.decisions(torch.compile(step), x)
+    assert [each.name for each in d.programs] == ["step_0 forward", "step_1 backward", "step_2"]
+    assert d.notes[0] == "it asks for gradients itself, so it is compiled as it trains"
+    assert torch.equal(layer.weight, before) and layer.weight.grad is None
+    named = [{program.graph.names[value] for value in program.graph.inputs} for program in d.programs]
+    assert named[0] == {"x", "layer.weight", "layer.bias"}
+    assert named[2] == {f"layer.{each}{which}" for each in ("weight", "bias") for which in ("", ".grad")}
+    assert irs.decisions(torch.compile(lambda x: layer(x).sum()), x, backward=True).programs[1].notes[0].endswith("layer.bias")
 
 
 def test_what_another_part_makes_is_an_argument_of_a_program() -> None:

@@ -35,6 +35,7 @@ from irscope.codegen.lowering.index_propagation import (
 )
 from irscope.errors import CodegenError
 from irscope.ir import Node, Type, Value
+from irscope.ops.registry import effect_of
 from irscope.ops.type_rules import contiguous_strides
 
 _MOST_PARTS: Final = 64
@@ -49,6 +50,8 @@ def spec_of_group(group: Node, types: Sequence[Type], *, exact: bool = False) ->
     CodegenError, which names the node, for anything that no kernel computes.
     """
     (block,) = group.blocks
+    if writing := next((node for node in block.nodes if node.op.endswith("_") and effect_of(node) == "in-place"), None):
+        raise CodegenError(f"no kernel computes {writing.op}, which writes its operand", where=repr(writing), rule="codegen-op")
     values = GroupValues(block, types, exact=exact)
     outputs = tuple(values.tensor_type(value) for value in block.returns)
     targets = [target for position in range(len(outputs)) for target in _targets(values, position)]

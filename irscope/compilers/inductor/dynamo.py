@@ -9,6 +9,7 @@ that has a code object of its own (`with_own_code`), which takes its entries wit
 """
 
 import copy
+import inspect
 import logging
 import os
 import re
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FunctionType, MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
 from irscope._base.words import listed, plural
@@ -379,6 +380,62 @@ def _copied(function: FunctionType) -> FunctionType:
     return made
 
 
+def objects_used(original: Any) -> list[tuple[str, Any]]:
+    """Returns a module, the object of a method, and what a function has in its closure and reads of its globals, each with the beginning of
+    the names that the user has for what it holds."""
+    holder, function = getattr(original, "__self__", original), inspect.unwrap(getattr(original, "__func__", original))
+    code, known = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+    cells = zip(getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or (), strict=False)
+    found = [("", holder)] + [(f"{name}.", cell.cell_contents) for name, cell in cells if cell != CellType()]
+    return found + [(f"{name}.", known[name]) for name in getattr(code, "co_names", ()) if name in known]
+
+
+def optimizers_used(original: Any) -> list[Any]:
+    """Returns those of torch's optimizers that a function uses, or whose method it is."""
+    return [each for _, each in objects_used(original) if isinstance(each, sys.modules["torch"].optim.Optimizer)]
+
+
+def tensors_held(original: Any) -> dict[str, Any]:
+    """Returns the tensors that a function uses which are no arguments, and those that the modules and optimizers hold which it uses, or
+    whose method it is, by the user's names for them.
+
+    >>> import torch
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    >>> list(tensors_held(layer)), list(tensors_held(optimizer.step)), list(tensors_held(lambda: (layer, optimizer.step())))
+    (['weight'], ['param0'], ['layer.weight'])
+    """
+    torch, found = sys.modules["torch"], dict[str, Any]()
+    for prefix, module in objects_used(original):
+        if isinstance(module, torch.Tensor):
+            found[prefix.strip(".")] = module
+        if isinstance(module, torch.nn.Module):
+            found |= {prefix + path: tensor for path, tensor in (*module.named_parameters(), *module.named_buffers())}
+    path_of = {id(tensor): path for path, tensor in found.items()}
+    for optimizer in optimizers_used(original):
+        for number, group in enumerate(optimizer.param_groups):
+            called = group.get("param_names") or [f"param{index}" for index in range(len(group["params"]))]
+            for name, parameter in zip(called, group["params"], strict=True):
+                path = path_of.get(id(parameter), f"group{number}.{name}" if len(optimizer.param_groups) > 1 else name)
+                state = {"grad": parameter.grad, **optimizer.state.get(parameter, {})}
+                found |= {path: parameter, **{f"{path}.{key}": each for key, each in state.items() if isinstance(each, torch.Tensor)}}
+    return found
+
+
+def users_names(module: Any) -> dict[int, str]:
+    """Returns the names that a user has for the tensors that a graph of Dynamo's is compiled for, by identity: of a variable, or of what an
+    object holds (`"cache.keys.0"`)."""
+    found = dict[int, str]()
+    for node in module.graph.nodes:
+        given = node.meta.get("grapharg") if node.op == "placeholder" else None
+        source = getattr(given, "source", None)
+        name = getattr(source, "name", "")
+        path = re.sub(r"\W+", ".", _users_name(str(name() if callable(name) else name))).strip(".").removeprefix("self.")
+        if given is not None and "(" not in str(name) and "___" not in str(name) and path.partition(".")[0].isidentifier():
+            found[id(given.example)] = path
+    return found
+
+
 def users_ops(nodes_of: Mapping[Any, tuple[Node, ...]]) -> Mapping[str, tuple[Node, ...]]:
     """Returns the nodes that FX nodes became, by what the user called that these were made of: a function of torch (`gelu`), as Dynamo
     saw it, and the op that it became first."""
@@ -430,9 +487,8 @@ _RESHAPES: Final = {"aten.view.default", "aten.reshape.default"}
 class Rewrites:
     """What each op that vanished became, by what those that read it read now."""
 
-    def __init__(self, before: Sequence[SeenOp], module: Any, called: Mapping[str, str]) -> None:
-        """`before` are the ops before Inductor's rewrites, `module` is the graph after them, `called` names its inputs."""
-        self.called = called
+    def __init__(self, before: Sequence[SeenOp], module: Any) -> None:
+        """`before` are the ops before Inductor's rewrites, `module` is the graph after them."""
         self.before = {op.name: op for op in before}
         self.after = {node.name: node for node in module.graph.nodes}
         self.readers: dict[str, list[SeenOp]] = {}
@@ -451,7 +507,7 @@ class Rewrites:
 
     def is_kept(self, op: SeenOp) -> bool:
         now = str(self.after[op.name].target) if op.name in self.after else ""
-        return now == op.target or {now, op.target} == _RESHAPES
+        return op.target in (now, now.replace("_.", ".")) or {now, op.target} == _RESHAPES  # in place where nothing else reads the operand
 
     def _twins(self) -> dict[str, str]:
         """For ops that vanished, one of the same arguments that did not."""
@@ -480,8 +536,9 @@ class Rewrites:
                 found.update(dict.fromkeys(new for new in now if new not in self.before and new not in reader.reads))
         return tuple(found)
 
-    def because(self, op: SeenOp) -> str:
-        names = listed([f"%{self.called.get(name, name)}" for name in self.into[op.name]])
+    def because(self, op: SeenOp, called: Mapping[str, str]) -> str:
+        """Why an op vanished; `called` names the inputs of the program."""
+        names = listed([f"%{called.get(name, name)}" for name in self.into[op.name]])
         if op.name in self.twins:
             return f"{names} computes the same, and is computed once"
         if not self.readers.get(op.name):

@@ -431,18 +431,18 @@ def bare_line(line: str) -> str:
 
 
 def ops_of_lines(
-    text: str, written: Mapping[str, Set[tuple[str, tuple[Any, ...]]]], together: Set[str], last: Callable[[Iterable[Any]], Any]
+    text: str, written: Mapping[str, Set[tuple[str, tuple[Any, ...]]]], together: Set[str], last: Callable[[str, Any], Any]
 ) -> list[Any]:  # fmt: skip
     """Returns the op that each line was written for; None where this is not certain, and for a line that is of no op.
 
-    `written` has the buffers, and what went into the op, of each line as `bare_line` has it; `last` gives the op. `together` are the
-    buffers of the text. Several loops of a function may have a line with the same text. Of these, a line between two braces is written for
-    what the other lines there are written for, among which each result of the loop has one that stores it.
+    `written` has the buffers, and what went into the op, of each line as `bare_line` has it; `last` gives the op of a buffer. `together`
+    are the buffers of the text. Several loops of a function may have a line with the same text. Of these, a line between two braces is
+    written for what the other lines there are written for, among which each result of the loop has one that stores it.
     """
     found: list[Any] = []
     for _, lines in groupby(text.splitlines(), lambda line: re.search(r"\w", line) is not None):
         said = [written.get(bare_line(line), ()) if re.search("tmp|ptr", line) else () for line in lines]  # not an index
-        rows = [{(buffer, last(origins)) for buffer, origins in row if buffer in together} for row in said]
+        rows = [{(buffer, last(buffer, origins)) for buffer, origins in row if buffer in together} for row in said]
         here = {buffer for row in rows if len({buffer for buffer, _ in row}) == 1 for buffer, _ in row}
         for row in rows:
             ops = {op for _, op in row}

@@ -13,7 +13,6 @@ has, the buffer is a part of an op (a partial sum, an operand in another layout)
 import inspect
 import operator
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -21,7 +20,7 @@ from typing import Any, Final
 from irscope._base.frozen import FrozenDict
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.inductor.dynamo import Compile, Rewrites, SeenOp, users_ops
+from irscope.compilers.inductor.dynamo import Compile, Rewrites, users_ops
 from irscope.compilers.inductor.output_code import ops_of_lines, read_output_code, with_times
 from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
 from irscope.frontends.torch.export_importer import call_target, import_traced
@@ -56,8 +55,10 @@ class SeenGraph:
 
     module: Any
     """The FX graph that was scheduled, after all rewrites."""
-    before: list[SeenOp] = field(default_factory=list)
-    """Each call before Inductor's rewrites."""
+    rewrites: Any = None
+    """What Inductor's `Rewrites` made of the calls before them."""
+    pieces: dict[Any, list[Any]] = field(default_factory=dict)
+    """For each op on lists that is computed one by one, the ops on tensors that stand for it; for what takes a result, its op."""
     nodes: list[SeenNode] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     """Buffers that only name a result of a library call, with their IR."""
@@ -83,6 +84,10 @@ class SeenGraph:
     """The copies of the user's arguments that the program was called with."""
     shape: Any = None
     """How they are nested, as torch's pytree says it."""
+    names: Mapping[int, str] = field(default_factory=dict)
+    """What the user calls the tensors that it is compiled for, by identity."""
+    held: Mapping[int, str] = field(default_factory=dict)
+    """The names of the tensors that the program holds, by identity."""
     is_whole: bool = True
     """Whether it is all that was compiled of the program, so that no other part makes what it reads."""
     is_backward: bool = False
@@ -104,12 +109,11 @@ def program_seen(
     graph, nodes_of = import_traced(seen.module, called if called.isidentifier() else "compiled", inputs.names)
     graph = remove_dead_nodes(graph).after  # an unused view would be one more reader of what a kernel keeps
     nodes_of = {fx: tuple(filter(graph.position.__contains__, nodes)) for fx, nodes in nodes_of.items()}
+    nodes_of |= {fx: _nodes(pieces, nodes_of) for fx, pieces in seen.pieces.items()}
     graph = inputs.put_into(graph) if seen is forward else replace(graph, distinct_inputs=True)
     links, seen.nodes_of = _Links(seen), nodes_of
     bodies = {node.name: links.body_of(node) for node in seen.nodes}
-    times_met = Counter(each for body in bodies.values() for each in body if "_foreach_" in str(each.target))
-    shared = {each for each, count in times_met.items() if count > 1}
-    kernels = [_kernel(node, seen, links, bodies[node.name], shared, nodes_of) for node in seen.nodes]
+    kernels = [_kernel(node, seen, links, bodies[node.name], nodes_of) for node in seen.nodes]
     kernels, together = with_times(kernels, times)
     made = likely(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
@@ -151,8 +155,7 @@ class _Inputs:
             for dim, size in enumerate(getattr(node.meta.get("val"), "shape", ()))
             if str(size).isidentifier()
         }
-        module = original if isinstance(original, torch.nn.Module) else torch.nn.Module()
-        path_of = {id(tensor): path for path, tensor in (*module.named_parameters(), *module.named_buffers())}
+        path_of = seen.held
         place_of = {id(leaf): place for place, leaf in enumerate(seen.leaves) if isinstance(leaf, torch.Tensor)}
         self.called = _names_of_leaves(original, seen)
         for place, (name, tensor) in enumerate(zip(placeholders, seen.inputs, strict=False)):
@@ -161,10 +164,12 @@ class _Inputs:
                 self.names[name] = self.called[place_of[id(tensor)]]
             elif isinstance(tensor, torch.Tensor) and (seen.is_whole or id(tensor) in path_of):
                 self.held[place] = tensor.detach()
-                self.names[name] = path_of.get(id(tensor), name)
+                self.names[name] = path_of.get(id(tensor)) or seen.names.get(id(tensor), name)
             elif may_be_extents and str(nodes[place].meta.get("val")) in extent_of:
                 symbol = str(nodes[place].meta["val"])
                 self.extents[place], self.names[name] = extent_of[symbol], symbol  # as the types of tensors have it
+            elif id(tensor) in seen.names:  # what another part of the program makes
+                self.names[name] = seen.names[id(tensor)]
         self.are_known = len(self.given) + len(self.held) + len(self.extents) == len(placeholders)
 
     def put_into(self, graph: Graph) -> Graph:
@@ -219,6 +224,7 @@ class _Links:
     def __init__(self, seen: SeenGraph) -> None:
         self.seen = seen
         self.order = {node: place for place, node in enumerate(seen.module.graph.nodes)}
+        self.pieces = seen.pieces
         self.stored: dict[str, tuple[Any, Certainty]] = {}
         """The FX node whose value a buffer is, and how sure that is."""
         self.op_of: dict[str, list[Any]] = {}
@@ -230,12 +236,14 @@ class _Links:
         self.traced: dict[str, set[Any]] = {}
         """For each buffer, the FX nodes whose closures ran while its body was traced: torch 2.6 names few of them in its origins."""
         for buffer, origins in set[tuple[str, tuple[Any, ...]]]().union(*seen.lines.values()):
-            self.traced.setdefault(buffer, set()).update(each for each in origins if each in self.order and each.op == "call_function")
+            self.traced.setdefault(buffer, set()).update(self._calls(origins))
         self.created = {each for each in self.order if each.op == "call_function" and not each.all_input_nodes}
+        self.exact: dict[str, Any] = {}
+        """The FX node whose value Inductor says a buffer is."""
         self._link()
 
     def _link(self) -> None:
-        exact: dict[str, Any] = {}
+        exact = self.exact
         for node in self.seen.nodes:
             for name, buffers, ir in node.parts:
                 made, mine = self._exact(ir) or self._returned(buffers, ir), self._origins(ir)
@@ -297,6 +305,8 @@ class _Links:
             found = getattr(ir, "origin_node", None)
         if found is None and hasattr(ir, "get_origin_node"):
             found = ir.get_origin_node()
+        if found in self.pieces:
+            found = self._piece(ir, self.pieces[found])
         if "force_stride_order" in str(getattr(found, "target", "")) and found.args[0] in ir.origins:
             found = found.args[0]  # which has that order already
         return found if found in self.order and found.op == "call_function" else None
@@ -309,13 +319,46 @@ class _Links:
             return None
         return found if list(map(str, ir.get_size())) == list(map(str, found.meta["val"].shape)) else None
 
-    def last(self, origins: Iterable[Any]) -> Any:
-        """The last of some FX nodes: where these went into an op, that which it was made for. None if none is of this graph."""
-        return max((each for each in origins if each in self.order), key=self.order.__getitem__, default=None)
+    def _piece(self, ir: Any, pieces: Sequence[Any]) -> Any:
+        """Of the ops on tensors that stand for one on lists, the one that reads what a buffer is made from, or written into."""
+        asked, inside = {*ir.get_read_names(), *ir.get_mutation_names()}, self._calls(ir.origins)
+        held = {made: buffer for buffer, made in self.exact.items()}
+
+        def reads(piece: Any) -> int:
+            found, waiting = set[Any](), [*piece.all_input_nodes]
+            while waiting:
+                each = waiting.pop()
+                if each not in found:
+                    found.add(each)
+                    waiting += each.all_input_nodes if each in inside and each not in held else ()
+            return len({held.get(each, each.name) for each in found} & asked)
+
+        return max([piece for piece in pieces if piece not in held and _fits(ir, piece)] or pieces, key=reads)
+
+    def last(self, buffer: str, origins: Iterable[Any]) -> Any:
+        """The last of some FX nodes: where these went into an op of a buffer, that which it was made for. None if none is of this graph."""
+        known = [each for each in (*origins, *self._calls(origins)) if each in self.order]
+        found: Any = max(known, key=self.order.__getitem__, default=None)
+        pieces = next((self.pieces[each] for each in origins if found in self.pieces.get(each, ())), ())
+        return next(iter(self._made_of(buffer) & {*pieces}), None) if pieces else found
+
+    def _made_of(self, buffer: str) -> set[Any]:
+        """What a buffer's value is made of, and it itself."""
+        found, waiting = set[Any](), [self.stored[buffer][0]] if buffer in self.stored else []
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += each.all_input_nodes
+        return found
 
     def _origins(self, ir: Any) -> list[Any]:
-        mine = {node for node in ir.origins if node in self.order and node.op == "call_function"}
-        return sorted(mine, key=self.order.__getitem__)
+        return sorted(self._calls(ir.origins), key=self.order.__getitem__)
+
+    def _calls(self, origins: Iterable[Any]) -> set[Any]:
+        """The calls among some FX nodes, with the ops on tensors for one on lists."""
+        whole = {each for node in origins for each in self.pieces.get(node, (node,))}
+        return {node for node in whole if node in self.order and node.op == "call_function"}
 
     def _operands(self) -> dict[str, Any]:
         """The FX argument that a library call reads each buffer as, where it has as many operands as the FX node."""
@@ -341,7 +384,8 @@ class _Links:
             found = [node for node in mine if _fits(ir, node)]
             if not found:
                 return
-            self.stored[buffer] = found[-1], "guessed"
+            same = next((made for made in self.pieces.values() if found[-1] in made), [])
+            self.stored[buffer] = (self._piece(ir, [each for each in found if each in same]), "matched") if same else (found[-1], "guessed")
         taken.add(self.stored[buffer][0])
 
     def body_of(self, node: SeenNode) -> list[Any]:
@@ -424,10 +468,7 @@ def _fits(ir: Any, node: Any) -> bool:
 # The records.
 
 
-def _kernel(
-    node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any], shared: Set[Any], nodes_of: Mapping[Any, tuple[Node, ...]]
-) -> Kernel:  # fmt: skip
-    """`shared` are ops on lists that several kernels compute, each for some of the tensors."""
+def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any], nodes_of: Mapping[Any, tuple[Node, ...]]) -> Kernel:
     stored = list(links.stores(node))
     least: Certainty = next((each for each in ("guessed", "matched") if any(sure == each for _, sure in stored)), "exact")
     because = {
@@ -441,8 +482,6 @@ def _kernel(
     joined = [links.copied[buffer] for _, buffers, _ in node.parts for buffer in buffers if buffer in links.copied]
     unknown = links.unknown(node) if body else [ir for _, _, ir in node.parts] if not joined else []
     parts = [*(each for ir in unknown for each in links._origins(ir)[-1:] or links.readers(node)), *joined]
-    if pieces := [each for each in body if each in shared]:
-        parts, body = [*parts, *pieces], [each for each in body if each not in shared]
     made = _nodes(body, nodes_of)
     if unknown:
         least = "guessed" if least == "guessed" else "matched"
@@ -450,7 +489,7 @@ def _kernel(
     elif links.parts_read(node) and not node.is_library:
         least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
     scatters = any(type(getattr(ir, "data", None)).__name__ == "Scatter" for _, _, ir in node.parts)  # of a whole tensor, some rows
-    moved = node.bytes if unknown or joined or pieces or scatters or links.parts_read(node) or all(map(_is_view, body)) else None
+    moved = node.bytes if unknown or joined or scatters or links.parts_read(node) or all(map(_is_view, body)) else None
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
 
@@ -568,18 +607,19 @@ def _changes(
     seen: SeenGraph, nodes_of: Mapping[Any, tuple[Node, ...]], inside: Set[Any], called: Mapping[str, str], joined: Set[Any]
 ) -> Iterable[Change]:  # fmt: skip
     """What Inductor's rewrites took out of the graph that AOTAutograd gave it, the views that no kernel computes, and what was added."""
-    found = Rewrites(seen.before, seen.module, called)
-    for op in seen.before:
+    found: Rewrites = seen.rewrites
+    for op in found.before.values():
         if not found.is_kept(op) and "getitem" not in op.name:
-            because = found.because(op)
+            because = found.because(op, called)
             names = () if op.name in found.constant and op.name not in found.twins else found.into[op.name]
             became = _nodes([found.after[name] for name in names if name in found.after], nodes_of)
             yield Change("vanished", op.target, op.name, became, because=because, location=op.location, scope=op.scope, certainty="matched")
+    whole = {piece: node for node, pieces in seen.pieces.items() for piece in pieces}
     for node in seen.module.graph.nodes:
         made = nodes_of.get(node, ())
         if node.op != "call_function" or not made:
             continue
-        if node.name not in found.before:
+        if whole.get(node, node).name not in found.before:
             yield Change("added", str(node.target), node.name, made, location=made[-1].location, scope=made[-1].scope)
         elif node not in inside and not _is_getitem(node):
             view = "a view: no kernel computes it, and those that read it index its memory"

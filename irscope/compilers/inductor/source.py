@@ -24,10 +24,20 @@ from typing import Any, Final
 from unittest import mock
 
 from irscope._base.running import progress
-from irscope.compilers.inductor.dynamo import TraceRecord, breaks_and_compiles, listening, original_of, recompiles, with_own_code
+from irscope.compilers.inductor.dynamo import (
+    TraceRecord,
+    breaks_and_compiles,
+    listening,
+    optimizers_used,
+    original_of,
+    recompiles,
+    tensors_held,
+    users_names,
+    with_own_code,
+)  # fmt: skip
 from irscope.compilers.inductor.program import SeenGraph, program_seen
 from irscope.compilers.inductor.watch import Watch, changed, inductor_module
-from irscope.compilers.record import Decisions
+from irscope.compilers.record import Decisions, Program
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import CAPTURE_LOCK
 from irscope.frontends.torch.export_source import check_arguments, trimmed
@@ -73,18 +83,26 @@ def decisions(
     every = [tuple(args), *(tuple(each) if isinstance(each, list | tuple) else (each,) for each in calls)]
     for given in every:
         check_arguments(original.forward if isinstance(original, torch.nn.Module) else original, given, called, "irs.decisions")
+    notes = list[str]()
     with CAPTURE_LOCK:
-        seen, records = observe(original, every, options, backward=backward)
+        try:
+            seen, records = observe(original, every, options, backward=backward)
+        except _AsksForGradients:
+            notes.append("it asks for gradients itself, so it is compiled as it trains")
+            backward = True
+            seen, records = observe(original, every, options, backward=True)
         threads = threads_for(None) if measure else None
         times = with_threads(threads.count, _times, original, args, options, seen) if threads is not None else {}
-    version, programs = str(torch.__version__), []
+    version, programs, learns = str(torch.__version__), list[Program](), _learns(torch, args, seen)
     breaks, compiles = breaks_and_compiles(records)
     by_id = {each.id: each for each in compiles}
+    learned = {graph.compile_id for graph in seen if graph.is_backward}
     forward = {graph.compile_id: graph for graph in seen if not graph.is_backward}
     try:
         for index, graph in enumerate(seen):
             name = title if len({each.compile_id for each in seen}) == 1 else f"{title}_{index}"
-            name += (" backward" if graph.is_backward else " forward") if backward else ""
+            if graph.compile_id in learned:
+                name += " backward" if graph.is_backward else " forward"
             before = forward.get(graph.compile_id, graph)
             programs.append(program_seen(graph, before, original, name, by_id.get(graph.compile_id), times))
     except IrscopeError:
@@ -94,8 +112,8 @@ def decisions(
     finally:
         for graph in seen:  # Dynamo may keep them on code that it shares with the user
             graph.inputs, graph.leaves, graph.nodes = [], [], []
-    notes = [threads.warning] if threads is not None and threads.warning else []
-    if torch.is_grad_enabled() and not backward and _learns(original, args):
+    notes += [threads.warning] if threads is not None and threads.warning else []
+    if learns and torch.is_grad_enabled() and not backward:
         notes.append("compiled for inference: backward=True shows the two programs of a training step, forward and backward")
     if not programs:
         notes.append("Dynamo gave Inductor no graph: nothing was compiled")
@@ -139,11 +157,10 @@ def _options_of(source: Any) -> _Options:
     return _Options(dict(getattr(backend, "config", {})), dynamic, bool(getattr(context, "fullgraph", False)))
 
 
-def _learns(original: Any, args: Sequence[Any]) -> bool:
-    torch = require_torch(_PURPOSE)
-    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(list(args)) if isinstance(leaf, torch.Tensor)]
-    held = list(original.parameters()) if isinstance(original, torch.nn.Module) else []
-    return any(tensor.requires_grad for tensor in (*leaves, *held))
+def _learns(torch: Any, args: Sequence[Any], seen: Sequence[SeenGraph]) -> bool:
+    """Whether gradients could be asked for: of an argument, or of what a graph reads, unless it is the step that changes it."""
+    read = [each for graph in seen for place, each in enumerate(graph.inputs) if place not in graph.written]
+    return any(getattr(each, "requires_grad", False) for each in (*torch.utils._pytree.tree_leaves(list(args)), *read))
 
 
 # Observing.
@@ -172,6 +189,7 @@ def observe(
 
         def backend(module: Any, examples: Sequence[Any]) -> Any:
             step()
+            watch.names = users_names(module)
             patches = {**options.config, **_NO_CACHE}
             return compile_fx(module, examples, inner_compile=watch.inner, config_patches=patches)
 
@@ -180,11 +198,12 @@ def observe(
             for leaves, shape in given:
                 count, told = len(watch.graphs), len(records)
                 results = compiled(*torch.utils._pytree.tree_unflatten(leaves, shape))
-                if backward:
-                    _ask_for_gradients(torch, original, leaves, results)
                 new, broken = watch.graphs[count:], any(each.kind == "dynamo_graph_break_reason" for each in records[told:])
+                if backward and not any(each.is_backward and each.inputs for each in new):
+                    _ask_for_gradients(torch, [*leaves, *(each for seen in new for each in seen.inputs)], results)
+                held = {id(tensor): path for path, tensor in tensors_held(original).items()}
                 for seen in new:
-                    seen.leaves, seen.shape = leaves, shape
+                    seen.held, seen.leaves, seen.shape = held, leaves, shape
                     seen.is_whole = sum(not each.is_backward for each in new) == 1 and not broken
         except IrscopeError:
             raise
@@ -206,10 +225,10 @@ def _copied(tensor: Any, backward: bool) -> Any:
     return made
 
 
-def _ask_for_gradients(torch: Any, original: Any, leaves: Sequence[Any], results: Any) -> None:
+def _ask_for_gradients(torch: Any, given: Sequence[Any], results: Any) -> None:
     """Runs the backward pass, which fills no `.grad`. Raises ArgumentError if nothing learns."""
-    held = list(original.parameters()) if isinstance(original, torch.nn.Module) else []
-    asked = [each for each in (*leaves, *held) if isinstance(each, torch.Tensor) and each.requires_grad]
+    tensors = {id(each): each for each in given if isinstance(each, torch.Tensor)}
+    asked = [each for each in tensors.values() if each.requires_grad and each.is_leaf]
     made = [each for each in torch.utils._pytree.tree_leaves(results) if isinstance(each, torch.Tensor) and each.requires_grad]
     if not asked or not made:
         what = "no argument or parameter requires a gradient" if not asked else "no result depends on what requires a gradient"
@@ -296,7 +315,10 @@ def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
     classes = [each for each in vars(inductor_module("codecache")).values() if isinstance(each, type)]
     found = {id(held): held for each in classes if isinstance(held := getattr(each, "cache", None), dict)}
     caches = [(loaded, set(loaded)) for loaded in found.values()]  # the dictionaries of loaded code, and their keys
-    held = list(original.buffers()) if isinstance(original, torch.nn.Module) else []
+    optimizers, held = optimizers_used(original), list(tensors_held(original).values())
+    states = [(each, {parameter: dict(state) for parameter, state in each.state.items()}) for each in optimizers]
+    gradients = [(each, each.grad) for each in held if each.is_leaf and each.requires_grad]
+    held = [each for each in held if optimizers or not isinstance(each, torch.nn.Parameter)]
     held = [each for each in held if not torch.nn.parameter.is_lazy(each) and not each.is_meta]
     kept = [(tensor, tensor.detach().clone()) for tensor in held]
     folder = user_cache_directory()
@@ -319,6 +341,11 @@ def _traceless(torch: Any, original: Any) -> Iterator[list[tuple[Any, Any]]]:
                 for tensor, before in kept:
                     if tensor.layout != torch.strided or not torch.equal(tensor, before):
                         tensor.copy_(before)
+            for optimizer, state in states:
+                optimizer.state.clear()
+                optimizer.state.update(state)
+            for tensor, gradient in gradients:
+                tensor.grad = gradient
             kept.clear()
 
 
@@ -330,6 +357,10 @@ def _own_problem(error: BaseException | None) -> str:
             return f"{type(error).__name__}: {error}"
         error = error.__cause__ or error.__context__
     return ""
+
+
+class _AsksForGradients(CaptureError):
+    """The program asks for gradients itself, and was compiled for inference."""
 
 
 def _refused(error: Exception, call: str = "torch.compile(model)(x)") -> CaptureError:
@@ -344,5 +375,5 @@ def _refused(error: Exception, call: str = "torch.compile(model)(x)") -> Capture
     where = trimmed(f"{type(inner).__name__}: {inner}")
     if "does not require grad" in text and ".backward()" not in call:
         what = "the program asks for gradients itself, and it is compiled for inference"
-        return CaptureError(what, where=where, hint="give what computes the loss, with backward=True")
+        return _AsksForGradients(what, where=where, hint="give what computes the loss, with backward=True")
     return CaptureError("torch.compile fails on this program", where=where, hint=f"see whether {call} runs by itself")

@@ -8,14 +8,14 @@ that nothing is seen, an error says so, with torch's version.
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import ModuleType
 from typing import Any, Final
 from unittest import mock
 
-from irscope.compilers.inductor.dynamo import SeenOp, ops_of
+from irscope.compilers.inductor.dynamo import Rewrites, SeenOp, ops_of
 from irscope.compilers.inductor.output_code import bare_line
 from irscope.compilers.inductor.program import SeenGraph, SeenNode
 from irscope.errors import CaptureError
@@ -45,6 +45,8 @@ class Watch:
         self.defined: dict[str, tuple[str, frozenset[str]]] = {}
         """For each computation, the function that holds it, and the computations that were defined with it."""
         self.written = LineWatch()
+        self.names: dict[int, str] = {}
+        """What the user calls the tensors that the next graph is compiled for, by identity."""
         self.before: list[SeenOp] = []
         """The ops of a graph before the first rewrites that it went through."""
 
@@ -156,10 +158,11 @@ class Watch:
         elif len(new) != 1 and calls:
             self.problem = self.problem or f"the scheduler made code for {len(new)} graphs where one was compiled"
         seen = new[0] if new else SeenGraph(module)
+        seen.names = self.names
         seen.is_backward = bool(named.get("is_backward"))
         seen.compile_id = str(require_torch(_PURPOSE)._guards.CompileContext.current_compile_id())
-        if new:
-            seen.before = before
+        seen.rewrites = Rewrites(before, seen.module)
+        _take_apart(seen)
 
         def run(inputs: list[Any]) -> Any:
             """Runs the graph op by op: its kernels have a text, and no machine code."""
@@ -168,7 +171,7 @@ class Watch:
                 known = {id(tensor) for tensor, _ in self.kept} | self.copies
                 written = [inputs[index] for index in seen.written if id(inputs[index]) not in known]
                 self.kept += [(tensor, tensor.detach().clone()) for tensor in written]
-            return list(require_torch(_PURPOSE).fx.Interpreter(module).run(*inputs))
+            return list(require_torch(_PURPOSE).fx.Interpreter(seen.module).run(*inputs))
 
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
@@ -293,3 +296,31 @@ def changed(version: str, what: str) -> CaptureError:
         f"torch {version} does not let irscope see what Inductor decides: {what}",
         hint="irscope reads internals of Inductor as they are in torch 2.13: use that, or report this",
     )
+
+
+def _take_apart(seen: SeenGraph) -> None:
+    """Puts the ops on tensors in place of each op on lists of tensors that Inductor computes one by one: a kernel computes some of them."""
+    torch = require_torch(_PURPOSE)
+    one_by_one: Container[Any] = getattr(inductor_module("lowering"), "foreach_ops", ())
+    graph = seen.module.graph
+    for node in [each for each in graph.nodes if each.target in one_by_one and hasattr(each.target, "_schema")]:
+        op = node.target._schema.name.partition("_foreach_")[2]
+        names = [argument.name for argument in node.target._schema.arguments]
+        given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+        made = []
+        for index in range(max(len(each) for each in given.values() if isinstance(each, list | tuple))):
+            mine = {name: each[index] if isinstance(each, list | tuple) else each for name, each in given.items()}
+            named = {name: mine.pop(name) for name in ("alpha", "value") if name in mine}
+            bound = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(op, op) if "scalar" in mine else op
+            known = torch.fx.map_arg((tuple(mine.values()), named), lambda each: each.meta["val"])
+            target = getattr(getattr(torch.ops.aten, bound), torch._C._jit_resolve_packet(f"aten::{bound}", *known[0], **known[1]))
+            with graph.inserting_before(node):
+                made.append(graph.create_node("call_function", target, tuple(mine.values()), named, name=bound.strip("_")))
+            made[-1].meta = {**node.meta, "val": node.meta["val"][index]}
+        for user in list(node.users):  # each takes one of the results
+            seen.pieces[user] = [made[user.args[1]]]
+            user.replace_all_uses_with(made[user.args[1]])
+            graph.erase_node(user)
+        graph.erase_node(node)
+        seen.pieces[node] = made
+    seen.returned = {buffer: seen.pieces.get(fx, [fx])[0] for buffer, fx in seen.returned.items()}

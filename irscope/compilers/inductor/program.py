@@ -6,8 +6,9 @@ its op. A generated kernel is the way back from what it stores, within the origi
 met from several kernels is computed in each.
 
 *Which value a buffer is.* `origin_node` where there is one: exact. Without it, the operand of a library call that reads the buffer, by
-position: matched. Else the last of the origins that has its size and type, and that no other buffer is: guessed, and marked so. If none
-has, the buffer is a part of an op (a partial sum, an operand in another layout), and reading it counts as reading what it was made from.
+position, or the only reduction of its kind and size that went into it: matched. Else the last of the origins that has its size and type,
+and that no other buffer is: guessed, and marked so. If none has, the buffer is a part of an op (a partial sum, an operand in another
+layout), and reading it counts as reading what it was made from.
 """
 
 import inspect
@@ -384,8 +385,13 @@ class _Links:
             found = [node for node in mine if _fits(ir, node)]
             if not found:
                 return
-            same = next((made for made in self.pieces.values() if found[-1] in made), [])
-            self.stored[buffer] = (self._piece(ir, [each for each in found if each in same]), "matched") if same else (found[-1], "guessed")
+            pieces = next((made for made in self.pieces.values() if found[-1] in made), [])
+            kinds = _REDUCTIONS.get(str(getattr(getattr(ir, "data", None), "reduction_type", "")), ())
+            reduced = [node for node in found if node.target.__name__.partition(".")[0] in kinds]
+            if pieces:
+                self.stored[buffer] = self._piece(ir, [each for each in found if each in pieces]), "matched"
+            else:
+                self.stored[buffer] = (reduced[0], "matched") if len(reduced) == 1 else (found[-1], "guessed")
         taken.add(self.stored[buffer][0])
 
     def body_of(self, node: SeenNode) -> list[Any]:
@@ -446,6 +452,10 @@ class _Links:
                     yield _source(made), certainty
 
 
+_REDUCTIONS: Final = {"sum": ("sum", "mean"), "max": ("amax", "max"), "min": ("amin", "min"), "prod": ("prod",), "any": ("any",)}
+"""The ops that Inductor makes of each of its kinds of reductions."""
+
+
 def _is_getitem(node: Any) -> bool:
     """Whether an FX node takes one result of a call."""
     return node.op == "call_function" and node.target is operator.getitem
@@ -473,7 +483,8 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
     least: Certainty = next((each for each in ("guessed", "matched") if any(sure == each for _, sure in stored)), "exact")
     because = {
         "guessed": "Inductor does not say which value it stores: the last of that size that no other kernel stores",
-        "matched": "Inductor does not say which value it stores: the library call that reads it has it at that place",
+        "matched": "Inductor does not say which value it stores: a library call reads it at that place, or it is the only reduction of "
+        "its kind that went into it (of a mean, the sum)",
     }.get(least, "")
     function = node.function
     name = function or getattr(node.parts[0][2], "python_kernel_name", None) or type(node.parts[0][2]).__name__

@@ -16,9 +16,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from irscope._base.running import progress
 from irscope._base.words import plural, printable
 from irscope.compilers.inductor.dynamo import Compile, TraceRecord, breaks_and_compiles, compile_id, recompiles
 from irscope.compilers.inductor.output_code import OutputCode, kernels_of, read_output_code
@@ -41,6 +43,8 @@ _WANTED: Final = frozenset(
      "dynamo_cpp_guards_str", "dynamo_start"}
 )  # fmt: skip
 _MOST_FILES: Final = 4096
+_MOST_NOTES: Final = 100
+"""The most sentences about what cannot be read in one file; a damaged one may have a million."""
 _HINT: Final = "give the folder that TORCH_TRACE named, or one of the files in it"
 
 
@@ -105,14 +109,17 @@ class _Process:
     """The versions of torch that it names."""
 
     def note(self, text: str) -> None:
-        self.notes.append(printable(f"{self.name}: {text}" if self.name else text))
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append(printable(f"{self.name}: {text}" if self.name else text))
+        elif len(self.notes) == _MOST_NOTES:
+            self.notes.append(f"{self.name + ': ' if self.name else ''}more could not be read, of which nothing is said here")
 
     # Records
 
     def records(self, path: Path) -> Iterator[TraceRecord]:
         """Yields the records that matter here, in order; counts those that cannot be read."""
         damaged = 0
-        for head, payload in _split(read_file(path, hint=_HINT).getvalue().decode("utf-8", "replace")):
+        for head, payload in _split(read_file(path, hint=_HINT)):
             fields = _json(head)
             if not isinstance(fields, dict):
                 damaged += 1
@@ -189,17 +196,23 @@ class _Process:
         return {name: tuple(node for node in nodes if isinstance(node, str)) for name, nodes in found.items() if isinstance(nodes, list)}
 
 
-def _split(text: str) -> Iterator[tuple[str, str]]:
-    """Yields the JSON and the payload of each record."""
-    head, lines = "", list[str]()
-    text = text.replace("\r\n", "\n") if text.partition("\n")[0].endswith("\r") else text  # it went through a tool that writes those
-    for line in text.split("\n"):
-        if line.startswith("\t"):
-            lines.append(line[1:])
-        elif found := _HEAD.match(line):
-            if head:
-                yield head, "\n".join(lines)
-            head, lines = found["json"], []
+def _split(stream: BytesIO) -> Iterator[tuple[str, str]]:
+    """Yields the JSON and the payload of each record, of which there may be millions: one is held at a time."""
+    head, lines, read = "", list[str](), 0
+    is_windows = stream.getvalue().partition(b"\n")[0].endswith(b"\r")  # it went through a tool that writes those
+    ends = b"\r\n" if is_windows else b"\n"
+    with progress(len(stream.getbuffer()) >> 20, "reading the log") as step:
+        for raw in stream:
+            line = raw.removesuffix(ends).decode("utf-8", "replace")
+            if line.startswith("\t"):
+                lines.append(line[1:])
+            elif found := _HEAD.match(line):
+                if head:
+                    yield head, "\n".join(lines)
+                head, lines = found["json"], []
+            while read < stream.tell() >> 20:
+                read += 1
+                step()
     if head:
         yield head, "\n".join(lines)
 

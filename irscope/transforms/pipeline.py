@@ -94,7 +94,7 @@ PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in (
         "cleanup.channels_last:channels_last",
     ),
     Pass(
-        "restore-exported", "puts back products of many rows and group norms that an exporter took apart; the latter differ by rounding",
+        "restore-exported", "puts back products of rows, biases and group norms that an exporter took apart; results differ by rounding",
         "cleanup.exported:restore_exported",
     ),
     Pass("fold-weights", "moves the elements of weights that nobody can write once, not at each call", "cleanup.fold:fold_weights"),

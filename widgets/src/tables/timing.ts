@@ -52,6 +52,7 @@ export function barElement(bar: Pick<Measured, "label" | "median" | "low" | "hig
 }
 
 export function milliseconds(time: number): string {
+  if (time && time < 0.0009995) return `${(time * 1e6).toPrecision(3)} ns`;
   if (time < 0.9995) return `${(time * 1000).toPrecision(3)} µs`; // 999.5 would be 1.00e+3
   return time < 999.5 ? `${time.toPrecision(3)} ms` : `${(time / 1000).toPrecision(3)} s`;
 }

@@ -4,7 +4,6 @@ A file has sections, each after a line `--- name`. The first lines, before any s
 answers with the sections that follow the input; `pytest --bless` writes its answers into the files, and the diff shows what changed.
 """
 
-import gc
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
@@ -29,13 +28,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("irscope-long" if "long" in config.option.markexpr.replace("not long", "") else "irscope")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Two million objects of packages and tests stay to the end: the collector need not look at them each time."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -331,6 +331,10 @@ def size_in_bytes(shape: str) -> int | None:
     return total
 
 
+_ONE: Final = re.compile(r"\[(1,?)*\]")
+"""The extents of a constant of one element, which is part of a kernel's code."""
+
+
 def bytes_moved(module: HloText, kernel: HloKernel, around: Mapping[str, Instruction]) -> int | None:
     """Returns the bytes that a kernel reads and writes; None where that is not known. `around` are the instructions of its computation."""
     each = kernel.instruction
@@ -344,6 +348,7 @@ def bytes_moved(module: HloText, kernel: HloKernel, around: Mapping[str, Instruc
         inside = module.computations[each.called[0]]
         params = sorted((i for i in inside if i.opcode == "parameter"), key=lambda i: int(i.attrs["value"] or 0))
         sizes = [_read(inside, param, size) for param, size in zip(params, sizes, strict=False)]
+        sizes += [size_in_bytes(i.shape) for i in inside if i.opcode == "constant" and not _ONE.search(i.shape)]  # weights, not operands
         result = _stored(inside, next(i for i in inside if i.is_root))
     elif each.opcode in _SLICES:
         sizes[0] = result

@@ -99,6 +99,15 @@ def test_models(name: str) -> None:
     assert total - 8 * len(d.graph.outputs) - 8 <= sum(kernel.bytes for kernel in d.kernels) <= total  # with the tuple of results
 
 
+def test_weights_that_a_fusion_holds_are_bytes_that_it_reads() -> None:
+    """As XLA counts them: they are constants of its computation, and no operands of it."""
+    rng = np.random.default_rng(0)
+    v, w, b = (jnp.asarray(rng.standard_normal(shape), "float32") for shape in ((1024, 256), (256, 1024), (256,)))
+    layer = jax.jit(lambda x: jax.nn.softmax(x + jax.nn.gelu(x @ v.T, approximate=False) @ w.T + b))
+    d = irs.decisions(layer.lower(jnp.ones((128, 256))).compile())
+    assert sum(kernel.bytes for kernel in d.kernels) == d.program.figures["bytes accessed"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_jax(name: str) -> None:

@@ -336,9 +336,13 @@ class BlockReader:
         return None
 
     def counted_callee(self, operation: Any) -> Any:
-        """Returns the region of a function that is called with a counter of a loop: read in its place, it can use the number. None
-        for every other call, and for functions that call themselves."""
-        if not any(self.values.get(operand) in self.e.numbers for operand in operation.operands):
+        """Returns the region of a function that is called with a counter of a loop or a whole constant, as a divisor is: read in its
+        place, it can use the numbers. None for every other call, and for functions that call themselves."""
+        given = [value for operand in operation.operands if (value := self.values.get(operand)) is not None]
+        whole = [
+            value for value in given if (known := self.e.known.get(value)) is not None and not known.shape and known.dtype.kind in "iu"
+        ]
+        if not whole and not any(value in self.e.numbers for value in given):
             return None
         function = called_function(operation)
         is_new = function is not None and _name_of(function) not in self.opened

@@ -53,7 +53,9 @@ def divided(op: Operation, aten: str, *rest: Any) -> Value:
     """Emits an integer quotient or remainder as in XLA: by 0 the result has all bits set, or is the dividend; the
     smallest number by -1 does not trap."""
     e, (a, b) = op.e, op.operands
-    known = e.known.get(b)
+    known, whole = e.known.get(b), splat(e, b)
+    if known is not None and op.shape == () and whole not in (None, 0, -1) and not op.dtype.startswith("u"):
+        return e.op(aten, a, whole, *rest, type=op.type)
     if known is not None and not np.any(known == 0) and not np.any(known == (-1 if known.dtype.kind == "i" else 0)):
         return e.op(aten, a, b, *rest, type=op.type)
     one = e.scalar(1, op.dtype)
@@ -279,14 +281,14 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.cbrt": _cube_root,
     "stablehlo.round_nearest_afz": _round_away,
     "stablehlo.not": simple("bitwise_not", _BITS),
-    "stablehlo.and": simple("bitwise_and", _BITS),
+    "stablehlo.and": lambda op: counted(op) or _simple("bitwise_and", _BITS, (), op),
     "stablehlo.or": simple("bitwise_or", _BITS),
     "stablehlo.xor": simple("bitwise_xor", _BITS),
     "stablehlo.add": lambda op: counted(op) or (op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _ADDED else None),
     "stablehlo.subtract": lambda op: counted(op) or (op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None),
     "stablehlo.multiply": simple("mul", _ADDED),
     "stablehlo.divide": partial(_quotient, _NUMBERS, "div", ("trunc",)),
-    "stablehlo.remainder": partial(_quotient, FLOATS, "fmod", ()),
+    "stablehlo.remainder": lambda op: counted(op) or _quotient(FLOATS, "fmod", (), op),
     "stablehlo.power": _power,
     "stablehlo.maximum": partial(_extreme, "maximum", "GT"),
     "stablehlo.minimum": partial(_extreme, "minimum", "LT"),
@@ -535,15 +537,28 @@ _NANS: Final = {"f32": "0x7FC00000", "f64": "0x7FF8000000000000", "f16": "0x7E00
 # Follows the counter of a loop through the arithmetic of indices: sums with constants, and JAX's test for a negative index.
 
 
+_MOST_CIRCLE: Final = 32
+"""Up to which divisor the remainder of a counter is a number of the loop: machine code unrolls as many turns."""
+
+
 def counted(op: Operation) -> Value | None:
     """Returns the result of an op on a loop's counter as one more number of the loop, or as the constant that the counter's bounds
-    decide; None where none of the operands is one, or the result is another."""
+    decide, or constants; None where none of the operands is one, or the result is another."""
     e = op.e
-    if not any(value in e.numbers for value in op.operands) or not op.is_static or op.shape != ():
+    if not op.is_static or op.shape != ():
         return None
+    known = {value: array.item() for value in op.operands if (array := e.known.get(value)) is not None and array.dtype.kind in "iub"}
     if op.name == "stablehlo.select":
-        known = e.known.get(op.operands[0])
-        return None if known is None else op.operands[1 if known.item() else 2]
+        return op.operands[1 if known[op.operands[0]] else 2] if op.operands[0] in known else None
+    if op.name == "stablehlo.and":
+        decided = next((value for value in op.operands if known.get(value) is False), None)
+        others = [value for value in op.operands if known.get(value) is not True]
+        return decided or (others[0] if len(others) == 1 else None)
+    if op.name == "stablehlo.compare" and known.keys() >= set(op.operands):
+        by = known[op.operands[0]] - known[op.operands[1]]
+        return _decided(op, by, by)
+    if not any(value in e.numbers for value in op.operands):
+        return None
     if op.name == "stablehlo.convert":
         number, low, high = e.numbers[op.operands[0]]
         return _as_number(op, number, low, high)
@@ -555,6 +570,9 @@ def counted(op: Operation) -> Value | None:
     number, low, high = e.numbers[a if a in e.numbers else b]
     if op.name == "stablehlo.compare":
         return _decided(op, low - by, high - by) if a in e.numbers else _decided(op, by - high, by - low)
+    if op.name == "stablehlo.remainder":
+        is_circle = a in e.numbers and low >= 0 and 0 < by <= _MOST_CIRCLE
+        return _as_number(op, e.op("remainder", number, by, type=INT), 0, min(by - 1, high)) if is_circle else None
     if op.name == "stablehlo.add":
         return _as_number(op, e.op("add", number, by, type=INT), low + by, high + by)
     if a in e.numbers:
@@ -574,8 +592,8 @@ def _as_number(op: Operation, number: Value, low: int, high: int) -> Value | Non
 def _decided(op: Operation, low: int, high: int) -> Value | None:
     """Returns how a difference within these bounds compares with 0, if all of them do alike."""
     direction = op.text("comparison_direction")
-    tests = {"LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge}
+    tests = {"LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne}
     found = [test for name, test in tests.items() if name in direction]
-    if len(found) != 1 or found[0](low, 0) != found[0](high, 0):
+    if len(found) != 1 or found[0](low, 0) != found[0](high, 0) or (found[0] in (operator.eq, operator.ne) and low <= 0 <= high != low):
         return None
     return op.e.scalar(found[0](low, 0), "bool")

@@ -199,7 +199,8 @@ def _number_inside(e: Emitter, start: Value, most: int) -> Value | None:
 
 def _places(e: Emitter, start: Value, most: int, size: int) -> Value:
     """Emits the indices of a slice with a computed start, which is clamped so that the slice is inside."""
-    return e.op("add", iota(e, size), e.op("clamp", e.cast(start, "int64"), 0, most), 1)
+    inside = e.op("clamp", e.cast(start, "int64"), 0, most)
+    return reshaped(e, inside, [1]) if size == 1 else e.op("add", iota(e, size), inside, 1)
 
 
 def _dynamic_update_slice(op: Operation) -> Value | None:
@@ -218,6 +219,7 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
         if at is not None:
             end = at + sizes[axis] if isinstance(at, int) else e.op("add", at, sizes[axis], type=INT)
             return e.op("slice_scatter", x, update, axis, at, end, 1, type=op.type)
+        return e.op("index_copy", x, axis, _places(e, starts[axis], shape[axis] - sizes[axis], sizes[axis]), update, type=op.type)
     places = [along(e, _places(e, start, shape[axis] - sizes[axis], sizes[axis]), axis, len(shape)) for axis, start in enumerate(starts)]
     return e.op("index_put", x, places, update, False, type=op.type)
 
@@ -474,16 +476,32 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     index = _Indexing(
         op, None, moved, window, dropped, batching, numbers_in(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
     )
-    number = _number_inside(e, op.operands[1], shape[dropped[0]] - 1) if len(dropped) == 1 and kind == "set" else None
-    if number is not None and list(index.start_map) == dropped and moved == (*shape[: dropped[0]], *shape[dropped[0] + 1 :]):
-        return [e.op("select_scatter", x, updates, dropped[0], number, type=op.type)]
     parts = _part_inside(op, index)
+    is_row = len(dropped) == 1 and tuple(index.start_map) == tuple(dropped) and not index.batch and not index.batching
+    if parts is None and is_row and moved == (*shape[: dropped[0]], *shape[dropped[0] + 1 :]):
+        return [_row_written(op, kind, dropped[0], updates)]
     if parts is not None:
         part = reshaped(e, updates, index.sizes)
         if kind != "set":
             part = e.op(_TOGETHER[kind], list(cut(e, x, parts))[-1], part, *((1,) if kind == "add" else ()))
         return [inserted(e, x, part, parts)]
     return [_written(op, kind, index, updates)]
+
+
+def _row_written(op: Operation, kind: str, axis: int, row: Value) -> Value:
+    """Returns the operand with a row at one index along an axis, if this is inside."""
+    e, (x, at, _), extent, more = op.e, op.operands, op.shape[axis], (1,) if kind == "add" else ()
+    number = _number_inside(e, at, extent - 1)
+    if number is not None:
+        row = row if kind == "set" else e.op(_TOGETHER[kind], e.op("select", x, axis, number), row, *more)
+        return e.op("select_scatter", x, row, axis, number, type=op.type)
+    index = reshaped(e, e.cast(at, "int64"), [1])
+    is_inside = e.op("bitwise_and", e.op("ge", index, 0), e.op("le", index, extent - 1))
+    place = e.op("clamp", index, 0, extent - 1)
+    old = e.op("index_select", x, axis, place)
+    new = reshaped(e, row, [*op.shape[:axis], 1, *op.shape[axis + 1 :]])
+    new = new if kind == "set" else e.op(_TOGETHER[kind], old, new, *more)
+    return e.op("index_copy", x, axis, place, e.op("where", is_inside, new, old), type=op.type)
 
 
 def _part_inside(op: Operation, index: _Indexing) -> Sequence[Part] | None:

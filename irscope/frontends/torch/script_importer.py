@@ -4,6 +4,7 @@ The value of an attribute decides what reading it becomes:
 
 * a submodule vanishes: only its path is carried along;
 * a tensor becomes an input of the graph, bound to it; one tensor under two paths (tied weights) is one input;
+* a list of tensors, as a recurrent layer has them, becomes a list of such inputs;
 * a number, string, None or a list of these becomes a `prim::Constant`;
 * anything that can change while the program runs stays a `prim::GetAttr` of the module, which then is an input, bound
   to the module. *Can change* is decided by class, not by object, because two paths may lead to one object: an attribute
@@ -398,6 +399,10 @@ class _Copy:
             attrs = EMPTY if held is None else FrozenDict(value=payload_of(held))
             made = Slot(slot.number, slot.name, NONE if held is None else slot.type)
             self.append(Step("prim::Constant", (), (made,), attrs, step.location, step.scope), env, path)
+        elif isinstance(held, list) and held and slot.type not in self.changed and all(isinstance(each, self.tensor) for each in held):
+            items = tuple([self.bind(id(each), f"{title}.{place}", tensor_type(each), each) for place, each in enumerate(held)])
+            env[slot.number] = made_list = self.new(slot)
+            self.nodes.append(make_node(new_id(), "prim::ListConstruct", items, (made_list,), EMPTY, (), step.location, path or step.scope))
         else:
             env[slot.number] = self.bind(title, title, slot.type, held)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.alias.points_to import closure
+from irscope.analysis.loop_rows import is_functional, rows_in_place
 from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.views import ViewAliases
 from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, constant_value, has_kernel
@@ -32,7 +33,8 @@ from irscope.ops.traits import ALWAYS_SHARES
 # loop's end. One created inside is live within its round, if no name reaches it that is bound outside the body or
 # carried from one round to the next. Otherwise it may outlive its round: then it has no place of its own in a plan
 # (`is_carried`), and counts twice, as the memory of this round and that of the previous round; memories put into a list that
-# is older than the loop count for each round, if the number of rounds is known.
+# is older than the loop count for each round, if the number of rounds is known. A table of which each round returns a copy with
+# other rows is copied once, before the first round, where rows may be written in place (`irscope.analysis.loop_rows`).
 #
 # **Copies.** By the alias db the result of a `reshape` or `contiguous` may be its operand. If the layouts that the graph
 # declares imply a copy (`irscope.analysis.views`), the result is a memory of its own, and each memory of such a class is
@@ -153,7 +155,13 @@ class _Walk:
         """For each moment, the number of the loop around it."""
         self.loops: list[tuple[int, int, int, Node]] = []
         """For each loop, its first and last moment, the loop around it, and its node."""
+        self.rows: dict[Node, bool] = {}
+        """The nodes that write rows in place, and whether each is the last one of its table."""
         self._number_moments()
+        if self.loops and is_functional(graph.body):
+            for _, _, _, loop in self.loops:
+                places = rows_in_place(loop)
+                self.rows |= {node: loop.blocks[0].returns[place + 1] is node.output for node, place in places.items()}
 
     # Time
 
@@ -245,6 +253,8 @@ class _Walk:
         of_root: dict[Value, Buffer] = {}
         for value, place in self._owners():
             size = self._size(value)
+            if not self.rows.get(self.graph.producer[value], True):
+                continue  # one memory with the last
             if size is None:
                 unknown += [value] if shapes_of(self.graph).is_made(value) else []
                 continue
@@ -261,9 +271,9 @@ class _Walk:
                 start, stop, around, node = self.loops[loop]
                 if first_below.get(place, birth) > start and last_below.get(place, birth) < stop:
                     break
-                birth, loop, rounds = start, around, rounds * self._rounds(place, node)
+                birth, loop, rounds = start, around, rounds * (1 if node is self._loop_of_rows(maker) else self._rounds(place, node))
             death = end if is_result else min(self._extended(birth, death), end)
-            found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1, value in roots))
+            found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1 or maker in self.rows, value in roots))
             if value in used_as:
                 of_root[value] = found[-1]
             elif place is not None:
@@ -343,6 +353,10 @@ class _Walk:
                 break
             death, loop = max(death, stop), around
         return death
+
+    def _loop_of_rows(self, maker: Node) -> Node | None:
+        """The loop whose table a node writes rows of, in place."""
+        return self.graph.owner.get(self.graph.block_of[maker]) if maker in self.rows else None
 
     def _rounds(self, place: int, loop: Node) -> int:
         """The number of these memories that may be live at once: two if carried, or one per round if held in a list."""

@@ -1,10 +1,20 @@
 """A loop in machine code over kernels that are compiled already: what Python would call one by one, without Python in between.
 
-A block of 8-byte words describes it: how many calls there are, the first one that is repeated, and how many words of data each has;
-then the calls. A call has the kernel, the address of its extents and strides, the address of a flag or 0, and whether its words
+A block of 8-byte words describes it: how many calls there are, the first one that is repeated, how many words of data each has, and
+`status`; then the calls. A call has the kernel, the address of its extents and strides, the address of a flag or 0, and whether its words
 move; then the words of data that the kernel reads, and what is added to each of them afterwards. So pointers walk along rows,
-counters count, and two calls of the same kernel that take turns read what the other one wrote. A call without a kernel copies:
-its words are the places to and from, in the place of extents stands the number of bytes.
+counters count, and two calls of the same kernel that take turns read what the other one wrote. In the place of a kernel stands the
+number of another work (`Work`):
+
+| work | words | in the place of extents |
+|---|---|---|
+| copy | to, from, how many pieces, the steps between these places | bytes of a piece |
+| skip | a flag, how many calls | the flag at which these calls are not made: their words move nevertheless |
+| take, put | to, from, indices along an axis, `status` | axes before it, its extent, bytes of a row, indices, bytes of an index |
+| inner | a block, turns, the first flag or 0, `status`, addresses of a run | recipe, calls of a turn, the most turns, words to lay out |
+
+`take` reads rows by index and `put` writes them. An inner loop lays out its block and runs it. `status` is a byte that an index outside
+of the axis makes 0, and an inner loop of too many turns, which ends the loop: the turns of Python then say what is wrong.
 
 Calls before the first repeated one run once. After a call with a flag the loop ends where the flag, a byte, is 0.
 
@@ -17,7 +27,8 @@ The loop returns to Python every few milliseconds, so that an interrupt is heard
 import ctypes
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
 
 from irscope.runtime.cpu.compiler import CpuCompiler
 
@@ -25,6 +36,17 @@ _FIRST_TURNS: Final = 4
 _SHORT: Final = 2e-3
 _LONG: Final = 8e-3
 """Seconds below and above which the next stretch in machine code takes twice and half as many turns; far below, eight times as many."""
+
+
+class Work(IntEnum):
+    """What stands in the place of a kernel."""
+
+    COPY = 0
+    SKIP = 1
+    TAKE = 2
+    PUT = 3
+    INNER = 4
+
 
 TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count, ptr %recipe, ptr %bases) {
 entry:
@@ -56,13 +78,14 @@ start:
   %ring = load i64, ptr %ring.at
   %width.at = getelementptr i64, ptr %block, i64 2
   %width = load i64, ptr %width.at
-  %table = getelementptr i64, ptr %block, i64 3
+  %table = getelementptr i64, ptr %block, i64 4
   %both = shl i64 %width, 1
   %size = add i64 %both, 4
   br label %head
 head:
   %done = phi i64 [ 0, %start ], [ %further, %next ]
   %at = phi i64 [ %first, %start ], [ %following, %next ]
+  %skipped = phi i64 [ 0, %start ], [ %skips, %next ]
   %more = icmp slt i64 %done, %count
   br i1 %more, label %turn, label %end
 turn:
@@ -72,19 +95,61 @@ turn:
   %dims.at = getelementptr i64, ptr %call, i64 1
   %dims = load ptr, ptr %dims.at
   %data = getelementptr i64, ptr %call, i64 4
-  %is.copy = icmp eq ptr %kernel, null
-  br i1 %is.copy, label %copy, label %launch
+  %is.skipped = icmp sgt i64 %skipped, 0
+  br i1 %is.skipped, label %pass, label %work
+pass:
+  %skipped.less = sub i64 %skipped, 1
+  br label %moved
+work:
+  %kind = ptrtoint ptr %kernel to i64
+  %number.of.dims = ptrtoint ptr %dims to i64
+  %second.at = getelementptr i64, ptr %data, i64 1
+  switch i64 %kind, label %launch [ i64 0, label %copy
+                                    i64 1, label %skip
+                                    i64 2, label %rows
+                                    i64 3, label %rows
+                                    i64 4, label %inner ]
 copy:
   %to = load ptr, ptr %data
-  %from.at = getelementptr i64, ptr %data, i64 1
-  %from = load ptr, ptr %from.at
-  %bytes = ptrtoint ptr %dims to i64
-  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  %from = load ptr, ptr %second.at
+  %pieces.at = getelementptr i64, ptr %data, i64 2
+  %pieces = load i64, ptr %pieces.at
+  %to.step.at = getelementptr i64, ptr %data, i64 3
+  %to.step = load i64, ptr %to.step.at
+  %from.step.at = getelementptr i64, ptr %data, i64 4
+  %from.step = load i64, ptr %from.step.at
+  br label %piece
+piece:
+  %piece.number = phi i64 [ 0, %copy ], [ %piece.next, %piece ]
+  %to.off = mul i64 %piece.number, %to.step
+  %from.off = mul i64 %piece.number, %from.step
+  %piece.to = getelementptr i8, ptr %to, i64 %to.off
+  %piece.from = getelementptr i8, ptr %from, i64 %from.off
+  call void @llvm.memmove.p0.p0.i64(ptr %piece.to, ptr %piece.from, i64 %number.of.dims, i1 false)
+  %piece.next = add i64 %piece.number, 1
+  %is.piece = icmp slt i64 %piece.next, %pieces
+  br i1 %is.piece, label %piece, label %moved
+skip:
+  %asked.at = load ptr, ptr %data
+  %asked.of = load i8, ptr %asked.at
+  %asked.is = icmp ne i8 %asked.of, 0
+  %asked.bit = zext i1 %asked.is to i64
+  %is.wanted = icmp eq i64 %asked.bit, %number.of.dims
+  %passed = load i64, ptr %second.at
+  %skipping = select i1 %is.wanted, i64 %passed, i64 0
+  br label %moved
+rows:
+  %puts = icmp eq i64 %kind, 3
+  call void @irscope_rows(ptr %data, ptr %dims, i1 %puts)
+  br label %moved
+inner:
+  call void @irscope_inner(ptr %data, ptr %dims)
   br label %moved
 launch:
   call void %kernel(ptr %data, ptr %dims)
   br label %moved
 moved:
+  %skips = phi i64 [ %skipped.less, %pass ], [ 0, %piece ], [ %skipping, %skip ], [ 0, %rows ], [ 0, %inner ], [ 0, %launch ]
   %moves.at = getelementptr i64, ptr %call, i64 3
   %moves = load i64, ptr %moves.at
   %steps = getelementptr i64, ptr %data, i64 %width
@@ -124,10 +189,144 @@ end:
   ret i64 %done
 }
 
+define internal void @irscope_rows(ptr %data, ptr %dims, i1 %puts) noinline {
+entry:
+  %to = load ptr, ptr %data
+  %from.at = getelementptr i64, ptr %data, i64 1
+  %from = load ptr, ptr %from.at
+  %indices.at = getelementptr i64, ptr %data, i64 2
+  %indices = load ptr, ptr %indices.at
+  %status.at = getelementptr i64, ptr %data, i64 3
+  %status = load ptr, ptr %status.at
+  %outer = load i64, ptr %dims
+  %extent.at = getelementptr i64, ptr %dims, i64 1
+  %extent = load i64, ptr %extent.at
+  %bytes.at = getelementptr i64, ptr %dims, i64 2
+  %bytes = load i64, ptr %bytes.at
+  %count.at = getelementptr i64, ptr %dims, i64 3
+  %count = load i64, ptr %count.at
+  %width.at = getelementptr i64, ptr %dims, i64 4
+  %width = load i64, ptr %width.at
+  %is.wide = icmp eq i64 %width, 8
+  %all = mul i64 %outer, %count
+  br label %row
+row:
+  %number = phi i64 [ 0, %entry ], [ %next, %inside ]
+  %before = sdiv i64 %number, %count
+  %place = srem i64 %number, %count
+  br i1 %is.wide, label %wide, label %narrow
+wide:
+  %wide.at = getelementptr i64, ptr %indices, i64 %place
+  %wide.index = load i64, ptr %wide.at
+  br label %known
+narrow:
+  %narrow.at = getelementptr i32, ptr %indices, i64 %place
+  %narrow.given = load i32, ptr %narrow.at
+  %narrow.index = sext i32 %narrow.given to i64
+  br label %known
+known:
+  %index = phi i64 [ %wide.index, %wide ], [ %narrow.index, %narrow ]
+  %is.inside = icmp ult i64 %index, %extent
+  br i1 %is.inside, label %inside, label %outside
+outside:
+  store i8 0, ptr %status
+  ret void
+inside:
+  %of.start = mul i64 %before, %extent
+  %of.row = add i64 %of.start, %index
+  %indexed = mul i64 %of.row, %bytes
+  %plain = mul i64 %number, %bytes
+  %to.off = select i1 %puts, i64 %indexed, i64 %plain
+  %from.off = select i1 %puts, i64 %plain, i64 %indexed
+  %row.to = getelementptr i8, ptr %to, i64 %to.off
+  %row.from = getelementptr i8, ptr %from, i64 %from.off
+  call void @llvm.memmove.p0.p0.i64(ptr %row.to, ptr %row.from, i64 %bytes, i1 false)
+  %next = add i64 %number, 1
+  %is.more = icmp slt i64 %next, %all
+  br i1 %is.more, label %row, label %end
+end:
+  ret void
+}
+
+define internal void @irscope_inner(ptr %data, ptr %dims) noinline {
+entry:
+  %block = load ptr, ptr %data
+  %turns.at = getelementptr i64, ptr %data, i64 1
+  %turns = load i64, ptr %turns.at
+  %flag.at = getelementptr i64, ptr %data, i64 2
+  %flag = load ptr, ptr %flag.at
+  %status.at = getelementptr i64, ptr %data, i64 3
+  %status = load ptr, ptr %status.at
+  %bases = getelementptr i64, ptr %data, i64 4
+  %recipe = load ptr, ptr %dims
+  %calls.at = getelementptr i64, ptr %dims, i64 1
+  %calls = load i64, ptr %calls.at
+  %most.at = getelementptr i64, ptr %dims, i64 2
+  %most = load i64, ptr %most.at
+  %runs = icmp sgt i64 %turns, 0
+  br i1 %runs, label %asked, label %end
+asked:
+  %asks = icmp ne ptr %flag, null
+  br i1 %asks, label %look, label %begin
+look:
+  %answer = load i8, ptr %flag
+  %goes = icmp ne i8 %answer, 0
+  br i1 %goes, label %begin, label %end
+begin:
+  %is.long = icmp sgt i64 %turns, %most
+  %bound = select i1 %is.long, i64 %most, i64 %turns
+  %count = mul i64 %bound, %calls
+  %made = call i64 @irscope_loop(ptr %block, i64 0, i64 %count, ptr %recipe, ptr %bases)
+  %ended = icmp slt i64 %made, 0
+  %stays = xor i1 %ended, true
+  %is.over = and i1 %is.long, %stays
+  br i1 %is.over, label %over, label %end
+over:
+  store i8 0, ptr %status
+  ret void
+end:
+  ret void
+}
+
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 """The loop as LLVM text: from call number `first` on, `count` calls, after laying the block out if there is a recipe; returns how many it
 made, negative where a flag ended it."""
+
+
+class Place(NamedTuple):
+    """A word: what is added to a variable, and the number alone where there is none. `here` is the block that the word is in."""
+
+    variable: str
+    offset: int
+
+
+NOTHING: Final = Place("", 0)
+STATUS: Final = 24
+"""Bytes from the start of a block to its `status`."""
+
+
+class Call(NamedTuple):
+    """A call of a block."""
+
+    head: tuple[Place, Place, Place]
+    """Kernel, extents and flag."""
+    words: list[Place]
+    """Those of `here` count from the call's own."""
+    steps: list[int]
+    """How the words move."""
+
+
+def words_of(calls: Sequence[Call], first: int) -> list[Place]:
+    """Returns the words of the block of these calls, of which those from `first` on are repeated."""
+    width = max([5, *[len(call.words) for call in calls]])
+    words = [Place("", number) for number in (len(calls), first, width, 1)]
+    for head, places, steps in calls:
+        start, empty = 8 * (len(words) + 4), [NOTHING] * (width - len(places))
+        own = [Place(place.variable, place.offset + start) if place.variable == "here" else place for place in places]
+        moving = len(places) if any(steps) else 0
+        words += [*head, Place("", moving), *own, *empty, *[Place("", step) for step in steps], *empty]
+    return words
 
 
 class NativeLoop:

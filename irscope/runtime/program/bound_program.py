@@ -61,8 +61,7 @@ from irscope.runtime.program.arena import Arena, PeakMemory
 from irscope.runtime.program.code import Code, Slots, flatten
 from irscope.runtime.program.groups import GroupCall, GroupKernels, LayerKernel
 from irscope.runtime.program.guard import Call, OnlyGroup, kernel_call, may_write, program_call
-from irscope.runtime.program.loop_form import LoopForm
-from irscope.runtime.program.loops import LoopCall
+from irscope.runtime.program.loops import LoopCall, LoopForm
 from irscope.runtime.program.views import with_fewer_views
 from irscope.transforms.cleanup import Followed, Hasher, Made
 

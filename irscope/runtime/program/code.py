@@ -22,11 +22,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from irscope.analysis.loop_rows import is_functional, rows_in_place
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir import BOOL, GROUPS, Block, Node, TensorType, Value
+from irscope.ir import BOOL, GROUPS, Block, Node, TensorType, Value, nest_of
 from irscope.runtime.arrays import Function, Library
 from irscope.runtime.foreign_ops import has_runner
-from irscope.runtime.program.loop_form import copied, may_reach_caller, row_writer, rows_in_place
+from irscope.runtime.program.own_memory import copied, last_uses, may_reach_caller, row_writer
 
 Slots = list[Any]
 Stamp = tuple[Callable[[int], object], Callable[[], int]]
@@ -423,8 +424,8 @@ class _Planner:
 
     def plan(self, body: Block, bound: Mapping[Value, Any]) -> Code:
         inputs = self.slots(body.params)
-        self.dying = _last_uses(body)
-        self.is_functional = not any(node.op.endswith("_") for node in _nodes_of(body))
+        self.dying = last_uses(body)
+        self.is_functional = is_functional(body)
         if self.is_functional:  # `squeeze_` would change a view for all runs
             self.expand_constants(body)
         stack = [self.block(body)]
@@ -491,8 +492,8 @@ class _Planner:
             self.serve("fail", node, error)
 
     def _in_place(self, node: Node) -> Any:
-        if node.op == "aten::index_put":
-            return self.library.function(replace(node, op="aten::index_put_"))
+        if node.op in ("aten::index_put", "aten::index_copy"):
+            return self.library.function(replace(node, op=f"{node.op}_"))
         return row_writer(node, self.library.function(node))
 
     def serve(self, kind: Kind, node: Node, function: Any) -> None:
@@ -566,7 +567,7 @@ class _Planner:
     def expand_constants(self, body: Block) -> None:
         """Computes the expanded constants of all blocks, which are the same views in each run; not those that a caller may get, whose
         `squeeze_` would change them for all runs."""
-        nodes = list(_nodes_of(body))
+        nodes = list(nest_of(body))
         passed = may_reach_caller(nodes, body.returns)
         for node in nodes:
             if node.op == "prim::Constant":
@@ -576,54 +577,6 @@ class _Planner:
                 if node.output not in passed and self.constants.keys() >= set(given):
                     with suppress(RunError, RuntimeError, TypeError, ValueError):  # which the run will raise
                         self.constants[self.slot(node.output)] = self.library.function(node)(*[self.constants[slot] for slot in given])
-
-
-def _nodes_of(block: Block) -> Iterator[Node]:
-    """Yields the nodes of a block and of the loops and branches in it."""
-    blocks = [block]
-    while blocks:
-        for node in blocks.pop(0).nodes:
-            yield node
-            if node.op in ("prim::If", "prim::Loop"):
-                blocks.extend(node.blocks)
-
-
-def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:
-    """Returns the values that die after each node, or with the results of each block.
-
-    The walk keeps the current node of each nesting depth; a use inside nested blocks counts as a use by the node at the
-    depth where the value is defined. Uses are visited in textual order, so the last one remains.
-    """
-    depth_of: dict[Value, int] = {}
-    last: dict[Value, Node | Block] = {}
-    path: list[Node] = []
-    stack: list[tuple[Block, Iterator[Node], int]] = [(body, iter(body.nodes), 0)]
-
-    def use(values: Sequence[Value], here: Node | Block, depth: int) -> None:
-        for value in values:
-            own = depth_of.get(value)
-            if own is not None:
-                last[value] = here if own == depth else path[own]
-
-    while stack:
-        block, nodes, depth = stack[-1]
-        node = next(nodes, None)
-        if node is None:
-            use(block.returns, block, depth)
-            stack.pop()
-            continue
-        path[depth:] = [node]
-        use(node.inputs, node, depth)
-        for value in node.outputs:
-            depth_of[value], last[value] = depth, node
-        for inner in node.blocks:
-            depth_of.update(dict.fromkeys(inner.params, depth + 1))
-        stack.extend((inner, iter(inner.nodes), depth + 1) for inner in reversed(node.blocks))
-    dying: dict[Node | Block, list[Value]] = {}
-    for value, end in last.items():
-        if end is not body and not (isinstance(end, Block) and value in end.params):
-            dying.setdefault(end, []).append(value)
-    return dying
 
 
 def _failed(node: Node | None, error: Exception) -> RunError:

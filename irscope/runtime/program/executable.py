@@ -57,7 +57,7 @@ from irscope.runtime.program.code import Code, Stamp
 from irscope.runtime.program.compiled_kernel import KernelList
 from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
 from irscope.runtime.program.guard import Check, KnownCalls, check_of, may_write, only_group, storage_check
-from irscope.runtime.program.loop_form import LoopForm, loop_form
+from irscope.runtime.program.loops import LoopForm, loop_form
 from irscope.transforms.base import History, Remark, Remarks
 from irscope.transforms.cleanup import Followed, Hasher
 from irscope.transforms.fusion import FREEZING, Fusion, free_nodes, frozen, is_frozen

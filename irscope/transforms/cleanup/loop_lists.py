@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from irscope.analysis.loop_rows import is_functional
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.frontends.emit import CODES
 from irscope.ir import Block, Graph, Node, Rewriter, TensorType, Value, constant_of, make_node, make_value, new_id
@@ -11,7 +12,7 @@ from irscope.transforms.cleanup.fold import constant_node, with_constants
 from irscope.transforms.cleanup.loop_products import is_turn_of_kernels
 
 # `out.append(h)` in a loop and `torch.stack(out)` behind it are also what a scan output of ONNX is. The rows of a table are written in
-# place where machine code runs the loop (`irscope.runtime.program.loop_form`); where Python does, a list is as good.
+# place where machine code runs the loop (`irscope.runtime.program.loops`); where Python does, a list is as good.
 #
 # **When.** The loop runs a known number of turns, at least one, and all else of a turn is work for kernels. The list is empty before the
 # loop, in the same block, and of each turn gets one tensor, of known extents and stacked row by row, that no op writes afterwards: the
@@ -55,7 +56,7 @@ def tables_of_lists(graph: Graph) -> PassRecord:
     """
     rewriter = Rewriter(graph)
     loops = [node for node in graph.nodes() if node.op == "prim::Loop"]
-    if loops and not any(node.op.endswith("_") for node in graph.nodes()):
+    if loops and is_functional(graph.body):
         for loop in loops:
             if found := _filled_by(graph, loop):
                 _write(rewriter, loop, found)

@@ -1,13 +1,15 @@
 """Writes small recurrent layers as loops, and small products in loops as sums: a turn then needs no call of the library."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
 from typing import Any, Final
 
 from irscope.analysis.per_graph import shapes_of
 from irscope.frontends.emit import CODES, Emitter, Place
 from irscope.ir import (
+    CONTROL_FLOW,
     DEVICE,
     INT,
     NONE,
@@ -22,10 +24,11 @@ from irscope.ir import (
     Value,
     constant_of,
     make_value,
+    nest_of,
     new_id,
 )
 from irscope.ops.registry import bind, effect_of, op_of
-from irscope.ops.traits import VIEWS
+from irscope.ops.traits import VIEWS, in_space
 from irscope.ops.type_rules import contiguous_strides
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import with_constants
@@ -216,7 +219,7 @@ class _Recurrent:
 
 # Products.
 #
-# A loop whose turns are only kernels runs in machine code (`irscope.runtime.program.loop_form`), where a turn takes tens of nanoseconds.
+# A loop whose turns are only kernels runs in machine code (`irscope.runtime.program.loops`), where a turn takes tens of nanoseconds.
 # One small product that is left to the library keeps all of it in Python, at a microsecond or two for each op. As a sum over products
 # it fuses with what surrounds it, and takes a nanosecond for about twenty multiplications; large products are better off in the library.
 #
@@ -231,11 +234,15 @@ class _Recurrent:
 
 _MOST: Final = 1 << 16
 """Multiplications of a turn: 2 to 3 µs (Zen 5), of which the turn from Python takes 4 to 6."""
+_MOST_NODES: Final = 2000
+"""Ops of a turn, those of branches and loops in it included, from which machine code does not run it."""
 _PRODUCTS: Final = frozenset(f"aten::{name}" for name in "mm mv bmm matmul addmm linear".split())
 _OTHERS: Final = frozenset({
     "prim::Constant", "prim::ListConstruct", "prim::ListUnpack", "prim::NumToTensor", "aten::Bool", "aten::__getitem__", "aten::cat",
-    "aten::stack", "aten::select_scatter", "aten::slice_scatter",
+    "aten::stack", "aten::select_scatter", "aten::slice_scatter", "aten::index_select", "aten::index_copy", "aten::tensor",
+    "aten::arange",
 })  # fmt: skip
+_NUMBERS: Final = in_space("aten", "add sub mul remainder floordiv __derive_index eq ne lt le gt ge")
 
 
 @timed
@@ -255,12 +262,14 @@ def expand_loop_products(graph: Graph) -> PassRecord:
     >>> [node.op for node in expand_loop_products(g).after.node("y").blocks[0].nodes if node.op != "prim::Constant"]
     ['aten::unsqueeze', 'aten::unsqueeze', 'aten::mul', 'aten::sum', 'aten::tanh']
     """
-    rewriter = Rewriter(graph)
+    rewriter, done = Rewriter(graph), set[Node]()
     for loop in graph.nodes():
         if loop.op != "prim::Loop":
             continue
-        sums = _sums_of(graph, loop.blocks[0])
-        for old, made in sums.items():
+        for old, made in _sums_of(graph, loop.blocks[0]).items():
+            if old in done:
+                continue
+            done.add(old)
             because = f"{old.op} is small, and as a sum of products it leaves no call of the library to a turn of the loop"
             for node in made.before:
                 rewriter.insert_before(loop, node, reason=because)
@@ -270,12 +279,13 @@ def expand_loop_products(graph: Graph) -> PassRecord:
 
 def _sums_of(graph: Graph, body: Block) -> dict[Node, "_Sum"]:
     """Returns what takes the place of each product of a body; none unless all of a turn is work for kernels then."""
-    products = [node for node in body.nodes if node.op in _PRODUCTS]
+    products = [node for node in islice(nest_of(body), _MOST_NODES) if node.op in _PRODUCTS]
     if not products or not is_turn_of_kernels(body):
         return {}
     found, work = dict[Node, _Sum](), 0
+    blocks = {body, *(block for node in islice(nest_of(body), _MOST_NODES) if node.op in CONTROL_FLOW for block in node.blocks)}
     for node in products:
-        made = _Sum(graph, node)
+        made = _Sum(graph, node, blocks)
         if not made.write():
             return {}
         found[node] = made
@@ -290,7 +300,8 @@ def is_turn_of_kernels(body: Block, *, besides: Container[Node] = ()) -> bool:
         op = op_of(node)
         return op is not None and not node.blocks and op.expression is not None and effect_of(node) == "pure" and not _is_whole(node)
 
-    return all(node in besides or node.op in _PRODUCTS or moves_on(node) or is_computed(node) for node in body.nodes)
+    nest = [node for node in islice(nest_of(body), _MOST_NODES) if node.op not in CONTROL_FLOW]
+    return all(node in besides or node.op in _PRODUCTS or moves_on(node) or is_computed(node) for node in nest)
 
 
 def moves_on(node: Node) -> bool:
@@ -298,12 +309,12 @@ def moves_on(node: Node) -> bool:
     if node.blocks or not node.outputs:
         return False
     moves = node.op in _OTHERS or node.op in VIEWS
-    return moves or (_is_whole(node) and node.op in ("aten::add", "aten::sub", "aten::mul"))
+    return moves or (_is_whole(node) and node.op in _NUMBERS)
 
 
 def _is_whole(node: Node) -> bool:
-    """Checks for an op on whole numbers, of which a loop in machine code has only those that are linear in the number of the turn."""
-    return all(value.type == INT for value in (*node.inputs, *node.outputs))
+    """Checks for an op on whole numbers, of which a loop in machine code has only those that grow evenly or repeat."""
+    return bool(node.inputs) and all(value.type == INT for value in node.inputs)
 
 
 @dataclass(eq=False)
@@ -312,6 +323,8 @@ class _Sum:
 
     graph: Graph
     old: Node
+    inside: Set[Block]
+    """The blocks of the loop."""
     nodes: list[Node] = field(default_factory=list)
     before: list[Node] = field(default_factory=list)
     """What is made once, before the loop."""
@@ -356,7 +369,7 @@ class _Sum:
             case ((1 | 2 | 3), 2) if self.old.op == "aten::linear" and prod(left[:-1]) == 1:
                 return self._unsqueezed(a, left, len(left) - 1), b, len(left), (*left[:-1], right[0], left[-1])
             case ((1 | 2 | 3), 2) if self.old.op == "aten::linear":
-                is_outside = self.graph.block_of[b] is not self.graph.block_of[self.old]
+                is_outside = self.graph.block_of[b] not in self.inside
                 return (self._unsqueezed(a, left, len(left)), self._turned(b), len(left) - 1, (*left, right[0])) if is_outside else None
             case (1, 2) | (2, 2) | (3, 3):
                 depth = len(left) - 1

@@ -8,6 +8,7 @@ both graphs: a group is identified by its last node, keeps its id while it grows
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import prod
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from irscope._base.frozen import FrozenDict, fast_constructor
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import Shapes
-from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
+from irscope.ir import CONTROL_FLOW, GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses, nest_of
 from irscope.ops.registry import bind, effect_of
 from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS, in_space
 from irscope.ops.type_rules import is_contiguous, static_shape
@@ -209,8 +210,12 @@ def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
 
 # Gives each op of a loop a kernel, where kernels compute all else of a turn.
 #
-# A loop whose turns are only kernels runs in machine code (`irscope.runtime.program.loop_form`), in tens of nanoseconds a kernel. One op
+# A loop whose turns are only kernels runs in machine code (`irscope.runtime.program.loops`), in tens of nanoseconds a kernel. One op
 # that is in no group would keep all of it in Python, at a microsecond or two for each op; the kernel of one op does as well elsewhere.
+
+
+_MOST_OF_TURN: Final = 2000
+"""Ops of a turn, those of branches and loops in it included, from which machine code does not run it."""
 
 
 @timed
@@ -233,14 +238,15 @@ def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -
     if not bodies:
         return PassRecord("group-turns", graph, graph)
     rules = profiles_of(graph).rules
-    why_not, alone = refusal or rules.refusal, list[Node]()
+    why_not, alone = refusal or rules.refusal, dict[Node, None]()
     for block in bodies:  # the ops outside of groups that kernels could compute, if all else in it is kernels or moves what these read
-        rest = [node for node in block.nodes if node.op not in GROUPS and not moves_on(node)]
+        nest = [node for node in islice(nest_of(block), _MOST_OF_TURN) if node.op not in CONTROL_FLOW]
+        rest = [node for node in nest if node.op not in GROUPS and not moves_on(node)]
         if not any(node.op in JOINS or why_not(node) is not None for node in rest):
-            alone += rest
+            alone.update(dict.fromkeys(rest))
     reason = "a kernel of its own, so that all of a turn is kernels"
 
-    record, groups = _groups_of_one("group-turns", graph, alone, reason, "turn", rules)
+    record, groups = _groups_of_one("group-turns", graph, list(alone), reason, "turn", rules)
     remarks = [Remark("passed", "turn", group, f"{node.op} is {reason}", group.outputs) for node, group in groups.items()]
     return replace(record, remarks=tuple(remarks))
 

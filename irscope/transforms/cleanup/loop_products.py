@@ -242,7 +242,7 @@ _OTHERS: Final = frozenset({
     "aten::stack", "aten::select_scatter", "aten::slice_scatter", "aten::index_select", "aten::index_copy", "aten::tensor",
     "aten::arange",
 })  # fmt: skip
-_NUMBERS: Final = in_space("aten", "add sub mul remainder floordiv __derive_index eq ne lt le gt ge")
+_NUMBERS: Final = in_space("aten", "add sub mul remainder floordiv __derive_index eq ne")
 
 
 @timed

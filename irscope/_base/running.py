@@ -66,6 +66,9 @@ def interrupts_deferred(*, however_often: bool = False) -> Iterator[None]:
             handlers[number](number, frame)
 
 
+_MANY: Final = 10_000
+
+
 @contextmanager
 def without_collector() -> Iterator[None]:
     """Stop the garbage collector in a `with`, for work that creates hundreds of thousands of records without cycles: sorting the
@@ -81,7 +84,8 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():  # else it would also let go of what others froze
+            # only for many, as counting what others froze takes time for each of these; it would let go of them too
+            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
                 gc.freeze()  # and on: all records count as old, so that the next young collection does not scan the new ones
                 gc.unfreeze()
             gc.enable()

@@ -2,7 +2,8 @@
 
 * Nodes are in the topological order that their terms' digests define (`form`): of the nodes whose operands are defined, the
   one with the smallest digest is next. Ordered nodes (those that write, draw random numbers or are unknown) keep their order.
-* The operands of a commutative op are in the order of their digests.
+* The operands of a commutative op are in the order of their digests, unless the result would be laid out differently. Where no
+  strides are declared that is not known: the elements are the same, the strides of a result may not be.
 * A constant is directly in front of its first user, once per block.
 * Results of nodes have no names, so that they are numbered in order.
 

@@ -375,7 +375,7 @@ def test_a_step_that_asks_for_gradients_itself_is_compiled_as_it_trains() -> Non
     assert torch.equal(layer.weight, before) and layer.weight.grad is None
     named = [{program.graph.names[value] for value in program.graph.inputs} for program in d.programs]
     assert named[0] == {"x", "layer.weight", "layer.bias"}
-    assert named[2] == {f"layer.{each}{which}" for each in ("weight", "bias") for which in ("", ".grad")}
+    assert named[2] == {"x", *(f"layer.{each}{which}" for each in ("weight", "bias") for which in ("", ".grad"))}
     assert irs.decisions(torch.compile(lambda x: layer(x).sum()), x, backward=True).programs[1].notes[0].endswith("layer.bias")
 
 

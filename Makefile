@@ -32,7 +32,7 @@ types: $(VENV)/dev.stamp
 layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
-# Two, as pages in a browser wait no more than half a minute for a busy machine. Files in their order, as the many small ones come last.
+# Two for two processors: with three, pages in a browser waited too long. Files in their order, as the many small ones come last.
 # A process that crashes ends the run, with its stack: started again, xdist waits for ever for tests that it has lost.
 unit: $(VENV)/compiled.stamp $(VENV)/node.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=50

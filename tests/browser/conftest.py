@@ -34,7 +34,7 @@ FLAGS = [
 ]  # fmt: skip
 TOKEN = "irscope-test"
 ACTIVE = ".jp-NotebookPanel:not(.lm-mod-hidden)"
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
 """How long a page may take for what it usually does at once: other processes have the machine too."""
 
 

@@ -223,8 +223,8 @@ class _Recurrent:
 # One small product that is left to the library keeps all of it in Python, at a microsecond or two for each op. As a sum over products
 # it fuses with what surrounds it, and takes a nanosecond for about twenty multiplications; large products are better off in the library.
 #
-# **When.** The body has no blocks, all else in it is work for kernels, and its products have known extents and at most `_MOST`
-# multiplications together. Operands are row-major where their layout is known: then so is the sum, as the library's product is.
+# **When.** All else in the body, its branches and loops included, is work for kernels, and its products have known extents and at most
+# `_MOST` multiplications together. Operands are row-major where their layout is known: then so is the sum, as the library's product is.
 # The weight of a `linear` of several rows is turned once, before the loop: sums along its rows, a few elements each, take ten times as
 # long.
 #
@@ -279,7 +279,7 @@ def expand_loop_products(graph: Graph) -> PassRecord:
 
 def _sums_of(graph: Graph, body: Block) -> dict[Node, "_Sum"]:
     """Returns what takes the place of each product of a body; none unless all of a turn is work for kernels then."""
-    products = [node for node in islice(nest_of(body), _MOST_NODES) if node.op in _PRODUCTS]
+    products = [node for node in ops_of_turn(body) if node.op in _PRODUCTS]
     if not products or not is_turn_of_kernels(body):
         return {}
     found, work = dict[Node, _Sum](), 0
@@ -300,8 +300,12 @@ def is_turn_of_kernels(body: Block, *, besides: Container[Node] = ()) -> bool:
         op = op_of(node)
         return op is not None and not node.blocks and op.expression is not None and effect_of(node) == "pure" and not _is_whole(node)
 
-    nest = [node for node in islice(nest_of(body), _MOST_NODES) if node.op not in CONTROL_FLOW]
-    return all(node in besides or node.op in _PRODUCTS or moves_on(node) or is_computed(node) for node in nest)
+    return all(node in besides or node.op in _PRODUCTS or moves_on(node) or is_computed(node) for node in ops_of_turn(body))
+
+
+def ops_of_turn(body: Block) -> list[Node]:
+    """Returns the ops of a turn, those in its branches and loops included; of very many, the first."""
+    return [node for node in islice(nest_of(body), _MOST_NODES) if node.op not in CONTROL_FLOW]
 
 
 def moves_on(node: Node) -> bool:

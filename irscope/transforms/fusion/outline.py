@@ -8,7 +8,6 @@ both graphs: a group is identified by its last node, keeps its id while it grows
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from math import prod
 from typing import Any, Final
 
@@ -16,12 +15,12 @@ from irscope._base.frozen import FrozenDict, fast_constructor
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import Shapes
-from irscope.ir import CONTROL_FLOW, GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses, nest_of
+from irscope.ir import GROUPS, NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
 from irscope.ops.registry import bind, effect_of
 from irscope.ops.traits import ALWAYS_SHARES, CUTS, JOINS, MAX_POOLS, in_space
 from irscope.ops.type_rules import is_contiguous, static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
-from irscope.transforms.cleanup import constant_node, moves_on
+from irscope.transforms.cleanup import constant_node, moves_on, ops_of_turn
 from irscope.transforms.fusion.block_plan import BlockPlan
 from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, unpacked_cut
@@ -214,10 +213,6 @@ def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
 # that is in no group would keep all of it in Python, at a microsecond or two for each op; the kernel of one op does as well elsewhere.
 
 
-_MOST_OF_TURN: Final = 2000
-"""Ops of a turn, those of branches and loops in it included, from which machine code does not run it."""
-
-
 @timed
 def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -> PassRecord:
     """Make each op outside of groups a group, in the loops of which a turn is then only kernels; `refusal` says of a node why it
@@ -240,8 +235,7 @@ def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -
     rules = profiles_of(graph).rules
     why_not, alone = refusal or rules.refusal, dict[Node, None]()
     for block in bodies:  # the ops outside of groups that kernels could compute, if all else in it is kernels or moves what these read
-        nest = [node for node in islice(nest_of(block), _MOST_OF_TURN) if node.op not in CONTROL_FLOW]
-        rest = [node for node in nest if node.op not in GROUPS and not moves_on(node)]
+        rest = [node for node in ops_of_turn(block) if node.op not in GROUPS and not moves_on(node)]
         if not any(node.op in JOINS or why_not(node) is not None for node in rest):
             alone.update(dict.fromkeys(rest))
     reason = "a kernel of its own, so that all of a turn is kernels"

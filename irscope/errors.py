@@ -103,15 +103,15 @@ class ArgumentError(IrscopeError, TypeError):
     """Arguments of the wrong number, type or shape."""
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
-def public(function: Callable[P, R]) -> Callable[P, R]:
+def public(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does."""
 
     @wraps(function)
-    def call(*args: P.args, **named: P.kwargs) -> R:
+    def call(*args: _P.args, **named: _P.kwargs) -> _R:
         try:
             return function(*args, **named)
         except TypeError:

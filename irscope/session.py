@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from irscope._base.words import warn_caller
 from irscope.errors import ArgumentError, LoadError, public
 from irscope.files import write_file
 from irscope.ir import (
@@ -100,7 +100,7 @@ def load(
         from irscope.compilers.inductor.dynamo import original_of
 
         told = "what torch.compile returned is read as the program before it; irs.decisions(program, *args) shows what was compiled"
-        warnings.warn(told, stacklevel=2)
+        warn_caller(told)
         made = source = original_of(source)  # torch's wrapper would stand in the path of each module
     if not isinstance(source, Module):
         made = frontends.load(source, *example_args, name=name, trust=trust, missing_weights=missing_weights)
@@ -244,6 +244,8 @@ def compile(
     """
     from irscope.runtime.program import compile_graph
 
+    if not isinstance(freeze, bool):
+        raise ArgumentError(f"freeze is True or False, not {freeze!r}", hint="irs.compile(model, x, freeze=False)")
     if example_args and isinstance(program, Graph):
         program = load(program, *example_args)
     made = _program(program, example_args, exact)
@@ -504,12 +506,14 @@ def exploration(
 
     from irscope.compilers.record import Decisions, Program
     from irscope.report.pages import Exploration
+    from irscope.runtime.measure import check_threads
     from irscope.runtime.profile import Profile
     from irscope.transforms.dedup import Dedup
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.pipeline import Pipelined
 
     _refuse_options(load_options)
+    check_threads(threads)
     if isinstance(source, tuple | list) and source and all(isinstance(each, Decisions) for each in source):
         source, arguments = source[0], (*source[1:], *arguments)
     profiled = source if isinstance(source, Profile) else None

@@ -94,14 +94,14 @@ class Drawn:
         """
         picture: str = type(self).drawing().svg_of(self)
         if path is not None:
-            type(self).drawing().write_file(path, picture)
+            type(self).drawing().save(path, picture, ".svg")
         return picture
 
     def to_png(self, path: str | Path | None = None, *, scale: float = 2.0) -> bytes:
         """The same picture as PNG, `scale` pixels to a point. Raises MissingExtra without `irscope[lab]`."""
         picture: bytes = type(self).drawing().png_of(self, scale)
         if path is not None:
-            type(self).drawing().write_file(path, picture)
+            type(self).drawing().save(path, picture, ".png")
         return picture
 
     def to_graphviz(self) -> Any:

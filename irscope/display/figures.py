@@ -4,6 +4,7 @@ import re
 import shutil
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from struct import unpack
 from typing import Any
 
@@ -18,7 +19,7 @@ from irscope.display.profile_page import profile_cell as profile_cell
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.display.text import overview
 from irscope.errors import ArgumentError, MissingExtra
-from irscope.files import write_file as write_file  # `Drawn` asks this module for it, which may not import files itself
+from irscope.files import as_path, write_file
 from irscope.ir import Graph, Value
 from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import explorer_view, is_sent_whole
@@ -108,6 +109,13 @@ _DARK = re.compile(r"@media\(prefers-color-scheme:dark\)\{(?:[^{}]*\{[^{}]*\})*\
 
 def _for_paper(svg: str, themed: bool) -> str:
     return svg if themed else _DARK.sub("", svg)
+
+
+def save(path: str | Path, made: str | bytes, ending: str) -> None:
+    """Write a picture. Raises ArgumentError for the ending of another kind of file."""
+    if as_path(path).suffix.lower() not in ("", ending):
+        raise ArgumentError(f"a picture in {ending[1:].upper()} cannot be named {str(path)!r}", hint=f"let it end in {ending}")
+    write_file(path, made)
 
 
 def png_of(thing: Any, scale: float) -> bytes:

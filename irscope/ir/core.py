@@ -411,21 +411,6 @@ def _unknown(kind: str, name: str, graph: Graph, known: Mapping[str, object]) ->
 # Ops that have a program in a block, classified by when it runs; by name, since none of them has a schema.
 
 CONTROL_FLOW: Final = frozenset({"prim::If", "prim::Loop"})
-
-
-def nest_of(block: Block) -> Iterator[Node]:
-    """Yields the nodes of a block and of the branches and loops in it, each before what is in it."""
-    stack = [iter(block.nodes)]
-    while stack:
-        for node in stack[-1]:
-            yield node
-            if node.op in CONTROL_FLOW:
-                stack.append(iter([each for inner in node.blocks for each in inner.nodes]))
-                break
-        else:
-            stack.pop()
-
-
 """Ops that run a block never, once or repeatedly; values of the enclosing blocks are visible inside."""
 
 GROUPS: Final = frozenset({
@@ -493,6 +478,19 @@ def _inside(owner: Node | None, block: Block, index: int) -> Iterator[Step]:
     for position, node in enumerate(block.nodes):
         yield Step("node", node, block, position)
     yield Step("leave", owner, block, index)
+
+
+def nest_of(block: Block) -> Iterator[Node]:
+    """Yields the nodes of a block and of the branches and loops in it, each before what is in it."""
+    stack = [iter(block.nodes)]
+    while stack:
+        for node in stack[-1]:
+            yield node
+            if node.op in CONTROL_FLOW:
+                stack.append(iter([each for inner in node.blocks for each in inner.nodes]))
+                break
+        else:
+            stack.pop()
 
 
 def nodes_called(graph: Graph, name: str) -> tuple[Node, ...]:

@@ -155,7 +155,7 @@ def _meant(word: str, query: str) -> str:
     near = get_close_matches(word, RELATIONS, 1, 0.8)
     if near and near[0] != word and " " in query.strip():
         return query.replace(word, near[0])
-    return "bytes>1MB, without a space" if _UNIT.fullmatch(word) else _MEANT.get(word, "")
+    return "bytes>1MB, without a space" if _UNIT.fullmatch(word) else _MEANT.get(word.removesuffix(":"), "")
 
 
 def _joined(query: str) -> str:

@@ -202,6 +202,8 @@ def test_names_in_other_places() -> None:
     refused(LoadError, lambda: irs.load(name="a"), "got none")
     refused(ArgumentError, lambda: irs.same_structure(GRAPH, 3), "not on int")
     refused(ArgumentError, lambda: GRAPH.to_svg(3), "not by int")  # type: ignore[arg-type]
+    refused(ArgumentError, lambda: GRAPH.to_svg("a.png"), "end in .svg")
+    refused(ArgumentError, lambda: irs.compile(GRAPH, freeze="x"), "freeze=False")  # type: ignore[arg-type]
     profile = irs.profile(FUSION, np.zeros((4, 8), np.float32), seconds=0.01)
     refused(ArgumentError, lambda: profile.top(np.array([1, 2])), "number of nodes")
     refused(ArgumentError, lambda: profile.try_("row"), "not a remark")
@@ -224,8 +226,10 @@ def test_a_selection_that_is_not_there() -> None:
     for bad, said in (("slection", "e.selection"), ("colour", "e.paint")):
         refused(ArgumentError, lambda bad=bad: setattr(explorer, bad, "a"), said)  # type: ignore[misc]
     refused(ArgumentError, lambda: explorer.select(3), "not int")
+    refused(ArgumentError, lambda: explorer.select("op:"), "op:conv")
     refused(ArgumentError, lambda: explorer.what_if(forbid=3), "list of pairs")
     refused(ArgumentError, lambda: irs.explore(FUSION, 3), "%x")
+    refused(ArgumentError, lambda: irs.explore(FUSION, threads="x"), "threads=1")
     assert (explorer.step, explorer.branch) == (2, 0)
 
 
@@ -248,7 +252,8 @@ def test_a_misspelt_keyword_is_reported_with_the_right_one(word: str) -> None:
 
 @pytest.mark.parametrize("verb", [
     irs.fuse, irs.dedup, irs.compare, irs.compile, irs.diff, irs.decisions, irs.explore, irs.profile, irs.timeline, irs.write_report,
-    irs.memory_plan, irs.functionalize, irs.verify, irs.parse, irs.AliasDb, irs.ViewAliases, irs.quiz.own, FUSION.why_not, DB.explain,
+    irs.memory_plan, irs.functionalize, irs.verify, irs.parse, irs.trace, irs.AliasDb, irs.ViewAliases, irs.quiz.own, FUSION.why_not,
+    DB.explain,
 ])  # fmt: skip
 def test_a_call_without_what_it_needs(verb: Callable[..., object]) -> None:
     refused(ArgumentError, verb, "missing a required argument")

@@ -374,6 +374,5 @@ def _refused(error: Exception, call: str = "torch.compile(model)(x)") -> Capture
         return CaptureError("Inductor found no C++ compiler, without which it makes no kernels for a CPU", hint=hint)
     where = trimmed(f"{type(inner).__name__}: {inner}")
     if "does not require grad" in text and ".backward()" not in call:
-        what = "the program asks for gradients itself, and it is compiled for inference"
-        return _AsksForGradients(what, where=where, hint="give what computes the loss, with backward=True")
+        return _AsksForGradients("the program asks for gradients itself", where=where)
     return CaptureError("torch.compile fails on this program", where=where, hint=f"see whether {call} runs by itself")

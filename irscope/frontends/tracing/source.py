@@ -24,7 +24,7 @@ import numpy as np
 from irscope._base.loaded_code import cell_name
 from irscope._base.nested import leaves
 from irscope._base.words import by_position
-from irscope.errors import ArgumentError, CaptureError
+from irscope.errors import ArgumentError, CaptureError, public
 from irscope.frontends.tracing.importer import Recorder, Traced
 from irscope.ir import DTYPES, STR, TENSOR, DictType, Graph, ListType, Origin, TensorType, TupleType, Type, Value, nested_paths
 from irscope.ops.node_check import verify
@@ -53,6 +53,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     return replace(graph, name=name) if name else graph
 
 
+@public
 def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Graph:
     """Record what a plain Python function over arrays does, without running it on data and without torch.
 

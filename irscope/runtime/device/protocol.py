@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from irscope.codegen.kernel import KernelSpec, LaunchPlan, SourceText
-from irscope.errors import DeviceUnavailable
+from irscope.errors import DeviceUnavailable, public
 from irscope.runtime.device.kernel_cache import ObjectStore
 
 NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a torch transform holds only a symbolic reference to it"
@@ -122,6 +122,7 @@ _HOMES: Final = {
 """Each device's module, imported on demand, and its class there."""
 
 
+@public
 def devices() -> tuple[Device, ...]:
     """Returns one device of every kind, whether available or not: `cpu`, `numpy`, `cuda`.
 

@@ -1,3 +1,3 @@
 from .benchmark import compare as compare, side_by_side as side_by_side
 from .comparison import Comparison as Comparison
-from .conditions import threads_for as threads_for, with_threads as with_threads
+from .conditions import check_threads as check_threads, threads_for as threads_for, with_threads as with_threads

@@ -57,9 +57,7 @@ class Threads:
 
 def threads_for(asked: int | None) -> Threads:
     """Returns the number of threads to measure with. Raises ArgumentError for a number that is none."""
-    given: object = asked
-    if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
-        raise ArgumentError(f"there cannot be {asked!r} threads", hint="threads=1 disturbs and is disturbed least")
+    check_threads(asked)
     usual = CpuDevice().threads
     count, processors, taken = asked or usual, len(_processors()), others()
     if taken <= max(processors - count, 0) + _TAKEN:
@@ -69,6 +67,12 @@ def threads_for(asked: int | None) -> Threads:
         return Threads(1, f"{busy}: measured on one thread, in place of {usual}.", True)
     advice = " threads=1 is disturbed less." if count > 1 else " What they took of this thread is not counted."
     return Threads(count, f"{busy}.{advice}", True, asked is not None)
+
+
+def check_threads(asked: object) -> None:
+    """Raises ArgumentError for a number of threads that is none."""
+    if asked is not None and (not isinstance(asked, int) or isinstance(asked, bool) or asked < 1):
+        raise ArgumentError(f"there cannot be {asked!r} threads", hint="threads=1 disturbs and is disturbed least")
 
 
 def others() -> float:

@@ -498,7 +498,7 @@ class Followed:
         self.compared = {id(tensor) for tensor in self.shown if tensor.is_cpu}
         self.own: set[int] = {id(tensor) for each in made for tensor in each.own if not tensor.is_inference()}
         """Those that only the program has, whose writes torch counts."""
-        self.has_layouts: Callable[..., bool] = lambda *tensors: False
+        self.has_layouts: Callable[..., bool] = _never
         """Torch's guard of their layouts; where it fails, these are compared one by one, which takes three times as long."""
         self.state = self._look()
 
@@ -555,6 +555,7 @@ class Followed:
             if found:
                 again(found[0])
                 self.renewed += 1
+        self.has_layouts = _never  # it knows those before
         self.state = now  # last: another call waits until all is made, and fails as well where that failed
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
@@ -576,6 +577,10 @@ class _Seen(NamedTuple):
     held: Callable[[], int]
     contents: int
     renewed: int
+
+
+def _never(*tensors: Any) -> bool:
+    return False
 
 
 def _layout(tensor: Any) -> Any:

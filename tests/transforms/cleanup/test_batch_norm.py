@@ -249,6 +249,15 @@ def test_new_weights_follow_a_weight_that_is_written(write: Any) -> None:
     assert torch.equal(irs.compile(again)(X), first), "a copy has weights of its own"
 
 
+@torch.no_grad()
+def test_new_weights_follow_a_layout_that_comes_back() -> None:
+    model = small()
+    run, plain = irs.compile(irs.fuse(irs.load(model, X))), model[0].weight.data
+    for layout in (plain, plain, plain.mT, plain, plain.mT, plain.mT, plain):  # one memory
+        model[0].weight.data = layout
+        assert torch.allclose(run(X), model(X), atol=1e-5)
+
+
 def test_new_weights_that_cannot_follow_are_refused() -> None:
     model = small()
     run = irs.compile(irs.Pipeline("fold-batch-norm")(irs.load(model, X)).graph)

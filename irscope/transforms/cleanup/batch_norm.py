@@ -487,6 +487,8 @@ class Followed:
         self.before = before
         self.renewed = 0
         """How often something was made again."""
+        self.is_known = True
+        """Whether all was made of the tensors as `state` has them; not while it is made again, nor after that failed half-way."""
         self.then = then
         self.hasher = hasher
         self.lock = Lock()
@@ -507,14 +509,15 @@ class Followed:
         with self.lock:
             if self.hasher is None:
                 self.hasher = hasher
+                self.is_known = is_new
                 if is_new:
                     self.state = self._look()
                 else:
-                    self._renew(is_known=False)
+                    self._renew()
 
     def __call__(self) -> str:
         state = self.state
-        is_there = [tensor.data_ptr() for tensor in self.shown] == state.places
+        is_there = self.is_known and [tensor.data_ptr() for tensor in self.shown] == state.places
         is_there = is_there and (not self.shown or self.has_layouts(*self.shown) or self._compare_layouts(state.layouts))
         is_there = is_there and (self.before is None or self.before.renewed == state.renewed)
         if not is_there or [_count(tensor) for tensor in state.counted] != state.counts or state.held() != state.contents:
@@ -540,23 +543,25 @@ class Followed:
         renewed = 0 if self.before is None else self.before.renewed
         return _Seen(places, layouts, counted, list(map(_count, counted)), list(map(_count, self.tensors)), held, held(), renewed)
 
-    def _renew(self, *, is_known: bool = True) -> None:
-        """Makes again what was made of tensors that were written or exchanged; of all that are compared, where their contents differ."""
+    def _renew(self) -> None:
+        """Makes again what was made of tensors that were written or exchanged; of all that are compared, where their contents differ; and
+        of all that others have, where it is not known what of."""
         old, now = self.state, self._look()  # first: what is written meanwhile counts
-        others = self.compared if not is_known or now.contents != old.contents else set()
+        others = self.compared if now.contents != old.contents else set()
         written = {id(tensor) for tensor, a, b in zip(self.tensors, now.all_counts, old.all_counts, strict=True) if a != b}
         before, after = (zip(each.places, each.layouts, strict=True) for each in (old, now))
         written |= {id(tensor) for tensor, a, b in zip(self.shown, before, after, strict=True) if a != b}
         if self.before is not None and now.renewed != old.renewed:
             written |= self.before.own
+        is_known, self.is_known = self.is_known, False
         for tensors, again, is_hashed, _ in self.made:
             found = [tensor for tensor in tensors if id(tensor) in written]
             found += [tensor for tensor in tensors if is_hashed and id(tensor) in others]
-            if found:
-                again(found[0])
+            if found or (is_hashed and not is_known):
+                again((found or tensors)[0])
                 self.renewed += 1
         self.has_layouts = _never  # it knows those before
-        self.state = now  # last: another call waits until all is made, and fails as well where that failed
+        self.state, self.is_known = now, True  # last: another call waits until all is made, and fails as well where that failed
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a copy has weights of its own, which nobody else can write

@@ -67,6 +67,7 @@ def interrupts_deferred(*, however_often: bool = False) -> Iterator[None]:
 
 
 _MANY: Final = 10_000
+"""So many new objects make it worth the time to count what others have frozen."""
 
 
 @contextmanager
@@ -84,8 +85,7 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            # only for many, as counting what others froze takes time for each of these; it would let go of them too
-            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
+            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():  # else it would also let go of what others froze
                 gc.freeze()  # and on: all records count as old, so that the next young collection does not scan the new ones
                 gc.unfreeze()
             gc.enable()

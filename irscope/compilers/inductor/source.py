@@ -36,7 +36,7 @@ from irscope.compilers.inductor.dynamo import (
     with_own_code,
 )  # fmt: skip
 from irscope.compilers.inductor.program import SeenGraph, program_seen
-from irscope.compilers.inductor.watch import Watch, changed, inductor_module
+from irscope.compilers.inductor.watch import Watch, inductor_module, internals_changed
 from irscope.compilers.record import Decisions, Program
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import CAPTURE_LOCK
@@ -108,7 +108,7 @@ def decisions(
     except IrscopeError:
         raise
     except Exception as error:
-        raise changed(version, f"{type(error).__name__}: {error}") from error
+        raise internals_changed(version, f"{type(error).__name__}: {error}") from error
     finally:
         for graph in seen:  # Dynamo may keep them on code that it shares with the user
             graph.inputs, graph.leaves, graph.nodes = [], [], []
@@ -210,11 +210,11 @@ def observe(
         except Exception as error:
             call = "torch.compile(model)(x).sum().backward()" if backward else "torch.compile(model)(x)"
             problem = watch.problem or _own_problem(error)
-            raise (changed(str(torch.__version__), problem) if problem else _refused(error, call)) from None
+            raise (internals_changed(str(torch.__version__), problem) if problem else _refused(error, call)) from None
     if watch.refused:
         raise CaptureError(f"irscope does not read this program as Inductor compiled it: {watch.refused}", hint="ask about the parts")
     if watch.problem:
-        raise changed(str(torch.__version__), watch.problem)
+        raise internals_changed(str(torch.__version__), watch.problem)
     return watch.graphs, records
 
 

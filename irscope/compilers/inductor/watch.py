@@ -63,7 +63,7 @@ class Watch:
         ):
             old = getattr(owner, attribute, None)
             if old is None:
-                raise changed(str(require_torch(_PURPOSE).__version__), f"there is no {owner.__name__}.{attribute}")
+                raise internals_changed(str(require_torch(_PURPOSE).__version__), f"there is no {owner.__name__}.{attribute}")
             stack.enter_context(mock.patch.object(owner, attribute, _here(partial(made, old), old)))
         lowering = inductor_module("graph").GraphLowering
         if hasattr(lowering, "save_output_code"):
@@ -265,7 +265,7 @@ def inductor_module(module: str) -> Any:
     try:
         return import_module(f"torch._inductor.{module}")
     except ImportError as error:
-        raise changed(str(torch.__version__), f"there is no torch._inductor.{module} ({error})") from None
+        raise internals_changed(str(torch.__version__), f"there is no torch._inductor.{module} ({error})") from None
 
 
 def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
@@ -290,7 +290,7 @@ def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
         seen.nodes.append(SeenNode(node.get_name(), bool(node.is_extern()), parts, reads, moved))
 
 
-def changed(version: str, what: str) -> CaptureError:
+def internals_changed(version: str, what: str) -> CaptureError:
     """The error for a torch whose internals are not those that are watched."""
     return CaptureError(
         f"torch {version} does not let irscope see what Inductor decides: {what}",

@@ -80,7 +80,7 @@ class _Inputs:
     def __init__(self, values: Sequence[Any]) -> None:
         places = {place for leaf in leaves(values) if (place := _place(leaf)) is not None and place.bytes}
         self.places = sorted(places, key=lambda place: place.start)
-        self.whole: dict[_Place, int] = {}
+        self.whole: set[_Place] = set()
         self.parts: dict[_Place, np.ndarray[Any, Any]] = {}
         self.looked_up: dict[_Place, int] = {}
 
@@ -94,7 +94,7 @@ class _Inputs:
             if index == 0 and of_table is not None:
                 self.looked_up[found] = self.looked_up.get(found, 0) + of_table
             elif place == found:
-                self.whole[found] = place.bytes
+                self.whole.add(found)
             else:
                 part = self.parts.setdefault(found, np.zeros(found.end - found.start, bool))
                 as_strided(part[place.address - found.start :], (*place.shape, place.item), (*place.strides, 1))[...] = True
@@ -112,7 +112,7 @@ class _Inputs:
         found = 0
         for place in {*self.whole, *self.parts, *self.looked_up}:
             part = int(self.parts[place].sum()) if place in self.parts else 0
-            found += self.whole.get(place) or min(part + self.looked_up.get(place, 0), place.bytes)
+            found += place.bytes if place in self.whole else min(part + self.looked_up.get(place, 0), place.bytes)
         return found
 
 

@@ -41,6 +41,8 @@ Certainty = Literal["exact", "matched", "guessed"]
 NOT_SEEN: Final = "not seen in its program"
 """What is said of an op that vanished where the compiler does not say into what."""
 
+_COLUMNS: Final = ("kernel", "library", "kind", "nodes", "ops", "bytes", "recomputed", "source", "ms", "certainty")
+
 
 class Recomputed(NamedTuple):
     """A node that a kernel computes itself, though another kernel computes it too."""
@@ -290,7 +292,7 @@ class Program(Drawn):
             }
             for kernel in self.kernels
         ]  # fmt: skip
-        return new_table(rows, columns=["kernel", "library", "kind", "nodes", "ops", "bytes", "recomputed", "source", "ms", "certainty"])
+        return new_table(rows, columns=_COLUMNS)
 
     def vanished(self) -> pd.DataFrame:
         """One row per op of the user's program that the compiler took out before it formed kernels, or computes in none: what it became, as
@@ -451,7 +453,7 @@ class Decisions(Drawn):
         if len(tables) == 1:
             return tables[0].drop(columns="program")
         if not tables:
-            return new_table([], columns=["kernel"])
+            return new_table([], columns=[*_COLUMNS, "program"])
         import pandas as pd
 
         return pd.concat(tables, ignore_index=True)

@@ -101,7 +101,7 @@ def test_memory_under_several_names_counts_once() -> None:
 def test_several_programs_must_be_named() -> None:
     _, d = made()
     both = Decisions("other", d.programs * 2)
-    assert list(both.table()["program"]) == [0, 0, 0, 1, 1, 1]
+    assert list(both.table()["program"]) == [0, 0, 0, 1, 1, 1] and list(Decisions("other", ()).table()) == list(both.table())
     with pytest.raises(ArgumentError, match="compiled 2 programs here"):
         both.graph  # noqa: B018
 

@@ -306,7 +306,7 @@ class _Import:
             raise self.refused(node, "it runs under autocast", hint)
         if name == "with_effects":
             return self.ordered(node, env)
-        raise self.refused(node, f"it is the higher-order op {name}")
+        raise self.refused(node, f"it is the higher-order op {name}", "write that part of the model with plain ops, or leave it out")
 
     def ordered(self, node: Any, env: dict[Any, Any]) -> Any:
         """Imports an op that AOTAutograd keeps in its place by a token, such as a check of errors: the token is no value of ours."""

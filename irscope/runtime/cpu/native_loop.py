@@ -1,10 +1,10 @@
 """A loop in machine code over kernels that are compiled already: what Python would call one by one, without Python in between.
 
-A block of 8-byte words describes it: how many calls there are, the first one that is repeated, how many words of data each has, and
-`status`; then the calls. A call has the kernel, the address of its extents and strides, the address of a flag or 0, and whether its words
-move; then the words of data that the kernel reads, and what is added to each of them afterwards. So pointers walk along rows,
-counters count, and two calls of the same kernel that take turns read what the other one wrote. In the place of a kernel stands the
-number of another work (`Work`):
+A block of 8-byte words describes it: how many calls there are, the first one that is repeated, how many words of data each has,
+`status`, and how many calls inner loops may still make; then the calls. A call has the kernel, the address of its extents and strides, the
+address of a flag or 0, and whether its words move; then the words of data that the kernel reads, and what is added to each of them
+afterwards. So pointers walk along rows, counters count, and two calls of the same kernel that take turns read what the other one wrote. In
+the place of a kernel stands the number of another work (`Work`):
 
 | work | words | in the place of extents |
 |---|---|---|
@@ -14,14 +14,16 @@ number of another work (`Work`):
 | inner | a block, turns, the first flag or 0, `status`, addresses of a run | recipe, calls of a turn, the most turns, words to lay out |
 
 `take` reads rows by index and `put` writes them. An inner loop lays out its block and runs it. `status` is a byte that an index outside
-of the axis makes 0, and an inner loop of too many turns, which ends the loop: the turns of Python then say what is wrong.
+of the axis makes 0, and an inner loop of too many turns, which ends the loop: the turns of Python then say what is wrong, or hear an
+interrupt.
 
 Calls before the first repeated one run once. After a call with a flag the loop ends where the flag, a byte, is 0.
 
 The block is laid out from a recipe, which is the same for all runs: how many words there are, and for each a number, and which one of
 the addresses of a run is added to it.
 
-The loop returns to Python every few milliseconds, so that an interrupt is heard.
+The loop returns to Python every few milliseconds, so that an interrupt is heard; also after an inner loop, when the calls of inner
+loops were many. One inner loop cannot stop halfway: of more calls than there may be it has too many turns.
 """
 
 import ctypes
@@ -36,6 +38,8 @@ _FIRST_TURNS: Final = 4
 _SHORT: Final = 2e-3
 _LONG: Final = 8e-3
 """Seconds below and above which the next stretch in machine code takes twice and half as many turns; far below, eight times as many."""
+_INNER_CALLS: Final = 1 << 17
+"""Calls that inner loops may make in a stretch, in milliseconds. It ends after half of them, so that one inner loop may make the others."""
 
 
 class Work(IntEnum):
@@ -48,7 +52,7 @@ class Work(IntEnum):
     INNER = 4
 
 
-TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count, ptr %recipe, ptr %bases) {
+TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count, ptr %recipe, ptr %bases, i64 %inner.calls) {
 entry:
   %is.laid = icmp eq ptr %recipe, null
   br i1 %is.laid, label %start, label %lay
@@ -78,7 +82,10 @@ start:
   %ring = load i64, ptr %ring.at
   %width.at = getelementptr i64, ptr %block, i64 2
   %width = load i64, ptr %width.at
-  %table = getelementptr i64, ptr %block, i64 4
+  %left.at = getelementptr i64, ptr %block, i64 4
+  store i64 %inner.calls, ptr %left.at
+  %half.left = lshr i64 %inner.calls, 1
+  %table = getelementptr i64, ptr %block, i64 5
   %both = shl i64 %width, 1
   %size = add i64 %both, 4
   br label %head
@@ -86,7 +93,8 @@ head:
   %done = phi i64 [ 0, %start ], [ %further, %next ]
   %at = phi i64 [ %first, %start ], [ %following, %next ]
   %skipped = phi i64 [ 0, %start ], [ %skips, %next ]
-  %more = icmp slt i64 %done, %count
+  %bound = phi i64 [ %count, %start ], [ %bound.then, %next ]
+  %more = icmp slt i64 %done, %bound
   br i1 %more, label %turn, label %end
 turn:
   %offset = mul i64 %at, %size
@@ -144,12 +152,17 @@ rows:
   br label %moved
 inner:
   call void @irscope_inner(ptr %data, ptr %dims)
+  %inner.left = load i64, ptr %left.at
+  %is.enough = icmp slt i64 %inner.left, %half.left
+  %bound.after = select i1 %is.enough, i64 0, i64 %bound
   br label %moved
 launch:
   call void %kernel(ptr %data, ptr %dims)
   br label %moved
 moved:
   %skips = phi i64 [ %skipped.less, %pass ], [ 0, %piece ], [ %skipping, %skip ], [ 0, %rows ], [ 0, %inner ], [ 0, %launch ]
+  %bound.then = phi i64 [ %bound, %pass ], [ %bound, %piece ], [ %bound, %skip ], [ %bound, %rows ], [ %bound.after, %inner ],
+                    [ %bound, %launch ]
   %moves.at = getelementptr i64, ptr %call, i64 3
   %moves = load i64, ptr %moves.at
   %steps = getelementptr i64, ptr %data, i64 %width
@@ -273,11 +286,21 @@ look:
   %goes = icmp ne i8 %answer, 0
   br i1 %goes, label %begin, label %end
 begin:
-  %is.long = icmp sgt i64 %turns, %most
-  %bound = select i1 %is.long, i64 %most, i64 %turns
-  %count = mul i64 %bound, %calls
-  %made = call i64 @irscope_loop(ptr %block, i64 0, i64 %count, ptr %recipe, ptr %bases)
+  %is.beyond = icmp sgt i64 %turns, %most
+  %bound = select i1 %is.beyond, i64 %most, i64 %turns
+  %wanted = mul i64 %bound, %calls
+  %left.at = getelementptr i64, ptr %status, i64 1
+  %left = load i64, ptr %left.at
+  %is.more = icmp sgt i64 %wanted, %left
+  %count = select i1 %is.more, i64 %left, i64 %wanted
+  %is.long = or i1 %is.beyond, %is.more
+  %made = call i64 @irscope_loop(ptr %block, i64 0, i64 %count, ptr %recipe, ptr %bases, i64 0)
   %ended = icmp slt i64 %made, 0
+  %less = sub i64 0, %made
+  %spent = select i1 %ended, i64 %less, i64 %made
+  %left.now = load i64, ptr %left.at
+  %left.after = sub i64 %left.now, %spent
+  store i64 %left.after, ptr %left.at
   %stays = xor i1 %ended, true
   %is.over = and i1 %is.long, %stays
   br i1 %is.over, label %over, label %end
@@ -291,7 +314,7 @@ end:
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 """The loop as LLVM text: from call number `first` on, `count` calls, after laying the block out if there is a recipe; returns how many it
-made, negative where a flag ended it."""
+made, negative where a flag ended it, and fewer where inner loops made half of `inner.calls` calls."""
 
 
 class Place(NamedTuple):
@@ -320,7 +343,7 @@ class Call(NamedTuple):
 def words_of(calls: Sequence[Call], first: int) -> list[Place]:
     """Returns the words of the block of these calls, of which those from `first` on are repeated."""
     width = max([5, *[len(call.words) for call in calls]])
-    words = [Place("", number) for number in (len(calls), first, width, 1)]
+    words = [Place("", number) for number in (len(calls), first, width, 1, 0)]
     for head, places, steps in calls:
         start, empty = 8 * (len(words) + 4), [NOTHING] * (width - len(places))
         own = [Place(place.variable, place.offset + start) if place.variable == "here" else place for place in places]
@@ -334,7 +357,7 @@ class NativeLoop:
 
     def __init__(self, compiler: CpuCompiler) -> None:
         code, whole, pointer = compiler.code(TEXT, "irscope_loop", kernel=False), ctypes.c_int64, ctypes.c_void_p
-        self._function = code.function(ctypes.CFUNCTYPE, whole, pointer, whole, whole, pointer, pointer)
+        self._function = code.function(ctypes.CFUNCTYPE, whole, pointer, whole, whole, pointer, pointer, whole)
 
     def prepared(self, recipe: Sequence[tuple[int, int]], per_turn: int, calls: int, first: int) -> Callable[[int, bytes, int], int]:
         """Returns a function of the address of a block, the addresses of a run and the most turns, which makes `per_turn` of the
@@ -344,22 +367,22 @@ class NativeLoop:
 
         def run(block: int, bases: bytes, turns: int) -> int:
             nonlocal stretch  # any other thread's will do
-            at = done = 0
+            at, left = 0, turns * per_turn
             source: Any = words
-            while done < turns:
-                count = min(stretch, turns - done)
+            while left > 0:
+                count = stretch
                 start = clock()
-                made: int = function(block, at, count * per_turn, source, bases)
+                made: int = function(block, at, min(count * per_turn, left), source, bases, _INNER_CALLS)
                 if made < 0:
-                    return done - made // per_turn
+                    return turns - (left + made) // per_turn
                 took = clock() - start
-                done, at, source = done + count, at + made, None
+                left, at, source = left - made, at + made, None
                 if at >= calls:
                     at = first + (at - first) % (calls - first)
                 if took > _LONG:
                     stretch = max(count // 2, 1)
-                elif took < _SHORT and count == stretch:
-                    stretch *= 8 if took < _SHORT / 8 else 2
-            return done
+                elif took < _SHORT and made == count * per_turn:
+                    stretch = count * (8 if took < _SHORT / 8 else 2)
+            return turns
 
         return run

@@ -5,6 +5,7 @@ import math
 import random
 import signal
 import threading
+import time
 from unittest.mock import patch
 
 import numpy as np
@@ -230,19 +231,37 @@ def test_a_flag_ends_the_loop(make, bound):
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
 
 
-def test_an_interrupt_ends_a_long_loop():
-    run = irs.compile(fused(NEWTON))
+LOOPS_IN_LOOPS = ir(
+    "x n:int m:int k:int | t = True; one = 1; half = 0.5; y = Loop n t x {i:int a | b = Loop m t a {j:int c | d = Loop k t c {l:int e | "
+    "q = div x e; s = add e q one; f = mul s half | t f} | t d} | t b} | y",
+    "Float(5, strides=[1])",
+)
+
+
+@pytest.mark.parametrize("turns", [(10**10,), (10**8, 4, 6), (10, 10**10, 1), (10, 1, 10**10), (10, 10**5, 10**5)])
+def test_an_interrupt_ends_a_long_loop(turns):
+    run = irs.compile(fused(NEWTON if len(turns) == 1 else LOOPS_IN_LOOPS))
     x = np.ones(5, np.float32)
-    assert run(x, 100).shape == (5,)
+    assert run(x, *([100] * len(turns))).shape == (5,)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts pytest in the background has it ignored
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     try:
+        start = time.perf_counter()
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            run(x, 10**13)
+            run(x, *turns)
+        assert time.perf_counter() - start < 20  # all turns take more
         timer.join()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_an_inner_loop_of_many_turns_is_one_of_its_own_from_python():
+    x, run = np.geomspace(1e-3, 1e3, 5, dtype=np.float32), irs.compile(fused(LOOPS_IN_LOOPS))
+    for turns in ((8, 3, 60_000), (8, 60_000, 3), (3000, 9, 9)):  # the last one returns to Python between turns
+        np.testing.assert_allclose(run(x, *turns), np.sqrt(x), rtol=1e-6)
+        told = [remark.because for remark in run.remarks if remark.rule == "native-loop"]
+        assert ("inner loop" in told[0]) == (turns[0] == 8) and all(each.startswith("machine code") for each in told[1:])
 
 
 @pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])

@@ -219,7 +219,7 @@ class Recipe:
             f"        bases = pack({', '.join(['0', 'here', f'here + {size}', *[taken.get(text, text) for text in added]])})",
             "    except errors: return declined",  # which the first turn will raise again
             "    count = drive(here, bases, limit)",
-            *([f"    if not ended(here + {STATUS}).value: return declined"] if form.may_fail else []),
+            *([f"    if not ended(here + {STATUS}).value: return left()"] if form.may_fail else []),
             f"    return {', '.join(['True', *results])}",
         ])  # fmt: skip
         exec(compiled_text(text), names)  # only our own numbers

@@ -57,8 +57,8 @@ class LoopCall:
         self.owner, self.captured = form.owner, form.captured
         self.layouts = Layouts(form, groups, memory, library)
         self.declined = (False, *(None,) * len(form.node.outputs))
-        self.known: dict[Hashable, tuple[Callable[..., tuple[Any, ...]], int] | None] = {}
-        """The functions, and the most turns that each may take."""
+        self.known: dict[Hashable, tuple[Callable[..., tuple[Any, ...]], int] | str] = {}
+        """The functions, and the most turns that each may take; or why there is none."""
         self.call: Callable[..., tuple[Any, ...]] = self.look_up
 
     def look_up(self, limit: int, go: bool, *given: Any) -> tuple[Any, ...]:
@@ -66,14 +66,20 @@ class LoopCall:
         if not go or limit < self.form.least:
             return self.declined
         found = self._found(given, limit)
-        if found is None:
+        if not isinstance(found, str) and min(limit, ENDLESS) > found[1]:
+            found = "it may have more turns than its tensors have parts, or than a number has room for"
+        if isinstance(found, str):
+            self.form.declined = found or self.form.declined
             return self.declined
-        run, most = found
-        if min(limit, ENDLESS) > most:
-            self.form.declined = "it may have more turns than its tensors have parts, or than a number has room for"
-            return self.declined
-        self.call = run
+        self.form.declined = ""
+        self.call = run = found[0]
         return run(limit, go, *given)
+
+    def left(self) -> tuple[Any, ...]:
+        """Says that Python must run what machine code began: it raises, or hears an interrupt."""
+        self.form.declined = "an index was outside of its axis, or an inner loop had more turns than may pass without Python"
+        self.call = self.look_up
+        return self.declined
 
     @cached_property
     def driver(self) -> NativeLoop:
@@ -83,21 +89,20 @@ class LoopCall:
         assert isinstance(device, CpuDevice)
         return device.native_loop
 
-    def _found(self, given: Sequence[Any], limit: int) -> tuple[Callable[..., tuple[Any, ...]], int] | None:
+    def _found(self, given: Sequence[Any], limit: int) -> tuple[Callable[..., tuple[Any, ...]], int] | str:
+        """Returns the function, and the most turns that it may take; or why there is none, an empty text where it was not tried."""
         key = self.memory.key(given), tuple([value for value in given if isinstance(value, WHOLE)])  # by which views may be cut
         known = self.known  # which another thread may replace
         if key not in known:
             if limit < _FEW_TURNS and len(known) >= _FEW_LAYOUTS:
-                return None  # a number that changes from call to call: preparing would take longer than Python does
+                return ""  # a number that changes from call to call: preparing would take longer than Python does
             if len(known) >= _MOST_LAYOUTS:
-                self.known = {}
+                self.known = known = {}
             try:
                 turns = self.layouts.turns(given)
                 recipe = Recipe(self.layouts, turns, given)
-                run = recipe.written(key[0], self.driver, {"miss": self.look_up, "declined": self.declined})
-                found, self.form.declined = (run, turns.most[self.form.node]), ""
+                run = recipe.written(key[0], self.driver, {"miss": self.look_up, "left": self.left, "declined": self.declined})
+                known[key] = run, turns.most[self.form.node]
             except ERRORS as error:
-                found, self.form.declined = None, str(error)
-            self.known[key] = found
-            return found
+                known[key] = str(error) or type(error).__name__
         return known[key]

@@ -309,6 +309,13 @@ def test_a_remark_says_what_keeps_a_loop_in_python():
     )))  # fmt: skip
     (because,) = [remark.because for remark in run.remarks if remark.rule == "native-loop"]
     assert because == "Python runs it turn by turn: aten::cumsum of its body has no kernel"
+    turned = ir(
+        "x | t = True; n = 9; one = 1; axes:int[] = [0]; y = Loop n t x {i:int a | "
+        "b = add a a one; c = flip b axes; d = tanh c; e = neg d | t e} | y",
+        "Float(5)",
+    )
+    (because,) = [remark.because for remark in irs.compile(fused(turned)).remarks if remark.rule == "native-loop"]
+    assert because == "Python runs it turn by turn: aten::flip of its body has no kernel"  # the sum is in no kernel because of it
     large = irs.compile(fused(NEWTON.replace("Float(5", "Float(500000")))
     assert [remark.kind for remark in large.remarks if remark.rule == "native-loop"] == ["passed"]
     large(np.ones(500000, np.float32), 7)

@@ -8,10 +8,12 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import lcm
+from operator import itemgetter
 from typing import Final
 
 from irscope.analysis.loop_rows import ROWS, is_view
 from irscope.ir import BOOL, FLOAT, INT, NOT_CONSTANT, NUMBER, Block, Graph, Node, TensorType, Value, constant_of, nest_of
+from irscope.ops.registry import op_of
 
 _MOST_VIEWS: Final = 64
 """Views of one body: each is looked up through those that it is a view of."""
@@ -111,12 +113,15 @@ def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | st
     flags = {node.output: node.inputs[0] for node in asked}
     steps = tuple(node for node in nest if node not in asked)
     made = {value for node in steps if node in fused or _makes(node) for value in node.outputs}
+    kept = list[tuple[bool, str]]()
     for node in steps:
         is_moved = is_view(node) or node.op in ROWS or node.op in (TAKE, PUT) or _is_joined(graph, node, inside)
         if not (node in fused or is_moved or is_tensor_of_number(node) or _is_sum(graph, node, inside)):
             why = _why_no_control(graph, node, flags, made) if node.op in ("prim::If", "prim::Loop") else "of its body has no kernel"
             if why:
-                return f"{node.op} {why}"
+                kept.append((_may_be_kernel(node), f"{node.op} {why}"))
+    if kept:
+        return min(kept, key=itemgetter(0))[1]  # others are in no kernel because of this one
     why = _why_no_flag(graph, body, flags, made) or next((why for node in asked if (why := _why_no_test(graph, node))), "")
     if why:
         return why
@@ -149,6 +154,12 @@ def loop_form(graph: Graph, loop: Node, fused: Container[Node]) -> LoopForm | st
     shared = _looked_back_at(body, made)
     made_form = LoopForm(loop, steps, own, captured, flag, flags, period, delay, shared, owned, parts, unused, used, fresh)
     return replace(made_form, fresh=frozenset()) if made_form.may_fail else made_form  # Python begins anew
+
+
+def _may_be_kernel(node: Node) -> bool:
+    """Checks for an op that a kernel computes, or that only makes a list for one that none does."""
+    op = op_of(node)
+    return node.op == "prim::ListConstruct" or (op is not None and op.expression is not None)
 
 
 def _depth(nest: Sequence[Node], body: Block) -> int:

@@ -451,7 +451,7 @@ def _filled(like: Any, numbers: Array) -> Any:
         like[...] = numbers.astype(np.float32).view(np.uint32) >> 16 if is_bits else numbers
         return like
     torch = _torch_types().require_torch("to fill a tensor")
-    with torch.no_grad():
+    with torch.inference_mode() if like.is_inference() else torch.no_grad():  # elsewhere torch refuses to write what that mode made
         like.copy_(torch.from_numpy(np.array(numbers)))
     return like
 

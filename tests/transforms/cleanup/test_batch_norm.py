@@ -258,6 +258,16 @@ def test_new_weights_follow_a_layout_that_comes_back() -> None:
         assert torch.allclose(run(X), model(X), atol=1e-5)
 
 
+@torch.no_grad()
+def test_new_weights_follow_that_were_made_in_inference_mode() -> None:
+    model = small()
+    with torch.inference_mode():
+        run = irs.compile(irs.fuse(irs.load(model, X)))
+    for _ in range(2):
+        model[0].weight.mul_(2)
+        assert torch.allclose(run(X), model(X), atol=1e-5)
+
+
 def test_new_weights_that_cannot_follow_are_refused() -> None:
     model = nn.Sequential(small(), with_random_numbers(nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4)), 1)).eval()
     run = irs.compile(irs.Pipeline("fold-batch-norm")(irs.load(model, X)).graph)

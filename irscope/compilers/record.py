@@ -316,9 +316,6 @@ class Program(Drawn):
     def _words(self, node: Node) -> str:
         return f"{node.op.partition('::')[2]} %{self.graph.names[node.outputs[0]]}" if node.outputs else node.op
 
-    def to_svg(self, path: Any = None) -> str:
-        return self.fusion.to_svg(path)
-
     @property
     def library_calls(self) -> tuple[Kernel, ...]:
         """The kernels that are calls of a library."""
@@ -457,9 +454,6 @@ class Decisions(Drawn):
         import pandas as pd
 
         return pd.concat(tables, ignore_index=True)
-
-    def to_svg(self, path: Any = None) -> str:
-        return self.fusion.to_svg(path)
 
     def __repr__(self) -> str:
         shown = f"{len(self.programs)} programs, " if len(self.programs) != 1 else ""

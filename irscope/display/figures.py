@@ -195,6 +195,7 @@ def _view(thing: Any, *, opened: bool = False) -> GraphView:
         return classes_picture(thing)
     if isinstance(thing, Profile):
         return _timed(thing, opened)
+    thing = getattr(thing, "fusion", thing)  # of what another compiler decided
     graph: Graph = thing if isinstance(thing, Graph) else thing.graph
     if not is_sent_whole(graph):
         return ProgramIndex(graph).first_graph()

@@ -98,6 +98,12 @@ def test_memory_under_several_names_counts_once() -> None:
     assert (memory.curve, memory.peak, memory.unknown) == ([8, 12, 0], 12, 1)
 
 
+def test_every_picture_has_the_kernels() -> None:
+    _, d = made()
+    for thing in (d, d.program):
+        assert (thing.to_svg(), thing.to_dot()) == (d.fusion.to_svg(), d.fusion.to_dot()) and "cluster" in thing.to_dot()
+
+
 def test_several_programs_must_be_named() -> None:
     _, d = made()
     both = Decisions("other", d.programs * 2)

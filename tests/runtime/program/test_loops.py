@@ -434,6 +434,20 @@ def test_an_index_outside_and_an_inner_loop_of_too_many_turns_raise_as_in_python
     assert torch.equal(h, before)
 
 
+def test_an_inner_loop_of_very_many_calls_is_left_to_python():
+    """Calls and turns are counted in one word, which 2^50 turns of 2^13 calls would not fit."""
+    joined = ir(
+        "x n:int | t = True; zero = 0; one = 1; two = 2; y = Loop n t x {i:int a | b = Loop n t a {j:int c | l:Tensor[] = "
+        f"ListConstruct {'c ' * 16}; p:Float(32) = cat l zero; e = slice p zero zero two one; f = tanh e; g = neg f | t g}} | t b}} | y",
+        "Float(2, strides=[1])",
+    )
+    both(fused(joined), np.ones(2, np.float32), 9)
+    with patch("irscope.runtime.program.loops.calls._MOST_CALLS", 12):
+        run = irs.compile(fused(joined))
+        run(np.ones(2, np.float32), 9)
+    assert any("calls of kernels" in remark.because for remark in run.remarks)
+
+
 def random_loop(seed):
     """A loop over two to four carried tensors, one of them a table whose rows it reads and writes; in it branches, other loops, numbers
     that repeat, and rows by index. What it asks is of inputs alone: a rounding decides nothing."""

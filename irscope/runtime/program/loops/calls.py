@@ -282,6 +282,8 @@ class Recipe:
         """Returns a call of an inner loop in two turns of the loop around it, with the addresses from which its words count."""
         assert one.inner is not None and other.inner is not None and one.node is not None
         now, later = words_of(calls := self._moving(*one.inner), 0), words_of(self._moving(*other.inner), 0)
+        if len(calls) > _MOST_CALLS:  # times turns, they must fit a word
+            raise ValueError(f"a turn of an inner loop has {len(calls)} calls of kernels")
         place = self._reserve(8 * len(now), (one.node, len(now)))
         keys: dict[tuple[str, int], int] = {("", 0): 0}
         recipe = [len(now)]

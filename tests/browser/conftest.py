@@ -18,7 +18,6 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -331,22 +330,16 @@ _LABS_OWN = "Canceled future for"
 @contextlib.contextmanager
 def window(browser: Any, height: int = 900, *, ours: bool = True) -> Iterator[Any]:
     """An empty window; no error of what is opened in it may have come when it closes, nor a complaint of a page of ours."""
-    page = _context_of(browser).new_page()
-    page.set_viewport_size({"width": 1400, "height": height})
+    context = browser.new_context(viewport={"width": 1400, "height": height})
+    page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if ours and message.type == "error" else None)
     page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
     yield page
-    page.close()
+    context.close()
     assert errors == []
-
-
-@cache
-def _context_of(browser: Any) -> Any:
-    """One for all windows, as each takes half a second of a processor; our pages store nothing in it."""
-    return browser.new_context()
 
 
 @contextlib.contextmanager

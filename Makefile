@@ -32,10 +32,10 @@ types: $(VENV)/dev.stamp
 layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
-# Two for two processors: with three, pages in a browser waited too long. Files in their order, as the many small ones come last.
+# Three for two processors: the one that has the browser waits half its time. Files in their order, as the many small ones come last.
 # A process that crashes ends the run, with its stack: started again, xdist waits for ever for tests that it has lost.
 unit: $(VENV)/compiled.stamp $(VENV)/node.stamp
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=50
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=50
 
 docs: $(VENV)/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml

@@ -19,7 +19,7 @@ from irscope.runtime.device import NO_MEMORY
 from irscope.runtime.program.arena import span
 from irscope.runtime.program.groups import fits_text
 from irscope.runtime.program.loops.form import JOINS, PUT, TAKE, is_tensor_of_number
-from irscope.runtime.program.loops.layouts import WORD, Layouts, Turns
+from irscope.runtime.program.loops.layouts import MOST_PIECES, WORD, Layouts, Turns
 
 _CUTS: Final = {"aten::select": (2,), "aten::slice": (2, 3), "aten::select_scatter": (3,), "aten::slice_scatter": (3, 4)}
 """Ops at a place that may move: the operands that say where, of which those of `slice` keep their distance."""
@@ -28,8 +28,6 @@ ENDLESS: Final = 1 << 50
 """Turns that no loop reaches: days, at a nanosecond each."""
 _ZEROED: Final = 1 << 14
 """Bytes up to which a block of zeros from ctypes is made sooner than an array whose address must be asked for."""
-_MOST_PIECES: Final = 32
-"""Copies of one tensor into another, at 20 ns each."""
 _MOST_CALLS: Final = 1 << 11
 """Calls of a circle: each takes 50 µs to be prepared, and 10 ns to be laid out in a run."""
 _LINE: Final = 64
@@ -457,7 +455,7 @@ class Recipe:
             (outer, *_), (inner, *steps) = axes[-2:]
             axes[-2:] = [(outer * inner, *steps)]
         count, *steps = axes.pop() if axes else (1, 0, 0)
-        if prod([axis[0] for axis in axes]) > _MOST_PIECES:
+        if prod([axis[0] for axis in axes]) > MOST_PIECES:
             raise ValueError("what it copies is in too many pieces")
         return [
             _Made(_work(Work.COPY, size * item), [

@@ -15,8 +15,8 @@ from irscope.runtime.program.loops.form import JOINS, PUT, TAKE, LoopForm, is_te
 
 _MOST_BYTES: Final = 1 << 20
 """Of all buffers of one turn. More take 30 µs at least, beside which Python's microsecond a kernel does not matter."""
-_MOST_PIECES: Final = 32
-"""Copies of a turn for one op that joins tensors, at 20 ns each."""
+MOST_PIECES: Final = 32
+"""Copies of a turn for one op, at 20 ns each."""
 WORD: Final = 1 << 62
 """Numbers from here on might not fit a word."""
 
@@ -221,7 +221,7 @@ class Layouts:
         rows = prod(extents(whole)[: values[node.inputs[1]] % len(extents(whole))])
         is_dense = all(is_contiguous(extents(each), each.strides or ()) and each.dtype == whole.dtype for each in (whole, *parts))
         sizes = [(part.nbytes or 0) // max(rows, 1) for part in parts]
-        if not is_dense or rows * sum(sizes) != whole.nbytes or rows * len(sizes) > _MOST_PIECES:
+        if not is_dense or rows * sum(sizes) != whole.nbytes or rows * len(sizes) > MOST_PIECES:
             raise ValueError("what it joins is in too many pieces")
         starts = [sum(sizes[:place]) for place in range(len(sizes))]
         places = [(row, place) for row in range(rows) for place in range(len(sizes))]

@@ -11,16 +11,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, NamedTuple
-
-import numpy as np
-from numpy.lib.stride_tricks import as_strided
+from typing import Any, Final
 
 from irscope._base.nested import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
 from irscope.ops.registry import category_of, op_of, schema_of
 from irscope.ops.traits import LOOKS_UP
+from irscope.ops.view_steps import ByteSet, byte_set, bytes_covered
 from irscope.runtime.arrays import Library, is_cupys
 from irscope.runtime.program import flatten
 
@@ -78,76 +76,57 @@ class _Inputs:
     """The tensors that a program is given, and which of their bytes it has read."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        places = {place for leaf in leaves(values) if (place := _place(leaf)) is not None and place.bytes}
-        self.places = sorted(places, key=lambda place: place.start)
-        self.whole: set[_Place] = set()
-        self.parts: dict[_Place, np.ndarray[Any, Any]] = {}
-        self.looked_up: dict[_Place, int] = {}
+        known = {place for leaf in leaves(values) if (place := _place(leaf)) is not None and not place.is_empty}
+        self.known = sorted(known, key=lambda place: place.start)
+        self.parts: dict[ByteSet, set[ByteSet]] = {}
+        self.looked_up: dict[ByteSet, int] = {}
 
     def read(self, operands: Sequence[Any], of_table: int | None) -> None:
         """Notes what an op reads; `of_table`: the bytes that it reads of its first operand, if that is a table."""
         for index, leaf in enumerate(leaves(operands)):
             place = _place(leaf)
             found = None if place is None else self._input_of(place)
-            if place is None or found is None or found in self.whole:
+            if place is None or found is None:
                 continue
             if index == 0 and of_table is not None:
                 self.looked_up[found] = self.looked_up.get(found, 0) + of_table
-            elif place == found:
-                self.whole.add(found)
             else:
-                part = self.parts.setdefault(found, np.zeros(found.end - found.start, bool))
-                as_strided(part[place.address - found.start :], (*place.shape, place.item), (*place.strides, 1))[...] = True
+                self.parts.setdefault(found, set()).add(place)
 
-    def _input_of(self, place: "_Place") -> "_Place | None":
-        """The first input that has all bytes of a tensor."""
-        for known in self.places[: bisect_right(self.places, place.start, key=lambda x: x.start)]:
-            if place.end <= known.end:
+    def _input_of(self, place: ByteSet) -> ByteSet | None:
+        """The first input that reaches over all bytes of a tensor."""
+        for known in self.known[: bisect_right(self.known, place.start, key=lambda x: x.start)]:
+            if place.stop <= known.stop:
                 return known
         return None
 
     @property
     def bytes(self) -> int:
-        """The bytes that were read."""
+        """The bytes that were read; of more parts of one input than are worth comparing, each counts, up to the whole input."""
         found = 0
-        for place in {*self.whole, *self.parts, *self.looked_up}:
-            part = int(self.parts[place].sum()) if place in self.parts else 0
-            found += place.bytes if place in self.whole else min(part + self.looked_up.get(place, 0), place.bytes)
+        for place in {*self.parts, *self.looked_up}:
+            parts = self.parts.get(place, set())
+            covered = bytes_covered(parts)
+            read = (sum(map(_size, parts)) if covered is None else covered) + self.looked_up.get(place, 0)
+            found += min(read, _size(place))
         return found
 
 
-class _Place(NamedTuple):
-    """Where a tensor lies, in bytes."""
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    item: int
-
-    @property
-    def bytes(self) -> int:
-        """Those of its elements: one for each address."""
-        return self.item * prod(size for size, stride in zip(self.shape, self.strides, strict=True) if stride or size == 0)
-
-    @property
-    def start(self) -> int:
-        return self.address + sum((size - 1) * step for size, step in zip(self.shape, self.strides, strict=True) if step < 0)
-
-    @property
-    def end(self) -> int:
-        return self.address + self.item + sum((size - 1) * step for size, step in zip(self.shape, self.strides, strict=True) if step > 0)
+def _size(place: ByteSet) -> int:
+    """The bytes of a tensor; those that several of its elements share may count for each."""
+    return place.width * prod(place.counts) if place.size is None else place.size
 
 
-def _place(leaf: Any) -> _Place | None:
-    """Where a tensor lies; None for anything else."""
+def _place(leaf: Any) -> ByteSet | None:
+    """Where a tensor lies: the addresses of its bytes; None for anything else."""
     if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         return None
     if hasattr(leaf, "data_ptr"):
         item = leaf.element_size()
-        return _Place(leaf.data_ptr(), tuple(leaf.shape), tuple([item * step for step in leaf.stride()]), item)
+        return byte_set(leaf.data_ptr(), item, leaf.shape, [item * step for step in leaf.stride()])
     if hasattr(leaf, "strides"):
         address = int(leaf.data.ptr) if is_cupys(leaf) else leaf.__array_interface__["data"][0]
-        return _Place(address, leaf.shape, leaf.strides, leaf.itemsize)
+        return byte_set(address, leaf.itemsize, leaf.shape, leaf.strides)
     return None
 
 
@@ -221,5 +200,5 @@ def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
 
 
 def bytes_of(values: Sequence[Any]) -> int:
-    """Returns the bytes of the tensors among the values; shared memory is counted once for each address and size of view."""
-    return sum({(place.address, place.bytes): place.bytes for leaf in leaves(values) if (place := _place(leaf)) is not None}.values())
+    """Returns the bytes of the tensors among the values; tensors of the same bytes are counted once."""
+    return sum(map(_size, {place for leaf in leaves(values) if (place := _place(leaf)) is not None}))

@@ -3,7 +3,6 @@
 A program may be nested a hundred thousand deep, so what walks one does without the Python stack; values are not (`map_leaves`)."""
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -172,7 +171,6 @@ def by_storage(tensors: Mapping[_Key, Any]) -> dict[_Key, int]:
     return {key: numbers.setdefault(group_of.get(key, (key,)), len(numbers)) for key in known}
 
 
-@cache
 def torch_guards(torch: Any) -> Callable[..., Callable[..., bool]] | None:
     """Returns the guard of Dynamo's programs, at a third of the cost of comparing facts, if this torch has it.
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -528,7 +528,7 @@ class Followed:
     def _compare_layouts(self, layouts: Sequence[Any]) -> bool:
         if list(map(_layout, self.shown)) != layouts:
             return False
-        guards = torch_guards(sys.modules["torch"])
+        guards = _guards(sys.modules["torch"])
         if guards is not None:
             self.has_layouts = guards(self.shown, inside=True)
         return True
@@ -565,6 +565,9 @@ class Followed:
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a copy has weights of its own, which nobody else can write
+
+
+_guards: Final = cache(torch_guards)
 
 
 class _Seen(NamedTuple):

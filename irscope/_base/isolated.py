@@ -48,12 +48,6 @@ def isolated(work: Callable[[], Any], *, seconds: int, memory: int | None = None
     ends the copy. On a system that cannot fork (Windows) the work runs here, without limits.
 
     Raises IsolatedError.
-
-    >>> isolated(lambda: {"sum": 1 + 1}, seconds=5, memory=1 << 30)
-    {'sum': 2}
-    >>> isolated(os.abort, seconds=5)
-    Traceback (most recent call last):
-    irscope._base.isolated.IsolatedError: crashes with signal 6
     """
     if not _CAN_FORK:
         try:

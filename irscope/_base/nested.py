@@ -102,13 +102,7 @@ _UNKNOWN = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueE
 
 
 def is_fixed(array: Any) -> bool:
-    """Whether this is an array of NumPy whose memory nobody can write.
-
-    >>> array = np.zeros(4)
-    >>> array.flags.writeable = False
-    >>> is_fixed(array[1:]), is_fixed(np.zeros(4)), is_fixed(4)
-    (True, False, False)
-    """
+    """Whether this is an array of NumPy whose memory nobody can write."""
     while isinstance(array, np.ndarray) and not array.flags.writeable:
         if not isinstance(array.base, np.ndarray):
             return True

@@ -242,15 +242,7 @@ def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
 
 
 def compile_signature(schema: OpSchema) -> MemorySignature:
-    """The memory effects of an overload, from its annotations.
-
-    >>> from irscope.ops.schemas import parse_schema
-    >>> compile_signature(parse_schema("aten::relu(Tensor self) -> Tensor")) is PURE
-    True
-    >>> signature = compile_signature(parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"))
-    >>> signature.results, signature.writes
-    ((((0, 0),),), ((0, 0),))
-    """
+    """The memory effects of an overload, from its annotations."""
     if is_fully_opaque(schema.name) or schema.is_varret:  # results that are not declared may be anything
         return OPAQUE
     letters = _letters(schema)

@@ -107,15 +107,6 @@ def lifetimes(graph: Graph, *, is_told: Callable[[Node], bool] | None = None) ->
     """The live ranges of all memories that a program allocates, in linear time.
 
     Results of nodes for which `is_told` holds are live as long as any value that may alias them by the alias db is used.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::neg(%x)
-    ...   %b : Float(8) = aten::detach(%a)
-    ...   %c : Float(8) = aten::exp(%b)
-    ...   return (%c)''')
-    >>> [(made.value.name, made.bytes, made.birth, made.death, made.is_result) for made in lifetimes(g).buffers]
-    [('a', 32, 0, 2, False), ('c', 32, 2, 3, True)]
     """
     db = alias_db_of(graph)
     return _Walk(graph, db, _roots_of_copies(graph, db), is_told or (lambda node: False)).found()

@@ -40,13 +40,7 @@ class _Kept(dict[Hashable, Any]):
 
 
 def once(graph: Graph, question: Hashable, answer: Callable[[], T]) -> T:
-    """The answer to a question about a graph, computed when it is first asked.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor):\\n  return (%x)")
-    >>> once(g, "inputs", lambda: len(g.inputs)), once(g, "inputs", lambda: None)
-    (1, 1)
-    """
+    """The answer to a question about a graph, computed when it is first asked."""
     known = _kept(graph)
     if question in known:
         return cast(T, known[question])

@@ -202,14 +202,7 @@ COPY: Final = 10e9
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelFacts:
-    """Numbers of one kernel, counted in its text and its machine code, not measured.
-
-    >>> facts = KernelFacts("kernel_1", "cpu", "x86-64", 8.0, 4.0, 3)
-    >>> facts.intensity
-    0.25
-    >>> facts
-    <KernelFacts of kernel_1: 8 B read, 4 B written and 3 operations a point>
-    """
+    """Numbers of one kernel, counted in its text and its machine code, not measured."""
 
     name: str
     device: str

@@ -92,15 +92,7 @@ def register_completion(shell: Any) -> None:
 
 
 def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
-    """The completions of a line that ends inside a string: names in the program of the object before it.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %cost : Tensor = aten::relu(%x)\\n  return (%cost)")
-    >>> names_for('f.why_not("x", "%c', {"f": irs.fuse(g)}), names_for('open("c', {"open": open})
-    (['%cost'], [])
-    >>> names_for('irs.fuse(g, policy="m', {"irs": irs}), names_for('e.selection = ["%x", "c', {"e": g})
-    (['min-bytes'], ['cost'])
-    """
+    """The completions of a line that ends inside a string: names in the program of the object before it."""
     chosen = _CHOSEN.search(line)
     if chosen is not None:
         asked = namespace.get(chosen[1].partition(".")[0])

@@ -149,18 +149,7 @@ def is_hlo_text(text: str) -> bool:
 
 
 def parse_hlo(text: str, *, file: str = "") -> HloText:
-    """Returns the module that a text describes. Raises ParseError with the line of what is not HLO.
-
-    >>> module = parse_hlo('''HloModule f, is_scheduled=true
-    ...
-    ... ENTRY %main (x: f32[2]) -> f32[2] {
-    ...   %x = f32[2]{0} parameter(0)
-    ...   ROOT %y = f32[2]{0} negate(%x), metadata={op_name="jit(f)/neg" source_file="f.py" source_line=3}
-    ... }''')
-    >>> y = module.computations["main"][-1]
-    >>> y.opcode, y.operands, module.provenance(y).frames[0].line
-    ('negate', ('x',), 3)
-    """
+    """Returns the module that a text describes. Raises ParseError with the line of what is not HLO."""
     return _Reader(text, file).module()
 
 

@@ -454,13 +454,7 @@ class Step(NamedTuple):
 
 
 def steps(graph: Graph) -> Iterator[Step]:
-    """All steps through a program, from entering its top block to leaving it.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%c : bool):\\n  prim::If(%c)\\n    block0(): -> ()\\n    block1(): -> ()\\n  return (%c)")
-    >>> [step.kind for step in steps(g)]
-    ['enter', 'node', 'enter', 'leave', 'enter', 'leave', 'done', 'leave']
-    """
+    """All steps through a program, from entering its top block to leaving it."""
     stack: list[Iterator[Step]] = [_inside(None, graph.body, 0)]
     while stack:
         for step in stack[-1]:

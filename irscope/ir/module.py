@@ -72,13 +72,7 @@ def public_graphs(module: Module) -> list[str]:
 
 
 def graphs_of(module: Module) -> Iterator[tuple[str, Graph]]:
-    """All graphs of a module and of its nested modules, by their paths: `ex_0::F`.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> inner = Module({"f": parse("graph(%x : Tensor):\\n  return (%x)")}, name="ex")
-    >>> [path for path, _ in graphs_of(Module({}, modules={"ex": inner}))]
-    ['ex::f']
-    """
+    """All graphs of a module and of its nested modules, by their paths: `ex_0::F`."""
     todo = [("", module)]
     while todo:
         path, here = todo.pop()
@@ -108,14 +102,6 @@ def inlined(module: Module, name: str = "") -> Graph:
 
     Calls of graphs that the module does not have stay. Raises ArgumentError for unknown names, recursive programs, and
     programs that would become larger than `MAX_INLINED` nodes.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> f = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> g = parse("graph(%a : Tensor):\\n  %b : Tensor = func::call[callee=\\"@f\\"](%a)\\n  return (%b)")
-    >>> print(inlined(Module({"f": f, "g": g}), "g"))
-    graph(%a : Tensor):
-      %y : Tensor = aten::relu(%a), scope: f
-      return (%y)
     """
     module, name = _found(module, name or entry(module))
     graph = module.graphs[name]

@@ -62,18 +62,7 @@ Edit = Created | Erased | Replaced | Moved | Merged
 
 
 class Rewriter:
-    """Records edits to one frozen graph; the only mutable object in the IR.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu(%x)\\n  %b : Tensor = aten::relu(%x)\\n  return (%a, %b)")
-    >>> rw = Rewriter(g)
-    >>> rw.replace(g.value("b"), g.value("a"), reason="%b computes the same value as %a")
-    >>> rw.erase(g.node("b"), reason="a duplicate of %a")
-    >>> print(rw.finish())
-    graph(%x : Tensor):
-      %a : Tensor = aten::relu(%x)
-      return (%a, %a)
-    """
+    """Records edits to one frozen graph; the only mutable object in the IR."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

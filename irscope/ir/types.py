@@ -285,13 +285,7 @@ def is_subtype(have: Type, want: Type) -> bool:
 
 
 def contradiction(a: TensorType, b: TensorType) -> str:
-    """What no tensor of both types can have, in words; empty if nothing. Strides, devices and symbols are not compared.
-
-    >>> contradiction(TensorType("bool", (4,)), TensorType("int64", (4,))), contradiction(TensorType("bool"), TensorType(None, (4,)))
-    ('the element types differ', '')
-    >>> contradiction(TensorType(None, (2, 3)), TensorType(None, (2, 4))), contradiction(TensorType(None, (2, 3)), TensorType(None, (2,)))
-    ('extent 1 is 3 in one and 4 in the other', 'the numbers of dimensions differ')
-    """
+    """What no tensor of both types can have, in words; empty if nothing. Strides, devices and symbols are not compared."""
     if a is b or a.undefined or b.undefined:
         return ""
     if a.dtype is not None and b.dtype is not None and a.dtype != b.dtype:

@@ -262,13 +262,7 @@ _NUMBERS: Final = (BOOL, INT, FLOAT, COMPLEX, NUMBER)
 
 
 def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> OpSchema | None:
-    """Return the first schema that takes these operands, all of them positional; None when none does.
-
-    >>> from irscope.ir.types import TENSOR
-    >>> texts = "aten::neg(Tensor self) -> Tensor", "aten::neg.int(int a) -> int"
-    >>> choose_overload([parse_schema(text) for text in texts], [INT]).overload
-    'int'
-    """
+    """Return the first schema that takes these operands, all of them positional; None when none does."""
     fitting = _taking(schemas, operands)
     exact = [schema for schema in fitting if schema.is_vararg or len(schema.arguments) == len(operands)]
     return _first(exact, operands, convert=False) or _first(fitting, operands, convert=False) or _first(fitting, operands, convert=True)

@@ -76,12 +76,6 @@ _NAMED: Final = re.compile(rf"(?:{'|'.join(_NAMED_DEFAULTS)})\b")
 def parse_schema(text: str) -> OpSchema:
     """Return the schema that a text declares.
 
-    >>> schema = parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
-    >>> schema.full_name, [a.name for a in schema.arguments], schema.arguments[2].default
-    ('aten::add_.Tensor', ['self', 'other', 'alpha'], 1)
-    >>> schema.arguments[0].alias.is_write, schema.is_mutable
-    (True, True)
-
     Raises ParseError with the column at which the text stops being a schema.
     """
     return _Reader(text).schema()

@@ -298,13 +298,7 @@ def _array_operand(dtype: Any, has_axes: bool) -> Operand:
 
 
 def result_dtype(operands: Iterable[Operand]) -> str | None:
-    """Return the type that operands promote to; None when it depends on something unknown, or torch refuses.
-
-    >>> result_dtype([Operand("int64", DIMENSIONED), Operand("float32", NUMBER_STRENGTH)])
-    'float32'
-    >>> result_dtype([Operand("float16", DIMENSIONED), Operand("float64", ZERO_DIM)])
-    'float16'
-    """
+    """Return the type that operands promote to; None when it depends on something unknown, or torch refuses."""
     given = list(operands)
     if any(operand.dtype is None for operand in given):
         return _with_unknowns(given)

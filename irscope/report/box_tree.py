@@ -41,13 +41,7 @@ def line_count(graph: Graph, nodes: Iterable[Node]) -> int:
 
 @per_graph
 def node_lines(graph: Graph) -> Mapping[int, int]:
-    """The line of each node by id, counted from 0, in program order. A block has one line before its nodes and one after.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> list(node_lines(g).values())
-    [1]
-    """
+    """The line of each node by id, counted from 0, in program order. A block has one line before its nodes and one after."""
     found: dict[int, int] = {}
     line = heading_lines(graph)
     stack: list[tuple[Iterator[Node], Iterator[Block]]] = [(iter(graph.body.nodes), iter(()))]

@@ -18,16 +18,7 @@ _MOST_STOPS = 6
 
 
 def program_stops(history: History) -> list[ProgramStop]:
-    """The program as written and after each of the last few passes that changed it; empty if none did.
-
-    >>> import irscope as irs
-    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::exp(%x)
-    ...   %b : Float(8) = aten::relu_(%a)
-    ...   return (%b)'''))
-    >>> [(stop["label"], stop["state"]) for stop in program_stops(f.history)]
-    [('as written', 0), ('pure', 1), ('fused', 2)]
-    """
+    """The program as written and after each of the last few passes that changed it; empty if none did."""
     stops = [
         ProgramStop(label=_WORDS.get(record.name, record.name), state=last, hint=f"the program after {record.name}")
         for record, first, last in zip(history.records, history.ends, history.ends[1:], strict=False)
@@ -131,18 +122,7 @@ _MOST_NAMED = 4
 
 
 def timeline_view(history: History, text: TextView) -> TimelineView | None:
-    """The steps of a history on the text of its last graph; None if no pass changed anything.
-
-    >>> import irscope as irs
-    >>> from irscope.report.panes.program_view import text_view
-    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::relu(%x)
-    ...   %b : Float(8) = aten::tanh(%a)
-    ...   return (%b)'''))
-    >>> view = timeline_view(f.history, text_view(f.graph))
-    >>> view["steps"][0]["did"], view["steps"][0]["saved"]
-    ('merged %a and %b into group 0', 64)
-    """
+    """The steps of a history on the text of its last graph; None if no pass changed anything."""
     passes = lifetimes(history)
     if not any(stretch.steps for stretch in passes):
         return None

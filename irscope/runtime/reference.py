@@ -35,11 +35,6 @@ def run_reference(
     NumPy arguments are not copied, and in-place ops write them, unless `precision` requests other types. `observe` is
     called with each value when it is computed, in a loop once per iteration. Raises ArgumentError for a wrong number of
     arguments, and RunError with the node at which the program failed.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> run_reference(g, np.array([-1.0, 2.0], np.float32))
-    (array([0., 2.], dtype=float32),)
     """
     free = graph.free_inputs
     check_count(graph, args)

@@ -30,12 +30,6 @@ class Names:
 
     `%p.1` is a value, `node %p.1` the node that produces it, `aten::copy_#0` the first node of that op;
     `box backbone/stage1` is a box without a record, with `#1` for the second of that path.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> names = Names(g)
-    >>> names.of(g.node("y").id), names.id("node %y") == g.node("y").id
-    ('node %y', True)
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -62,14 +62,6 @@ def may_require_grad(graph: Graph, db: AliasDb, inputs: Iterable[Value] | None =
     """Returns the values that may require a gradient when the graph runs.
 
     `inputs` are those that do; without it, an input does unless its type (`requires_grad=0`) or its bound tensor says no.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse('''graph(%x : Float(2, requires_grad=0), %w : Float(2)):
-    ...   %a : Tensor = aten::relu(%x)
-    ...   %b : Tensor = aten::mul(%a, %w)
-    ...   return (%b)''')
-    >>> sorted(g.names[value] for value in may_require_grad(g, AliasDb(g)))
-    ['b', 'w']
     """
     flow = _Flow(graph, db)
     flow.mark(value for value in graph.inputs if _enters(graph, value)) if inputs is None else flow.mark(inputs)

@@ -170,13 +170,7 @@ _GAP = 1 << 20
 
 
 class OrderedList:
-    """A line of the numbers 0 … n-1, initially in this order.
-
-    >>> line = OrderedList(4)
-    >>> line.move_after(0, 2)
-    >>> sorted(range(4), key=line.label.__getitem__)
-    [1, 2, 0, 3]
-    """
+    """A line of the numbers 0 … n-1, initially in this order."""
 
     def __init__(self, size: int) -> None:
         self.label = [_GAP * place for place in range(1, size + 1)]

@@ -302,13 +302,6 @@ def retyped(graph: Graph, types: Mapping[Value, Type]) -> Graph:
 def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
     """The graph with the inferred types written into its tensors, as `retyped`, and with its facts; None if these do not follow from its
     types, as for an input that may be None and was not.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Float(2, 3)):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> print(refined(g, infer(g))[0])
-    graph(%x : Float(2, 3)):
-      %y : Float(2, 3) = aten::relu(%x)
-      return (%y)
     """
     after, values, nodes, blocks = _retyped(graph, shapes.type)
     if after is graph:

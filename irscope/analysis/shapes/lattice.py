@@ -137,13 +137,7 @@ def _filled(fact: TensorType, declared: TensorType) -> TensorType:
 
 
 def join(a: Fact, b: Fact, declared: Type) -> Fact:
-    """The join of two facts: what holds for a value that either of them describes.
-
-    >>> str(join(TensorType("float32", (2, 3)), TensorType("float32", (4, 3)), TensorType()))
-    'Float(*, 3)'
-    >>> join(1, 2, ANY), join(1, 1, ANY), join(BOTTOM, 1, ANY)
-    (Unknown(type=PrimitiveType(name='Any')), 1, 1)
-    """
+    """The join of two facts: what holds for a value that either of them describes."""
     if a is b or isinstance(b, _Nothing):
         return a
     if isinstance(a, _Nothing):

@@ -174,13 +174,6 @@ _MOST: Final = 4
 def with_tiled_reads(launch: Launch, rows: int, columns: int) -> Launch:
     """Return the launch with the spec of a kernel that reads in tiles, if that pays; the two loops must have at least
     `rows` and `columns` steps.
-
-    >>> from irscope.codegen.kernel.spec import Instruction, KernelSpec, Result
-    >>> spec = KernelSpec((Operand("float32", "tensor", (2, 2)),), (Instruction("input", (), "float32", 0),),
-    ...                   (Result("float32", (2, 1), 0),), 2)
-    >>> launch = Launch(spec, (100, 200), (0,), (0,), ((200, 1), (1, 100)))
-    >>> with_tiled_reads(launch, 16, 64).spec.inputs[0].pattern
-    (1, 2)
     """
     spec = launch.spec
     is_plain = not (spec.reduced or spec.row_limit) and all(result.pattern[-1] == UNIT for result in spec.outputs)

@@ -28,15 +28,7 @@ class LoopNest(NamedTuple):
 
 
 def loop_nest(spec: KernelSpec) -> LoopNest:
-    """Return the loop nest of a kernel, with each instruction as far out as its operands allow.
-
-    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
-    >>> inputs = (Operand("float32", "tensor", (2, 1)), Operand("float32", "tensor", (2, 0)))
-    >>> code = (Instruction("input", (), "float32", 0), Instruction("input", (), "float32", 1),
-    ...         Instruction("exp", (1,), "float32"), Instruction("mul", (0, 2), "float32"))
-    >>> loop_nest(KernelSpec(inputs, code, (Result("float32", (2, 1), 3),), rank=2)).depths
-    (2, 1, 1, 2)
-    """
+    """Return the loop nest of a kernel, with each instruction as far out as its operands allow."""
     depths: list[int] = []
     for code in spec.instructions:
         if code.op == "input":
@@ -56,11 +48,6 @@ def collapse_loops(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tu
 
     The loops follow the memory order of the first tensor. Extents of one are dropped; adjacent loops that every tensor
     traverses as one are merged.
-
-    >>> collapse_loops((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
-    ((24,), ((1,), (1,)))
-    >>> collapse_loops((2, 3, 4), [(12, 4, 1), (0, 1, 0)])
-    ((2, 3, 4), ((12, 4, 1), (0, 1, 0)))
     """
     if all(size == 1 for size in shape):
         return (1,), tuple((1,) for _ in strides)
@@ -175,16 +162,7 @@ def accumulators(spec: KernelSpec, index: int) -> tuple[tuple[str, float], ...]:
 
 
 def use_online_softmax(spec: KernelSpec) -> KernelSpec:
-    """Return the spec with every sum of `exp(x - maximum of x)` as one `reduce_exp`; the spec itself if it has none.
-
-    >>> from irscope.codegen.kernel.spec import Operand, Result
-    >>> code = (Instruction("input", (), "float32", 0), Instruction("reduce_max", (0,), "float32"),
-    ...         Instruction("sub", (0, 1), "float32"), Instruction("exp", (2,), "float32"),
-    ...         Instruction("reduce_sum", (3,), "float32"))
-    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (0,), 4),), 1, reduced=(0,))
-    >>> [step.op for step in use_online_softmax(spec).instructions]
-    ['input', 'reduce_max', 'reduce_exp', 'sub', 'add']
-    """
+    """Return the spec with every sum of `exp(x - maximum of x)` as one `reduce_exp`; the spec itself if it has none."""
     found: list[Instruction] = []
     at: list[int] = []
     for code in spec.instructions:
@@ -282,13 +260,6 @@ def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None
 
     `kept_in_memory`, (instruction, first pass, last pass), names an instruction that is not recomputed after its
     first pass, up to the last one, because its values were stored.
-
-    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
-    >>> code = (Instruction("input", (), "float32", 0), Instruction("reduce_max", (0,), "float32"),
-    ...         Instruction("sub", (0, 1), "float32"))
-    >>> spec = KernelSpec((Operand("float32", "tensor", (2, 1)),), code, (Result("float32", (2, 1), 2),), 2, reduced=(1,))
-    >>> [(each.body, each.reductions, each.carried) for each in reduction_nest(spec).passes]
-    [((0,), (1,), ()), ((0, 2), (), (1,))]
     """
     varies: list[bool] = []
     levels: list[int] = []
@@ -338,12 +309,6 @@ def traffic_of(spec: KernelSpec, *, held: bool) -> Traffic:
     """Return the bytes per point of the tensors that move along every loop, which dominate the traffic of large kernels.
 
     A tensor that several passes read counts once per pass, unless a row is `held` from pass to pass (in registers or a cache).
-
-    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
-    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
-    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1)
-    >>> traffic_of(spec, held=True)
-    Traffic(read=4.0, written=4.0)
     """
     written = sum(_full(result.pattern) * ITEM_SIZE[result.dtype] for result in spec.outputs)
     passes = reduction_nest(spec).passes if spec.reduced else ()

@@ -272,12 +272,6 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
 
     A kernel of many instructions uses fewer registers, because the time to compile grows with both. Where the spec says that
     rows are short, there are no more lanes than a row has elements.
-
-    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
-    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
-    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1)
-    >>> vector_width(spec, Target(vector_bytes=64))
-    32
     """
     widest = max((ITEM_SIZE[code.dtype] for code in spec.instructions), default=4)
     each, registers = weight(spec.instructions), target.registers

@@ -66,14 +66,7 @@ class OutputMustPart(CodegenError):
 
 @dataclass(slots=True)
 class Space:
-    """The axes that a kernel iterates over: kept ones, then reduced ones, each cut into factors.
-
-    >>> space = Space([6], [4])
-    >>> space.kept_form(0), space.reduced_form()
-    (AffineIndex(offset=0, terms=((0, 1),)), AffineIndex(offset=0, terms=((1, 1),)))
-    >>> space.split(0, 3); space.kept_form(0)
-    AffineIndex(offset=0, terms=((0, 3), (1, 1)))
-    """
+    """The axes that a kernel iterates over: kept ones, then reduced ones, each cut into factors."""
 
     kept: list[int]
     """Extents of the kept axes."""
@@ -243,15 +236,7 @@ def _mixed_radix(number: int, shape: Sequence[int]) -> list[int]:
 
 
 class InstructionList:
-    """A list of instructions in order of computation, each distinct one once.
-
-    >>> from irscope.ops.expr.expression import input_element
-    >>> code = InstructionList()
-    >>> x = code.input(0, "float32")
-    >>> last = code.splice(input_element(0, "float32") * 2.0 + input_element(0, "float32") * 2.0, {0: x}, node=0)
-    >>> [step.op for step in code.steps]
-    ['input', 'const', 'mul', 'add']
-    """
+    """A list of instructions in order of computation, each distinct one once."""
 
     def __init__(self, *, exact: bool = False) -> None:
         """`exact`: round halves between ops too."""

@@ -347,13 +347,7 @@ _CONSTANTS: Final = {"int": " : i64", "float": " : f64", "bool": "", "str": "", 
 
 
 def generic_form(text: str) -> str:
-    """Returns the text with every op of torch-mlir in generic form.
-
-    >>> generic_form("%1 = torch.aten.eq.Scalar %0, %n : !torch.vtensor<[4],f32>, !torch.int -> !torch.vtensor<[4],i1>")
-    '%1 = "torch.aten.eq.Scalar"(%0, %n) : (!torch.vtensor<[4],f32>, !torch.int) -> !torch.vtensor<[4],i1>'
-    >>> generic_form("  %int1 = torch.constant.int 1")
-    '  %int1 = "torch.constant.int"() {value = 1 : i64} : () -> !torch.int'
-    """
+    """Returns the text with every op of torch-mlir in generic form."""
     return "\n".join(map(_line, text.split("\n")))
 
 

@@ -38,19 +38,7 @@ class FxText(NamedTuple):
 
 
 def read_fx_text(text: str, name: str) -> FxText:
-    """Returns the graph of the first class in a text. Raises LoadError, with the line, for what FX does not print.
-
-    >>> read = read_fx_text('''class G(torch.nn.Module):
-    ...     def forward(self, x: "f32[2, 3][3, 1]cpu"):
-    ...          # File: m.py:7 in f, code: return x.relu() + 1
-    ...         relu: "f32[2, 3][3, 1]cpu" = torch.ops.aten.relu.default(x);  x = None
-    ...         return (relu,)
-    ... ''', "g")
-    >>> print(read.graph)
-    graph(%x : Float(2, 3, strides=[3, 1], device=cpu)):
-      %relu : Float(2, 3, strides=[3, 1], device=cpu) = aten::relu(%x) # m.py:7:0
-      return (%relu)
-    """
+    """Returns the graph of the first class in a text. Raises LoadError, with the line, for what FX does not print."""
     lines = text.replace("\r", "\n").split("\n")
     forward = _forward_of(text)
     reader = _Reader(name, lines)

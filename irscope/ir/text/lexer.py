@@ -24,17 +24,7 @@ _UNSAFE = re.compile(r'[\\"]|[^ -~]')
 
 
 class Cursor:
-    """Reads a text from left to right; ignores spaces, newlines and `# comments` between words.
-
-    >>> cursor = Cursor("int ]")
-    >>> cursor.take("int"), cursor.take("[")
-    (True, False)
-    >>> cursor.expect("[")
-    Traceback (most recent call last):
-        ...
-    irscope.errors.ParseError: line 1, column 5: expected '[', found ']'
-    ...
-    """
+    """Reads a text from left to right; ignores spaces, newlines and `# comments` between words."""
 
     __slots__ = ("depth", "file", "pos", "text")
 

@@ -30,13 +30,7 @@ _SUFFIX = re.compile(r"\.\d+$")
 
 
 def print_graph(graph: Graph, *, locations: bool = True) -> str:
-    """The text of a program; with `locations`, source places and module paths follow each node.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> print(print_graph(parse("graph(%x : Tensor): return (%x)")))
-    graph(%x : Tensor):
-      return (%x)
-    """
+    """The text of a program; with `locations`, source places and module paths follow each node."""
     return "\n".join(_lines(graph, None if graph.keeps_given_names else graph.names, locations, sys.maxsize))
 
 
@@ -184,11 +178,6 @@ class _Writer:
 def assign_names(graph: Graph) -> dict[Value, str]:
     """A name for each value, without `%`: its own if no earlier value has it, `x.1` if one has, the smallest free
     number if it has none. All are names that TorchScript reads.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor, %7 : Tensor, %in : Tensor):\\n  return (%x)")
-    >>> list(assign_names(g).values())
-    ['x', '7', 'in_']
     """
     values = list(graph.values())
     given = [value.name for value in values]
@@ -257,13 +246,7 @@ def _resolve(values: list[Value], wanted: list[str]) -> dict[Value, str]:
 
 
 def print_node(node: Node, names: Mapping[Value, str]) -> str:
-    """The line of one node, without its blocks, its location and indentation.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> print_node(g.node("y"), g.names)
-    '%y : Tensor = aten::relu(%x)'
-    """
+    """The line of one node, without its blocks, its location and indentation."""
     return _Writer(names, False).line(node)
 
 

@@ -50,13 +50,7 @@ _CONTAINERS: dict[str, Callable[[Type], Type]] = {
 
 @lru_cache(maxsize=4096)
 def parse_type(text: str) -> Type:
-    """The type that a text describes, as TorchScript prints it or as a Python annotation.
-
-    >>> parse_type("Float(2, *, strides=[3, 1], device=cpu)").strides
-    (3, 1)
-    >>> str(parse_type("Dict[str, List[Optional[Tensor]]]"))
-    'Dict(str, Tensor?[])'
-    """
+    """The type that a text describes, as TorchScript prints it or as a Python annotation."""
     cursor = Cursor(text)
     type = read_type(cursor)
     if cursor.skip() != len(text):

@@ -108,13 +108,7 @@ NOTHING: Final = ByteSet(0, 0)
 
 
 def byte_set(start: int, width: int, counts: Iterable[int], steps: Iterable[int]) -> ByteSet:
-    """The bytes of elements of this width, given their count and distance in bytes along each axis, in normal form.
-
-    >>> byte_set(0, 4, (2, 3), (12, 4)), byte_set(8, 4, (2, 5), (16, 0))
-    (ByteSet(start=0, width=24, counts=(), steps=()), ByteSet(start=8, width=4, counts=(2,), steps=(16,)))
-    >>> byte_set(0, 4, (3, 2), (-8, 4)), byte_set(0, 4, (0, 2), (8, 4)).is_empty
-    (ByteSet(start=-16, width=24, counts=(), steps=()), True)
-    """
+    """The bytes of elements of this width, given their count and distance in bytes along each axis, in normal form."""
     axes: list[tuple[int, int]] = []
     for count, step in zip(counts, steps, strict=True):
         if count == 0:
@@ -282,14 +276,7 @@ away. broadcast: the axis has one index. expanded: all its indices are the same 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The positions of a tensor's elements in the buffer of its root.
-
-    >>> layout = Layout((2, 3), (1, 2), 0, "float32")
-    >>> print(layout)
-    2×3, strides (1, 2), axes in memory order 1 0
-    >>> layout.order, layout.contiguity, layout.bytes
-    ((1, 0), (True, True), ByteSet(start=0, width=24, counts=(), steps=()))
-    """
+    """The positions of a tensor's elements in the buffer of its root."""
 
     shape: tuple[Num, ...]
     """Extents, outermost first."""

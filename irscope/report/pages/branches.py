@@ -85,17 +85,7 @@ class Branch:
 
 
 class Branches(Sequence[Branch]):
-    """The branches of one explorer.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Float(9)):\\n  %a : Float(9) = aten::relu(%x)\\n  %b : Float(9) = aten::tanh(%a)\\n  return (%b)")
-    >>> tried = Branches(Exploration(irs.fuse(g)))
-    >>> tried.what_if(0, forbid=[("a", "b")])
-    <Branch 'a | b apart': 0 kernels, 2 library calls, 144 B>
-    >>> print(tried.code(1))
-    f = irs.fuse(g)
-    f1 = f.what_if(forbid=[("a", "b")])
-    """
+    """The branches of one explorer."""
 
     def __init__(self, exploration: Exploration) -> None:
         asked = exploration.fusion._plans.options

@@ -114,15 +114,7 @@ class HistoryInspection:
 
 
 class Inspection(HistoryInspection):
-    """Answers the inspector's questions about one exploration.
-
-    >>> import irscope as irs
-    >>> from irscope.report.pages.exploration import Exploration
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)")
-    >>> asked = Inspection(Exploration(irs.fuse(g)))
-    >>> asked.pair(g.value("x").id, g.value("y").id)["alias"]["because"]
-    '%y is %x after aten::relu_'
-    """
+    """Answers the inspector's questions about one exploration."""
 
     def __init__(self, exploration: Exploration) -> None:
         super().__init__(exploration.fusion.history)

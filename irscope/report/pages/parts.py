@@ -302,16 +302,7 @@ def history_page(history: History) -> Page:
 
 
 def history_view(history: History, *, details: bool = False) -> vm.ExplorerView:
-    """The view of a history. `details` precomputes the answers about single records, for a page without a kernel.
-
-    >>> import irscope as irs
-    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::relu(%x)
-    ...   %b : Float(8) = aten::tanh(%a)
-    ...   return (%b)'''))
-    >>> [f"{count['value']} {count['label']}" for count in history_view(f.history)["headline"]][:2]
-    ['2 → 3 nodes', '1 step']
-    """
+    """The view of a history. `details` precomputes the answers about single records, for a page without a kernel."""
     graph = history.final
     text = text_view(graph)
     timeline = timeline_view(history, text)

@@ -33,13 +33,7 @@ _NAME = re.compile(r"%([\w.$-]*\w)")
 
 
 class ProgramIndex:
-    """The pages of lines and boxes of one graph.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> index = ProgramIndex(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
-    >>> index.lines(1, 1)["lines"], [box["label"] for box in index.level(0)["boxes"]]
-    (['  %y : Tensor = aten::relu(%x)'], ['%x', 'relu', 'result'])
-    """
+    """The pages of lines and boxes of one graph."""
 
     def __init__(self, graph: Graph, queries: Queries | None = None, names: Mapping[Value, str] | None = None) -> None:
         """`names` are the names of values in answers, if not those of the graph."""

@@ -30,17 +30,7 @@ _MOST_NAMED: Final = 5
 
 
 class Correspondence:
-    """For each op of one program, those of another that compute the same, how they were found, and which have none.
-
-    >>> import irscope as irs
-    >>> text = '''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::relu(%x)
-    ...   %b : Float(8) = aten::tanh(%a)
-    ...   return (%b)'''
-    >>> found = Correspondence(irs.parse(text), irs.parse(text.replace("aten::relu(%x)", "aten::neg(%x)")))
-    >>> print(found)
-    1 of 2 ops matched (1 by name); not matched here: relu %a; not matched there: neg %a
-    """
+    """For each op of one program, those of another that compute the same, how they were found, and which have none."""
 
     def __init__(self, first: Graph, second: Graph) -> None:
         self.first, self.second = first, second
@@ -232,18 +222,7 @@ def _summed(kinds: set[PairKind]) -> ComparedKind:
 
 
 def side_by_side(here: Fusion, there: Fusion, names: tuple[str, str] | None = None, match: Correspondence | None = None) -> Compared:
-    """Compare two groupings, of one program or of two that are matched first.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::relu(%x)
-    ...   %b : Float(8) = aten::tanh(%a)
-    ...   %c : Float(8) = aten::exp(%b)
-    ...   return (%c)''')
-    >>> f = irs.fuse(g)
-    >>> [(p.producer.op, p.consumer.op, p.kind) for p in side_by_side(f, f.what_if(forbid=[("a", "b")])).pairs]
-    [('aten::relu', 'aten::tanh', 'here'), ('aten::tanh', 'aten::exp', 'same')]
-    """
+    """Compare two groupings, of one program or of two that are matched first."""
     found = Correspondence(here.original, there.original) if match is None else match
     if found.first is not here.original or found.second is not there.original:
         raise ArgumentError("the ops are matched for two other programs", hint="leave the match out")

@@ -115,17 +115,7 @@ _MOST_COPIES: Final = 500
 
 
 class LayoutViews:
-    """The layouts of one graph, computed at the first request.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(2, 3, strides=[3, 1], device=cpu)):
-    ...   %t : Float(3, 2, strides=[1, 3], device=cpu) = aten::t(%x)
-    ...   %c : Float(6, strides=[1], device=cpu) = aten::reshape(%t, %n)
-    ...   return (%c)'''.replace("  %c :", "  %n : int[] = prim::Constant[value=[6]]()\\n  %c :"))
-    >>> views = LayoutViews(g)
-    >>> views.layout(g.value("t"))["axes"][0], [copy["label"] for copy in views.copies()]
-    ({'axis': 1, 'extent': '2', 'stride': '3', 'flag': 'contiguous'}, ['%c = reshape'])
-    """
+    """The layouts of one graph, computed at the first request."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

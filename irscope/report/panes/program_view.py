@@ -15,13 +15,7 @@ from irscope.transforms.dedup import Dedup
 
 
 def text_view(graph: Graph) -> TextView:
-    """The text view of a program; source locations are separate from the lines.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> view = text_view(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
-    >>> [bool(node) for node in view["nodes"]], sorted(view["names"])
-    ([False, True, False], ['x', 'y'])
-    """
+    """The text view of a program; source locations are separate from the lines."""
     lines = [_line(line) for line in print_graph(graph, locations=False).split("\n")]
     owners = [0] * len(lines)
     for node, line in node_lines(graph).items():

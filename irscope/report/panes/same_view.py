@@ -71,18 +71,7 @@ _Members = tuple[Node | str, ...]
 
 
 class SameViews:
-    """The views of one `Dedup`; `known` are the ids of the program shown.
-
-    >>> import irscope as irs
-    >>> text = '''graph(%a : Float(4)):
-    ...   %k : float = prim::Constant[value=0.5]()
-    ...   %b : Float(4) = aten::mul(%a, %k)
-    ...   return (%b)'''
-    >>> d = irs.dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("0.5", "0.25"))}))
-    >>> views = SameViews(d, ())
-    >>> [card["count"] for card in views.step("constants")["cards"]], views.cls("constants", 0)["holes"][0]["values"]
-    ([2], ['0.5', '0.25'])
-    """
+    """The views of one `Dedup`; `known` are the ids of the program shown."""
 
     def __init__(self, dedup: Dedup, known: Container[int]) -> None:
         self._of = dedup

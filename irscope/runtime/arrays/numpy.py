@@ -34,13 +34,7 @@ _POOLED_ARRAY: Final = 64 << 10
 
 
 class NumpyLibrary(Library):
-    """The NumPy references of `irscope.ops`.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> NumpyLibrary().function(g.node("y"))(np.array([-1.0, 2.0])).tolist()
-    [0.0, 2.0]
-    """
+    """The NumPy references of `irscope.ops`."""
 
     name = "numpy"
 

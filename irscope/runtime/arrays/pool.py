@@ -21,17 +21,7 @@ _NUMPY_TYPE: Final = {**{dtype: dtype for dtype in ITEM_SIZE}, "bfloat16": "uint
 
 
 class BufferPool:
-    """Blocks of memory by size class; safe to share between threads.
-
-    >>> pool = BufferPool()
-    >>> first = pool.empty((2, 3), "float32")
-    >>> address = first.ctypes.data
-    >>> address % ALIGNMENT
-    0
-    >>> del first
-    >>> pool.empty((2, 3), "float32").ctypes.data == address
-    True
-    """
+    """Blocks of memory by size class; safe to share between threads."""
 
     def __init__(self, *, limit_bytes: int = 2 << 30) -> None:
         self._limit = limit_bytes

@@ -71,12 +71,6 @@ class OpenMP:
 class StallBackoff:
     """Decides when a launch avoids the team: for two calls after a stall, and twice as many after each further one.
 
-    >>> patience = StallBackoff(50e-6)
-    >>> for seconds in (40e-6, 45e-6, 12e-3):
-    ...     patience.note(seconds)
-    >>> [patience.is_over() for _ in range(4)]
-    [True, True, False, False]
-
     A launch without a stall for a while starts at two again: a single stall does not distinguish a busy machine from a quiet one.
     """
 

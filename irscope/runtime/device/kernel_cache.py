@@ -107,14 +107,7 @@ class KernelCache(Generic[T]):
 
 
 class ObjectStore:
-    """Files of machine code in one directory, by key. No method raises: without a usable directory the store is empty.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     store = ObjectStore(Path(directory) / "objects")
-    ...     store.save("k", b"code"), store.load("k"), store.load("other"), store.summary().hits
-    (True, b'code', None, 1)
-    """
+    """Files of machine code in one directory, by key. No method raises: without a usable directory the store is empty."""
 
     def __init__(self, directory: Path | None, *, limit_bytes: int = 256 << 20) -> None:
         self.directory = directory

@@ -40,16 +40,7 @@ class Miss:
 
 
 class MissLog:
-    """The compiled kernels and misses in the directory of a store; `irs.cache()` is the user's.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from irscope.runtime.device import ObjectStore
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = MissLog(ObjectStore(Path(folder) / "objects"))
-    ...     print(log.summary().entries, list(log.table()))
-    0 ['kernel', 'nearest', 'differs', 'compile ms']
-    """
+    """The compiled kernels and misses in the directory of a store; `irs.cache()` is the user's."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store

@@ -205,12 +205,6 @@ def _double(value: Any) -> Any:
 def distance(results: Arrays, truth: Arrays, scales: Sequence[float] = ()) -> Distance | None:
     """Returns the largest relative and absolute difference over all results, and how many elements differ otherwise; None
     without results. A scale is the least that a difference of that result is relative to.
-
-    >>> nan = np.float32("nan")
-    >>> distance([np.array([nan, 1])], [np.array([0.0, 1])])
-    Distance(relative=inf, absolute=inf, words='NaN in 1 of 2')
-    >>> distance([np.array([True, False])], [np.array([True, True])])
-    Distance(relative=1.0, absolute=1.0, words='1 of 2 differ')
     """
     if len(results) != len(truth):
         return Distance(np.inf, np.inf, f"{plural(len(results), 'result')} instead of {len(truth)}")

@@ -426,12 +426,6 @@ def side_by_side(
     """Returns the times of one call of each program on its arguments, where they lie, and of peers; all take turns, for about `seconds`.
 
     What a program writes is restored before each turn, and at the end.
-
-    >>> import irscope as irs, numpy as np
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)")
-    >>> x = np.zeros(9, np.float32)
-    >>> sorted(side_by_side({"one": g, "other": irs.fuse(g)}, {"one": [x], "other": [x]}, seconds=0.01))
-    ['one', 'other']
     """
     threads = threads_for(None)
     graphs = {name: graph_of(program, "measure") for name, program in programs.items()}

@@ -41,16 +41,7 @@ class Workload:
 
 
 def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) -> Workload:
-    """Counts one run of a program on arguments that the library owns; the run may write them.
-
-    >>> import numpy as np
-    >>> from irscope.ir.text.parser import parse
-    >>> from irscope.runtime.arrays.numpy import NumpyLibrary
-    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::exp(%x)\\n  return (%y)")
-    >>> found = workload(g, NumpyLibrary(), {}, [np.ones((10, 10), np.float32)])
-    >>> found.bytes, found.flops
-    (800, 2100)
-    """
+    """Counts one run of a program on arguments that the library owns; the run may write them."""
     code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
     given = iter(args)

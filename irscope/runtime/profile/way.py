@@ -49,15 +49,7 @@ class Durations:
 
 
 class Stopwatch:
-    """Times runs one after the other: a processor's clock, on a GPU with events on the stream in use.
-
-    >>> watch = Stopwatch()
-    >>> mark, clock = watch.stamp
-    >>> watch.start(), mark(clock()), mark(clock())
-    (None, None, None)
-    >>> len(watch.read().busy)
-    1
-    """
+    """Times runs one after the other: a processor's clock, on a GPU with events on the stream in use."""
 
     def __init__(
         self, clock: Callable[[], int] = time.perf_counter_ns, event: Callable[[], Any] | None = None,

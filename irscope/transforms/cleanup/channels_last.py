@@ -59,15 +59,7 @@ class Results:
 
 
 def results_of(graph: Graph, db: AliasDb) -> Results:
-    """Returns the tensors that a caller gets, and the containers that may hold further ones.
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4)):
-    ...   %a : Float(4) = aten::neg(%x)
-    ...   %pair : (Float(4), Float(4)) = prim::TupleConstruct(%a, %x)
-    ...   return (%pair)''')
-    >>> results_of(g, irs.AliasDb(g)).tensors
-    (%a, %x)
-    """
+    """Returns the tensors that a caller gets, and the containers that may hold further ones."""
     tensors, makers, containers = list[Value](), set[Node](), list[Value]()
     todo = list(reversed(graph.outputs))
     while todo:

@@ -57,16 +57,6 @@ class EscapeInfo:
     def obstacle(self, a: Value, b: Value, *, lasting: bool = False) -> Literal["", "written", "seen"]:
         """Returns what keeps two equal fresh values from becoming one; empty if nothing does. Of `lasting` values, the program's
         constants, neither may be seen: a caller who writes the one it got would change the other for the next call.
-
-        >>> from irscope.ir.text.parser import parse
-        >>> g = parse('''graph(%x : Tensor):
-        ...   %a : Tensor = aten::neg(%x)
-        ...   %b : Tensor = aten::neg(%x)
-        ...   %c : Tensor = aten::neg(%x)
-        ...   return (%a, %b)''')
-        >>> onlookers = EscapeInfo(AliasDb(g))
-        >>> onlookers.obstacle(g.value("a"), g.value("b")), onlookers.obstacle(g.value("a"), g.value("c"))
-        ('seen', '')
         """
         if self._db.is_written(a) or self._db.is_written(b):
             return "written"

@@ -335,16 +335,7 @@ def _holes(left: Stored, right: Stored) -> list[Hole]:
 
 
 def find_constants(program: Graph | Module | Any) -> Constants:
-    """Returns the constants of a program, and those that are the same as others.
-
-    >>> import numpy as np, irscope as irs
-    >>> w = np.arange(24, dtype=np.float32).reshape(2, 12)
-    >>> m = irs.Module({}, constants={"w": w, "copy": w.copy(), "half": w.astype(np.float16), "row": w[1]})
-    >>> for found in find_constants(m).shared:
-    ...     print(found)
-    %copy equals %w
-    %row is a view of %w, 48 bytes in
-    """
+    """Returns the constants of a program, and those that are the same as others."""
     if not isinstance(program, Graph | Module):
         program = getattr(program, "graph", program)
     if not isinstance(program, Graph | Module):

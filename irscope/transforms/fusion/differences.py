@@ -38,16 +38,6 @@ def differences(theirs: GivenFusion, ours: Fusion) -> list[Difference]:
     """The differences between a compiler's groups and those of a fusion of the same program, the most bytes first.
 
     Raises ArgumentError if the two are not of one program.
-
-    >>> import irscope as irs
-    >>> from irscope.transforms.fusion.given import GivenGroup, given_fusion
-    >>> g = irs.parse('''graph(%x : Float(1000)):
-    ...   %a : Float(1000) = aten::relu(%x)
-    ...   %b : Float(1000) = aten::tanh(%a)
-    ...   return (%b)''')
-    >>> [found] = differences(given_fusion(g, [], compiler="other", silence="never tried it"), irs.fuse(g))
-    >>> found.together_in, found.apart_in, found.bytes, found.reason.because
-    ('irscope', 'other', 4000, "it is legal by irscope's rules, and other never tried it; one kernel would save 8 kB")
     """
     if theirs.original is not ours.original:
         raise ArgumentError("the two fusions are of different programs", hint="fuse the compiler's own: irs.fuse(d.graph)")

@@ -197,19 +197,6 @@ def given_fusion(
 
     A group takes the lists that its nodes read along, and what unpacks their results. Raises PassError if the groups cannot run one
     after the other, or if a group computes again what has an effect.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(1000)):
-    ...   %a : Float(1000) = aten::relu(%x)
-    ...   %b : Float(1000) = aten::tanh(%a)
-    ...   %c : Float(1000) = aten::exp(%a)
-    ...   return (%b, %c)''')
-    >>> a, b, c = g.nodes()
-    >>> f = given_fusion(g, [GivenGroup("k0", (a, b)), GivenGroup("k1", (a, c))], compiler="other")
-    >>> f.why_not("a", "b").holds, f.why_not("a", "c").holds
-    (True, True)
-    >>> f.why_not("b", "c").because
-    "it is legal by irscope's rules, and other gave no reason; one kernel would save 4 kB"
     """
     merges_nothing = Policy(compiler, lambda plan: None, None)
     with without_collector():

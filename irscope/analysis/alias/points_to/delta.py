@@ -25,13 +25,7 @@ _GONE: Final[Any] = object()
 
 
 class Layers(Mapping[K, V]):
-    """A mapping under layers of changes.
-
-    >>> old = Layers({"a": 1, "b": 2})
-    >>> new = old.changed({"b": 3, "c": 4}, removed=["a"])
-    >>> dict(old), dict(new), "a" in new
-    ({'a': 1, 'b': 2}, {'b': 3, 'c': 4}, False)
-    """
+    """A mapping under layers of changes."""
 
     __slots__ = ("_base", "_deltas")
 

@@ -301,19 +301,6 @@ def find_regions(graph: Graph, *, min_nodes: int = 3) -> tuple[Repeat, ...]:
     """Returns the regions of at least `min_nodes` nodes that occur at least twice, by the nodes saved by writing them once.
 
     Searches the top block and the bodies of ifs and loops; near-linear in the nodes.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4), %a : Float(4), %b : Float(4)):
-    ...   %p : Float(4) = aten::mul(%x, %a)
-    ...   %q : Float(4) = aten::tanh(%p)
-    ...   %r : Float(4) = aten::relu(%q)
-    ...   %s : Float(4) = aten::mul(%r, %b)
-    ...   %t : Float(4) = aten::tanh(%s)
-    ...   %u : Float(4) = aten::relu(%t)
-    ...   return (%u)''')
-    >>> [repeat] = find_regions(g)
-    >>> repeat, repeat.inputs
-    (<Repeat: 3 nodes ×2>, ((%x, %r), (%a, %b)))
     """
     found: list[Repeat] = []
     for block in graph.blocks():

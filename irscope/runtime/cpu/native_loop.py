@@ -27,6 +27,7 @@ loops were many. One inner loop cannot stop halfway: of more calls than there ma
 """
 
 import ctypes
+import re
 import time
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -52,7 +53,7 @@ class Work(IntEnum):
     INNER = 4
 
 
-TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count, ptr %recipe, ptr %bases, i64 %inner.calls) {
+_SHORT_TEXT: Final = """define i64 @irscope_loop(ptr %block, i64 %first, i64 %count, ptr %recipe, ptr %bases, i64 %inner.calls) {
 entry:
   %is.laid = icmp eq ptr %recipe, null
   br i1 %is.laid, label %start, label %lay
@@ -64,12 +65,9 @@ entry.of.word:
   %twice = shl i64 %place, 1
   %number.place = add i64 %twice, 1
   %base.place = add i64 %twice, 2
-  %number.at = getelementptr i64, ptr %recipe, i64 %number.place
-  %number.given = load i64, ptr %number.at
-  %which.at = getelementptr i64, ptr %recipe, i64 %base.place
-  %which = load i64, ptr %which.at
-  %base.at = getelementptr i64, ptr %bases, i64 %which
-  %base = load i64, ptr %base.at
+  %number.given = load i64 at %recipe, %number.place
+  %which = load i64 at %recipe, %base.place
+  %base = load i64 at %bases, %which
   %sum = add i64 %number.given, %base
   %laid.at = getelementptr i64, ptr %block, i64 %place
   store i64 %sum, ptr %laid.at
@@ -78,10 +76,8 @@ entry.of.word:
   br i1 %is.rest, label %entry.of.word, label %start
 start:
   %calls = load i64, ptr %block
-  %ring.at = getelementptr i64, ptr %block, i64 1
-  %ring = load i64, ptr %ring.at
-  %width.at = getelementptr i64, ptr %block, i64 2
-  %width = load i64, ptr %width.at
+  %ring = load i64 at %block, 1
+  %width = load i64 at %block, 2
   %left.at = getelementptr i64, ptr %block, i64 4
   store i64 %inner.calls, ptr %left.at
   %half.left = lshr i64 %inner.calls, 1
@@ -100,8 +96,7 @@ turn:
   %offset = mul i64 %at, %size
   %call = getelementptr i64, ptr %table, i64 %offset
   %kernel = load ptr, ptr %call
-  %dims.at = getelementptr i64, ptr %call, i64 1
-  %dims = load ptr, ptr %dims.at
+  %dims = load ptr at %call, 1
   %data = getelementptr i64, ptr %call, i64 4
   %is.skipped = icmp sgt i64 %skipped, 0
   br i1 %is.skipped, label %pass, label %work
@@ -120,12 +115,9 @@ work:
 copy:
   %to = load ptr, ptr %data
   %from = load ptr, ptr %second.at
-  %pieces.at = getelementptr i64, ptr %data, i64 2
-  %pieces = load i64, ptr %pieces.at
-  %to.step.at = getelementptr i64, ptr %data, i64 3
-  %to.step = load i64, ptr %to.step.at
-  %from.step.at = getelementptr i64, ptr %data, i64 4
-  %from.step = load i64, ptr %from.step.at
+  %pieces = load i64 at %data, 2
+  %to.step = load i64 at %data, 3
+  %from.step = load i64 at %data, 4
   br label %piece
 piece:
   %piece.number = phi i64 [ 0, %copy ], [ %piece.next, %piece ]
@@ -163,8 +155,7 @@ moved:
   %skips = phi i64 [ %skipped.less, %pass ], [ 0, %piece ], [ %skipping, %skip ], [ 0, %rows ], [ 0, %inner ], [ 0, %launch ]
   %bound.then = phi i64 [ %bound, %pass ], [ %bound, %piece ], [ %bound, %skip ], [ %bound, %rows ], [ %bound.after, %inner ],
                     [ %bound, %launch ]
-  %moves.at = getelementptr i64, ptr %call, i64 3
-  %moves = load i64, ptr %moves.at
+  %moves = load i64 at %call, 3
   %steps = getelementptr i64, ptr %data, i64 %width
   br label %word
 word:
@@ -174,16 +165,14 @@ word:
 step:
   %word.at = getelementptr i64, ptr %data, i64 %number
   %word.now = load i64, ptr %word.at
-  %step.at = getelementptr i64, ptr %steps, i64 %number
-  %step.by = load i64, ptr %step.at
+  %step.by = load i64 at %steps, %number
   %word.then = add i64 %word.now, %step.by
   store i64 %word.then, ptr %word.at
   %number.next = add i64 %number, 1
   br label %word
 asked:
   %further = add i64 %done, 1
-  %flag.at = getelementptr i64, ptr %call, i64 2
-  %flag = load ptr, ptr %flag.at
+  %flag = load ptr at %call, 2
   %asks = icmp ne ptr %flag, null
   br i1 %asks, label %look, label %next
 look:
@@ -205,21 +194,14 @@ end:
 define internal void @irscope_rows(ptr %data, ptr %dims, i1 %puts) noinline {
 entry:
   %to = load ptr, ptr %data
-  %from.at = getelementptr i64, ptr %data, i64 1
-  %from = load ptr, ptr %from.at
-  %indices.at = getelementptr i64, ptr %data, i64 2
-  %indices = load ptr, ptr %indices.at
-  %status.at = getelementptr i64, ptr %data, i64 3
-  %status = load ptr, ptr %status.at
+  %from = load ptr at %data, 1
+  %indices = load ptr at %data, 2
+  %status = load ptr at %data, 3
   %outer = load i64, ptr %dims
-  %extent.at = getelementptr i64, ptr %dims, i64 1
-  %extent = load i64, ptr %extent.at
-  %bytes.at = getelementptr i64, ptr %dims, i64 2
-  %bytes = load i64, ptr %bytes.at
-  %count.at = getelementptr i64, ptr %dims, i64 3
-  %count = load i64, ptr %count.at
-  %width.at = getelementptr i64, ptr %dims, i64 4
-  %width = load i64, ptr %width.at
+  %extent = load i64 at %dims, 1
+  %bytes = load i64 at %dims, 2
+  %count = load i64 at %dims, 3
+  %width = load i64 at %dims, 4
   %is.wide = icmp eq i64 %width, 8
   %all = mul i64 %outer, %count
   br label %row
@@ -229,8 +211,7 @@ row:
   %place = srem i64 %number, %count
   br i1 %is.wide, label %wide, label %narrow
 wide:
-  %wide.at = getelementptr i64, ptr %indices, i64 %place
-  %wide.index = load i64, ptr %wide.at
+  %wide.index = load i64 at %indices, %place
   br label %known
 narrow:
   %narrow.at = getelementptr i32, ptr %indices, i64 %place
@@ -264,18 +245,13 @@ end:
 define internal void @irscope_inner(ptr %data, ptr %dims) noinline {
 entry:
   %block = load ptr, ptr %data
-  %turns.at = getelementptr i64, ptr %data, i64 1
-  %turns = load i64, ptr %turns.at
-  %flag.at = getelementptr i64, ptr %data, i64 2
-  %flag = load ptr, ptr %flag.at
-  %status.at = getelementptr i64, ptr %data, i64 3
-  %status = load ptr, ptr %status.at
+  %turns = load i64 at %data, 1
+  %flag = load ptr at %data, 2
+  %status = load ptr at %data, 3
   %bases = getelementptr i64, ptr %data, i64 4
   %recipe = load ptr, ptr %dims
-  %calls.at = getelementptr i64, ptr %dims, i64 1
-  %calls = load i64, ptr %calls.at
-  %most.at = getelementptr i64, ptr %dims, i64 2
-  %most = load i64, ptr %most.at
+  %calls = load i64 at %dims, 1
+  %most = load i64 at %dims, 2
   %runs = icmp sgt i64 %turns, 0
   br i1 %runs, label %asked, label %end
 asked:
@@ -313,6 +289,9 @@ end:
 
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
+"""`%word = load i64 at %words, 3` is the word of that number, which is two instructions."""
+_ADDRESS: Final = r"\1.at = getelementptr i64, ptr \3, i64 \4\n  \1 = load \2, ptr \1.at"
+TEXT: Final = re.sub(r"(%\S+) = load (\w+) at (%\S+), (\S+)", _ADDRESS, _SHORT_TEXT)
 """The loop as LLVM text: from call number `first` on, `count` calls, after laying the block out if there is a recipe; returns how many it
 made, negative where a flag ended it, and fewer where inner loops made half of `inner.calls` calls."""
 

@@ -29,24 +29,7 @@ T = TypeVar("T")
 
 
 def canonical_launch(launch: Launch) -> Launch:
-    """Return the launch with the canonical form of its spec.
-
-    >>> from irscope.codegen.kernel.spec import UNIT, Operand, Result
-    >>> x, n = Operand("float32", "tensor", (UNIT,)), Operand("float64", "tensor", (UNIT,))
-    >>> code = (Instruction("input", (), "float32", 1), Instruction("input", (), "float64", 0),
-    ...         Instruction("cast", (0,), "float64"), Instruction("mul", (1, 2), "float64"))
-    >>> spec = KernelSpec((n, x), code, (Result("float64", (UNIT,), 3),), 1)
-    >>> made = canonical_launch(Launch(spec, (8,), (0, 1), (0,), ((1,), (1,), (1,))))
-    >>> print(made.spec)
-    1 loop
-    t0 : float32 = x0[unit]
-    t1 : float64 = cast(t0)
-    t2 : float64 = x1[unit]
-    t3 : float64 = mul(t1, t2)
-    y0[unit] : float64 = t3
-    >>> made.reads
-    (1, 0)
-    """
+    """Return the launch with the canonical form of its spec."""
     spec = launch.spec
     order, args = _order(spec)
     steps = spec.instructions

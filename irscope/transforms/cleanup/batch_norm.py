@@ -77,25 +77,6 @@ def fold_batch_norm(graph: Graph) -> PassRecord:
     weights and statistics are bound or constant. Results differ by rounding: one multiplication and one addition less for each element.
 
     Once such a tensor of torch's has been written, the next call of the compiled program computes the new weights again.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(1, 1, strides=[1, 1])):
-    ...   %w : Float(1, 1, strides=[1, 1]) = prim::Constant[value= 3 [ CPUFloatType{1,1} ]]()
-    ...   %b : Float(1, strides=[1]) = prim::Constant[value= 1 [ CPUFloatType{1} ]]()
-    ...   %mean : Float(1, strides=[1]) = prim::Constant[value= 5 [ CPUFloatType{1} ]]()
-    ...   %var : Float(1, strides=[1]) = prim::Constant[value= 4 [ CPUFloatType{1} ]]()
-    ...   %none : NoneType = prim::Constant()
-    ...   %no : bool = prim::Constant[value=0]()
-    ...   %eps : float = prim::Constant[value=0.]()
-    ...   %a : Float(1, 1, strides=[1, 1]) = aten::linear(%x, %w, %b)
-    ...   %y : Float(1, 1, strides=[1, 1]) = aten::batch_norm(%a, %none, %none, %mean, %var, %no, %eps, %eps, %no)
-    ...   return (%y)''')
-    >>> print(irs.Pipeline("fold-batch-norm")(g).graph)
-    graph(%x : Float(1, 1, strides=[1, 1])):
-      %w_folded : Float(1, 1, strides=[1, 1], device=cpu) = prim::Constant[value={1.5}]()
-      %b_folded : Float(1, strides=[1], device=cpu) = prim::Constant[value={-2}]()
-      %y : Float(1, 1, strides=[1, 1]) = aten::linear(%x, %w_folded, %b_folded)
-      return (%y)
     """
     fold = _Fold(graph)
     for node in graph.nodes():

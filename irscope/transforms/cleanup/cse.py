@@ -122,20 +122,7 @@ _Key = tuple[object, ...]
 
 @timed
 def eliminate_common_subexpressions(graph: Graph) -> PassRecord:
-    """Remove nodes that recompute the result of an earlier node; linear.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Tensor):
-    ...   %a : Tensor = aten::neg(%x)
-    ...   %b : Tensor = aten::neg(%x)
-    ...   %c : Tensor = aten::mul(%a, %b)
-    ...   return (%c)''')
-    >>> print(eliminate_common_subexpressions(g).after)
-    graph(%x : Tensor):
-      %a : Tensor = aten::neg(%x)
-      %c : Tensor = aten::mul(%a, %a)
-      return (%c)
-    """
+    """Remove nodes that recompute the result of an earlier node; linear."""
     walk = _Walk(graph, alias_db_of(graph))
     for step in steps(graph):
         walk.visit(step)
@@ -262,33 +249,7 @@ _EVERYTHING_AT: Final = ((-1, False), (-1, True))
 
 @timed
 def pool_constants(graph: Graph) -> PassRecord:
-    """Keep one of all equal constants, and move it up as far as its users need.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Tensor, %c : bool):
-    ...   %y : Tensor = prim::If(%c)
-    ...     block0():
-    ...       %one : int = prim::Constant[value=1]()
-    ...       %a : Tensor = aten::add(%x, %one, %one)
-    ...       -> (%a)
-    ...     block1():
-    ...       %eins : int = prim::Constant[value=1]()
-    ...       %b : Tensor = aten::sub(%x, %eins, %eins)
-    ...       -> (%b)
-    ...   return (%y)''')
-    >>> print(pool_constants(g).after)
-    graph(%x : Tensor,
-          %c : bool):
-      %one : int = prim::Constant[value=1]()
-      %y : Tensor = prim::If(%c)
-        block0():
-          %a : Tensor = aten::add(%x, %one, %one)
-          -> (%a)
-        block1():
-          %b : Tensor = aten::sub(%x, %one, %one)
-          -> (%b)
-      return (%y)
-    """
+    """Keep one of all equal constants, and move it up as far as its users need."""
     pool = _Pool(graph)
     for node, home, anchor in _constants(graph):
         pool.add(node, home, anchor)

@@ -37,20 +37,6 @@ _AFTER: Final = frozenset({"aten::reshape", "aten::view"})
 def restore_exported(graph: Graph) -> PassRecord:
     """Write products of joined rows as `matmul`, with a bias as `linear`, and instance norms of joined channels as `group_norm`; results
     of the latter two differ by rounding.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(2, 3, 4, strides=[12, 4, 1]), %w : Float(4, 5, strides=[5, 1])):
-    ...   %rows : int[] = prim::Constant[value=[6, 4]]()
-    ...   %back : int[] = prim::Constant[value=[2, 3, 5]]()
-    ...   %a : Float(6, 4, strides=[4, 1]) = aten::reshape(%x, %rows)
-    ...   %b : Float(6, 5, strides=[5, 1]) = aten::mm(%a, %w)
-    ...   %y : Float(2, 3, 5, strides=[15, 5, 1]) = aten::reshape(%b, %back)
-    ...   return (%y)''')
-    >>> print(restore_exported(g).after)
-    graph(%x : Float(2, 3, 4, strides=[12, 4, 1]),
-          %w : Float(4, 5, strides=[5, 1])):
-      %y : Float(2, 3, 5, strides=[15, 5, 1]) = aten::matmul(%x, %w)
-      return (%y)
     """
     site = _Site(graph)
     for node in graph.nodes():

@@ -335,19 +335,7 @@ _CANDIDATES: Final = CREATES | CREATES_LIKE | _EXACT | _WHOLE_ONLY
 
 @timed
 def fold_tensors(graph: Graph) -> PassRecord:
-    """Replace nodes that compute the same tensor at every run by constants of at most 32 KiB.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(2, 3)):
-    ...   %none : NoneType = prim::Constant()
-    ...   %n : int = prim::Constant[value=3]()
-    ...   %i : Tensor = aten::arange(%n, %none, %none, %none, %none)
-    ...   %m : Tensor = aten::gt(%i, %n)
-    ...   %y : Tensor = aten::where(%m, %x, %i)
-    ...   return (%y)''')
-    >>> [node.op for node in fold_tensors(g).after.nodes()]
-    ['prim::Constant', 'prim::Constant', 'aten::where']
-    """
+    """Replace nodes that compute the same tensor at every run by constants of at most 32 KiB."""
     shapes = shapes_of(graph)
     known = _known_tensors(graph, shapes)
     kept = _replaceable(graph, known, lambda node: _is_dense(shapes.type(node.output)))
@@ -518,26 +506,7 @@ _MOST_WEIGHTS: Final = 1 << 20
 @timed
 @starts_at("fold-weights", _MOVES)
 def fold_weights(graph: Graph) -> PassRecord:
-    """Replace what only moves the elements of bound arrays that nobody can write by new bound arrays, of at most 1 MiB each.
-
-    >>> import irscope as irs
-    >>> from dataclasses import replace
-    >>> g = irs.parse('''graph(%x : Float(2, 3), %w : Float(2, 3, strides=[3, 1])):
-    ...   %zero : int = prim::Constant[value=0]()
-    ...   %l : Tensor[] = prim::ListConstruct(%w, %w)
-    ...   %c : Float(4, 3, strides=[3, 1]) = aten::cat(%l, %zero)
-    ...   %none : NoneType = prim::Constant()
-    ...   %y : Float(2, 4) = aten::linear(%x, %c, %none)
-    ...   return (%y)''')
-    >>> w = np.ones((2, 3), np.float32)
-    >>> w.flags.writeable = False
-    >>> print(fold_weights(replace(g, bound={g.value("w"): w})).after)
-    graph(%x : Float(2, 3),
-          %w_moved : Float(4, 3, strides=[3, 1], device=cpu)):
-      %none : NoneType = prim::Constant()
-      %y : Float(2, 4) = aten::linear(%x, %w_moved, %none)
-      return (%y)
-    """
+    """Replace what only moves the elements of bound arrays that nobody can write by new bound arrays, of at most 1 MiB each."""
     held = {value: array for value, array in graph.bound.items() if isinstance(array, np.ndarray) and is_fixed(array)}
     if not any(node.op in _MOVES for node in _candidates(graph.nodes(), set(held), _MOVES)):
         return PassRecord("fold-weights", graph, graph)

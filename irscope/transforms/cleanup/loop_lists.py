@@ -35,25 +35,7 @@ class _Filled(NamedTuple):
 @timed
 @starts_at("tables-of-lists", {"prim::Loop"})
 def tables_of_lists(graph: Graph) -> PassRecord:
-    """Write lists that a loop of kernels fills in a known number of turns, and that are stacked behind it, as tables.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4)):
-    ...   %t : bool = prim::Constant[value=1]()
-    ...   %n : int = prim::Constant[value=9]()
-    ...   %axis : int = prim::Constant[value=0]()
-    ...   %list : Tensor[] = prim::ListConstruct()
-    ...   %y : Float(4) = prim::Loop(%n, %t, %x)
-    ...     block0(%i : int, %a : Float(4)):
-    ...       %b : Float(4) = aten::tanh(%a)
-    ...       %same : Tensor[] = aten::append(%list, %b)
-    ...       -> (%t, %b)
-    ...   %all : Float(9, 4) = aten::stack(%list, %axis)
-    ...   return (%all)''')
-    >>> after = tables_of_lists(g).after
-    >>> [node.op for node in after.nodes() if node.op != "prim::Constant"]
-    ['aten::zeros', 'prim::Loop', 'aten::tanh', 'aten::select_scatter']
-    """
+    """Write lists that a loop of kernels fills in a known number of turns, and that are stacked behind it, as tables."""
     rewriter = Rewriter(graph)
     loops = [node for node in graph.nodes() if node.op == "prim::Loop"]
     if loops and is_functional(graph.body):

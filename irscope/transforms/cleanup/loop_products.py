@@ -54,19 +54,7 @@ _MOST_OF_ROWS: Final = 1 << 14
 @timed
 @starts_at("expand-recurrent", frozenset(_GATES))
 def expand_recurrent(graph: Graph) -> PassRecord:
-    """Write small recurrent layers as loops, whose steps kernels compute; the results differ by rounding.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(20, 1, 2), %h : Float(1, 1, 4), %w : Float(4, 2), %u : Float(4, 4)):
-    ...   %weights : Tensor[] = prim::ListConstruct(%w, %u)
-    ...   %no : bool = prim::Constant[value=0]()
-    ...   %one : int = prim::Constant[value=1]()
-    ...   %drop : float = prim::Constant[value=0.0]()
-    ...   %y : Float(20, 1, 4), %end : Float(1, 1, 4) = aten::rnn_tanh(%x, %h, %weights, %no, %one, %drop, %no, %no, %no)
-    ...   return (%y)''')
-    >>> [node.op for node in expand_recurrent(g).after.node("prim::Loop").blocks[0].nodes if node.op != "prim::Constant"]
-    ['aten::select', 'aten::linear', 'aten::add', 'aten::tanh', 'aten::select_scatter']
-    """
+    """Write small recurrent layers as loops, whose steps kernels compute; the results differ by rounding."""
     rewriter, remarks = Rewriter(graph), list[Remark]()
     for node in graph.nodes():
         if node.op not in _GATES:
@@ -248,20 +236,7 @@ _NUMBERS: Final = in_space("aten", "add sub mul remainder floordiv __derive_inde
 @timed
 @starts_at("expand-loop-products", {"prim::Loop"})
 def expand_loop_products(graph: Graph) -> PassRecord:
-    """Write small matrix products in loops as sums of products, where kernels compute all else of a turn.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%h : Float(2, 3), %w : Float(3, 3), %n : int):
-    ...   %t : bool = prim::Constant[value=1]()
-    ...   %y : Float(2, 3) = prim::Loop(%n, %t, %h)
-    ...     block0(%i : int, %a : Float(2, 3)):
-    ...       %p : Float(2, 3) = aten::mm(%a, %w)
-    ...       %b : Float(2, 3) = aten::tanh(%p)
-    ...       -> (%t, %b)
-    ...   return (%y)''')
-    >>> [node.op for node in expand_loop_products(g).after.node("y").blocks[0].nodes if node.op != "prim::Constant"]
-    ['aten::unsqueeze', 'aten::unsqueeze', 'aten::mul', 'aten::sum', 'aten::tanh']
-    """
+    """Write small matrix products in loops as sums of products, where kernels compute all else of a turn."""
     rewriter, done = Rewriter(graph), set[Node]()
     for loop in graph.nodes():
         if loop.op != "prim::Loop":

@@ -393,19 +393,6 @@ def _by_content(constants: Sequence[Stored]) -> Iterator[Sharing]:
 def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = "equal") -> PassRecord:
     """Keep one of the constants that are the same by a step; `frozen` promises that parameters and buffers never change again.
     Raises ArgumentError for an unknown step.
-
-    >>> import numpy as np, irscope as irs
-    >>> from irscope.ir import GraphBuilder, TensorData, TensorType
-    >>> b = GraphBuilder()
-    >>> x, w = b.input("x"), TensorData.of(np.ones(2, np.float32))
-    >>> first, second = (b.constant(w, TensorType("float32", (2,)), name) for name in ("first", "second"))
-    >>> y = b.op("aten::mul", b.op("aten::mul", x, first), second)
-    >>> print(merge_constants(b.finish([y])).after)
-    graph(%x : Tensor):
-      %first : Float(2) = prim::Constant[value= 1 1 [ CPUFloatType{2} ]]()
-      %0 : Tensor = aten::mul(%x, %first)
-      %1 : Tensor = aten::mul(%0, %first)
-      return (%1)
     """
     known_step(step)
     merge = _Merge(graph, frozen)

@@ -217,17 +217,6 @@ def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
 def group_turns(graph: Graph, refusal: Callable[[Node], object] | None = None) -> PassRecord:
     """Make each op outside of groups a group, in the loops of which a turn is then only kernels; `refusal` says of a node why it
     cannot be in one.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4), %n : int):
-    ...   %t : bool = prim::Constant[value=1]()
-    ...   %y : Float(4) = prim::Loop(%n, %t, %x)
-    ...     block0(%i : int, %a : Float(4)):
-    ...       %b : Float(4) = aten::tanh(%a)
-    ...       -> (%t, %b)
-    ...   return (%y)''')
-    >>> group_turns(g).remarks[0].because
-    'aten::tanh is a kernel of its own, so that all of a turn is kernels'
     """
     bodies = [block for block in fusible_blocks(graph) if (owner := graph.owner.get(block)) is not None and owner.op == "prim::Loop"]
     if not bodies:
@@ -285,18 +274,7 @@ QUICKER_FROM: Final[Mapping[str, int]] = {
 
 @timed
 def group_alone(graph: Graph, refusal: Callable[[Node], object] | None = None) -> PassRecord:
-    """Make a group of each op outside of groups whose kernel is quicker than the library; `refusal` as for `group_turns`.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(64, 64, strides=[64, 1]), %w : Float(64, 64, strides=[64, 1])):
-    ...   %a : Float(64, 64, strides=[64, 1]) = aten::mm(%x, %w)
-    ...   %b : Float(64, 64, strides=[64, 1]) = aten::tanh(%a)
-    ...   %c : Float(64, 64, strides=[64, 1]) = aten::mm(%b, %w)
-    ...   return (%c)''')
-    >>> record = group_alone(g)
-    >>> print(record.told(record.remarks[0]))
-    passed [alone] %b: aten::tanh of 4,096 elements is a kernel of its own: quicker than the library's op
-    """
+    """Make a group of each op outside of groups whose kernel is quicker than the library; `refusal` as for `group_turns`."""
     found = [node for block in fusible_blocks(graph) for node in block.nodes if node.op in QUICKER_FROM]
     if not found:
         return PassRecord("group-alone", graph, graph)
@@ -329,20 +307,7 @@ _MOST_PARTS: Final = 25
 @timed
 @starts_at("group-pools", MAX_POOLS)
 def group_pools(graph: Graph) -> PassRecord:
-    """Make a group of each max pooling whose extents are all known.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(2, 8, 16, 16, strides=[2048, 256, 16, 1])):
-    ...   %3 : int[] = prim::Constant[value=[3, 3]]()
-    ...   %2 : int[] = prim::Constant[value=[2, 2]]()
-    ...   %1 : int[] = prim::Constant[value=[1, 1]]()
-    ...   %0 : bool = prim::Constant[value=0]()
-    ...   %y : Tensor = aten::max_pool2d(%x, %3, %2, %1, %1, %0)
-    ...   return (%y)''')
-    >>> record = group_pools(g)
-    >>> print(record.told(record.remarks[0]))
-    passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
-    """
+    """Make a group of each max pooling whose extents are all known."""
     shapes, remarks, alone = shapes_of(graph), list[Remark](), list[Node]()
     for block in fusible_blocks(graph):
         for node in block.nodes:

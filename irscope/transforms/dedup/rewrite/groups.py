@@ -117,25 +117,6 @@ def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice |
     """Give the groups of each class one body, with a remark for each class merged and each group left out.
 
     `step` is the relation whose classes are merged; `chosen` gives classes with a step each, and all other groups stay as they are.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4)):
-    ...   %a : Float(4) = prim::FusionGroup[kind="pointwise"](%x)
-    ...     block0(%p : Float(4)):
-    ...       %k : float = prim::Constant[value=0.5]()
-    ...       %q : Float(4) = aten::mul(%p, %k)
-    ...       -> (%q)
-    ...   %b : Float(4) = prim::FusionGroup[kind="pointwise"](%a)
-    ...     block0(%r : Float(4)):
-    ...       %l : float = prim::Constant[value=0.25]()
-    ...       %s : Float(4) = aten::mul(%r, %l)
-    ...       -> (%s)
-    ...   return (%b)''')
-    >>> record = merge_groups(g)
-    >>> [remark.because for remark in record.remarks if remark.kind == "passed"]
-    ['the body of %a serves 2 groups, with 1 parameter in place of a number']
-    >>> len(irs.dedup(record.after).classes)
-    1
     """
     if step not in RELATIONS:
         raise ArgumentError(f"there is no step {step!r}", hint=f"choose one of {', '.join(RELATIONS)}")

@@ -200,27 +200,6 @@ def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Grap
 
     The regions must be all or some from one search of this graph; `find` searches the bodies that result. Constants that differ
     between places become arguments.
-
-    >>> import irscope as irs
-    >>> from irscope.transforms.dedup.rewrite import find_regions
-    >>> g = irs.parse('''graph(%x : Float(4), %a : Float(4), %b : Float(4)):
-    ...   %p : Float(4) = aten::mul(%x, %a)
-    ...   %q : Float(4) = aten::tanh(%p)
-    ...   %r : Float(4) = aten::relu(%q)
-    ...   %s : Float(4) = aten::mul(%r, %b)
-    ...   %t : Float(4) = aten::tanh(%s)
-    ...   %u : Float(4) = aten::relu(%t)
-    ...   return (%u)''')
-    >>> module, remarks = outline_nested(g, find_regions(g), find_regions)
-    >>> print(module.graphs["graph"])
-    graph(%x : Float(4),
-          %a : Float(4),
-          %b : Float(4)):
-      %r : Float(4) = func::call[callee="@region0"](%x, %a)
-      %u : Float(4) = func::call[callee="@region0"](%r, %b)
-      return (%u)
-    >>> remarks
-    ('passed @region0: 2 places of 3 nodes in @graph call it',)
     """
     names = (name for name in (f"region{number}" for number in count()) if name != graph.name)
     graphs: dict[str, Graph] = {graph.name: graph}

@@ -71,10 +71,10 @@ class Match:
         self._pair(left, right, lambda node: keys[node] if not count[keys[node]] else None)
         names = {**self.first.names, **self.second.names}
         self._pair(left, right, lambda node: given_name(node, names))
-        for key in (lambda node: node.op, lambda node: len(node.outputs)):  # first nodes of one op, then those whose op was replaced
+        for key, is_any_op in ((lambda node: node.op, False), (_results, True)):  # first nodes of one op, then those whose op was replaced
             self._pair_makers(left, key)
             self._pair_readers(left, right)
-            self._pair_in_gaps(left, right, key)
+            self._pair_in_gaps(left, right, key, only_if_as_many=is_any_op)
             self._pair_readers(left, right)
 
     def _pair(self, left: Iterable[Node], right: Iterable[Node], key: Callable[[Node], Hashable]) -> None:
@@ -133,16 +133,18 @@ class Match:
             self.nodes[maker] = made
             taken.add(made)
 
-    def _pair_in_gaps(self, left: list[Node], right: list[Node], key: Callable[[Node], Hashable]) -> None:
-        """Pair nodes with equal keys that come after the same matched node."""
+    def _pair_in_gaps(self, left: list[Node], right: list[Node], key: Callable[[Node], Hashable], *, only_if_as_many: bool) -> None:
+        """Pair nodes with equal keys that come after the same matched node; perhaps only where both sides have as many."""
         image = {**self.nodes, **{other: other for other in self.nodes.values()}}
-        gap: dict[Node, Node | None] = {}
+        gap: dict[Node, Hashable] = {}
         for nodes in (left, right):
             last = None
             for node in nodes:
-                gap[node] = last
-                last = image.get(node, last)
-        self._pair(left, right, lambda node: (key(node), gap[node]))
+                gap[node] = key(node), last
+                last = image.get(node, last) if node.op != "prim::Constant" else last  # which may stand anywhere
+        count = Counter(gap[node] for node in left if node not in image)
+        count.subtract(gap[node] for node in right if node not in image)
+        self._pair(left, right, lambda node: None if only_if_as_many and count[gap[node]] else gap[node])
 
     def _pair_groups(self, left: Iterable[Node], right: Iterable[Node]) -> None:
         """Pair groups from those that share most nodes down; constants, which are copied into groups, do not count."""
@@ -173,6 +175,11 @@ class Match:
             key = found[node] = hash((node.op, _content(node.attrs), reads, types))
             of.update((value, (key, k)) for k, value in enumerate(node.outputs))
         return found
+
+
+def _results(node: Node) -> Hashable:
+    """How many results it has: a node may take the place of another that has as many, but no constant that of a node."""
+    return len(node.outputs), node.op == "prim::Constant"
 
 
 def origin(graph: Graph, value: Value) -> Value:

@@ -44,6 +44,18 @@ def test_edits_of_the_text_are_shown_line_by_line() -> None:
         assert [line[2:].strip() for line in wanted] == [line[2:].split("    #")[0].strip() for line in told], seed
 
 
+def test_no_op_becomes_a_constant_and_none_is_left_out() -> None:
+    """A rewrite that takes an op apart has constants that the program before lacks."""
+    whole = irs.parse(ir('x y | n = "none"; a = gelu x n; b = mul a y | b', "Float(4, 4)"))
+    parts = irs.parse(ir("x y | h = 0.5; k = 0.7; p = mul x h; q = mul x k; r = erf q; b = addcmul y p r h | b", "Float(4, 4)"))
+    for one, other in ((whole, parts), (parts, whole)):
+        lines = str(irs.diff(one, other)).splitlines()
+        assert not any("Constant" in line for line in lines)
+        for graph, sign in ((one, "−"), (other, "+")):
+            ops = Counter(re.findall(r"aten::\w+", str(graph)))
+            assert ops == Counter(op for line in lines if line[:1] in f"{sign} " for op in re.findall(r"aten::\w+", line.split("#")[0]))
+
+
 def test_fusing_moves_nodes_into_groups_and_two_policies_differ_in_them() -> None:
     g = irs.parse(TEXT)
     f = irs.fuse(g)

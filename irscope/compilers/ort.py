@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,11 +55,13 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
     ort = _imported("onnxruntime", "to see what ONNX Runtime makes of a model")
     if torch_model_of(source) is not None:
         source = exported(source, args)
-    graph, model, made = onnx_source.load_by_node(source, args)
+    graph, model, flat, made = onnx_source.load_by_node(source, args)
     with tempfile.TemporaryDirectory(prefix="irscope-ort-") as folder:
         session, optimized = _compiled(ort, source, model, Path(folder), level, is_timed=bool(args))
-        times, memory = _profiled(session, _feeds(session, args)) if args else ({}, None)
-    program = _program(graph, model, optimized, made, times, partial(_call, session))
+        times, memory = _profiled(session, _feeds(session, args), optimized.graph.node) if args else ({}, None)
+    if flat is not model.graph:
+        _rename_inlined(flat, optimized.graph)
+    program = _program(graph, flat, optimized.graph, made, times, partial(_call, session))
     program = replace(program, memory=memory)
     return Decisions(compiler, (program,), version=str(ort.__version__), call=partial(_call, session))
 
@@ -190,24 +193,29 @@ def _call(session: Any, *args: Any) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _profiled(session: Any, feeds: Mapping[str, Any]) -> tuple[dict[str, float], OwnMemory | None]:
-    """Returns the milliseconds of each kernel in a run, the median of several, by the name of its node; and what the CPU's arena has in use
-    after each, in the first run, which allocates them one by one: None for a version whose profile does not say so."""
+def _profiled(
+    session: Any, feeds: Mapping[str, Any], nodes: Sequence[Any]
+) -> tuple[dict[int, tuple[str, float]], OwnMemory | None]:  # fmt: skip
+    """Returns, by the number of a node of its model, the name that a kernel has in its profile, and its milliseconds a run, the median of
+    several; and what the CPU's arena has in use after each, in the first run, which allocates them one by one: None for a version whose
+    profile does not say so. Kernels run in the order of that model; those of the body of a branch or loop stand before its own."""
     for _ in range(_RUNS + 1):
         _call(session, *feeds.values())
     events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-    spent: dict[str, list[float]] = {}
-    moments, held, total = list[str](), list[int](), 0
+    spent: list[list[tuple[str, float]]] = [[] for _ in nodes]
+    moments, held, total, at = list[str](), list[int](), 0, 0
     for event in events:
-        if event.get("cat") == "Node" and str(event.get("name", "")).endswith("_kernel_time"):
-            name = event["name"].removesuffix("_kernel_time")
-            said = event.get("args", {})
-            if name not in spent and "mem_bytes_in_use" in said:
+        if event.get("cat") == "Node" and nodes and str(event.get("name", "")).endswith("_kernel_time"):
+            name, said = event["name"].removesuffix("_kernel_time"), event.get("args", {})
+            if not spent[-1] and name not in moments and "mem_bytes_in_use" in said:
                 moments.append(name)
                 held.append(int(said["mem_bytes_in_use"]))
                 total = max(total, int(said.get("mem_arena_held", 0)))
-            spent.setdefault(name, []).append(event["dur"] / 1e3)
-    times = {name: statistics.median(each[1:]) for name, each in spent.items() if len(each) == _RUNS + 1}  # the first run allocates
+            if said.get("op_name", nodes[at].op_type) == nodes[at].op_type and nodes[at].name in ("", name):
+                spent[at].append((name, event["dur"] / 1e3))
+                at = (at + 1) % len(nodes)
+    after_first = {k: each[1:] for k, each in enumerate(spent) if len(each) == _RUNS + 1}  # the first run allocates
+    times = {k: (each[0][0], statistics.median([ms for _, ms in each])) for k, each in after_first.items()}
     where = "its profile: what the arena has in use after each kernel, in the first run"
     return times, OwnMemory(where, tuple(moments), held=tuple(held), total=total) if moments else None
 
@@ -273,6 +281,29 @@ def _regions(before: _Side, after: _Side) -> list[tuple[list[int], list[int]]]:
     return sorted(found)
 
 
+_COPY: Final = re.compile(r"__\d+$")
+
+
+def _rename_inlined(model: Any, optimized: Any) -> None:
+    """Gives values inside of functions ONNX Runtime's names where these can be told: `_inlfunc_Block_token_0_m` is the `m` of a call of
+    Block, which onnx's inliner calls `m__3`. They are told apart by region, as a rule one call."""
+    before, after = _Side(model), _Side(optimized)
+    found: list[tuple[str, str]] = []
+    for kernels, nodes in _regions(before, after):
+        ends: dict[str, list[str]] = {}
+        for value in (value for kernel in kernels for value in after.nodes[kernel].output if value.startswith("_inlfunc_")):
+            parts = value.split("_")
+            for k in range(3, len(parts)):
+                ends.setdefault("_".join(parts[k:]), []).append(value)
+        own = [value for node in nodes for value in before.nodes[node].output if _COPY.search(value) and value not in after.maker]
+        found += [(value, *same) for value in own if len(same := ends.get(_COPY.sub("", value), ())) == 1]
+    times = Counter(its for _, its in found)
+    names = {value: its for value, its in found if times[its] == 1}
+    for node in before.nodes if names else ():
+        for values in (node.input, node.output):
+            values[:] = [names.get(value, value) for value in values]
+
+
 def _constants(side: _Side) -> set[str]:
     """Returns the values that do not depend on an input: ONNX Runtime computes them when it loads the model."""
     found = side.given - side.inputs
@@ -318,9 +349,13 @@ def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequenc
     certainty: Certainty = "guessed"
     kinds = {before.nodes[node].op_type for node in nodes}
     moving = [each for each in kernels if (kind := after.nodes[each].op_type) in _MOVES and kind not in kinds]
+    holder: dict[int, int] = {}
     if len(moving) == len(kernels) - 1:
         certainty, because = ("matched", "the kernels around it only move its operands and results into another shape or layout")
-    holder: dict[int, int] = {}
+        holder = dict.fromkeys(nodes, next(each for each in kernels if each not in moving))
+    elif len(nodes) == 1:  # by the function that defines the op
+        certainty, because = "matched", f"ONNX Runtime computes one node by {len(kernels)} kernels, of which the last makes its result"
+        holder = {nodes[0]: kernels[-1]}
     for kernel in (each for each in kernels if each not in moving):
         for node in nodes:
             kind, other = after.nodes[kernel].op_type, before.nodes[node].op_type
@@ -331,8 +366,6 @@ def _guessed(before: _Side, after: _Side, kernels: Sequence[int], nodes: Sequenc
         applied = next((node for node in nodes if before.nodes[node].op_type == fused and node not in holder), None)
         if applied is not None:
             holder[applied] = kernel
-    if certainty == "matched":
-        holder.update(dict.fromkeys(nodes, next(each for each in kernels if each not in moving)))
     users = {read: node for node in reversed(nodes) for read in _reads(before.nodes[node])}
     for node in reversed(nodes):
         if node not in holder:
@@ -359,9 +392,10 @@ def _activation(kernel: Any) -> str:
 
 
 def _program(
-    graph: Graph, model: Any, optimized: Any, made: Sequence[tuple[Node, ...]], times: Mapping[str, float], run: Callable[..., Any]
+    graph: Graph, model: Any, optimized: Any, made: Sequence[tuple[Node, ...]], times: Mapping[int, tuple[str, float]],
+    run: Callable[..., Any],
 ) -> Program:  # fmt: skip
-    before, after = _Side(model.graph), _Side(optimized.graph)
+    before, after = _Side(model), _Side(optimized)
     before.alias = _twins(before.nodes, after.maker)
     regions = _regions(before, after)
     links = _links(before, after, regions)
@@ -379,12 +413,8 @@ def _program(
             nodes, part_of = (), nodes
         elif link.nodes and not nodes:
             because = "irs.load makes a constant of its node, or its operand itself"
-        kernels.append(
-            Kernel(
-                each.name or f"{each.op_type}_{index}", nodes, True, function=op, part_of=part_of,
-                certainty=link.certainty, because=because, ms=times.get(each.name),
-            )
-        )  # fmt: skip
+        title, ms = times.get(index, (each.name or f"{each.op_type}_{index}", None))
+        kernels.append(Kernel(title, nodes, True, function=op, part_of=part_of, certainty=link.certainty, because=because, ms=ms))
     changes = tuple(_changes(before, after, regions, links, [tuple(nodes_of([k])) for k in range(len(made))]))
     facts: dict[str, Any] = {"run": run, "changes": changes, "name": graph.name, "compiler": compiler}
     program = likely(graph, kernels, **facts)

@@ -124,6 +124,31 @@ def test_nodes_with_one_name_and_without_a_name_have_their_own_times() -> None:
     assert len({kernel.name for kernel in d.kernels}) == 3 and all(kernel.ms is not None for kernel in d.kernels)
 
 
+def test_kernels_of_inlined_functions_have_nodes_and_times() -> None:
+    """Of the model's own functions, one in another, each node; of one by which ONNX defines an op (Mish), that op."""
+    swish = helper.make_function(
+        "my", "Swish", ["a"], ["b"], [helper.make_node("Sigmoid", ["a"], ["s"]), helper.make_node("Mul", ["a", "s"], ["b"])],
+        [helper.make_opsetid("", 20)],
+    )  # fmt: skip
+    inside = [helper.make_node("MatMul", ["a", "w"], ["m"]), helper.make_node("Swish", ["m"], ["q"], domain="my")]
+    versions = [helper.make_opsetid("", 20), helper.make_opsetid("my", 1)]
+    block = helper.make_function("my", "Block", ["a", "w"], ["o"], [*inside, helper.make_node("Add", ["q", "a"], ["o"])], versions)
+    nodes = [
+        _node("Block", "x w", "z", domain="my"), _node("Block", "z w", "u", domain="my"), helper.make_node("Mish", ["u"], ["y"]),
+    ]  # fmt: skip
+    model = _model(nodes, {"x": [8, 8], "w": [8, 8]}, ["y"])
+    model.opset_import.append(versions[1])
+    model.functions.extend([swish, block])
+    before, x, w = model.SerializeToString(), *np.random.default_rng(3).standard_normal((2, 8, 8), np.float32)
+    d = irs.decisions(model, x, w, compiler="onnxruntime", level="basic")
+    whole = [["matmul"], ["sigmoid"], ["mul"], ["add"]]
+    assert [_names(kernel) for kernel in d.kernels] == [*whole, *whole, [], [], ["mish"]]
+    assert [kernel.certainty for kernel in d.kernels] == ["exact"] * 8 + ["matched"] * 3 and "by 3 kernels" in d.kernels[-1].because
+    assert all(kernel.ms is not None and kernel.name.startswith(kernel.function) for kernel in d.kernels)
+    assert model.SerializeToString() == before and "my_z" in d.kernels[0].nodes[0].scope
+    _check(d, x, w)
+
+
 def test_bodies_of_branches_read_what_is_outside() -> None:
     bodies = {
         f"{name}_branch": helper.make_graph(

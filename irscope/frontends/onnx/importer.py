@@ -44,6 +44,8 @@ class Frame:
     """The types that the file declares for its names; used for ops that ONNX does not define."""
     scope: str = ""
     depth: int = 0
+    is_own: bool = True
+    """Whether its nodes are the model's, or those of a function that the model calls; not those of a body or of a definition of ONNX."""
 
     def find(self, name: str) -> Held | None:
         for names in (self.names, *self.outer):
@@ -83,8 +85,9 @@ class Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.refusals: list[tuple[str, str, str]] = []
         """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
-        self.made: list[tuple[Node, ...]] = []
-        """What each node of the model's own graph became, in its order."""
+        self.made: list[tuple[int, tuple[Node, ...]]] = []
+        """What each node of the model's own graph became, in its order, with its number there; of a call, each node of the function."""
+        self.number = 0
 
     def run(self) -> Graph:
         """Returns the graph. Raises LoadError, with the node, for anything that cannot be represented."""
@@ -151,7 +154,7 @@ class Importer:
     def body(self, graph: Any, frame: Frame, names: dict[str, Held]) -> list[Held]:
         """Appends a body, in which these names are defined, to the open block; returns the meanings of its outputs."""
         outer, declared = (frame.names, *frame.outer), self.declared_types(graph)
-        inner = replace(frame, names=names, outer=outer, declared=declared, depth=frame.depth + 1)
+        inner = replace(frame, names=names, outer=outer, declared=declared, depth=frame.depth + 1, is_own=False)
         self.initializers(graph, inner)
         self.import_nodes(graph.node, inner)
         return [self.meaning_of(inner, info.name, f"the outputs of {graph.name!r}") for info in graph.output]
@@ -175,6 +178,7 @@ class Importer:
             raise self.error(f"functions and bodies are nested more than {_MAX_DEPTH} deep", "", hint="does one call itself?")
         for index, node in enumerate(nodes):
             mark = self.emit.build.mark()
+            self.number = index if frame.depth == 0 else self.number
             try:
                 self.import_node(node, frame)
             except LoadError as error:
@@ -186,8 +190,8 @@ class Importer:
             except MALFORMED as error:
                 what = f"{node.op_type} violates the ONNX specification ({type(error).__name__}: {error})"
                 raise self.error(what, _title(node, index), "the model is damaged: export it again") from None
-            if frame.depth == 0:
-                self.made.append(self.emit.build.since(mark))
+            if frame.is_own and _key(node) not in self.functions:
+                self.made.append((self.number, self.emit.build.since(mark)))
 
     def import_node(self, node: Any, frame: Frame) -> None:
         if not all(isinstance(name, str) for name in (*node.input, *node.output, node.op_type, node.domain, node.name)):
@@ -395,7 +399,7 @@ def inline_definition(importer: Importer, call: Call, domain: str, frame: Frame)
     versions = {**frame.opsets, domain: call.opset, **opsets}
     schema = schema_of_op(call.node.op_type, domain, call.opset)
     defaults = {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
-    inner = replace(frame, opsets=versions, attributes=defaults | call.attributes)
+    inner = replace(frame, opsets=versions, attributes=defaults | call.attributes, is_own=False)
     refused = len(importer.refusals)
     found = _inlined(importer, function, call, inner)
     if len(importer.refusals) == refused:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
@@ -67,13 +68,26 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, missing_w
     Raises LoadError, with the node, for a damaged model, ArgumentError for the wrong number of example arguments, and
     MissingExtra without the package.
     """
-    return load_by_node(source, args, name=name, missing_weights=missing_weights)[0]
+    return _imported(source, args, name, missing_weights)[0]
 
 
-def load_by_node(
-    source: Any, args: Sequence[Any] = (), *, name: str | None = None, missing_weights: Literal["inputs"] | None = None
-) -> tuple[Graph, Any, list[tuple[Node, ...]]]:
-    """Returns what `load` does, the ModelProto, and the nodes that each node of the model's own graph became."""
+def load_by_node(source: Any, args: Sequence[Any] = ()) -> tuple[Graph, Any, Any, list[tuple[Node, ...]]]:
+    """Returns what `load` does, the ModelProto, its graph with the calls of its own functions inlined, if onnx can do that, and the nodes
+    that each node of that graph became."""
+    graph, model, made = _imported(source, args)
+    with suppress(Exception):  # of more than two GB, or a function with another version of an op
+        flat = import_module("onnx.inliner").inline_local_functions(model) if model.functions else model
+        if len(flat.graph.node) == len(made):
+            return graph, model, flat.graph, [nodes for _, nodes in made]
+    together: list[tuple[Node, ...]] = [()] * len(model.graph.node)
+    for number, nodes in made:
+        together[number] += nodes
+    return graph, model, model.graph, together
+
+
+def _imported(
+    source: Any, args: Sequence[Any], name: str | None = None, missing_weights: Literal["inputs"] | None = None
+) -> tuple[Graph, Any, list[tuple[int, tuple[Node, ...]]]]:
     try:
         import onnx
     except ImportError:

@@ -111,12 +111,7 @@ def is_fixed(array: Any) -> bool:
 
 
 def address_range(tensor: Any) -> tuple[int, int] | None:
-    """The first and the end address of the block behind a tensor, in bytes; None if unknown, as for meta tensors.
-
-    >>> array = np.zeros((4, 4), np.float32)
-    >>> address_range(array[1:]) == (array.ctypes.data, array.ctypes.data + 64)
-    True
-    """
+    """The first and the end address of the block behind a tensor, in bytes; None if unknown, as for meta tensors."""
     try:
         if isinstance(tensor, np.ndarray):
             whole = tensor
@@ -146,12 +141,7 @@ def _from(start: int, size: int) -> tuple[int, int] | None:
 
 
 def by_storage(tensors: Mapping[_Key, Any]) -> dict[_Key, int]:
-    """Numbers the tensors with known addresses, with equal numbers for those whose blocks have an address in common.
-
-    >>> array = np.zeros(8)
-    >>> by_storage({"a": array[:4], "b": array[4:], "c": np.zeros(3), "d": None})
-    {'a': 0, 'b': 0, 'c': 1}
-    """
+    """Numbers the tensors with known addresses, with equal numbers for those whose blocks have an address in common."""
     known = {key: found for key, tensor in tensors.items() if (found := address_range(tensor)) is not None}
     group_of: dict[_Key, int] = {}
     group, reach = -1, -1

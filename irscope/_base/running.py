@@ -38,10 +38,6 @@ def interrupts_deferred(*, however_often: bool = False) -> Iterator[None]:
     """A `with` around native code that must not be interrupted half-way: torch's tracers end the process, LLVM frees things twice
     afterwards. Ctrl-C takes effect at the end, and a second one at once. With `however_often` all wait for the end, and so do the
     other signals whose handlers raise: a time limit by an alarm, a request to end the process.
-
-    >>> with interrupts_deferred():
-    ...     signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    False
     """
     numbers = [getattr(signal, name) for name in (_MAY_RAISE if however_often else ("SIGINT",)) if hasattr(signal, name)]
     handlers = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
@@ -74,10 +70,6 @@ _MANY: Final = 10_000
 def without_collector() -> Iterator[None]:
     """Stop the garbage collector in a `with`, for work that creates hundreds of thousands of records without cycles: sorting the
     regions of 8,000 nodes takes 1.7 times as long with it, parsing a large text 1.3 times.
-
-    >>> with without_collector():
-    ...     gc.isenabled()
-    False
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -100,12 +92,7 @@ _MAIN: Final = threading.main_thread().ident
 
 @contextmanager
 def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
-    """A function to call after each of `total` steps, from any thread; the bar appears after a second and goes with the work.
-
-    >>> with progress(3, "measuring") as step:
-    ...     for _ in range(3):
-    ...         step()
-    """
+    """A function to call after each of `total` steps, from any thread; the bar appears after a second and goes with the work."""
     thread, begun = threading.get_ident(), time.time()
     is_shown = thread == _MAIN  # a notebook shows output of other threads at arbitrary places
     done = 0

@@ -74,14 +74,6 @@ def callee_of(graph: Graph, node: Node) -> str | None:
     """The name of the program that a node calls; None for other nodes, and for callees known only at run time.
 
     A function has its own name, a method its class and name (`__torch__.Net.forward`), a symbol its name without `@`.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse('''graph(%x : Tensor):
-    ...   %f : Function = prim::Constant[name="helper"]()
-    ...   %y : Tensor = prim::CallFunction(%f, %x)
-    ...   return (%y)''')
-    >>> callee_of(g, g.node("y")), operands_of(g.node("y"))
-    ('helper', (%x,))
     """
     naming = CALLS.get(node.op)
     return naming(graph, node) if naming is not None else None

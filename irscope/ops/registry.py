@@ -177,17 +177,7 @@ def named_inputs(node: Node) -> dict[str, Value]:
 
 
 def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
-    """Return the arguments that are constants of the graph, by name, as `effect_of` and `draws_random_numbers` take them.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse('''graph(%x : Tensor):
-    ...   %p : float = prim::Constant[value=0.5]()
-    ...   %train : bool = prim::Constant[value=0]()
-    ...   %y : Tensor = aten::dropout(%x, %p, %train)
-    ...   return (%y)''')
-    >>> constant_arguments(g, g.node("y"))
-    {'p': 0.5, 'train': False}
-    """
+    """Return the arguments that are constants of the graph, by name, as `effect_of` and `draws_random_numbers` take them."""
     found = {name: constant_of(graph, value) for name, value in named_inputs(node).items()}
     return {name: payload for name, payload in found.items() if payload is not NOT_CONSTANT}
 

@@ -29,13 +29,7 @@ def heading_lines(graph: Graph) -> int:
 
 
 def line_count(graph: Graph, nodes: Iterable[Node]) -> int:
-    """The number of lines of the whole text; `nodes` are all nodes of the graph.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    >>> line_count(g, list(g.nodes()))
-    3
-    """
+    """The number of lines of the whole text; `nodes` are all nodes of the graph."""
     return heading_lines(graph) + sum([1 + 2 * len(node.blocks) for node in nodes]) + 1
 
 

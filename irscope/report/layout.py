@@ -67,10 +67,6 @@ def layered(
     """Place boxes of the given sizes; an edge `(u, v)` wants `v` below `u`.
 
     `anchored` boxes read something from outside the drawing, and so do not sink; a drawing of `few` boxes is not cut into columns.
-
-    >>> drawing = layered([10, 10], [10, 10], [(0, 1)])
-    >>> drawing.y, drawing.paths
-    ([0.0, 34.0], [((5.0, 10.0), (5.0, 34.0))])
     """
     if not widths:
         return Layered([], [], [], 0.0, 0.0)

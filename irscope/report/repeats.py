@@ -400,13 +400,6 @@ _FEWEST_OPS: Final = 3  # The fewest ops in one occurrence, including those in f
 def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     """The path of each node in a repeated region, ordered such that nodes of the occurrences correspond; empty for a program that
     has scopes.
-
-    >>> import irscope as irs
-    >>> lines = "".join(f"  %t{k} : Float(4) = aten::tanh(%x{k})\\n  %e{k} : Float(4) = aten::exp(%t{k})\\n"
-    ...                 f"  %x{k + 1} : Float(4) = aten::neg(%e{k})\\n" for k in range(3))
-    >>> g = irs.parse(f"graph(%x0 : Float(4)):\\n{lines}  return (%x3)")
-    >>> list(unmarked_repeats(g).values())[::3]
-    ['region0.0', 'region0.1', 'region0.2']
     """
     found: dict[Node, str] = {}
     if len(graph.body.nodes) > _MOST_NODES:

@@ -43,12 +43,7 @@ _SECONDS: Final = 0.03
 
 
 def describe() -> dict[str, Any]:
-    """Returns the processor, its features, its load, and the versions of the measured packages, as plain JSON.
-
-    >>> found = describe()
-    >>> sorted(found)
-    ['cores', 'cpu', 'devices', 'features', 'load', 'python', 'system', 'time', 'versions']
-    """
+    """Returns the processor, its features, its load, and the versions of the measured packages, as plain JSON."""
     from irscope.runtime.device import devices
 
     load = list(os.getloadavg()) if hasattr(os, "getloadavg") else []

@@ -132,10 +132,6 @@ def measure(
     device). `once` calls a competitor only once per turn, because a second call would see what the first one changed.
     `known` are the seconds of earlier calls: a competitor that took long needs no trial. `alone` says that all run on one
     thread: what other programs took of it is not counted.
-
-    >>> found = measure({"short": lambda: sum(range(10)), "long": lambda: sum(range(10_000))}, turns=3)
-    >>> found["short"].median < found["long"].median
-    True
     """
     start = time.perf_counter()
     timed = undisturbed if alone else spent

@@ -378,13 +378,7 @@ def _steps(record: PassRecord) -> list[Step]:
 
 
 def _told_edits(record: PassRecord) -> str:
-    """Returns the number of edits of each kind, as text.
-    >>> from irscope.ir.text.parser import parse
-    >>> from irscope.transforms.cleanup.fold import remove_dead_nodes
-    >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu(%x)\\n  return (%x)")
-    >>> _told_edits(remove_dead_nodes(g))
-    '1 node erased'
-    """
+    """Returns the number of edits of each kind, as text."""
     kinds = Counter(type(edit) for edit in record.edits)
     counts = [
         f"{plural(kinds[kind], noun)} {what}"

@@ -19,18 +19,7 @@ _SPACE: Final = "kernel::"
 
 
 def spec_graph(spec: KernelSpec) -> Graph:
-    """Return the instructions of a kernel as nodes of a graph.
-
-    >>> from irscope.codegen.kernel import UNIT, Instruction, Operand, Result
-    >>> x = Operand("float32", "tensor", (UNIT,))
-    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
-    >>> print(spec_graph(KernelSpec((x,), code, (Result("float32", (UNIT,), 1),), rank=1)))
-    graph(%x0 : FloatTensor):
-      %t0 : FloatTensor = kernel::read[kind="tensor", stride_classes=[1]](%x0)
-      %t1 : FloatTensor = kernel::exp(%t0)
-      %y0 : FloatTensor = kernel::write[stride_classes=[1]](%t1)
-      return (%y0)
-    """
+    """Return the instructions of a kernel as nodes of a graph."""
     build = GraphBuilder(spec.name)
     params = [build.input(f"x{place}", TensorType(operand.dtype)) for place, operand in enumerate(spec.inputs)]
     made: list[Value] = []

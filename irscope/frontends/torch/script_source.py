@@ -259,15 +259,7 @@ _BYTES: Final = {
 
 
 def acts_when_loaded(source: bytes) -> str:
-    """Returns what one source file of an archive does when it is loaded; empty if nothing.
-
-    >>> acts_when_loaded(b"class M(Module):\\n  training : bool\\n  def forward(self, n: int=3) -> int:\\n    return n")
-    ''
-    >>> acts_when_loaded(b"class M(Module):\\n  def forward(self, n: int=save(1)) -> int:\\n    return n")
-    'it evaluates save(1) when it is loaded'
-    >>> acts_when_loaded(b"class M(Module):\\n  def forward(self, s: Tensor=CONSTANTS.c0) -> Tensor:\\n    return s")
-    ''
-    """
+    """Returns what one source file of an archive does when it is loaded; empty if nothing."""
     if b"__setstate__" in source:
         return "one of its classes has a __setstate__, which runs when it is loaded"
     try:

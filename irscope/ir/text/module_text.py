@@ -42,12 +42,7 @@ def is_module_text(text: str) -> bool:
 
 
 def print_module(module: Module) -> str:
-    """The text of a module, which `parse_module` reads back to the same structure.
-
-    >>> print(print_module(Module({}, name="empty")))
-    module "empty" = module::attributes():
-    end
-    """
+    """The text of a module, which `parse_module` reads back to the same structure."""
     return "\n".join(_lines(module))
 
 
@@ -87,12 +82,7 @@ def _constant_line(payload: Any) -> str:
 
 
 def parse_module(text: str, *, file: str = "") -> Module:
-    """The module that a text describes. Raises ParseError with the line.
-
-    >>> m = parse_module('module "m" = module::attributes():\\ngraph "f":\\ngraph(%x : Tensor):\\n  return (%x)\\nend')
-    >>> m, list(m.graphs)
-    (<Module 'm': 1 graph>, ['f'])
-    """
+    """The module that a text describes. Raises ParseError with the line."""
     if not isinstance(text, str):
         raise ArgumentError(f"parse_module takes text, not {type(text).__name__}", hint="print_module writes it")
     return _Reader(text, file).read()

@@ -35,12 +35,7 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
 
 
 def print_first_lines(graph: Graph, count: int) -> list[str]:
-    """The first lines of `print_graph` without locations; later lines are not computed.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> print_first_lines(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"), 2)
-    ['graph(%x : Tensor):', '  %y : Tensor = aten::relu(%x)']
-    """
+    """The first lines of `print_graph` without locations; later lines are not computed."""
     return "\n".join(_lines(graph, graph.names, False, count)).split("\n")[:count]
 
 

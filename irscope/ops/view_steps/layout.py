@@ -221,15 +221,7 @@ class SymbolicBytes:
 
 
 def symbolic_bytes(start: Num, width: Num, axes: Iterable[tuple[Num, Num]]) -> SymbolicBytes:
-    """The bytes of elements of this width, given their count and distance in bytes along each axis, the slowest first.
-
-    >>> from irscope.ops.view_steps import Extent
-    >>> n = Extent.of("n")
-    >>> print(symbolic_bytes(8, 4, [(n, 24), (4, 4)]))
-    16 bytes every 24, n times, from byte 8
-    >>> print(symbolic_bytes(0, 4, [(n, 24), (6, 4)]))
-    24*n bytes, from byte 0
-    """
+    """The bytes of elements of this width, given their count and distance in bytes along each axis, the slowest first."""
     joined: list[tuple[Num, Num]] = []
     for count, step in reversed(list(axes)):
         if count == 1 or step == 0:

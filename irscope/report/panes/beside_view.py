@@ -135,18 +135,7 @@ _Row = tuple[str, tuple[str, ...]]  # The kind of difference, and its value in e
 
 
 def repeat_view(tree: BoxTree, number: int) -> RepeatView:
-    """The table of one box of repeated modules.
-
-    >>> import irscope as irs
-    >>> lines = "".join(f"  %t{k} : Float(4) = aten::tanh(%x{k})\\n  %k{k} : float = prim::Constant[value=0.{k + 1}]()\\n"
-    ...                 f"  %e{k} : Float(4) = aten::mul(%t{k}, %k{k})\\n  %x{k + 1} : Float(4) = aten::neg(%e{k})\\n" for k in range(3))
-    >>> tree = BoxTree(irs.parse(f"graph(%x0 : Float(4)):\\n{lines}  return (%x3)"))
-    >>> view = repeat_view(tree, tree.kinds.index("repeat"))
-    >>> view["sentence"]
-    '3 places are the same but for one constant; each reads the result of the one before'
-    >>> [(row["where"], row["values"]) for row in view["varying"]]
-    [("'other' of aten::mul", ['0.1', '0.2', '0.3']), ("'self' of aten::tanh", ['%x0', '%x1', '%x2'])]
-    """
+    """The table of one box of repeated modules."""
     members = tree.members(number)
     paths = list(members.values())
     text, nodes = tree.modules

@@ -225,12 +225,7 @@ _PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def unpacked(payload: Any, kind: Type, tensor: Callable[[TensorData], Any]) -> Any:
-    """Returns a constant's payload as the running program has it: lists are lists, and `tensor` converts tensors.
-
-    >>> from irscope.ir.types import INT, ListType
-    >>> unpacked((1, 2), OptionalType(ListType(INT)), tensor=str), unpacked(1, FLOAT, tensor=str)
-    ([1, 2], 1.0)
-    """
+    """Returns a constant's payload as the running program has it: lists are lists, and `tensor` converts tensors."""
     if isinstance(kind, OptionalType):
         kind = kind.element
     match payload:

@@ -62,12 +62,7 @@ class StoreSummary:
 
 
 class KernelCache(Generic[T]):
-    """Values by key, each built at most once at a time; bounded, the least recently used are evicted first.
-
-    >>> cache = KernelCache(limit=10)
-    >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2)
-    (1, 1)
-    """
+    """Values by key, each built at most once at a time; bounded, the least recently used are evicted first."""
 
     def __init__(self, limit: int = 1024) -> None:
         self._limit = limit

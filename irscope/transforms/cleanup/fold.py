@@ -52,14 +52,6 @@ def has_effect(node: Node, graph: Graph | None = None) -> bool:
 
     Writes count, even to memory that is never read again, and so does drawing random numbers, which changes those
     drawn later. Given its graph, a batch norm or a dropout that is known not to train has no effect.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Tensor):
-    ...   %a : Tensor = aten::relu_(%x)
-    ...   %b : Tensor = aten::relu(%x)
-    ...   return (%a)''')
-    >>> has_effect(g.node("a")), has_effect(g.node("b"))
-    (True, False)
     """
     if node.op in CONTROL_FLOW or node.op in GROUPS:  # their effects are those of the nodes inside
         return False

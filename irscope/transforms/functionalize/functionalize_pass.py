@@ -81,13 +81,7 @@ def functionalize(graph: Graph, *, scatter: bool | Container[Value] = True) -> P
 
 
 def why_in_place(graph: Graph) -> dict[Node, str]:
-    """Says of each write that stays in place what keeps it there, where that is known.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('graph(%x : Float(4)):\\n  %y : Float(4) = aten::relu_(%x)\\n  return (%y)')
-    >>> why_in_place(g)
-    {%y = aten::relu_: '%x is an input, and the caller sees what is written there; returning the new tensor instead is pure'}
-    """
+    """Says of each write that stays in place what keeps it there, where that is known."""
     families = Families(graph, scatter=True)
     found = {node: refusal.because for node, refusal in families.refusals}
     whole = {write.node for family in Families(graph, scatter=False).all for write in family.writes}

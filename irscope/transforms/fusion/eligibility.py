@@ -122,16 +122,7 @@ def format_space(space: Space) -> str:
 
 
 def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
-    """Whether a view and its operand can be walked together; true for all views but some reshapes.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse('''graph(%x : Tensor, %s : int[]):
-    ...   %y : Tensor = aten::view(%x, %s)
-    ...   return (%y)''')
-    >>> view = g.node("y")
-    >>> has_finer_space(view, (2, 12), (2, 3, 4)), has_finer_space(view, (4, 6), (24,)), has_finer_space(view, (4, 6), (6, 4))
-    (True, True, False)
-    """
+    """Whether a view and its operand can be walked together; true for all views but some reshapes."""
     if node.op not in RESHAPES or (before is not None and before == after and None not in before):
         return True
     tails = sorted({*_tails(before), *_tails(after)})

@@ -48,16 +48,7 @@ def types_suffice(node: Node) -> bool:
 
 
 def is_copy_by_types(node: Node) -> bool:
-    """Whether a node with an op of `MAY_COPY` copies in every run, by the declared types of its operand and its result.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse('''graph(%x : Float(2, 3, strides=[1, 2])):
-    ...   %dense : int = prim::Constant[value=0]()
-    ...   %c : Float(2, 3, strides=[3, 1]) = aten::contiguous(%x, %dense)
-    ...   return (%c)''')
-    >>> is_copy_by_types(g.node("c"))
-    True
-    """
+    """Whether a node with an op of `MAY_COPY` copies in every run, by the declared types of its operand and its result."""
     old, new = node.inputs[0].type, node.outputs[0].type
     if not isinstance(old, TensorType) or not isinstance(new, TensorType):
         return False

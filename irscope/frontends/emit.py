@@ -22,6 +22,9 @@ from irscope.ops.type_rules import DTYPE_CODES, SLIPS, Unknown
 CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
 """The number that ops use for each element type."""
 
+MOST_CIRCLE: Final = 32
+"""Turns of a loop after which its numbers have to repeat: machine code has calls of their own for each of them."""
+
 _EXACT: Final = frozenset({TensorData, int, bool, str, type(None)})
 """Payload types whose equal values are interchangeable; for floats and containers only the text distinguishes zeros and NaNs."""
 _SIZES: Final = {"aten::reshape": 1, "aten::expand": 1, "aten::full": 0, "aten::zeros": 0, "aten::ones": 0}

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.emit import CODES
+from irscope.frontends.emit import CODES, MOST_CIRCLE
 from irscope.frontends.mlir.importer import Emitter, Operation, dtype_of, producer
 from irscope.frontends.mlir.types import attribute_of
 from irscope.ir import INT, TensorData, TensorType, Value
@@ -537,10 +537,6 @@ _NANS: Final = {"f32": "0x7FC00000", "f64": "0x7FF8000000000000", "f16": "0x7E00
 # Follows the counter of a loop through the arithmetic of indices: sums with constants, and JAX's test for a negative index.
 
 
-_MOST_CIRCLE: Final = 32
-"""Up to which divisor the remainder of a counter is a number of the loop: machine code unrolls as many turns."""
-
-
 def counted(op: Operation) -> Value | None:
     """Returns the result of an op on a loop's counter as one more number of the loop, or as the constant that the counter's bounds
     decide, or constants; None where none of the operands is one, or the result is another."""
@@ -571,7 +567,7 @@ def counted(op: Operation) -> Value | None:
     if op.name == "stablehlo.compare":
         return _decided(op, low - by, high - by) if a in e.numbers else _decided(op, by - high, by - low)
     if op.name == "stablehlo.remainder":
-        is_circle = a in e.numbers and low >= 0 and 0 < by <= _MOST_CIRCLE
+        is_circle = a in e.numbers and low >= 0 and 0 < by <= MOST_CIRCLE
         return _as_number(op, e.op("remainder", number, by, type=INT), 0, min(by - 1, high)) if is_circle else None
     if op.name == "stablehlo.add":
         return _as_number(op, e.op("add", number, by, type=INT), low + by, high + by)

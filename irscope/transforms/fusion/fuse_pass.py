@@ -11,7 +11,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.analysis.per_graph import leads, once
 from irscope.errors import ArgumentError, public
-from irscope.ir import GROUPS, Block, Graph, Merged, Module, Node, Value, graph_of
+from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of, nest_of
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
 from irscope.ops.view_steps import Num
@@ -423,15 +423,11 @@ def frozen(fusion: Fusion) -> Fusion:
             made = replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))
         else:
             made = _with_single_ops(form_groups(history, plans_of(history, options)), group_turns)
-        if any(node.op in QUICKER_FROM and not _is_grouped(made.graph, node) for node in made.graph.nodes()):
+        if any(node.op in QUICKER_FROM for node in nest_of(made.graph.body)):
             made = _with_single_ops(made, group_alone)
     if made.graph is fusion.graph:
         return made
     return replace(made, _again=lambda options, assumed: frozen(fusion._again(options, assumed)))
-
-
-def _is_grouped(graph: Graph, node: Node) -> bool:
-    return (owner := graph.owner.get(graph.block_of[node])) is not None and owner.op in GROUPS
 
 
 def _with_single_ops(fusion: Fusion, group: Callable[[Graph, Callable[[Node], object]], PassRecord]) -> Fusion:

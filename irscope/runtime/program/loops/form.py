@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Final
 
 from irscope.analysis.loop_rows import ROWS, is_view
+from irscope.frontends.emit import MOST_CIRCLE
 from irscope.ir import BOOL, FLOAT, INT, NOT_CONSTANT, NUMBER, Block, Graph, Node, TensorType, Value, constant_of, nest_of
 from irscope.ops.registry import op_of
 
@@ -27,8 +28,6 @@ _SUMS: Final = ("aten::add", "aten::sub", "aten::mul", "aten::__derive_index")
 _TESTS: Final = ("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge")
 _CIRCLES: Final = ("aten::remainder", "aten::floordiv")
 """Ops on a number and a constant after whose many turns the results repeat, or are larger by the same."""
-_MOST_CIRCLE: Final = 32
-"""Turns after which numbers have to repeat: each of them has calls of its own."""
 PUT: Final = "aten::index_copy"
 """The op that returns a tensor with other rows where indices say so."""
 TAKE: Final = "aten::index_select"
@@ -304,16 +303,16 @@ def _period(graph: Graph, steps: Sequence[Node], body: Block, inside: set[Value]
             return f"{node.op} of its body tests a number that grows from turn to turn"
         if node.op in _CIRCLES:
             divisor = constant_of(graph, node.inputs[1])
-            if not 0 < divisor <= _MOST_CIRCLE:
+            if not 0 < divisor <= MOST_CIRCLE:
                 return f"{node.op} of its body divides by {divisor}"
             period *= divisor
         if node.op != "aten::remainder" and not growing.isdisjoint(node.inputs):
             growing.add(node.output)
-        if period > _MOST_CIRCLE:
-            return f"its numbers repeat after more than {_MOST_CIRCLE} turns"
+        if period > MOST_CIRCLE:
+            return f"its numbers repeat after more than {MOST_CIRCLE} turns"
         periods[node.output] = period
     whole = lcm(1, *periods.values())
-    return whole if whole <= _MOST_CIRCLE else f"its numbers repeat after more than {_MOST_CIRCLE} turns"
+    return whole if whole <= MOST_CIRCLE else f"its numbers repeat after more than {MOST_CIRCLE} turns"
 
 
 def _delay(graph: Graph, body: Block, inside: set[Value]) -> int | str:

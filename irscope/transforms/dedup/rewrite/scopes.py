@@ -21,7 +21,18 @@ _LEAST = 2
 
 
 def scope_pieces(graph: Graph) -> RegionPieces:
-    """Returns each module path with its nodes, outer paths first; linear in the nodes times the depth of the paths."""
+    """Returns each module path with its nodes, outer paths first; linear in the nodes times the depth of the paths.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %p : Float(4) = aten::tanh(%x), scope: net.0
+    ...   %q : Float(4) = aten::relu(%p), scope: net.0
+    ...   %r : Float(4) = aten::tanh(%q), scope: net.1
+    ...   %s : Float(4) = aten::relu(%r), scope: net.1
+    ...   return (%s)''')
+    >>> scope_pieces(g).place_of.keys()
+    dict_keys(['net', 'net.0', 'net.1'])
+    """
     place_of: dict[str, tuple[Repeat, int]] = {}
     repeats: list[Repeat] = []
     for block in graph.blocks():

@@ -192,7 +192,6 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    """How a file is read."""
     parser.add_argument("--graph", metavar="NAME", help="of a file of several functions, this one with its calls inlined")
     parser.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded (see SECURITY.md)")
     parser.add_argument(

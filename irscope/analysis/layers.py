@@ -87,7 +87,6 @@ class Layer:
 
     @property
     def made(self) -> TensorType:
-        """The type of its result."""
         type = self.node.output.type
         assert isinstance(type, TensorType)
         return TensorType(type.dtype, type.shape, type.strides)

@@ -53,7 +53,6 @@ def rows_in_place(loop: Node) -> dict[Node, int]:
 
 
 def _all_reads(node: Node) -> set[Value]:
-    """Returns what a node and the nodes inside it read."""
     found, nodes = set[Value](), [node]
     for each in nodes:
         found.update(each.inputs)

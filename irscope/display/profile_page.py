@@ -37,7 +37,6 @@ _HEATED: Final = (
 
 
 def _heat(share: float, most: float) -> str:
-    """The class of a share."""
     return f"h{min(_STEPS - 1, int((share / most if most else 0.0) ** 0.5 * _STEPS))}"
 
 

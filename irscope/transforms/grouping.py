@@ -294,7 +294,6 @@ class Partition:
         self._place = list(range(size))  # of each group: its item in the line
 
     def find(self, node: int) -> int:
-        """The group of a node."""
         parent = self._parent
         while parent[node] != node:
             parent[node] = node = parent[parent[node]]

@@ -30,8 +30,6 @@ from irscope.transforms.fusion import POLICIES
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One registered pass."""
-
     name: str
     doc: str
     """One line of help."""

@@ -407,7 +407,6 @@ class Explorer(View):
     # The output of a cell
 
     def _text(self) -> str:
-        """The text for a terminal."""
         return repr(self)
 
     def __repr__(self) -> str:

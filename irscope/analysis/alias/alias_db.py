@@ -124,7 +124,6 @@ class WorkingSet:
         self._random: Node | None = None
 
     def add(self, node: Node) -> None:
-        """Add a node to the set."""
         accesses = self._db.accesses(node)
         self.members.append(node)
         for value in node.outputs if self._towards_end else accesses.uses:

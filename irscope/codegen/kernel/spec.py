@@ -97,7 +97,6 @@ class Instruction:
 
     @property
     def number(self) -> float | bool:
-        """The number of a `const`."""
         assert self.op == "const"
         assert self.value is not None
         return constant_value(self.value, self.dtype)

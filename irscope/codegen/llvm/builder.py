@@ -50,7 +50,6 @@ class FunctionBuilder:
         self._count = 0
 
     def name(self, hint: str = "v") -> str:
-        """Return a fresh name."""
         self._count += 1
         return f"{hint}{self._count}"
 

@@ -33,8 +33,6 @@ places are those of the points of a result in planes."""
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionText:
-    """What the text of a convolution depends on."""
-
     points: int
     """Points of a tile."""
     vectors: int

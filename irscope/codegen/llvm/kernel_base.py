@@ -116,7 +116,6 @@ class KernelBuilder:
         raise NotImplementedError
 
     def source(self) -> SourceText:
-        """Return the finished text."""
         self.body.lines.add(f"define void @{self.spec.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
         self._arguments()
         self.write()

@@ -508,7 +508,6 @@ def _concrete(type: Type) -> Type:
 
 
 def _extents(type: TensorType) -> tuple[int, ...]:
-    """Return the extents of a tensor, which are known."""
     found = static_shape(type)
     assert found is not None
     return found

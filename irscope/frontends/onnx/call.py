@@ -62,7 +62,6 @@ class Held:
         return self.declared
 
     def known(self) -> np.ndarray[Any, Any] | None:
-        """Returns the elements if all are known, else None."""
         if self.array is None and self.load is not None:
             self.array, self.load = self.load(), None
         if self.array is None and self.items is not None and all(isinstance(item, int) for item in self.items):

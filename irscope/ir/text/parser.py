@@ -130,7 +130,6 @@ class _Reader:
         return make_block(body.id, body.params, body.nodes, body.returns[: len(owner.outputs)])
 
     def graph(self) -> Block:
-        """Read one `graph(…): … return (…)`."""
         cursor = self.cursor
         cursor.demand(_GRAPH, "'graph('")
         cursor.expect("(")

@@ -338,8 +338,6 @@ def _none_or_not(a: Abstract, b: Abstract) -> bool | None:
 
 
 def _identity_rule(wanted: bool) -> Callable[..., Abstract]:
-    """Return the rule of `is`, or of `is not`."""
-
     def rule(*given: Abstract, **named: Abstract) -> Abstract:
         answer = _none_or_not(*given, *named.values())
         return Unknown(ANY) if answer is None else answer is wanted

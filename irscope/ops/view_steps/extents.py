@@ -41,7 +41,6 @@ class Extent:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that it depends on."""
         return frozenset(name for names in self.terms for name in names)
 
     def __add__(self, other: Num) -> Num:

@@ -85,8 +85,6 @@ class Branch:
 
 
 class Branches(Sequence[Branch]):
-    """The branches of one explorer."""
-
     def __init__(self, exploration: Exploration) -> None:
         asked = exploration.fusion._plans.options
         chosen = "" if asked.policy.name == "greedy" else f", policy={policy_code(asked.policy.name)}"

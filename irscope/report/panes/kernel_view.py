@@ -43,7 +43,6 @@ class KernelViews:
         self._for_gpu: dict[tuple[KernelSpec, tuple[int, ...]], CudaKernel] = {}
 
     def plan(self, group: Node) -> LaunchPlan | None:
-        """The launches of a group; None if it has no kernel."""
         if group not in self._plans:
             plan = None
             if group in self._groups and group.attrs.get("kind") != "view":

@@ -131,7 +131,6 @@ class LayoutViews:
 
     @cached_property
     def _holding(self) -> frozenset[Value]:
-        """Values whose buffers hold views."""
         views = self._views
         found = (views.root(value) for value in self._tensors.values() if views.kind(value) == "view")
         return frozenset(root for root in found if root is not None)

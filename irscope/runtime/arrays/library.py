@@ -100,7 +100,6 @@ class Memory:
         return ""
 
     def maker(self, type: TensorType) -> Allocate:
-        """Returns the allocator of tensors of a type."""
         raise NotImplementedError
 
     def address(self, tensor: Any) -> int:

@@ -48,8 +48,6 @@ _HOLD_GIL: Final = 5e-6
 
 @dataclass(frozen=True, eq=False)
 class CpuKernel(HostKernel):
-    """A compiled kernel."""
-
     code: MachineCode
     spec: KernelSpec
     compile_seconds: float

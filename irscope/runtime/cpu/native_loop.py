@@ -309,8 +309,6 @@ STATUS: Final = 24
 
 
 class Call(NamedTuple):
-    """A call of a block."""
-
     head: tuple[Place, Place, Place]
     """Kernel, extents and flag."""
     words: list[Place]

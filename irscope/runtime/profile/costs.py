@@ -51,8 +51,6 @@ class TensorFacts:
 
 @dataclass(slots=True)
 class NodeCost:
-    """The cost of one node in one run."""
-
     calls: int = 0
     """How often it ran; for a loop, how often it began."""
     read_bytes: int = 0

@@ -186,7 +186,6 @@ class Evidence:
         return operands[place] if place < len(operands) else None
 
     def result(self, node: Node) -> TensorFacts | None:
-        """Returns the facts of its first result, if that is a tensor."""
         results = self.cost(node).results
         return results[0] if results else None
 

@@ -148,8 +148,6 @@ def _programs(
 
 @dataclass(eq=False)
 class _Run:
-    """One measurement."""
-
     original: Graph
     fusion: Fusion | None
     makers: dict[WayName, Callable[[], Executable]]

@@ -32,8 +32,6 @@ _LARGE: Final = 1 << 28
 
 @dataclass(eq=False, repr=False)
 class CompiledKernel:
-    """One kernel of an executable."""
-
     name: str
     spec: KernelSpec
     device: Device

@@ -261,8 +261,6 @@ def canonicalize(graph: Graph) -> PassRecord:
 
 
 class _Walk:
-    """The state of one walk."""
-
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.rewriter = Rewriter(graph)

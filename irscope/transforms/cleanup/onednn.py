@@ -257,7 +257,6 @@ class _Layers:
         return True
 
     def reader(self, value: Value) -> Node | None:
-        """The only reader of a value."""
         uses = self.graph.users.get(value, ())
         user = uses[0].user if len(uses) == 1 else None
         return user if isinstance(user, Node) else None

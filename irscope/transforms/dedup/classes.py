@@ -121,7 +121,6 @@ class KernelPieces:
 
     @cached_property
     def pieces(self) -> dict[Node | str, Piece]:
-        """The spec of each kernel as a piece."""
         return {
             name: Piece(name, (graph := kernel.graph).body, graph, kernel.attributes, kind="kernel")
             for name, kernel in self.kernels.items()

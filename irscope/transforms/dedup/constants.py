@@ -212,7 +212,6 @@ class Constants:
 
     @cached_property
     def sharing_of(self) -> dict[Stored, Sharing]:
-        """For each constant that is stored twice, how."""
         return {found.constant: found for found in self.shared}
 
     def name_of(self, constant: Any) -> str:

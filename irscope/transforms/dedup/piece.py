@@ -130,7 +130,6 @@ class Piece:
 
     @property
     def group(self) -> Node | None:
-        """The fusion group, if the piece is one."""
         if isinstance(self.member, Node):
             return self.member
         return self.graph.owner.get(self.block) if self.kind == "group" else None

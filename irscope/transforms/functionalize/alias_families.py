@@ -207,7 +207,6 @@ class Family:
 
 
 def viewed(parent: Member, node: Node) -> Member:
-    """Returns the member for a view of a member."""
     takes_all = node.op in INVERSES
     is_dense, is_part = parent.is_dense and takes_all, parent.is_part or not takes_all
     return Member(parent.family, node.output, parent, node, parent.depth + 1, is_dense, is_part)

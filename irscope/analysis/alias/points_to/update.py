@@ -503,7 +503,6 @@ def _layered(table: Any) -> Layers[Any, Any]:
 
 
 def _defined(node: Node) -> list[Value]:
-    """All values defined by a node and the nodes inside it."""
     found, todo = list[Value](), [node]
     while todo:
         here = todo.pop()

@@ -129,7 +129,6 @@ class Recipe:
         return self.loop.memory.address_text.format(variable)
 
     def at(self, value: Value, turn: int) -> Any:
-        """Returns a value in a turn."""
         loop, form = self.loop, self.loop.form
         if value in self.buffers:
             ring = self.buffers[value]
@@ -338,7 +337,6 @@ class Recipe:
         return [call for node in block.nodes for call in self._calls(node, turn)]
 
     def _calls(self, node: Node, turn: int) -> Iterator[_Made]:
-        """Yields the calls of a step in a turn."""
         if node.op == "prim::If":
             yield from self._branches(node, turn)
         elif node.op == "prim::Loop":

@@ -84,7 +84,6 @@ class LoopForm:
 
     @property
     def body(self) -> Block:
-        """The block of a turn."""
         return self.node.blocks[0]
 
     @property

@@ -150,7 +150,6 @@ class _Normal:
         return found
 
     def node(self, node: Node, blocks: tuple[Block, ...], read: Callable[[Value], Value]) -> Node:
-        """The node in its normal form."""
         term = self.flow.terms[self.number[node]]
         inputs = list(node.inputs)
         if term.exchanges:

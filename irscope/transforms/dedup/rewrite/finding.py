@@ -311,8 +311,6 @@ def find_regions(graph: Graph, *, min_nodes: int = 3) -> tuple[Repeat, ...]:
 
 
 class _Search:
-    """The search in one block."""
-
     def __init__(self, index: BlockIndex, min_nodes: int) -> None:
         self._index = index
         self._least = min_nodes

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HoleRow:
-    """One hole of a class."""
-
     kind: HoleKind
     site: Site
     """The place of the hole in the leader."""
@@ -67,7 +65,6 @@ class ClassHoles:
 
     @property
     def parameters(self) -> list[HoleRow]:
-        """One hole for each parameter."""
         first: dict[int, HoleRow] = {}
         for row in self.rows:
             if row.parameter is not None and not row.follows:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from irscope.ir import GROUPS, Block, ListType, Node, TensorType, Type, Value, nest_of
+from irscope.ir import GROUPS, Block, ListType, Node, TensorType, Type, Value, nest_of, with_inner
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import LAYOUT_READERS, VIEWS
 
@@ -53,13 +53,7 @@ def rows_in_place(loop: Node) -> dict[Node, int]:
 
 
 def _all_reads(node: Node) -> set[Value]:
-    found, nodes = set[Value](), [node]
-    for each in nodes:
-        found.update(each.inputs)
-        for block in each.blocks:
-            found.update(block.returns)
-            nodes.extend(block.nodes)
-    return found
+    return {value for each in with_inner(node) for read in (each.inputs, *(block.returns for block in each.blocks)) for value in read}
 
 
 def _writes(node: Node, version: Value) -> bool:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.ir.core import Block, Graph, Location, Module, Node, Symbol, Value, make_node, make_value, new_id
+from irscope.ir.core import Block, Graph, Location, Module, Node, Symbol, Value, make_node, make_value, new_id, with_inner
 from irscope.ir.payload import argument_type
 from irscope.ir.types import DEVICE, INT, TENSOR, ListType, TensorType, Type
 
@@ -122,12 +122,8 @@ class GraphBuilder:
             if node.op in ops and read.isdisjoint(node.outputs):
                 continue
             kept.append(node)
-            inside = [node]
-            for each in inside:
-                read.update(each.inputs)
-                for nested in each.blocks:
-                    read.update(nested.returns)
-                    inside.extend(nested.nodes)
+            for each in with_inner(node):
+                read.update(each.inputs, *(nested.returns for nested in each.blocks))
         block._nodes[:] = reversed(kept)
 
     def finish(self, outputs: Sequence[Value], *, bound: Mapping[Value, Any] | None = None) -> Graph:

@@ -487,6 +487,15 @@ def nest_of(block: Block) -> Iterator[Node]:
             stack.pop()
 
 
+def with_inner(*nodes: Node) -> Iterator[Node]:
+    """Yields nodes and all that are in their blocks, each before what is in it."""
+    waiting = list(reversed(nodes))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(inner for block in reversed(node.blocks) for inner in reversed(block.nodes))
+
+
 def nodes_called(graph: Graph, name: str) -> tuple[Node, ...]:
     """The nodes that a person may mean by a name, in program order; none if it means none.
 

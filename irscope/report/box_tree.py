@@ -14,7 +14,7 @@ import numpy as np
 from irscope._base.words import plural, shortened
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import per_graph
-from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
+from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value, with_inner
 from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report import repeats
 from irscope.report.view_models import Box, BoxKind, Edge
@@ -330,9 +330,7 @@ class _Draft:
             if around < 0:
                 scope = scopes.get(node, "") if scopes else node.scope if kind == "op" else repeats.scope_of(node)
                 if scope:
-                    needed = (
-                        [home[value] for each in repeats.with_inner((node,)) for value in self._read(each.inputs)] if blocks else makers
-                    )
+                    needed = [home[value] for each in with_inner(node) for value in self._read(each.inputs)] if blocks else makers
                     around = calls.box_of(scope, needed)
             box = self._add(node, kind, node.id, around)
             self.sources += makers

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from irscope.analysis.per_graph import per_graph
-from irscope.ir import ANY, GROUPS, ClassType, Graph, Node, TensorData, TensorType, Type, Value, walk
+from irscope.ir import ANY, GROUPS, ClassType, Graph, Node, TensorData, TensorType, Type, Value, walk, with_inner
 from irscope.ops.registry import category_of, effect_of
 from irscope.ops.traits import PACKS_SEQUENCE
 from irscope.transforms.dedup.rewrite import Repeat, find_regions
@@ -410,11 +410,11 @@ def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     repeats = [
         repeat for repeat in find_regions(graph, min_nodes=2)
         if repeat.block is graph.body and len(repeat) >= FEWEST
-        and sum(node.op != CONSTANT for node in with_inner(repeat.places[0])) >= _FEWEST_OPS and _follows_what_it_reads(graph, repeat)
+        and sum(node.op != CONSTANT for node in with_inner(*repeat.places[0])) >= _FEWEST_OPS and _follows_what_it_reads(graph, repeat)
     ]  # fmt: skip
     for number, repeat in enumerate(repeats):
         for at, place in enumerate(repeat.places):
-            found.update(dict.fromkeys(with_inner(place), f"region{number}.{at}"))
+            found.update(dict.fromkeys(with_inner(*place), f"region{number}.{at}"))
     return found
 
 
@@ -455,15 +455,6 @@ def _follows_what_it_reads(graph: Graph, repeat: Repeat) -> bool:
     return True
 
 
-def with_inner(place: tuple[Node, ...]) -> Iterator[Node]:
-    """The nodes of an occurrence, each before those of its blocks."""
-    waiting = list(reversed(place))
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(inner for block in reversed(node.blocks) for inner in reversed(block.nodes))
-
-
 # The two passes of a joint graph, forward and backward.
 #
 # A program whose inputs are gradients of its results (`%grad_output`, AOTAutograd's `%tangents_1`) runs its backward pass where these
@@ -486,7 +477,7 @@ def lanes_of(graph: Graph) -> Mapping[Node, str]:
         return {}
     lanes: dict[Node, str] = {}
     for node in graph.body.nodes:
-        inner = list(with_inner((node,)))
+        inner = list(with_inner(node))
         if node.op in GROUPS:
             lanes.update((each, LANES[each in late]) for each in inner[1:])
             lanes[node] = LANES[any(each in late for each in inner)]
@@ -510,7 +501,7 @@ class _Ops:
         return self._sides.get(value, value)
 
     def reads(self, node: Node) -> set[Value]:
-        return {self.made(value) for inner in with_inner((node,)) for value in inner.inputs}
+        return {self.made(value) for inner in with_inner(node) for value in inner.inputs}
 
 
 def _reached(ops: _Ops, given: set[Value]) -> set[Node]:
@@ -551,7 +542,7 @@ def _after_loss(ops: _Ops) -> set[Node]:
 
 def _age(node: Node) -> int:
     """The id of a node, or that of the youngest in its blocks, which passes keep."""
-    return max((inner.id for inner in with_inner((node,)) if inner is not node and inner.op != CONSTANT), default=node.id)
+    return max((inner.id for inner in with_inner(node) if inner is not node and inner.op != CONSTANT), default=node.id)
 
 
 def places_of(graph: Graph) -> Mapping[Node, str]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from irscope.analysis.shapes import Shapes, infer, refined, retyped
 from irscope.errors import ArgumentError
-from irscope.ir import Graph, ListType, Node, OptionalType, TensorType, Type, Value
+from irscope.ir import Graph, ListType, Node, OptionalType, TensorType, Type, Value, with_inner
 from irscope.ops.registry import effect_of
 from irscope.ops.view_steps import Layout, memory_order, row_major
 
@@ -162,9 +162,6 @@ def following(graph: Graph, sources: Collection[Value]) -> list[Value]:
 
 def _inside(node: Node) -> Iterator[tuple[Node, list[Value], list[Value]]]:
     """A node and all nodes in its blocks, each with the values that it or its blocks' returns use, and those it binds."""
-    todo = [node]
-    while todo:
-        here = todo.pop()
+    for here in with_inner(node):
         read = [*here.inputs, *(value for block in here.blocks for value in block.returns)]
         yield here, read, [*here.outputs, *(value for block in here.blocks for value in block.params)]
-        todo.extend(inner for block in here.blocks for inner in block.nodes)

@@ -37,6 +37,7 @@ from irscope.ir import (
     constant_of,
     make_block,
     make_node,
+    with_inner,
 )
 from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
@@ -503,11 +504,4 @@ def _layered(table: Any) -> Layers[Any, Any]:
 
 
 def _defined(node: Node) -> list[Value]:
-    found, todo = list[Value](), [node]
-    while todo:
-        here = todo.pop()
-        found.extend(here.outputs)
-        for block in here.blocks:
-            found.extend(block.params)
-            todo.extend(block.nodes)
-    return found
+    return [value for each in with_inner(node) for made in (each.outputs, *(block.params for block in each.blocks)) for value in made]

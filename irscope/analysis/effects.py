@@ -297,12 +297,8 @@ def _is_container(schema: OpSchema) -> bool:
     if any(r.alias is not None and "*" in (r.alias.before | r.alias.after) for r in schema.returns):
         return True
     takes = any(_holds_memory(a.type) for a in schema.arguments)
-    gives = any(_holds_memory(r.type) and not _is_annotated(r.alias) for r in schema.returns)
+    gives = any(_holds_memory(r.type) and not (r.alias is not None and r.alias.names_memory) for r in schema.returns)
     return takes and gives and not schema.name.startswith("aten::_foreach_")
-
-
-def _is_annotated(alias: AliasAnnotation | None) -> bool:
-    return alias is not None and bool(alias.before or _is_annotated(alias.element))
 
 
 def _holds_memory(type: Type) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import unpack
 from typing import Any
 
-from irscope._base.words import byte_count, in_dot, in_markup
+from irscope._base.words import byte_count, in_dot, in_markup, shortened
 from irscope.analysis.alias import AliasDb, LazyVerdict, MemoryOf
 from irscope.analysis.memory_plan import MemoryPlan
 from irscope.display.diff_page import diff_html as diff_html
@@ -233,12 +233,8 @@ def graph_cell(graph: Any) -> str:
     lines = str(graph).splitlines()
     rest = len(lines) - _MOST_TEXT_LINES
     more = f"\n… {rest:,} more lines; print(graph) shows all, irs.explore(graph) too" if rest > 0 else ""
-    text = in_markup("\n".join(map(_cut, lines[:_MOST_TEXT_LINES])) + more)
+    text = in_markup("\n".join(shortened(line, _MOST_IN_A_LINE) for line in lines[:_MOST_TEXT_LINES]) + more)
     return f"{picture}<details><summary>{in_markup(repr(graph))}</summary><pre>{text}</pre></details>"
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _MOST_IN_A_LINE else f"{line[:_MOST_IN_A_LINE]}… {len(line) - _MOST_IN_A_LINE:,} more characters"
 
 
 def fusion_cell(fusion: Any) -> str:

@@ -324,6 +324,11 @@ class AliasAnnotation:
         """Whether the op writes this memory, or that of what it holds."""
         return self.is_write or (self.element is not None and self.element.has_write)
 
+    @property
+    def names_memory(self) -> bool:
+        """Whether it names an alias set, of the value or of what it holds."""
+        return bool(self.before) or (self.element is not None and self.element.names_memory)
+
 
 class _Required:
     def __repr__(self) -> str:

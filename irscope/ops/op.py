@@ -16,7 +16,6 @@ from irscope.ir import (
     NUMBER,
     REQUIRED,
     STR,
-    AliasAnnotation,
     Argument,
     ClassType,
     ListType,
@@ -102,11 +101,7 @@ def effect_of_schema(schema: OpSchema) -> Effect:
         return "opaque"
     if schema.is_mutable:
         return "in-place"
-    return "view" if any(_shares(result.alias) for result in schema.returns) else "pure"
-
-
-def _shares(alias: AliasAnnotation | None) -> bool:
-    return alias is not None and bool(alias.before or _shares(alias.element))
+    return "view" if any(result.alias is not None and result.alias.names_memory for result in schema.returns) else "pure"
 
 
 # The ops that draw random numbers: two calls with equal operands differ, and their order matters.

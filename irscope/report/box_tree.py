@@ -18,7 +18,7 @@ from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value, with_inner
 from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report import repeats
 from irscope.report.view_models import Box, BoxKind, Edge
-from irscope.report.words import short_type
+from irscope.report.words import short_op, short_type
 
 # Computes the line of each node in the printed text, without printing.
 
@@ -170,16 +170,17 @@ class BoxTree:
         if made["kind"] == "group":
             ops = [inner for inner in node.blocks[0].nodes if inner.op != repeats.CONSTANT and not self._is_number(inner)]
             label, further = " · ".join(map(self._called, ops[:3])), " …" if len(ops) > 3 else ""
-            label = (label if len(label) <= _LONGEST_TITLE else " · ".join(map(_named, ops[:3]))) + further  # better no numbers than a cut
+            if len(label) > _LONGEST_TITLE:  # better no numbers than a cut
+                label = " · ".join(short_op(inner.op) for inner in ops[:3])
             detail = f"{plural(len(ops), 'op')} → {detail}"
-            label = str(node.attrs.get("kernel") or label)  # the name that another compiler gave
+            label = str(node.attrs.get("kernel") or label + further)  # the name that another compiler gave
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)
         made["values"] = [value.id for value in node.outputs]
         made["writes"], made["equivalence_class"] = writes_memory(self.graph, node), self.classes.get(node, -1)
 
     def _called(self, node: Node) -> str:
         """The op without its namespace, a pointwise one with the numbers among its tensors in their places: `sub(1, ·)`."""
-        name, numbers = _named(node), repeats.folded_numbers(self.graph)
+        name, numbers = short_op(node.op), repeats.folded_numbers(self.graph)
         if not numbers or node.blocks or numbers.keys().isdisjoint(node.inputs) or category_of(node) not in ("pointwise", "view"):
             return name
         return f"{name}({', '.join(numbers.get(value, '·') for value in node.inputs if isinstance(value.type, TensorType))})"
@@ -234,10 +235,6 @@ class BoxTree:
         if isinstance(inner, _Holder):
             told.append(f"{inner.label.removeprefix(f'{holder.label}.')} ×{inner.copies}")
         return " · ".join([*told, *([holder.detail] if holder.detail else [])])
-
-
-def _named(node: Node) -> str:
-    return node.op.partition("::")[2] or node.op
 
 
 def writes_memory(graph: Graph, node: Node) -> bool:

@@ -36,6 +36,11 @@ def short_type(type: Type) -> str:
     return str(type)
 
 
+def short_op(op: str) -> str:
+    """An op without its namespace."""
+    return op.partition("::")[2] or op
+
+
 @per_graph
 def records_of(graph: Graph) -> Mapping[int, Value | Node]:
     """Every value and node of a graph by id; selections refer to these ids."""

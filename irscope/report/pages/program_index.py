@@ -19,7 +19,7 @@ from irscope.report.panes import repeat_beside, repeat_view
 from irscope.report.panes.program_view import opened_at_first
 from irscope.report.queries import Queries
 from irscope.report.view_models import BesideView, Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
-from irscope.report.words import records_of
+from irscope.report.words import records_of, short_op
 
 PAGE = 240  # Lines sent with the first view.
 _MOST_LINES = 2000
@@ -167,7 +167,7 @@ class ProgramIndex:
         maker = node if node is not None else graph.producer.get(value) if value is not None else None
         number = self._around(maker, tree.number.get(id, tree.home(value) if value is not None else -1))
         line = tree.lines[maker.id] if maker is not None else self._declared(value)
-        title = f"%{graph.names[value]}" if value is not None else node.op.partition("::")[2] or node.op if node is not None else ""
+        title = f"%{graph.names[value]}" if value is not None else short_op(node.op) if node is not None else ""
         return Place(
             id=id, line=line, path=self._path(number), title=title,
             values=[output.id for output in node.outputs] if node is not None else [],
@@ -243,7 +243,7 @@ class ProgramIndex:
         names = self._names
         if isinstance(record, Value):
             return f"%{names[record]}"
-        op = record.op.partition("::")[2] or record.op
+        op = short_op(record.op)
         return f"{op} → %{names[record.outputs[0]]}" if record.outputs else op
 
     def answers(self) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from irscope.analysis.alias import AliasDb, Step
 from irscope.ir import Node, Value
 from irscope.report import view_models as vm
 from irscope.report.box_tree import node_lines
-from irscope.report.words import short_type
+from irscope.report.words import short_op, short_type
 
 _MOST_NAMED = 6
 
@@ -291,11 +291,11 @@ class MemoryPictures:
     def _row(self, value: Value) -> _Row:
         node = self._graph.producer.get(value)
         owner = None if node is not None else self._graph.owner.get(self._graph.block_of[value])
-        given = f"in {_short(owner.op)}" if owner is not None else f"input: {short_type(value.type)}"
+        given = f"in {short_op(owner.op)}" if owner is not None else f"input: {short_type(value.type)}"
         maker = node or owner
         return _Row(
             self._when(value), given if node is None else self._text(node), self._place(value), self._name(value), value, maker,
-            _short(maker.op) if maker is not None else "", self._source(value),
+            short_op(maker.op) if maker is not None else "", self._source(value),
         )  # fmt: skip
 
     def _text(self, node: Node) -> str:
@@ -306,7 +306,7 @@ class MemoryPictures:
             is_constant = maker is not None and maker.op == "prim::Constant"
             said.append(str(maker.attrs.get("value", None)) if is_constant and maker is not None else self._name(value))
         text = ", ".join(said)
-        whole = f"{_short(node.op)}({text})"
+        whole = f"{short_op(node.op)}({text})"
         return whole if len(whole) <= _LONGEST_TEXT else f"{whole[: _LONGEST_TEXT - 3]}…)"
 
     def _rows(self, values: Iterable[Value], path: Sequence[Step]) -> list[_Row]:
@@ -409,10 +409,6 @@ _LEGEND: Final = {
     "location": "green: a memory begins", "outside": "amber: memory from outside", "is": "arrow: is it, or a view of it",
     "may": "dashed: may be", "holds": "dotted: holds", "writes": "red: written here",
 }  # fmt: skip
-
-
-def _short(op: str) -> str:
-    return op.partition("::")[2] or op
 
 
 def _width(row: _Row) -> float:

@@ -12,7 +12,7 @@ from irscope.ir import Node
 from irscope.report import view_models as vm
 from irscope.report.panes.beside_view import beside_view
 from irscope.report.repeats import scope_of, told_apart
-from irscope.report.words import short_type
+from irscope.report.words import short_op, short_type
 from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, Match, Piece, Relation, SlotPair, format_payload, meeting, same_bits
 from irscope.transforms.dedup.rewrite import ClassHoles, HoleRow, Recommendation, class_holes, cost_of, proof
 
@@ -111,7 +111,7 @@ class SameViews:
 
     def _card(self, step: Relation, members: _Members, place: int) -> vm.SameCard:
         leader = self._of.piece(members[0])
-        ops = Counter(node.op.partition("::")[2] or node.op for node in leader.nodes)
+        ops = Counter(short_op(node.op) for node in leader.nodes)
         listed = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
         label = " · ".join(listed) + (" …" if len(ops) > 6 else "")
         shown, values = members[:_MOST_MEMBERS], leader.block.returns

@@ -72,13 +72,7 @@ def aligned(size: int) -> int:
 
 
 def live_sums(lives: Iterable[tuple[int, int, int]], moments: int) -> np.ndarray[tuple[int], np.dtype[Any]]:
-    """For each moment, the total bytes of all live (bytes, birth, death); sums beyond 64 bits are exact.
-
-    >>> live_sums([(10, 0, 1), (5, 1, 2)], 3).tolist()
-    [10, 15, 5]
-    >>> live_sums([(1 << 70, 0, 0)], 1).tolist() == [1 << 70]
-    True
-    """
+    """For each moment, the total bytes of all live (bytes, birth, death); sums beyond 64 bits are exact."""
     known = list(lives)
     is_countable = sum(size for size, _, _ in known) < 1 << 63
     change = np.zeros(moments + 2, np.int64 if is_countable else object)

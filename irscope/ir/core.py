@@ -519,13 +519,7 @@ def nodes_called(graph: Graph, name: str) -> tuple[Node, ...]:
 
 
 def count_uses(graph: Graph) -> Counter[Value]:
-    """The number of uses of each value as an operand or a block's result, over all blocks; much faster than `Graph.users`.
-
-    >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::mul(%x, %x)\\n  return (%y)")
-    >>> [count_uses(g)[g.value(name)] for name in ("x", "y")]
-    [2, 1]
-    """
+    """The number of uses of each value as an operand or a block's result, over all blocks; much faster than `Graph.users`."""
     readings: Counter[Value] = Counter()
     for block in graph.blocks():
         readings.update(value for node in block.nodes for value in node.inputs)

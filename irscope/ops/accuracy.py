@@ -57,13 +57,7 @@ class _Parts:
 
 
 def why_inexact(op: str, exprs: Sequence[Expr]) -> str:
-    """Return why a kernel's result of an op may differ from torch's in bits, as a phrase that follows its name; empty if it does not.
-
-    >>> from irscope.ops.expr.expression import call, input_element
-    >>> x = input_element(0, "float32")
-    >>> why_inexact("aten::mul", [x * x]), why_inexact("aten::exp", [call("exp", x)])
-    ('', "has bits that only torch's own loop gives")
-    """
+    """Return why a kernel's result of an op may differ from torch's in bits, as a phrase that follows its name; empty if it does not."""
     parts = _parts(exprs)
     if parts.cuts:
         return "converts floats to whole numbers, and torch's result for a float out of range depends on the processor"

@@ -47,13 +47,7 @@ _OUTSIDE: Final = frozenset(
 
 
 def functional_source(name: str) -> str:
-    """Return the functional language that an op belongs to; empty for every other op.
-
-    >>> functional_source("onnx::TopK"), functional_source("onnx::com.microsoft.Gelu"), functional_source("aten::relu")
-    ('ONNX', 'ONNX', '')
-    >>> functional_source("stablehlo::fft"), functional_source("stablehlo::custom_call")
-    ('StableHLO', '')
-    """
+    """Return the functional language that an op belongs to; empty for every other op."""
     return "" if name in _OUTSIDE else _FUNCTIONAL.get(name.partition("::")[0], "")
 
 
@@ -299,13 +293,7 @@ _ELSEWHERE: Final = ("container", "control", "scalar", "view")
 
 
 def gives_default_floats(node: Node) -> bool | None:
-    """Whether the node computes in the default floating-point type; None where types leave that open.
-
-    >>> import irscope as irs
-    >>> text = "graph(%x : {}):\\n  %y : Float(2) = aten::tanh(%x)\\n  return (%y)"
-    >>> [gives_default_floats(irs.parse(text.format(kind)).node("y")) for kind in ("Long(2)", "Float(2)", "Tensor")]
-    [True, False, None]
-    """
+    """Whether the node computes in the default floating-point type; None where types leave that open."""
     if node.blocks or node.op.startswith("prim::") or category_of(node) in _ELSEWHERE:
         return False
     if (dtype := named_inputs(node).get("dtype")) is not None and dtype.type == INT:

@@ -251,15 +251,6 @@ _MOST_WITH_EFFECTS = 5_000  # the first picture waits for the alias analysis
 def effects_of(graph: Graph) -> list[tuple[Node, Node]]:
     """The nodes that write memory, each with the later ones of its block that read it before another write: the dependences through
     memory that decide whether a fusion is legal, without those that a value shows, too.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse('''graph(%x : Tensor):
-    ...   %a : Tensor = aten::neg(%x)
-    ...   %b : Tensor = aten::relu_(%a)
-    ...   %c : Tensor = aten::tanh(%a)
-    ...   return (%c)''')
-    >>> [writer.op for writer, reader in effects_of(g)]
-    ['aten::relu_']
     """
     sample = {node.op: node for node in graph.nodes() if not node.blocks}
     if len(graph.position) > _MOST_WITH_EFFECTS or all(effect_of(node) not in ("in-place", "opaque") for node in sample.values()):

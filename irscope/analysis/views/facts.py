@@ -21,11 +21,6 @@ Known = Callable[[int], Any]
 def number_of(node: Node, operand: Known, name: str) -> Any:
     """The number, or tuple of numbers, that a node computes; a new name if the op is not one of the few here, and
     NOT_CONSTANT for a list of which nothing is known.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse("graph(%a : int, %b : int):\\n  %c : int = aten::mul(%a, %b)\\n  return (%c)")
-    >>> number_of(g.node("c"), [Extent.of("n"), 4].__getitem__, "%c")
-    4*n
     """
     rule = _RULES.get(node.op)
     found = None

@@ -63,11 +63,6 @@ def arrange_loops(
 
     The axes from `first_reduced` on are reduced; None means a kernel without reductions. The first `results` tensors
     are written, the others read. The axis along which most elements are adjacent in memory becomes the innermost loop.
-
-    >>> arrange_loops((8, 4), 1, [(1, 0), (4, 1)], 1)
-    ((8, 4), ((1, 0), (4, 1)), (1,))
-    >>> arrange_loops((8, 4), 1, [(1, 0), (1, 8)], 1)
-    ((4, 8), ((0, 1), (8, 1)), (0,))
     """
     if first_reduced is None:
         return (*collapse_loops(extents, strides), ())

@@ -484,14 +484,7 @@ def _location(node: Any, torch_folder: str, is_live: Callable[[str], bool]) -> L
 
 
 def _scope(node: Any) -> str:
-    """Returns the dotted path of the innermost module, from FX's stack of them.
-
-    >>> from types import SimpleNamespace
-    >>> _scope(SimpleNamespace(meta={"nn_module_stack": {"fc": ("L['self'].fc", None)}}))
-    'fc'
-    >>> _scope(SimpleNamespace(meta={"nn_module_stack": {"fc": ("L['model'].fc", None)}}))
-    'model.fc'
-    """
+    """Returns the dotted path of the innermost module, from FX's stack of them."""
     said = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     stack = [entry for entry in said.values() if isinstance(entry, tuple)]
     path = str(stack[-1][0]) if stack and not str(stack[-1][0]).startswith("_empty") else ""

@@ -225,15 +225,7 @@ def _dims(launch: Launch, loop: int, size: int) -> Any:
 
 
 def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
-    """Returns the time on one core, within a factor of two or three.
-
-    >>> from irscope.codegen.kernel.spec import Instruction, KernelSpec, Operand, Result
-    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
-    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1)
-    >>> launch = Launch(spec, (100_000,), (0,), (0,), ((1,), (1,)))
-    >>> 1e-5 < estimated_seconds(launch, 32) < 1e-3
-    True
-    """
+    """Returns the time on one core, within a factor of two or three."""
     moved = launch.bytes_moved
     rate = _BYTES_PER_SECOND["memory" if moved > _LAST_LEVEL_CACHE else "cache"]
     return _compute_seconds(launch, vector_bytes) + moved / rate

@@ -425,18 +425,7 @@ def _plain(type: Type) -> Type:
 
 
 def likely_types(graph: Graph, groups: Iterable[Node]) -> dict[Node, tuple[Type, ...]]:
-    """Returns the types of each group's operands if inputs of unknown strides are row-major; the types as they are if none is.
-
-    >>> from irscope.ir.text.parser import parse
-    >>> g = parse(\"\"\"graph(%x : Float(2, 3)):
-    ...   %y : Float(2, 3) = prim::FusionGroup(%x)
-    ...     block0(%a : Float(2, 3)):
-    ...       %b : Float(2, 3) = aten::relu(%a)
-    ...       -> (%b)
-    ...   return (%y)\"\"\")
-    >>> [str(type) for type in likely_types(g, [g.node("y")])[g.node("y")]]
-    ['Float(2, 3, strides=[3, 1])']
-    """
+    """Returns the types of each group's operands if inputs of unknown strides are row-major; the types as they are if none is."""
     assumed: dict[Value, Type] = {}
     for value in graph.free_inputs:
         type = value.type

@@ -93,13 +93,7 @@ _FLOAT = re.compile(r"-?\d+\.\d+(?:[eE][+-]?\d+)?(?= : (?:b?f|tf)\d)|0x[0-9A-Fa-
 
 @lru_cache(maxsize=1 << 14)
 def split_text(text: str, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
-    """Returns the skeleton and the slots of MLIR text: a type, an affine map, an attribute.
-
-    >>> split_text("!t<readonly:tensor<4x?xf32>>", "extents")
-    ('!t<readonly:tensor<*x?xf32>>', (Slot(kind='extent', index=0, value=4),))
-    >>> split_text("affine_map<(d0, d1) -> (d0 * 2 + d1, 0)>", "extents")
-    ('affine_map<(d0, d1) -> (d0 * * + d1, 0)>', (Slot(kind='size', index=0, value=2),))
-    """
+    """Returns the skeleton and the slots of MLIR text: a type, an affine map, an attribute."""
     rank = RANK[relation]
     slots: list[Slot] = []
 

@@ -148,13 +148,7 @@ def _size(values: tuple[Any, ...]) -> float:
 
 
 def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:
-    """How values follow from those of a parameter: as the same, a multiple, or a sum; None if they do not.
-
-    >>> _follows((2, 3), (2, 3)), _follows((8, 12), (2, 3)), _follows((3, 4), (2, 3)), _follows((2, 9), (2, 3))
-    ('', '4 ×', '+ 1', None)
-    >>> _follows((0.5, 1.5), (0.25, 0.75)), _follows((0.3, 0.6), (0.1, 0.2)), _follows((0.6, 0.3), (0.2, 0.1))
-    ('2 ×', None, None)
-    """
+    """How values follow from those of a parameter: as the same, a multiple, or a sum; None if they do not."""
     if all(map(same_bits, values, base)):
         return ""
     if all(map(_is_plain_float, (*values, *base))):

@@ -16,16 +16,11 @@ from irscope.runtime.measure.accuracy import float64_results
 from irscope.runtime.reference import run_reference
 from tests.programs import parsed
 from tests.random_programs.graphs import programs
+from tests.transforms.fusion.judges import as_torch
 
 torch = pytest.importorskip("torch")
 
 from torch import Tensor  # noqa: E402
-
-
-def to_torch(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(value)
-    return [to_torch(item) for item in value] if isinstance(value, list) else value
 
 
 def same(ours: Any, theirs: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None:
@@ -51,14 +46,14 @@ def test_a_random_program_gives_and_writes_what_torch_gives_and_writes(program: 
     function = torch._C._create_function_from_graph("program", torch._C.parse_ir(program.text))
     given_torch, given_numpy = program.fresh(), program.fresh()
     with np.errstate(all="ignore"), torch.jit.optimized_execution(False):  # torch's optimiser breaks such programs
-        expected = function(*map(to_torch, given_torch))
+        expected = function(*as_torch(given_torch))
         graph = parse(program.text)
         found = run_reference(graph, *given_numpy)
     expected = (expected,) if len(graph.outputs) == 1 else expected
     for ours, theirs in zip(found, expected, strict=True):
         same(ours, theirs, 1e-4, 1e-4)
-    for ours, theirs in zip(given_numpy, given_torch, strict=True):
-        same(ours, to_torch(theirs), 1e-4, 1e-4)
+    for ours, theirs in zip(given_numpy, as_torch(given_torch), strict=True):
+        same(ours, theirs, 1e-4, 1e-4)
     types = {value: argument_type(argument) for value, argument in zip(graph.inputs, program.inputs, strict=True)}
     shapes = infer(graph, types)
     for value, theirs in zip(graph.outputs, expected, strict=True):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any
 
-import numpy as np
 import torch
 
 from irscope.analysis.alias.alias_db import AliasDb
@@ -21,17 +20,13 @@ from irscope.ir.text.parser import parse
 from tests.analysis.alias.eager import Trace, run
 from tests.analysis.alias.torch_holes import as_torch_reads
 from tests.analysis.ties import successors
+from tests.transforms.fusion.judges import as_torch
 
 
 def arguments(program: Any) -> list[Any]:
     """New arguments of a random program, as torch's tensors."""
-    return [_as_torch(thing) for thing in program.fresh()]
-
-
-def _as_torch(thing: Any) -> Any:
-    if isinstance(thing, np.ndarray):
-        return torch.from_numpy(thing)
-    return [_as_torch(item) for item in thing] if isinstance(thing, list) else thing
+    found: list[Any] = as_torch(program.fresh())
+    return found
 
 
 def flat(thing: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from irscope.codegen.kernel.loops import collapse_loops, loop_nest
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, Operand, Result, constant_bits, constant_value
 from irscope.errors import CodegenError
 from irscope.ops.expr import COMMUTATIVE
+from tests.work import long
 
 X = Operand("float32", "tensor", (2, 1))
 CODE = (Instruction("input", (), "float32", 0, node=0), Instruction("exp", (0,), "float32", node=1))
@@ -153,14 +154,9 @@ def check(seed: int) -> None:
     assert made.spec.fingerprint == canonical_launch(shuffled(launch, rng)).spec.fingerprint
 
 
-def test_orders_have_one_spec_that_computes_the_same() -> None:
-    for seed in range(300):
-        check(seed)
-
-
-@pytest.mark.long
-def test_more_orders() -> None:
-    for seed in range(300, 20000):
+@pytest.mark.parametrize("seeds", [range(300), *long([range(300, 20000)])], ids=str)
+def test_orders_have_one_spec_that_computes_the_same(seeds: range) -> None:
+    for seed in seeds:
         check(seed)
 
 

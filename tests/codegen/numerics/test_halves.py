@@ -10,6 +10,7 @@ from irscope.ir.types import FLOAT, TensorType
 from tests.codegen.edges import Case, cases, torch
 from tests.codegen.kernels import call, planned, run
 from tests.codegen.numerics.test_edges import compare, device_of, flat, words
+from tests.work import long
 
 pytest.importorskip("llvmlite")
 
@@ -24,21 +25,11 @@ def functions(dtype: str) -> list[Case]:
     return list({str(case.expr): case for case in alone.values()}.values())
 
 
-def check(text: str, dtype: str, folder: Path) -> int:
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("text", ["cpu", *long(["cuda", "numpy"])])
+def test_every_half(text: str, dtype: str, tmp_path: Path) -> None:
     all_of_them = torch.arange(1 << 16).to(torch.int16).view(getattr(torch, dtype))
-    return compare(text, device_of(text, folder), functions(dtype), lambda types: [("", *flat([all_of_them]))])
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_every_half(dtype: str, tmp_path: Path) -> None:
-    assert check("cpu", dtype, tmp_path) > 60
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("text", ["cuda", "numpy"])
-def test_every_half_in_the_other_texts(text: str, dtype: str, tmp_path: Path) -> None:
-    assert check(text, dtype, tmp_path) > 60
+    assert compare(text, device_of(text, tmp_path), functions(dtype), lambda types: [("", *flat([all_of_them]))]) > 60
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

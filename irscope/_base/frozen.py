@@ -40,11 +40,7 @@ def fast_constructor(record: Callable[..., R]) -> Callable[..., R]:
 
 
 class FrozenDict(Mapping[K, V]):
-    """An immutable mapping, hashable if its values are.
-
-    >>> FrozenDict(value=1)["value"]
-    1
-    """
+    """An immutable mapping, hashable if its values are."""
 
     __slots__ = ("_items",)
 

@@ -18,11 +18,7 @@ _QUIETLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NO
 
 
 def loaded_files() -> frozenset[str]:
-    """The names of the files and notebook cells whose code is loaded.
-
-    >>> __file__ in loaded_files()
-    True
-    """
+    """The names of the files and notebook cells whose code is loaded."""
     modules = (getattr(module, "__dict__", {}) for module in list(sys.modules.values()))
     files = [module.get("__file__") for module in modules]
     cells = [name for name, entry in linecache.cache.copy().items() if _is_cell(entry)]

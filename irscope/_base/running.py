@@ -21,9 +21,6 @@ def run_together(jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
     """Run jobs on as many threads as there are processors; yields each result when it is there, in any order.
 
     If a job fails, or the caller is interrupted, those that have not started are dropped, and those that run are waited for.
-
-    >>> sorted(run_together([lambda: 2, lambda: 1]))
-    [1, 2]
     """
     pool = ThreadPoolExecutor(max(1, min(len(jobs), os.cpu_count() or 1)), thread_name_prefix="irscope")
     try:
@@ -121,11 +118,7 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
 
 
 def counted(things: Collection[T], label: str) -> Iterator[T]:
-    """Iterates over the things with a progress bar of the loop that consumes them.
-
-    >>> [2 * number for number in counted([1, 2], "doubling")]
-    [2, 4]
-    """
+    """Iterates over the things with a progress bar of the loop that consumes them."""
     with progress(len(things), label) as step:
         for thing in things:
             yield thing

@@ -28,9 +28,6 @@ def front_end() -> str:
 
     A page draws itself when it holds an `ExplorerView` in a `<script type="application/json" data-irscope="view">` and an element with
     `data-irscope="explorer"`. Raises LoadError, with the build command, if the package was installed without the bundle.
-
-    >>> "</script" in front_end()
-    False
     """
     try:
         return (resources.files("irscope") / "widgets" / "static" / "irscope.js").read_text(encoding="utf-8")

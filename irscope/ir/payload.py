@@ -27,11 +27,7 @@ from irscope.ir.types import (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorData:
-    """A constant tensor, compared by element type, shape and bytes.
-
-    >>> TensorData.of(np.array([1.0, 2.0], np.float32)) == TensorData.of(np.array([1.0, 2.0], np.float32))
-    True
-    """
+    """A constant tensor, compared by element type, shape and bytes."""
 
     dtype: str
     """Our name of the element type; `bfloat16` data is stored in `array` as uint16 bits."""

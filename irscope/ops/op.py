@@ -166,10 +166,6 @@ def define(
     """Return the op of these overloads, all of one name; its effect follows from the alias annotations of their schemas.
 
     An overload is the full name of a bundled one, or a schema of our own.
-
-    >>> op = define("aten::t", category="view")
-    >>> op.name, op.effect
-    ('aten::t', 'view')
     """
     schemas = tuple([corrected(parse_schema(bundled_text(overload) or _written(overload))) for overload in overloads])
     names = {schema.name for schema in schemas}

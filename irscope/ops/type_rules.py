@@ -213,11 +213,7 @@ def kind_of(dtype: str) -> int:
 
 
 def is_integral(dtype: str) -> bool:
-    """Whether the type has whole numbers only; bool counts.
-
-    >>> is_integral("uint8"), is_integral("bool"), is_integral("bfloat16")
-    (True, True, False)
-    """
+    """Whether the type has whole numbers only; bool counts."""
     return kind_of(dtype) < 2
 
 

@@ -87,11 +87,7 @@ SMALL_FLOATS: Final = {
 
 
 def plainly_typed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns an array of C's `long long`, which is another type of the same elements to NumPy, as one that torch knows.
-
-    >>> plainly_typed(np.zeros(2, np.ulonglong)).dtype.char == np.dtype(np.uint64).char
-    True
-    """
+    """Returns an array of C's `long long`, which is another type of the same elements to NumPy, as one that torch knows."""
     return array.view(array.dtype.name) if array.dtype.isnative and array.dtype.char in "qQ" else array
 
 

@@ -98,11 +98,7 @@ class Limits:
             self._device = device_named("numpy")
 
     def copy_seconds(self, moved: int) -> float:
-        """Returns the seconds of a copy that moves this many bytes, reads and writes together.
-
-        >>> limits(1).copy_seconds(1 << 20) > 0
-        True
-        """
+        """Returns the seconds of a copy that moves this many bytes, reads and writes together."""
         size = _half(moved)
         if size not in self._copies:
             self._copies[size] = min(_median_seconds(candidate, self.threads) for candidate in self._copy_candidates(size))

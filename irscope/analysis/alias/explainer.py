@@ -66,12 +66,7 @@ _set_asked: Final[Any] = vars(LazyVerdict)["_asked"].__set__
 
 
 def lazy(holds: bool, *reason: Any) -> LazyVerdict:
-    """A verdict whose reason a function returns for some arguments, called at most once.
-
-    >>> from irscope._base.results import yes
-    >>> print(lazy(True, yes, "somebody asked"))
-    yes, because somebody asked
-    """
+    """A verdict whose reason a function returns for some arguments, called at most once."""
     made = _new(LazyVerdict)
     _set_holds(made, holds)
     _set_asked(made, reason)

@@ -41,11 +41,7 @@ STRIDED: Final = 2
 
 
 def is_float(dtype: str) -> bool:
-    """Whether the type is a floating-point type.
-
-    >>> is_float("bfloat16"), is_float("int8")
-    (True, False)
-    """
+    """Whether the type is a floating-point type."""
     return dtype in ("float32", "float64", "float16", "bfloat16")
 
 

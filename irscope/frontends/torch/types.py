@@ -69,11 +69,7 @@ def _array(tensor: Any) -> Any:
 
 
 def payload_of(value: Any) -> Any:
-    """Converts a plain torch value to a constant's payload: lists as tuples, devices as text.
-
-    >>> payload_of([1, True, "a"])
-    (1, True, 'a')
-    """
+    """Converts a plain torch value to a constant's payload: lists as tuples, devices as text."""
     if value is None or isinstance(value, int | float | complex | str):
         return value
     if isinstance(value, list | tuple):

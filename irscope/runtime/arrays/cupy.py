@@ -49,21 +49,13 @@ def is_cupys(value: object) -> bool:
 
 
 def device_with(values: Iterable[object]) -> str:
-    """Returns the device that arguments lie on: "cuda" if any is, or holds, a CuPy array or a torch tensor there, else "cpu".
-
-    >>> device_with([np.ones(2), 3])
-    'cpu'
-    """
+    """Returns the device that arguments lie on: "cuda" if any is, or holds, a CuPy array or a torch tensor there, else "cpu"."""
     there = any(is_cupys(leaf) or (is_torch_tensor(leaf) and leaf.is_cuda) for leaf in leaves(list(values)))
     return "cuda" if there else "cpu"
 
 
 def off_the_gpu(value: Any) -> Any:
-    """Returns a CuPy array as a NumPy array, a copy; anything else unchanged.
-
-    >>> off_the_gpu(3)
-    3
-    """
+    """Returns a CuPy array as a NumPy array, a copy; anything else unchanged."""
     return sys.modules["cupy"].asnumpy(value) if is_cupys(value) else value
 
 
@@ -128,11 +120,7 @@ class CupyMemory(Memory):
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Returns NumPy's element type of this name; bfloat16 comes from a separate package, which JAX and CuPy use too.
-
-    >>> dtype_of("float16")
-    dtype('float16')
-    """
+    """Returns NumPy's element type of this name; bfloat16 comes from a separate package, which JAX and CuPy use too."""
     if name != "bfloat16":
         return np.dtype(name)
     try:

@@ -35,11 +35,7 @@ _ALIGNMENT: Final = 64
 
 
 def is_foreign(value: object) -> bool:
-    """Checks whether this is an array of a library other than NumPy and torch.
-
-    >>> is_foreign(np.ones(2)), is_foreign(3)
-    (False, False)
-    """
+    """Checks whether this is an array of a library other than NumPy and torch."""
     if isinstance(value, np.ndarray | np.generic | bool | int | float) or is_torch_tensor(value):
         return False
     return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
@@ -152,9 +148,6 @@ def on_whole_elements(array: np.ndarray[Any, Any]) -> bool:
 def on_host(value: Any, *, may_write: bool = False) -> Any:
     """Returns a foreign array on the processor as NumPy's, copied if it is immutable, and a NumPy array in native byte order;
     anything else unchanged. `may_write`: writes must reach the array itself.
-
-    >>> on_host(3)
-    3
     """
     if is_foreign(value) and on_processor(value):
         array = borrow(value, may_write=may_write)
@@ -187,11 +180,7 @@ def return_arrays(results: Sequence[Any], arguments: Sequence[Any], kept: Iterab
 
 
 def is_small_float(dtype: object) -> bool:
-    """Checks whether this is an element type of `ml_dtypes` that torch has.
-
-    >>> is_small_float(np.dtype("float16"))
-    False
-    """
+    """Checks whether this is an element type of `ml_dtypes` that torch has."""
     return getattr(dtype, "kind", "") == "V" and str(dtype) in SMALL_FLOATS
 
 
@@ -214,9 +203,6 @@ def widened(array: np.ndarray[Any, Any], *, may_write: bool) -> np.ndarray[Any, 
     """Returns an array as NumPy computes with it: float32 for these types.
 
     Raises ArgumentError where the program may write into it, since the writes would be lost.
-
-    >>> widened(np.ones(2, np.float16), may_write=True).dtype
-    dtype('float16')
     """
     if not is_small_float(array.dtype):
         return array

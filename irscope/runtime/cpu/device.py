@@ -55,11 +55,7 @@ class CpuKernel(HostKernel):
 
 
 class CpuDevice(Device):
-    """This machine's processor.
-
-    >>> CpuDevice().name
-    'cpu'
-    """
+    """This machine's processor."""
 
     name = "cpu"
 

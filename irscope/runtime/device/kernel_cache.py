@@ -314,11 +314,7 @@ def user_store(device: str) -> ObjectStore:
 
 
 def user_stores() -> dict[str, ObjectStore]:
-    """Returns the user's store of compiled kernels for each device that compiles.
-
-    >>> list(user_stores())
-    ['cpu', 'cuda']
-    """
+    """Returns the user's store of compiled kernels for each device that compiles."""
     return {device: user_store(device) for device in ("cpu", "cuda")}
 
 

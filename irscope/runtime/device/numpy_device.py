@@ -87,11 +87,7 @@ class NumpyKernel(HostKernel):
 
 
 class NumpyDevice(Device):
-    """NumPy as a device; always available.
-
-    >>> print(NumpyDevice().availability())
-    yes: NumPy evaluates kernels op by op, several times slower than compiled ones
-    """
+    """NumPy as a device; always available."""
 
     name = "numpy"
 

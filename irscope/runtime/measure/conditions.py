@@ -76,11 +76,7 @@ def check_threads(asked: object) -> None:
 
 
 def others() -> float:
-    """Returns how many processors other programs use now, of those that this one may use.
-
-    >>> 0 <= others() <= 10_000
-    True
-    """
+    """Returns how many processors other programs use now, of those that this one may use."""
     before = _busy_seconds()
     if before is None:  # a mean of the last minute, this program included
         return max(os.getloadavg()[0] - 1.0, 0.0) if hasattr(os, "getloadavg") else 0.0
@@ -107,11 +103,7 @@ def _busy_seconds() -> float | None:
 
 
 def with_threads(count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns the result of a call during which torch and NumPy's BLAS use this many threads, whatever interrupts it.
-
-    >>> with_threads(1, lambda: 2)
-    2
-    """
+    """Returns the result of a call during which torch and NumPy's BLAS use this many threads, whatever interrupts it."""
     torch, switches = sys.modules.get("torch"), list(_blas())
     if hasattr(torch, "set_num_threads"):
         switches.insert(0, (torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
@@ -228,9 +220,6 @@ _DEFAULTS: Final = {_MMAP_MAX: 65536, _MMAP_THRESHOLD: _LARGEST_THRESHOLD, _TRIM
 def with_kept_memory(work: Callable[[bool], T]) -> T:
     """Returns the result of a call during which freed memory is kept; its argument says whether that works here (Linux with
     glibc). Afterwards the memory returns to the system and allocation is as before.
-
-    >>> with_kept_memory(lambda is_kept: is_kept in (True, False))
-    True
     """
     libc: Any = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     if not hasattr(libc, "gnu_get_libc_version") or not hasattr(libc, "mallopt"):

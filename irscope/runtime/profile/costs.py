@@ -163,12 +163,7 @@ _STEP: Final = 2
 
 
 class Speeds:
-    """The limits for programs on a number of threads of the processor; other devices have none.
-
-    >>> speeds = Speeds(1, "cpu")
-    >>> speeds.copy_ns(1 << 20) > 0, Speeds(1, "cuda").copy_ns(1 << 20)
-    (True, 0.0)
-    """
+    """The limits for programs on a number of threads of the processor; other devices have none."""
 
     def __init__(self, threads: int, device: str) -> None:
         self._limits = limits(threads) if device == "cpu" else None

@@ -71,20 +71,7 @@ class Dependences:
     """Whether all nodes are reorderable, so that only data ties any two of them."""
 
     def reason(self, a: Node | str, b: Node | str) -> Verdict:
-        """Whether `b`, the later one, must stay after `a`, and by which chain of dependences.
-
-        >>> from irscope.ir.text.parser import parse
-        >>> g = parse('''graph(%x : Tensor):
-        ...   %a : Tensor = aten::neg(%x)
-        ...   %b : Tensor = aten::relu_(%a)
-        ...   %c : Tensor = aten::neg(%x)
-        ...   return (%b)''')
-        >>> ties = dependences(g, g.body)
-        >>> print(ties.reason("a", "b"))
-        depends: aten::relu_ (%b) uses %a, which aten::neg (%a) makes
-        >>> print(ties.reason("b", "c"))
-        independent: no dependence joins aten::neg (%c) to aten::relu_ (%b)
-        """
+        """Whether `b`, the later one, must stay after `a`, and by which chain of dependences."""
         first, last = self.graph.node(a), self.graph.node(b)
         came_from: dict[Node, Dependence] = {}
         earliest = self.db.index_of(first)

@@ -38,14 +38,7 @@ from irscope.transforms.fusion import Fusion
 
 
 def graph_dot(view: GraphView) -> str:
-    """DOT text with a cluster for every box that contains boxes; all boxes open.
-
-    >>> print(graph_dot(GraphView(boxes=[], edges=[], closed=[])))
-    digraph {
-      node [shape=box style=rounded fontname="Helvetica" fontsize=10]
-      compound=true
-    }
-    """
+    """DOT text with a cluster for every box that contains boxes; all boxes open."""
     children: dict[int, list[Box]] = {}
     for inner in view["boxes"]:
         children.setdefault(inner["parent"], []).append(inner)

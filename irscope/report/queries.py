@@ -42,16 +42,7 @@ _REMARKS = ("passed", "missed", "analysis")
 
 
 class Queries:
-    """The queries of one graph; `history` and `dedup` answer about remarks and classes.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::relu_(%x)
-    ...   %b : Float(8) = aten::tanh(%a)
-    ...   return (%b)''')
-    >>> [node.op for node in Queries(g)("writes %x | bytes>=32 & op:tanh")]
-    ['aten::relu_', 'aten::tanh']
-    """
+    """The queries of one graph; `history` and `dedup` answer about remarks and classes."""
 
     def __init__(
         self, graph: Graph, history: History | None = None, dedup: Callable[[], Dedup] | None = None,

@@ -268,16 +268,6 @@ def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, stri
 
     With `strict` a shape error that occurs in every such run raises ArgumentError; without it the result is unknown.
     Never raises otherwise: anything that cannot be inferred is unknown, with a reason.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(2, 3, strides=[3, 1])):
-    ...   %n : int = prim::Constant[value=1]()
-    ...   %y : Tensor = aten::unsqueeze(%x, %n)
-    ...   %r : int = aten::dim(%y)
-    ...   return (%y, %r)''')
-    >>> shapes = infer(g)
-    >>> str(shapes.type("y")), shapes.known("r")
-    ('Float(2, 1, 3, strides=[3, 3, 1])', 3)
     """
     return _ran(AbstractRun(graph, strict=strict), input_types or {})
 

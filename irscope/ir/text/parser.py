@@ -56,14 +56,6 @@ _RENAME = "each value has one definition; rename one of them"
 def parse(text: str, *, file: str = "") -> Graph:
     """The graph that a text describes; `str(graph)` is the inverse.
 
-    >>> g = parse('''
-    ... graph(%x : Float(2, 3)):
-    ...   %one : int = prim::Constant[value=1]()
-    ...   %y : Float(2, 3) = aten::add(%x, %x, %one) # model.py:3:4
-    ...   return (%y)''')
-    >>> g.node("y").op, str(g.node("y").location), str(g.value("x").type)
-    ('aten::add', 'model.py:3:4', 'Float(2, 3)')
-
     Raises ParseError with line, column and a caret, whatever the text; `file` is the name shown there.
     """
     if not isinstance(text, str):

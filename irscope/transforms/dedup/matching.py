@@ -56,17 +56,7 @@ class Match:
         return tuple(places[self.values[value]] for value in self.left.block.params)
 
     def place(self, site: Site, kind: HoleKind = "extent") -> str:
-        """Returns a place in the left piece, in words; for a type, `kind` names the part of it.
-
-        >>> import irscope as irs
-        >>> text = '''graph(%x : Float(2)):
-        ...   %k : float = prim::Constant[value=0.5]()
-        ...   %y : Float(2) = aten::mul(%x, %k)
-        ...   return (%y)'''
-        >>> pieces = irs.dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("0.5", "0.25"))}))
-        >>> print(*match(pieces.piece("f"), pieces.piece("g"), "constants").holes)
-        'other' of aten::mul: 0.5 against 0.25
-        """
+        """Returns a place in the left piece, in words; for a type, `kind` names the part of it."""
         subject, part, place, index = site
         if isinstance(subject, Value):
             words = _PART_WORDS.get(kind, f"{'dimension' if part == 'type' else part} {index}")

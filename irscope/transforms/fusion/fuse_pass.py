@@ -181,14 +181,6 @@ def prepare_fusion(graph: Graph) -> History:
     It runs `fold-constants,expand-recurrent,tables-of-lists,expand-loop-products,functionalize,dce,fold-tensors`, and after the first
     records only those that changed something or say why they did not; but writes of parts stay in place where no kernel would compute
     the whole.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4)):
-    ...   %a : Float(4) = aten::neg(%x)
-    ...   %b : Float(4) = aten::relu_(%a)
-    ...   return (%b)''')
-    >>> prepare_fusion(g)
-    <History of 'graph': fold-constants, functionalize>
     """
     with without_collector():
         return prepare(graph_of(graph, "prepare-fusion"), FusionOptions())
@@ -325,16 +317,7 @@ def fuse(
 
 
 def fuse_groups(graph: Graph) -> Fusion:
-    """Group the ops of a graph as it is: `fuse` without `prepare_fusion` before it.
-
-    >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4)):
-    ...   %a : Float(4) = aten::neg(%x)
-    ...   %b : Float(4) = aten::relu(%a)
-    ...   return (%b)''')
-    >>> fuse_groups(g)
-    <Fusion of 'graph': 2 nodes in 1 group>
-    """
+    """Group the ops of a graph as it is: `fuse` without `prepare_fusion` before it."""
     history = History(graph_of(graph, GROUPING))
     with without_collector():
         return form_groups(history, plans_of(history, FusionOptions()))

@@ -203,7 +203,7 @@ def _may_be(given: Type, declared: Type) -> bool:
 @public
 def compile(
     program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True, exact: Literal["torch"] | None = None,
-    memory: Literal["planned"] | None = None, freeze: bool = True,
+    memory: Literal["planned"] | None = None, freeze: bool = True, capture: bool = True,
 ) -> Executable:  # fmt: skip
     """Make a program runnable: fusion groups become kernels, everything else runs through torch or NumPy.
 
@@ -233,8 +233,10 @@ def compile(
     allocates, except for results: `x.memory_plan.peak` is the planned peak, `x.peak_bytes(*args)` the measured one.
 
     For `"cuda"`, `x.kernels[i]` also has `registers`, `spill_bytes` and `ptx`, and says what bounds its speed; none of
-    that needs a GPU. `x.captured(*args)` records a run as one CUDA graph. Tensors of torch, CuPy and JAX are used in
-    place; NumPy's arrays are copied there and back.
+    that needs a GPU. Tensors of torch, CuPy and JAX are used in place; NumPy's arrays are copied there and back. A program that is called
+    with tensors of the same shapes again, and makes the GPU wait for the host, is recorded as one CUDA graph and then replayed, unless
+    `capture=False`: the results are new tensors all the same, the graph keeps its memory, `x.remarks` says why, or why not.
+    `x.captured(*args)` records a run as a graph of your own, without a copy of the results.
 
     >>> import irscope as irs, numpy as np
     >>> x = np.array([[-1.0, 2.0]], np.float32)
@@ -244,12 +246,13 @@ def compile(
     """
     from irscope.runtime.program import compile_graph
 
-    if not isinstance(freeze, bool):
-        raise ArgumentError(f"freeze is True or False, not {freeze!r}", hint="irs.compile(model, x, freeze=False)")
+    for name, given in ("freeze", freeze), ("capture", capture):
+        if not isinstance(given, bool):
+            raise ArgumentError(f"{name} is True or False, not {given!r}", hint=f"irs.compile(model, x, {name}=False)")
     if example_args and isinstance(program, Graph):
         program = load(program, *example_args)
     made = _program(program, example_args, exact)
-    return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact, memory=memory, freeze=freeze)
+    return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact, memory=memory, freeze=freeze, capture=capture)
 
 
 def _decided(source: Any) -> Any:

@@ -3,20 +3,51 @@
 The graph reads and writes the memory that it was recorded with. Arguments of a replay are copied into it first, and the
 results are the same tensors every time. A program that reads tensor elements on the host (an `if` on a tensor, `.item()`)
 cannot be recorded.
+
+`Replays` does so by itself where a caller sees no difference but the time: results are copied out of the graph's memory, and a
+recording holds for the arguments' layouts, the places and layouts of the parameters, and the switches of torch that choose
+kernels. Each of these is compared at each call. Programs that write memory of their caller, draw random numbers, choose their
+way by numbers, read elements on the host, or return what they were given are not replayed.
 """
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.nested import torch_guards
+from irscope._base.words import time_words
+from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError, RunError
+from irscope.ir import BOOL, FLOAT, GROUPS, INT, Graph, TensorType
+from irscope.ops.registry import category_of, effect_of
+from irscope.ops.traits import SHAPE_READERS
 from irscope.runtime.arrays import as_torch_on_gpu, host_array, on_processor
 from irscope.runtime.cuda.launch import CaptureArena
+from irscope.runtime.foreign_ops import runs_in
 
 _BEFORE: Final = 2
 """Runs before the recorded one, which create everything that is created only once."""
+_LEAST: Final = 60e-6
+"""Seconds of the host from which on a call is replayed: a replay takes 20 to 30 µs, with the copies of arguments and results."""
+_SWITCHES: Final = (
+    "_cuda_getDevice", "_get_cublas_allow_fp16_reduced_precision_reduction", "_get_cublas_allow_bf16_reduced_precision_reduction",
+    "_get_cublas_allow_fp16_accumulation", "_get_cudnn_enabled", "_get_cudnn_benchmark", "_get_cudnn_deterministic",
+    "_get_deterministic_algorithms", "_get_deterministic_algorithms_warn_only", "_get_deterministic_fill_uninitialized_memory",
+    "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled", "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled",
+    "_get_blas_preferred_backend", "_get_linalg_preferred_backend",
+)  # fmt: skip
+"""The functions of torch that say what its ops on a GPU are chosen by, besides their operands and the precision of float32."""
+_PRECISIONS: Final = ("_get_cublas_allow_tf32", "_get_cudnn_allow_tf32", "_get_float32_matmul_precision")
+"""Those for the precision of float32, before torch 2.9; later versions have one function for all, and warn of these."""
+_SLACK: Final = 1.25
+"""How much longer the GPU may take for a call than the host, which it waits for."""
+_MOST: Final = 4
+"""Recordings for one signature: after so many, something changes at each call."""
 
 
 class Captured:
@@ -96,11 +127,220 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Any, device
             held.leases = None
 
 
+def why_not_replayed(graph: Graph) -> str:
+    """Returns why a replay of a recorded run would not do what a run does; empty if it does, for tensors of the same layouts."""
+    if not all(isinstance(value.type, TensorType) for value in (*graph.free_inputs, *graph.outputs)):
+        return "it takes or returns something other than tensors"
+    for node in graph.nodes():
+        reads = any(isinstance(value.type, TensorType) for value in node.inputs)
+        gives_number = any(value.type in (INT, FLOAT, BOOL) for value in node.outputs)
+        if node.blocks and node.op not in GROUPS:
+            return f"{node.op} decides during the run what to do"
+        if category_of(node) == "random":
+            return f"{node.op} draws random numbers"
+        if effect_of(node) == "opaque" or runs_in(node):
+            return f"what {node.op} does is not known to be the same each time"
+        if reads and gives_number and node.op not in SHAPE_READERS:
+            return f"{node.op} reads elements on the host"
+    db = AliasDb(graph, distinct_inputs=True)  # a write through another input that shares its memory is that input's
+    written = next((value for value in graph.inputs if db.has_writers(value)), None)
+    return "" if written is None else f"it writes its input %{graph.names[written]}"
+
+
+class Replays:
+    """The runs of a program on tensors of one signature: direct ones, until the GPU is seen to wait for the host, then replays.
+
+    The first run is timed on both sides. If the GPU is done when the next one comes, and took no longer than the host, the host sets
+    the pace, and a replay takes its place; else the runs stay direct. Safe to call from many threads, on any streams.
+    """
+
+    def __init__(
+        self, recorder: "TorchRecorder", run: Callable[[list[Any]], tuple[Any, ...]], template: list[Any], places: Sequence[int],
+        bound: Sequence[Any], arenas: Callable[[], Sequence[CaptureArena]],
+    ) -> None:  # fmt: skip
+        """`run` runs the program on slots, which are a copy of `template` with the arguments at `places`. `bound`: the tensors among
+        the others. `arenas`: those of the devices whose kernels it launches."""
+        self.recorder = recorder
+        self.run = run
+        self.template, self.places = template, places
+        self.bound = bound
+        self.arenas = arenas
+        self.is_recorded = False
+        self.because = "it has not run often enough"
+        """Why calls are replayed, or why they are not."""
+        self._call: Callable[[list[Any]], tuple[Any, ...]] = self._timed
+        self._recording: _Recording | None = None
+        self._recordings = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, slots: list[Any]) -> tuple[Any, ...]:
+        """Returns the results of a run on slots that hold the arguments; gradients are not recorded here."""
+        return self.run(slots) if self.recorder.is_capturing() else self._call(slots)
+
+    def _timed(self, slots: list[Any]) -> tuple[Any, ...]:
+        start, end = self.recorder.event(), self.recorder.event()
+        start.record()
+        began = time.perf_counter()
+        results = self.run(slots)
+        host = time.perf_counter() - began
+        end.record()
+        self._call = lambda slots: self._decided(slots, host, start, end)
+        return results
+
+    def _decided(self, slots: list[Any], host: float, start: Any, end: Any) -> tuple[Any, ...]:
+        if not end.query() or (gpu := start.elapsed_time(end) * 1e-3) > _SLACK * host:
+            return self._directly(slots, "the GPU takes longer than the host")
+        if host < _LEAST:
+            return self._directly(slots, f"a call takes the host {time_words(1e9 * host)}, and a replay hardly less")
+        self.because = f"a call took the host {time_words(1e9 * host)} and the GPU {time_words(1e9 * gpu)}, most of it waiting"
+        self._call = self._replayed
+        return self._replayed(slots)
+
+    def _directly(self, slots: list[Any], because: str) -> tuple[Any, ...]:
+        self._recording, self._call = None, self.run
+        self.is_recorded, self.because = False, because
+        return self.run(slots)
+
+    def _replayed(self, slots: list[Any]) -> tuple[Any, ...]:
+        given = [slots[place] for place in self.places]
+        with self._lock:
+            recording = self._recording
+            if recording is not None and recording.fits():
+                return recording(given)
+            self._recordings += 1
+            if self._recordings <= _MOST:
+                try:
+                    self._recording = self._recorded(given)
+                    self.is_recorded = True
+                    return self._recording(given)
+                except Exception as error:  # if the program is the reason, the run says so
+                    lines = str(error).strip().splitlines()
+                    because = f"it cannot be recorded: {lines[0] if lines else type(error).__name__}"
+            else:
+                because = "its parameters or torch's switches change from call to call"
+        return self._directly(slots, because)
+
+    def _recorded(self, given: Sequence[Any]) -> "_Recording":
+        recorder = self.recorder
+        own = [recorder.like(tensor) for tensor in given]
+        fits = recorder.same(self.bound)
+        recorder.copy_all(own, given)
+        slots = self.template.copy()
+        for place, tensor in zip(self.places, own, strict=True):
+            slots[place] = tensor
+        leases: list[Any] = []
+
+        def once() -> tuple[Any, ...]:
+            leases.clear()  # only those of the recorded run belong to the graph
+            return self.run(slots.copy())
+
+        arenas = self.arenas()
+        for held in arenas:
+            held.leases = leases
+        try:
+            results, replay = recorder.record(once)
+        finally:
+            for held in arenas:
+                held.leases = None
+        recorder.check_own(results, [*own, *self.bound])
+        return _Recording(recorder, own, results, replay, fits, leases)
+
+
+class _Recording:
+    """One recorded run, with the memory of its arguments and results."""
+
+    def __init__(
+        self, recorder: "TorchRecorder", own: Sequence[Any], results: Sequence[Any], replay: Callable[[], None],
+        fits: Callable[[], bool], kept: Sequence[Any],
+    ) -> None:  # fmt: skip
+        self.recorder = recorder
+        self.own = own
+        self.results = results
+        self.replay = replay
+        self.fits = fits
+        """Checks whether all that was fixed by recording is as it was."""
+        self.kept = kept
+        self.stream = recorder.stream()
+
+    def __call__(self, given: Sequence[Any]) -> tuple[Any, ...]:
+        """Replays on new arguments; returns results in memory of their own."""
+        recorder = self.recorder
+        self.stream = recorder.after(self.stream)  # one memory for all streams
+        if self.own:
+            recorder.copy_all(self.own, given)
+        self.replay()
+        fresh = {id(result): recorder.like(result) for result in self.results}
+        recorder.copy_all(list(fresh.values()), list({id(result): result for result in self.results}.values()))
+        return tuple([fresh[id(result)] for result in self.results])
+
+
 class TorchRecorder:
-    """Records graphs with torch's tensors and streams."""
+    """Records graphs with torch's tensors and streams; whatever recorded programs ask of torch goes through here."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
+
+    def is_capturing(self) -> bool:
+        """Checks whether somebody records what runs on this stream."""
+        return bool(self.torch.cuda.is_current_stream_capturing())
+
+    def event(self) -> Any:
+        """Returns a mark in a stream that tells the time at which the GPU passes it."""
+        return self.torch.cuda.Event(enable_timing=True)
+
+    def stream(self) -> Any:
+        """Returns the current stream."""
+        return self.torch.cuda.current_stream()
+
+    def after(self, stream: Any) -> Any:
+        """Makes the current stream wait for another one; returns it."""
+        here = self.torch._C._cuda_getCurrentRawStream(stream.device_index)
+        if here == stream.cuda_stream:
+            return stream
+        current = self.stream()
+        current.wait_stream(stream)
+        return current
+
+    def like(self, tensor: Any) -> Any:
+        """Returns new memory for a tensor, with the same strides. Raises RunError where elements share their place or leave gaps."""
+        made = self.torch.empty_like(tensor)
+        if made.stride() != tensor.stride():
+            raise RunError(f"a tensor of strides {tuple(tensor.stride())} has no memory of its own")
+        return made
+
+    def copy_all(self, targets: Sequence[Any], values: Sequence[Any]) -> None:
+        """Copies the elements of some tensors into others of the same layouts."""
+        self.torch._foreach_copy_(targets, values)
+
+    def same(self, tensors: Sequence[Any]) -> Callable[[], bool]:
+        """Returns a check whether these tensors lie where they lie now, with the same layouts, and torch would choose the same kernels.
+        Raises RunError where torch has no quick comparison of layouts."""
+        guards = torch_guards(self.torch)
+        if guards is None:
+            raise RunError("this torch does not compare the layouts of many tensors at once")
+        binding, address = self.torch._C, self.torch.Tensor.data_ptr
+        newer = getattr(binding, "_get_fp32_precision_getter", None)
+        names = _SWITCHES if newer else _SWITCHES + _PRECISIONS
+        switches = [getattr(binding, name) for name in names if hasattr(binding, name)]
+        switches += [partial(newer, "cuda", kind) for kind in ("matmul", "conv", "rnn")] if newer else []
+        laid_out: Callable[..., bool] = guards(tensors, True) if tensors else lambda *tensors: True
+
+        def now() -> tuple[list[int], list[Any]]:
+            return list(map(address, tensors)), [switch() for switch in switches]
+
+        before = now()
+        return lambda: laid_out(*tensors) and now() == before
+
+    def check_own(self, results: Sequence[Any], others: Sequence[Any]) -> None:
+        """Checks that results share no memory with other tensors or each other, and lie where those do. Raises RunError."""
+        taken = {place for tensor in others if (place := tensor.untyped_storage().data_ptr())}
+        where = {tensor.device for tensor in others}
+        for result in {id(result): result for result in results}.values():
+            self.like(result)
+            place = result.untyped_storage().data_ptr()
+            if place in taken or result.device not in where:
+                raise RunError("a result shares memory with an argument, a parameter or another result, or lies on another device")
+            taken |= {place} if place else set()
 
     def copy(self, value: Any) -> Any:
         """Copies an argument into the graph's own memory; returns a number unchanged."""

@@ -61,6 +61,8 @@ from irscope.transforms.fusion import Fusion, frozen, fuse
 
 _COPY = "a copy of as many bytes"
 """The label of the limit, which runs in turn with the competitors."""
+_CALLS_BEFORE = 4
+"""Untimed calls on a GPU, after which a program's calls are replayed as a CUDA graph, if they ever are."""
 _MOST_SETS = 64
 """The most copies of the arguments, however small they are."""
 
@@ -250,6 +252,10 @@ class _Contest:
                 competitors[_COPY], scale = limit.fastest_copy(work.bytes)
             # switched once for all: switching costs as much as a small op
             with no_gradients():
+                if "cuda" in self.devices and not self.state.is_written:
+                    for competitor in competitors.values():
+                        for _ in range(_CALLS_BEFORE):
+                            competitor()
                 times = measure(
                     competitors, turns=repeats, seconds=LEAST_SECONDS if repeats >= LEAST_TURNS else 0.0, before=before,
                     finish=_waiter(self.devices), once=self.state.is_written, alone=self.threads.count == 1,
@@ -393,13 +399,14 @@ def _row(
     cold = max(first.seconds - seconds, 0.0) * 1e3 if _is_foreign(entry) else entry.cold
     lacking = made.without_kernels if made is not None else 0
     without = f"{plural(lacking, 'group')} without a kernel" if lacking else ""
+    replayed = "replayed as a CUDA graph" if made is not None and made.is_replayed else ""
     is_told = entry.label != base or spread.is_noisy
     faster = spread.ratio_words(times[base], base) if is_told else ""
     return Row(
         entry.label, spread.median / 1e6, spread.low / 1e6, spread.high / 1e6,
         cold, len(made.kernels) if made is not None else 0, first.launched,
         None if far is None else far.relative, None if far is None else far.absolute,
-        "; ".join(filter(None, [faster, without])), entry.warm,
+        "; ".join(filter(None, [faster, replayed, without])), entry.warm,
         work.bytes / spread.median if seconds else None,
         copy / seconds if copy is not None and seconds else None,
         work.flops / spread.median if seconds and work.flops else None, first.peak_bytes,

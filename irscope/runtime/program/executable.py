@@ -64,7 +64,7 @@ from irscope.transforms.fusion import FREEZING, Fusion, free_nodes, frozen, is_f
 
 if TYPE_CHECKING:
     from irscope.analysis.memory_plan import MemoryPlan
-    from irscope.runtime.cuda import Captured
+    from irscope.runtime.cuda import CaptureArena, Captured
 
 Memory = Literal["planned"] | None
 
@@ -91,7 +91,7 @@ def _leave_alone(function: Callable[..., Any]) -> None:
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, use_kernels: bool = True,
     pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
-    threads: int | None = None, freeze: bool = False, layers: bool = True,
+    threads: int | None = None, freeze: bool = False, layers: bool = True, capture: bool = True,
 ) -> Executable:  # fmt: skip
     """Compiles a graph, or the graph of a fusion, to run on `"cpu"`, `"cuda"` or `"reference"`.
 
@@ -100,7 +100,7 @@ def compile_graph(
     nodes of groups run one by one through the library; with `pooled=False` the memory of results returns to the system when they
     are freed; with a `store` only its files are used, and kept. Kernels are split over `threads`, by default over as many as torch
     has; with `layers=False` convolutions and products are always the library's. Without a GPU a program for `"cuda"` can be
-    inspected but not called.
+    inspected but not called; with `capture=False` its calls are never replayed as CUDA graphs.
     `exact="torch"` gives torch's bits (`irscope.ops.accuracy`): groups with other ops run op by op, with a remark; if
     the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
     results where `irs.memory_plan` says (`irscope.runtime.program.arena`), and library ops that would allocate workspace are
@@ -137,7 +137,7 @@ def compile_graph(
     inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     made = Executable(
         graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *told, *lean), memory=memory, written=written,
-        layers=layers, hasher=hasher,
+        layers=layers, hasher=hasher, capture=capture,
     )  # fmt: skip
     made.history = history
     if isinstance(graph.modes, Followed) and hasher is not None:
@@ -161,7 +161,7 @@ class Executable(Drawn):
     def __init__(
         self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None,
         *, pooled: bool = True, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
-        written: Graph | None = None, layers: bool = True, hasher: Hasher | None = None,
+        written: Graph | None = None, layers: bool = True, hasher: Hasher | None = None, capture: bool = True,
     ) -> None:  # fmt: skip
         """`device_of` returns the device that compiles a group's kernels; None runs groups through the library. `written`: the
         program before its constants were worked on once, which runs where torch must see its ops."""
@@ -189,6 +189,8 @@ class Executable(Drawn):
         self._hasher = hasher
         self._may_have_layers = layers and self._is_quick and device == "cpu"
         """Whether kernels may compute convolutions and products."""
+        self._may_be_replayed = capture and device == "cuda"
+        """Whether calls may be replayed as CUDA graphs."""
         self._is_planned = memory is not None
         self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
@@ -286,8 +288,11 @@ class Executable(Drawn):
         """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
         the reason, what was worked on once (`x.history` has these passes) and why other ops were not, for each op of
         another language the library that runs it, the convolutions and products that kernels or oneDNN compute,
-        and how loops run."""
-        return Remarks((*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops), (self.graph,))
+        how loops run, and on a GPU whether calls are replayed as a CUDA graph."""
+        return Remarks(
+            (*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops, *self._told_of_loops, *self._told_of_replays),
+            (self.graph,),
+        )
 
     @cached_property
     def _loop_forms(self) -> dict[Node, LoopForm | str]:
@@ -313,6 +318,25 @@ class Executable(Drawn):
                 what = f"machine code runs its turns, which only call kernels, if there are {form.least} or more"
                 told.append(Remark("passed", "native-loop", node, what))
         return tuple(told)
+
+    @property
+    def _told_of_replays(self) -> tuple[Remark, ...]:
+        told = []
+        for program in list(self._programs.values()) if self._may_be_replayed else ():
+            if program.is_torch and program.why_not_replayed:
+                told.append((False, program.why_not_replayed))
+            told += [(replays.is_recorded, replays.because) for replays in program.replays]
+        words = {True: "calls replay a CUDA graph: ", False: "calls do not replay a CUDA graph: "}
+        subjects = (*self._groups, *self.graph.body.nodes)[:1]
+        return tuple([
+            Remark("passed" if is_done else "missed", "cuda-graph", subject, words[is_done] + why)
+            for is_done, why in dict.fromkeys(told) for subject in subjects
+        ])  # fmt: skip
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether calls with some arguments replay a CUDA graph by now; the remarks say why, or why not."""
+        return any(replays.is_recorded for program in list(self._programs.values()) for replays in program.replays)
 
     @cached_property
     def _kept_ops(self) -> tuple[Remark, ...]:
@@ -462,15 +486,20 @@ class Executable(Drawn):
         """
         if self.device != "cuda":
             raise DeviceUnavailable(f"a program for {self.device!r} has no CUDA graph", hint='compile it with device="cuda"')
-        from irscope.runtime.cuda import CudaDevice, CupyRecorder, TorchRecorder, captured
+        from irscope.runtime.cuda import CupyRecorder, TorchRecorder, captured
 
         library = self._library_of(args)
         self._program(library)  # says what is missing
         recorder = TorchRecorder(import_module("torch")) if library == "torch" else CupyRecorder(imported_cupy())
+        return captured(lambda *own: self.run(own), args, recorder, self._capture_arenas())
+
+    def _capture_arenas(self) -> list[CaptureArena]:
+        """Returns the memory between launches of each device whose kernels run, for the thread that captures."""
+        from irscope.runtime.cuda import CudaDevice
+
         used = {id(kernel.device): kernel.device for kernel in self.kernels}
         used.setdefault(id(shared := shared_device("cuda")), shared)
-        helds = [device.held for device in used.values() if isinstance(device, CudaDevice)]
-        return captured(lambda *own: self.run(own), args, recorder, helds)
+        return [device.held for device in used.values() if isinstance(device, CudaDevice)]
 
     def launches(self, *args: Any) -> int:
         """Counts the groups that one run launches, and the calls of the library; it runs the program."""
@@ -539,7 +568,7 @@ class Executable(Drawn):
                 made = BoundProgram(
                     self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
                     loops={node: form for node, form in self._loop_forms.items() if isinstance(form, LoopForm)},
-                    layers=self._layers, hasher=self._hasher,
+                    layers=self._layers, hasher=self._hasher, arenas=self._capture_arenas if self._may_be_replayed else None,
                 )  # fmt: skip
             self._programs[key] = made
             return made

@@ -107,8 +107,7 @@ def launches(cupy: FakeCupy) -> list[Any]:
 def fake_torch(*, capturing: bool = False) -> SimpleNamespace:
     """As much of torch as the driver's code looks at."""
     cuda = SimpleNamespace(
-        is_initialized=lambda: True, current_stream=lambda: SimpleNamespace(cuda_stream=5),
-        is_current_stream_capturing=lambda: capturing, OutOfMemoryError=MemoryError,
+        is_initialized=lambda: True, is_current_stream_capturing=lambda: capturing, OutOfMemoryError=MemoryError,
     )  # fmt: skip
 
     def empty(nbytes: int, dtype: Any, device: str) -> Any:
@@ -116,7 +115,7 @@ def fake_torch(*, capturing: bool = False) -> SimpleNamespace:
         start = memory[-memory.ctypes.data % 256 :]
         return SimpleNamespace(memory=memory, data_ptr=lambda: start.ctypes.data)
 
-    return SimpleNamespace(cuda=cuda, empty=empty, uint8="uint8")
+    return SimpleNamespace(cuda=cuda, empty=empty, uint8="uint8", _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 5))
 
 
 # -- the driver -------------------------------------------------------------------------------------------------------
@@ -130,7 +129,7 @@ def test_arguments_are_numbers_of_the_sizes_that_the_text_declares(cupy: FakeCup
     (_, name, grid, block, args, stream) = launches(cupy)[0]
     assert (grid, block, stream) == ((1, 1, 1), (256, 1, 1), 0)
     assert name.endswith("_vector")
-    assert [type(arg) for arg in args] == [int, int, np.int64], "CuPy takes an int as 64 bits"
+    assert [type(arg) for arg in args] == [int, int, int], "CuPy takes an int as 64 bits"
 
 
 @emulated

@@ -1,9 +1,10 @@
-"""Recording with torch's streams and graphs, on a graph that remembers torch's calls in place of a GPU's."""
+"""Recording with torch's streams and graphs, and replays by themselves, on a graph that remembers torch's calls in place of a GPU's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError, RunError  # noqa: E402
-from irscope.runtime.cuda.graph_capture import Captured, TorchRecorder, captured  # noqa: E402
+from irscope.runtime.cuda import graph_capture  # noqa: E402
+from irscope.runtime.cuda.graph_capture import Captured, Replays, TorchRecorder, captured, why_not_replayed  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 
 WRITES = ir("x w n:int | a = mm x w; b = add_ a x n; c = mul_ x n; d = tanh b | d b")
@@ -41,8 +43,10 @@ class Graph(TorchDispatchMode):  # type: ignore[misc]
 
 
 class Stream:
+    device_index = 0
+
     def __init__(self, name: str, events: list[str]) -> None:
-        self.name = name
+        self.name = self.cuda_stream = name
         self.events = events
 
     def wait_stream(self, other: Stream) -> None:
@@ -56,6 +60,18 @@ class Cuda:
         self.events: list[str] = []
         self.main = self.here = Stream("main", self.events)
         self.CUDAGraph = Graph
+        self.gpu_seconds: float | None = 0.0
+        """Between two marks; None while the GPU has not passed them."""
+        self.is_capturing = self.tf32 = False
+
+    def is_current_stream_capturing(self) -> bool:
+        return self.is_capturing
+
+    def Event(self, enable_timing: bool) -> Any:  # noqa: N802
+        assert enable_timing
+        return SimpleNamespace(
+            record=lambda: None, query=lambda: self.gpu_seconds is not None, elapsed_time=lambda end: 1e3 * (self.gpu_seconds or 0.0)
+        )
 
     def Stream(self) -> Stream:  # noqa: N802
         return Stream("side", self.events)
@@ -86,7 +102,10 @@ class There(torch.Tensor):  # type: ignore[misc]
 
 
 def torch_with(cuda: Cuda) -> Any:
-    return SimpleNamespace(cuda=cuda, as_tensor=lambda value: torch.as_tensor(value).as_subclass(There))
+    binding = SimpleNamespace(_dynamo=torch._C._dynamo, _cuda_getCurrentRawStream=lambda device: cuda.here.cuda_stream)
+    binding._get_cublas_allow_tf32 = lambda: cuda.tf32
+    own = {name: getattr(torch, name) for name in ("empty", "empty_like", "_foreach_copy_", "Tensor", "_neg_view", "nn")}
+    return SimpleNamespace(cuda=cuda, as_tensor=lambda value: torch.as_tensor(value).as_subclass(There), _C=binding, **own)
 
 
 def recorded(text: str, *args: Any) -> tuple[Captured, Cuda]:
@@ -158,3 +177,129 @@ def test_what_fails_while_it_is_recorded_says_so() -> None:
 
     with pytest.raises(RunError, match="cannot be recorded as a CUDA graph: operation not permitted"):
         captured(run, pair(0), TorchRecorder(torch_with(Cuda())), [])
+
+
+# -- replays by themselves --------------------------------------------------------------------------------------------
+
+LAYER = ir("x w | a = mm x w; b = tanh a; c = t b | c b")
+PURE = ir("x w | a = mm x w; b = relu a; c = tanh a | c b")
+
+
+class Calls:
+    """A program of torch's ops whose calls may be replayed, and what it ran."""
+
+    def __init__(self, text: str, monkeypatch: pytest.MonkeyPatch, *, host_seconds: float = 1e-3, weight: Any = None) -> None:
+        self.cuda = Cuda()
+        clock = iter(range(1000))
+        monkeypatch.setattr(graph_capture, "time", SimpleNamespace(perf_counter=lambda: next(clock) * host_seconds))
+        graph = irs.parse(text)
+        bound = {} if weight is None else {graph.value("w"): weight}
+        program = compile_graph(replace(graph, bound=bound), use_kernels=False)._program("torch")
+        self.runs = 0
+
+        def run(slots: list[Any]) -> tuple[Any, ...]:
+            self.runs += 1
+            return program._computed(slots)
+
+        self.program = program
+        held = [tensor for tensor, _ in program.bound]
+        self.replays = Replays(TorchRecorder(torch_with(self.cuda)), run, program.code.template, program.slots, held, list)
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        slots = self.program.code.template.copy()
+        for slot, arg in zip(self.program.slots, args, strict=True):
+            slots[slot] = arg
+        return self.replays(slots)
+
+
+def test_calls_that_the_gpu_waits_for_are_replayed_into_new_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, kept = Calls(PURE, monkeypatch), []
+    for seed in range(8):
+        x, w = pair(seed)
+        kept.append((calls(x, w), (torch.tanh(x @ w), torch.relu(x @ w))))
+    for found, wanted in kept:  # those of earlier calls, too: no replay writes them
+        torch.testing.assert_close(found, wanted)
+    assert calls.runs == 1 + 3, "one that is timed, two before the recorded one, and that"
+    assert calls.replays.is_recorded, calls.replays.because
+
+
+@pytest.mark.parametrize(
+    ("gpu_seconds", "host_seconds", "because"),
+    [(None, 1e-3, "the GPU takes longer"), (2e-3, 1e-3, "the GPU takes longer"), (0.0, 2e-5, "a call takes the host 20")],
+)
+def test_calls_that_gain_nothing_stay_direct(
+    monkeypatch: pytest.MonkeyPatch, gpu_seconds: float | None, host_seconds: float, because: str
+) -> None:
+    calls = Calls(PURE, monkeypatch, host_seconds=host_seconds)
+    calls.cuda.gpu_seconds = gpu_seconds
+    for seed in range(5):
+        x, w = pair(seed)
+        torch.testing.assert_close(calls(x, w), (torch.tanh(x @ w), torch.relu(x @ w)))
+    assert calls.runs == 5
+    assert because in calls.replays.because
+
+
+def test_what_a_recording_holds_for_is_compared_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight = pair(0)
+    calls = Calls(PURE, monkeypatch, weight=torch.nn.Parameter(weight.clone()))
+    parameter = calls.program.bound[0][0]
+
+    def check(runs: int) -> None:
+        before = calls.runs
+        with torch.no_grad():
+            torch.testing.assert_close(calls(x)[0], torch.tanh(x @ parameter))
+        assert calls.runs - before == runs
+
+    for runs in (1, 3, 0):
+        check(runs)
+    with torch.no_grad():
+        parameter.mul_(2)
+    check(0)  # in the same place
+    parameter.data = parameter.data.mT  # the same address and shape
+    check(3)
+    calls.cuda.tf32 = True
+    check(3)
+    calls.cuda.here = Stream("other", calls.cuda.events)
+    check(0)
+    assert calls.cuda.events[-1] == "other waits for main"
+    calls.cuda.is_capturing = True
+    check(1)
+    calls.cuda.is_capturing = False
+    parameter.data = weight.clone()
+    check(3)
+    parameter.data = weight.clone()
+    check(1)
+    assert "change from call to call" in calls.replays.because
+
+
+def test_results_that_are_not_the_graphs_alone_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(LAYER, monkeypatch)
+    for seed in range(4):
+        x, w = pair(seed)
+        turned, plain = calls(x, w)
+        assert turned.data_ptr() == plain.data_ptr(), "one is a view of the other, as always"
+        torch.testing.assert_close(plain, torch.tanh(x @ w))
+    assert "shares memory" in calls.replays.because
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        (PURE, ""),
+        (WRITES, "something other than tensors"),
+        (ir("x w | one = 1; a = mm x w; b = add_ x a one | b"), "it writes its input %x"),
+        (ir("x | one = 1; a = tanh x; b = add_ a x one | b"), ""),
+        (ir("x | a = rand_like x | a"), "draws random numbers"),
+        ("graph(%x : Tensor):\n  %n : float = aten::Float(%x)\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)", "reads elements"),
+        (
+            "graph(%x : Tensor):\n  %c : bool = prim::Constant[value=1]()\n  %y : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n"
+            "    block1():\n      %z : Tensor = aten::tanh(%x)\n      -> (%z)\n  return (%y)",
+            "prim::If decides",
+        ),
+        ("graph(%x : Tensor):\n  %y : Tensor = prim::PythonOp(%x)\n  return (%y)", "not known to be the same"),
+    ],
+)  # fmt: skip
+def test_programs_whose_replay_would_do_something_else_are_named(text: str, because: str) -> None:
+    found = why_not_replayed(irs.parse(text))
+    assert because in found
+    assert bool(found) == bool(because)

@@ -23,15 +23,15 @@ from irscope._base.nested import torch_guards
 from irscope._base.words import time_words
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir import BOOL, FLOAT, GROUPS, INT, Graph, TensorType
-from irscope.ops.registry import category_of, effect_of
+from irscope.ir import BOOL, FLOAT, GROUPS, INT, NONE, Graph, Node, TensorType
+from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.traits import SHAPE_READERS
-from irscope.runtime.arrays import as_torch_on_gpu, host_array, on_processor
+from irscope.runtime.arrays import as_torch_on_gpu, host_array, imported_cupy, on_processor
 from irscope.runtime.cuda.launch import CaptureArena
 from irscope.runtime.foreign_ops import runs_in
 
 _BEFORE: Final = 2
-"""Runs before the recorded one, which create everything that is created only once."""
+"""Runs before the recorded one of `captured`, which create everything that is created only once."""
 _LEAST: Final = 60e-6
 """Seconds of the host from which on a call is replayed: a replay takes 20 to 30 µs, with the copies of arguments and results."""
 _SWITCHES: Final = (
@@ -42,6 +42,10 @@ _SWITCHES: Final = (
     "_get_blas_preferred_backend", "_get_linalg_preferred_backend",
 )  # fmt: skip
 """The functions of torch that say what its ops on a GPU are chosen by, besides their operands and the precision of float32."""
+_CHECKED: Final = ("aten::_assert_tensor_metadata",)
+"""Ops that do nothing where they have done nothing before, for the same layouts."""
+_INDEXED: Final = ("aten::index", "aten::index_put", "aten::index_put_", "aten::_unsafe_index", "aten::_unsafe_index_put")
+"""Ops that count the elements of masks among their indices, and read nothing of whole numbers."""
 _PRECISIONS: Final = ("_get_cublas_allow_tf32", "_get_cudnn_allow_tf32", "_get_float32_matmul_precision")
 """Those for the precision of float32, before torch 2.9; later versions have one function for all, and warn of these."""
 _SLACK: Final = 1.25
@@ -138,13 +142,60 @@ def why_not_replayed(graph: Graph) -> str:
             return f"{node.op} decides during the run what to do"
         if category_of(node) == "random":
             return f"{node.op} draws random numbers"
-        if effect_of(node) == "opaque" or runs_in(node):
+        if (effect_of(node) == "opaque" and node.op not in _CHECKED) or runs_in(node):
             return f"what {node.op} does is not known to be the same each time"
-        if reads and gives_number and node.op not in SHAPE_READERS:
+        if (reads and gives_number and node.op not in SHAPE_READERS) or _counts_elements(graph, node):
             return f"{node.op} reads elements on the host"
     db = AliasDb(graph, distinct_inputs=True)  # a write through another input that shares its memory is that input's
     written = next((value for value in graph.inputs if db.has_writers(value)), None)
     return "" if written is None else f"it writes its input %{graph.names[written]}"
+
+
+def _counts_elements(graph: Graph, node: Node) -> bool:
+    """Checks whether the shape of a result may depend on elements, which the host must then read."""
+    if node.op in _INDEXED:
+        maker = graph.producer.get(node.inputs[1])
+        indices = [value.type for value in (maker.inputs if maker is not None else node.inputs[1:2])]
+        return any(type != NONE and (not isinstance(type, TensorType) or type.dtype in (None, "bool", "uint8")) for type in indices)
+    schema = schema_of(node)
+    if schema is None or not node.op.startswith("aten::"):
+        return False
+    import torch
+
+    try:
+        tags = torch._C._get_operation_overload(schema.name, schema.overload)[2]
+    except (RuntimeError, TypeError):
+        return True  # not an op that torch could say it of
+    return torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
+
+
+class _Lane:
+    """Where all recordings of a process run on one GPU: one after the other, in the same memory, whatever the streams of their callers.
+
+    cuBLAS keeps a workspace for each stream, which whoever empties torch's caches frees, torch.compile's CUDA graphs for one. So the
+    stream is used for recording alone: its workspace is in the memory of recordings, which goes back to no allocator.
+    """
+
+    def __init__(self, recorder: "TorchRecorder") -> None:
+        cuda = recorder.torch.cuda
+        self._owner = imported_cupy().cuda.Stream(non_blocking=True)
+        self.stream = cuda.ExternalStream(self._owner.ptr)
+        self.pool = cuda.MemPool()
+        self.last = cuda.current_stream()
+        """The stream of the last replay."""
+        self.lock = threading.RLock()
+
+    def enter(self, recorder: "TorchRecorder") -> None:
+        """Makes the current stream wait for the last replay; the caller holds the lock."""
+        if recorder.torch._C._cuda_getCurrentRawStream(self.last.device_index) != self.last.cuda_stream:
+            current = recorder.torch.cuda.current_stream()
+            current.wait_stream(self.last)
+            self.last = current
+
+
+_lanes: dict[int, _Lane] = {}
+"""By the number of the GPU."""
+_lanes_lock = threading.Lock()
 
 
 class Replays:
@@ -171,7 +222,6 @@ class Replays:
         self._call: Callable[[list[Any]], tuple[Any, ...]] = self._timed
         self._recording: _Recording | None = None
         self._recordings = 0
-        self._lock = threading.Lock()
 
     def __call__(self, slots: list[Any]) -> tuple[Any, ...]:
         """Returns the results of a run on slots that hold the arguments; gradients are not recorded here."""
@@ -203,14 +253,16 @@ class Replays:
 
     def _replayed(self, slots: list[Any]) -> tuple[Any, ...]:
         given = [slots[place] for place in self.places]
-        with self._lock:
+        lane = self.recorder.lane()
+        with lane.lock:
+            lane.enter(self.recorder)
             recording = self._recording
             if recording is not None and recording.fits():
                 return recording(given)
             self._recordings += 1
             if self._recordings <= _MOST:
                 try:
-                    self._recording = self._recorded(given)
+                    self._recording = self._recorded(given, lane)
                     self.is_recorded = True
                     return self._recording(given)
                 except Exception as error:  # if the program is the reason, the run says so
@@ -220,7 +272,7 @@ class Replays:
                 because = "its parameters or torch's switches change from call to call"
         return self._directly(slots, because)
 
-    def _recorded(self, given: Sequence[Any]) -> "_Recording":
+    def _recorded(self, given: Sequence[Any], lane: _Lane) -> "_Recording":
         recorder = self.recorder
         own = [recorder.like(tensor) for tensor in given]
         fits = recorder.same(self.bound)
@@ -238,7 +290,7 @@ class Replays:
         for held in arenas:
             held.leases = leases
         try:
-            results, replay = recorder.record(once)
+            results, replay = recorder.record_in(lane, once)
         finally:
             for held in arenas:
                 held.leases = None
@@ -260,12 +312,10 @@ class _Recording:
         self.fits = fits
         """Checks whether all that was fixed by recording is as it was."""
         self.kept = kept
-        self.stream = recorder.stream()
 
     def __call__(self, given: Sequence[Any]) -> tuple[Any, ...]:
-        """Replays on new arguments; returns results in memory of their own."""
+        """Replays on new arguments, in its lane; returns results in memory of their own."""
         recorder = self.recorder
-        self.stream = recorder.after(self.stream)  # one memory for all streams
         if self.own:
             recorder.copy_all(self.own, given)
         self.replay()
@@ -288,18 +338,14 @@ class TorchRecorder:
         """Returns a mark in a stream that tells the time at which the GPU passes it."""
         return self.torch.cuda.Event(enable_timing=True)
 
-    def stream(self) -> Any:
-        """Returns the current stream."""
-        return self.torch.cuda.current_stream()
-
-    def after(self, stream: Any) -> Any:
-        """Makes the current stream wait for another one; returns it."""
-        here = self.torch._C._cuda_getCurrentRawStream(stream.device_index)
-        if here == stream.cuda_stream:
-            return stream
-        current = self.stream()
-        current.wait_stream(stream)
-        return current
+    def lane(self) -> _Lane:
+        """Returns the lane of the current GPU."""
+        number = self.torch._C._cuda_getDevice()
+        if number not in _lanes:
+            with _lanes_lock:
+                if number not in _lanes:
+                    _lanes[number] = _Lane(self)
+        return _lanes[number]
 
     def like(self, tensor: Any) -> Any:
         """Returns new memory for a tensor, with the same strides. Raises RunError where elements share their place or leave gaps."""
@@ -359,9 +405,25 @@ class TorchRecorder:
             for _ in range(_BEFORE):
                 run()
         cuda.current_stream().wait_stream(side)
+        return self._recorded(run, stream=side)
+
+    def record_in(self, lane: _Lane, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        """Runs once on the current stream, then once while recording; returns the results, and a function that replays."""
+        run()
+        lane.stream.wait_stream(self.torch.cuda.current_stream())
+        return self._recorded(run, stream=lane.stream, pool=lane.pool.id)
+
+    def _recorded(self, run: Callable[[], Any], **where: Any) -> tuple[Any, Callable[[], None]]:
+        cuda = self.torch.cuda
         graph = cuda.CUDAGraph()
-        with cuda.graph(graph, stream=side, capture_error_mode="relaxed"):
-            results = run()
+        try:
+            with cuda.graph(graph, capture_error_mode="relaxed", **where):
+                results = run()
+        except BaseException:
+            # torch's random numbers stay in the state of recording after one that fails, until one succeeds
+            with suppress(Exception), cuda.graph(cuda.CUDAGraph(), stream=cuda.Stream()):
+                self.torch.zeros(1, device="cuda")
+            raise
         return results, graph.replay
 
 

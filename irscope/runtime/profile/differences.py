@@ -87,7 +87,7 @@ def try_remark(readings: Readings, remark: Remark, seconds: float) -> Trial:
     graph = measured.original
     changed = remark.change(graph)
     device, exact = measured.device, measured.exact
-    programs = [compile_graph(each, device, use_kernels=False, exact=exact) for each in (graph, changed)]
+    programs = [compile_graph(each, device, use_kernels=False, exact=exact, capture=False) for each in (graph, changed)]
     runs = [partial(program, *measured.args) for program in programs]
     results = [arrays(state.watch(run)) for run in runs]
     try:

@@ -139,10 +139,10 @@ def _programs(
         source = fusion if fusion is not None else graph
         original, fused = (fusion.original, fusion.graph) if fusion is not None else (graph, graph)
     makers: dict[WayName, Callable[[], Executable]] = {
-        "op by op": partial(compile_graph, original, device, use_kernels=False, exact=exact, threads=threads)
+        "op by op": partial(compile_graph, original, device, use_kernels=False, exact=exact, threads=threads, capture=False)
     }
     if any(node.op == "prim::FusionGroup" for node in fused.nodes()) and device != "reference":
-        makers["fused"] = partial(compile_graph, source, device, exact=exact, threads=threads)
+        makers["fused"] = partial(compile_graph, source, device, exact=exact, threads=threads, capture=False)
     return original, fusion, makers
 
 

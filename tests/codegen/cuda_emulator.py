@@ -153,8 +153,9 @@ def emulated_device(folder: Path, *, multiprocessors: int = 4) -> CudaDevice:
 class EmulatedPlan:
     """A launch plan run by the emulator, with the vector entry wherever a launcher may use it."""
 
-    def __init__(self, plan: LaunchPlan, folder: Path, *, vector: bool) -> None:
-        device = emulated_device(folder)
+    def __init__(self, plan: LaunchPlan, folder: Path, *, vector: bool, multiprocessors: int = 0) -> None:
+        """Where no multiprocessor can be idle, small launches have vectors too."""
+        device = emulated_device(folder, multiprocessors=multiprocessors)
         self.plan = plan
         self.prepared: CudaPlan = device.prepare(plan)
         assert isinstance(self.prepared.gpu, EmulatedGpu)

@@ -49,6 +49,12 @@ _NARROW: Final = 1 << 30
 """Points of a launch up to which steps are counted in 32 bits, whose division is several times cheaper."""
 _PART: Final = 4096
 """The least elements of a part of a cut row."""
+_ROWS_OF_A_PART: Final = 16
+"""The least rows of a part of cut columns that each thread reads."""
+_NARROWEST: Final = 8
+"""The fewest vectors side by side in a tile: 128 bytes."""
+_BUSY: Final = 256
+"""Threads of a multiprocessor below which more of them share a row, or what a vector has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,9 @@ class Schedule:
         """Threads of a block."""
         if self.kind == "points":
             return BLOCK
-        return max(128, self.team if self.kind == "rows" else self.side * self.team)
+        if self.kind == "columns":
+            return max(128, self.side * self.team)
+        return self.team if self.team > _WARP else 128  # warps that share a row are a block: they meet in its shared memory
 
     @property
     def cells(self) -> int:
@@ -207,15 +215,22 @@ def schedule_of(launch: Launch, *, partial: bool = False, multiprocessors: int =
     width = vector_lanes(spec) if alignments(launch) is not None else 1
     streaming, wide = launch.bytes_moved > _STREAMING, launch.elements > _NARROW
     if not spec.reduced:
-        inputs = sum(operand.kind == "tensor" and operand.depth == spec.rank for operand in spec.inputs)
         enough = launch.elements >= multiprocessors * 2048 * width * 2
-        return Schedule("points", width, 2 if inputs <= 2 and enough else 1, streaming=streaming, wide=wide)
+        repeat = 2 if _inputs(spec) <= 2 and enough else 1
+        while width > 1 and launch.elements < multiprocessors * _BUSY * width:  # a short time is that of one thread
+            width //= 2
+        return Schedule("points", width, repeat, streaming=streaming, wide=wide)
     points = prod(launch.sizes[loop] for loop in spec.reduced)
     if spec.by_columns:
         found = _columns(spec, launch.sizes[-1], points, width, partial)
     else:
-        found = _rows(spec, points, width, partial, streaming)
+        found = _rows(spec, points, width, partial, streaming, launch.kept_elements, multiprocessors)
     return replace(found, wide=wide)
+
+
+def _inputs(spec: KernelSpec) -> int:
+    """Return how many operands are read at every point."""
+    return sum(operand.kind == "tensor" and operand.depth == spec.rank for operand in spec.inputs)
 
 
 def likely_schedule(spec: KernelSpec) -> Schedule:
@@ -227,16 +242,22 @@ def likely_schedule(spec: KernelSpec) -> Schedule:
     return _columns(spec, 1024, 1024, width, False) if spec.by_columns else _rows(spec, length, width, False, False)
 
 
-def _rows(spec: KernelSpec, points: int, width: int, partial: bool, streaming: bool) -> Schedule:
+def _rows(
+    spec: KernelSpec, points: int, width: int, partial: bool, streaming: bool, rows: int = _WARP * MULTIPROCESSORS,
+    multiprocessors: int = MULTIPROCESSORS,
+) -> Schedule:  # fmt: skip
     bytes_held, _ = held_values(spec)
     most = HELD_BYTES // max(bytes_held, 4)
     if partial or points > 1024 * min(most, 16):
         team = 256 if partial else 512  # parts are as many as multiprocessors have room for
-        return Schedule("rows", width, 4 if width <= 4 else 2, team, partial=partial, streaming=streaming)
+        repeat = 4 if width <= 4 else 2
+        return Schedule("rows", width, max(repeat, _ahead(spec)) if streaming else repeat, team, partial=partial, streaming=streaming)
     team = 1
     while team < _WARP and points > team * max(width, 4):
         team *= 2
     while points > team * (most if team == _WARP else min(most, 16)):
+        team *= 2
+    while team * width < points and team < BLOCK and rows * team < multiprocessors * _BUSY:  # a short time is that of one thread
         team *= 2
     repeat = next(step for step in _STEPS if step * team * width >= points)
     whole = repeat * team * width == points
@@ -245,14 +266,20 @@ def _rows(spec: KernelSpec, points: int, width: int, partial: bool, streaming: b
 
 def _columns(spec: KernelSpec, columns: int, points: int, width: int, partial: bool) -> Schedule:
     vectors = -(-columns // width)
-    side = min(_power(vectors), _WARP)
+    # few rows are read by many narrow tiles, without cutting them; many by wide ones, whose accesses lie side by side
+    side = min(_power(vectors), _NARROWEST if points < 2 * _ROWS_OF_A_PART * BLOCK // _NARROWEST else _WARP)
     team = min(BLOCK // side, _power(-(-points // 4)))
     side = min(_power(vectors), BLOCK // team)
     reductions = [index for index, code in enumerate(spec.instructions) if code.op in GATHERING]
     item = sum(max(4, ITEM_SIZE[dtype]) for index in reductions for dtype, _ in accumulators(spec, index))
     while team > 1 and max(128, side * team) * width * item > _MOST_SHARED:
         team //= 2
-    return Schedule("columns", width, 4 if width <= 4 else 2, team, side, partial=partial)
+    return Schedule("columns", width, max(4 if width <= 4 else 2, _ahead(spec)), team, side, partial=partial)
+
+
+def _ahead(spec: KernelSpec) -> int:
+    """Return how many vectors of each operand a thread reads ahead: 128 bytes together, which keep an H200's memory busy."""
+    return next(step for step in reversed(_STEPS) if step <= max(1, 8 // max(1, _inputs(spec))))
 
 
 def _power(number: int) -> int:
@@ -271,7 +298,7 @@ def parts_of(launch: Launch, *, multiprocessors: int = MULTIPROCESSORS) -> int:
     if blocks >= multiprocessors or schedule.held:
         return 1
     rows = schedule.kind == "rows"
-    least, each = (_PART, 4) if rows else (16 * schedule.team, 2)
+    least, each = (_PART, 4) if rows else (_ROWS_OF_A_PART * schedule.team, 2)
     return int(max(1, min(-(-each * multiprocessors // blocks), points // least, 1024)))
 
 

@@ -135,6 +135,8 @@ def why_not_replayed(graph: Graph) -> str:
     """Returns why a replay of a recorded run would not do what a run does; empty if it does, for tensors of the same layouts."""
     if not all(isinstance(value.type, TensorType) for value in (*graph.free_inputs, *graph.outputs)):
         return "it takes or returns something other than tensors"
+    if not all(hasattr(held, "dtype") for held in graph.bound.values()):
+        return "it holds lists of parameters"
     for node in graph.nodes():
         reads = any(isinstance(value.type, TensorType) for value in node.inputs)
         gives_number = any(value.type in (INT, FLOAT, BOOL) for value in node.outputs)

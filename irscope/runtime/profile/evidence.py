@@ -124,11 +124,17 @@ class Evidence:
         self.graph: Graph = readings.graph("op by op")
         self.rows: list[NodeRow] = readings.rows("op by op")
         self.row_of = {row.node: row for row in self.rows}
-        self.total_ns = max(sum(row.self_time.median + row.idle_ns for row in self.rows), 1.0)
+        self.total_ns = max(sum(row.self_time.median for row in self.rows) + self.idle_ns("op by op"), 1.0)
         """The time of a run, in which a GPU also waits."""
         own = readings.measured.own
         self.scale = 1.0 if own is None else min(1.0, own[1].median / self.total_ns)
         """What the user's own function takes of the time of irscope's interpreter: no more than that can be saved."""
+
+    def idle_ns(self, way: str) -> float:
+        """Returns the time in which a GPU waits in a call without stamps, which make it wait longer; 0 on a processor."""
+        rows = self.readings.rows(way)
+        idle = sum(row.idle_ns for row in rows)
+        return max(0.0, min(idle, self.readings.total(way).median - sum(row.self_time.median for row in rows))) if idle else 0.0
 
     @cached_property
     def db(self) -> AliasDb:

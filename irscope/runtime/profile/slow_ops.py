@@ -352,7 +352,7 @@ def _idle(evidence: Evidence) -> Iterator[Remark]:
     """Yields a remark on a GPU that is idle while it waits for Python."""
     label = evidence.readings.main
     rows = evidence.readings.rows(label)
-    idle, launches = sum(row.idle_ns for row in rows), sum(row.launches for row in rows)
+    idle, launches = evidence.idle_ns(label), sum(row.launches for row in rows)
     if not idle or not launches:
         return
     hosts = sum(row.host_ns for row in rows)
@@ -360,7 +360,7 @@ def _idle(evidence: Evidence) -> Iterator[Remark]:
     yield evidence.remark(
         "waits-for-python", nodes, idle,
         f"the GPU waits for Python: {time_words(hosts / launches)} a launch, {plural(launches, 'launch', 'launches')}",
-        "x.captured(*args) replays them with one call", now_ns=idle, certainty=0.8,
+        "irs.compile replays them with one call when it is called again, or x.remarks say why not", now_ns=idle, certainty=0.8,
     )  # fmt: skip
 
 

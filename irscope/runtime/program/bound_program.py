@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -65,9 +65,6 @@ from irscope.runtime.program.loops import LoopCall, LoopForm
 from irscope.runtime.program.views import with_fewer_views
 from irscope.transforms.cleanup import Followed, Hasher, Made
 
-if TYPE_CHECKING:
-    from irscope.runtime.cuda import CaptureArena, Replays
-
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may store with the sign flipped."""
 _GAINING: Final = ("convolution", "matmul", "normalization")
@@ -81,6 +78,10 @@ _OF_THE_TENSOR: Final = frozenset({
 """Ops whose results depend on more than the elements, shape and strides of a tensor."""
 
 
+Computes = Callable[[Slots], tuple[Any, ...]]
+"""Returns a program's results for slots that hold the arguments."""
+
+
 class BoundProgram:
     """The flat code of a graph for one library."""
 
@@ -88,11 +89,11 @@ class BoundProgram:
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
         surroundings: Surroundings, arena: Arena | None = None, *, quick: bool = False,
         loops: Mapping[Node, LoopForm] | None = None, layers: Mapping[Node, "LayerChoice"] | None = None, hasher: Hasher | None = None,
-        arenas: "Callable[[], Sequence[CaptureArena]] | None" = None,
+        replays_of: "Callable[[BoundProgram], Computes | None] | None" = None,
     ) -> None:  # fmt: skip
         """`quick`: ops outside kernels may be others of torch that differ in rounding alone. `loops`: those that machine code may run.
         `layers`: those that kernels compute. `hasher`: of the contents of tensors (`CpuDevice.hasher`), without which nothing is made of
-        them once. `arenas`: of the devices of a program for a GPU whose calls may be replayed (`irscope.runtime.cuda.graph_capture`)."""
+        them once. `replays_of`: what computes the calls of one signature on a GPU in place of `computed`, if it does."""
         self.graph = graph
         self.types = tuple(value.type for value in graph.outputs)
         self.arena = arena
@@ -167,9 +168,7 @@ class BoundProgram:
         before = graph.modes if isinstance(graph.modes, Followed) else None
         self.follow = Followed(followed, hasher=hasher, before=before) if followed and hasher is not None else None
         """Has made again, before a run, what was made once of tensors that were written since."""
-        self._arenas = arenas
-        self.replays: list[Replays] = []
-        """One for each signature whose calls may be replayed."""
+        self._replays_of = replays_of
 
     def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None) -> tuple[Any, ...]:
         """Returns the program's results; a `PeakMemory` that follows the run is appended to `footprints`."""
@@ -202,7 +201,7 @@ class BoundProgram:
         if self.move_to and not (self.is_torch and all(is_torch_tensor(arg) and arg.is_cuda for arg in args)):
             return None  # to be moved
         if memory is not self.arrays:
-            replays = self._new_replays()
+            replays = None if self._replays_of is None else self._replays_of(self)
             compute = self.run_slots if replays is None else partial(self._run_slots, compute=replays)
             return program_call(args, memory, compute, self.code.template, self.slots, check, gives_one=gives_one)
         if not all(can_share(arg, writes=self.writes) for arg in args if isinstance(arg, np.ndarray)):
@@ -224,25 +223,6 @@ class BoundProgram:
         arrays = [(slot, place) for place, slot in enumerate(self.slots) if isinstance(args[place], np.ndarray)]
         bound = {id(tensor): array for tensor, array in self.bound}
         return program_call(args, memory, run, self.code.template, self.slots, check, gives_one=gives_one, enter=enter)
-
-    @cached_property
-    def why_not_replayed(self) -> str:
-        """Why calls of a program for a GPU are never replayed; empty if they may be."""
-        if not all(is_torch_tensor(tensor) for tensor, _ in self.bound):
-            return "it holds containers of parameters"
-        from irscope.runtime.cuda import why_not_replayed
-
-        return why_not_replayed(self.graph)
-
-    def _new_replays(self) -> "Replays | None":
-        if self._arenas is None or self.code.stamp is not None or not isinstance(self.library, TorchLibrary) or self.why_not_replayed:
-            return None
-        from irscope.runtime.cuda import Replays, TorchRecorder
-
-        bound = [tensor for tensor, _ in self.bound]
-        made = Replays(TorchRecorder(self.library.torch), self._computed, self.code.template, self.slots, bound, self._arenas)
-        self.replays.append(made)
-        return made
 
     def _entrance(self, argument: Any) -> Callable[[Any], Any] | None:
         """Returns what makes a tensor of an argument like this one; None for one that is passed as it is."""
@@ -281,21 +261,22 @@ class BoundProgram:
         finally:
             self.arena.leave(before)
 
-    def _computed(self, slots: Slots, visit: Callable[[Node], None] | None = None, after: Any = None) -> tuple[Any, ...]:
+    def computed(self, slots: Slots, visit: Callable[[Node], None] | None = None, after: Any = None) -> tuple[Any, ...]:
+        """Returns the results of the code, without torch's gradients."""
         self.code.run(slots, visit, after)
         return tuple([slots[slot] for slot in self.code.outputs])
 
     def _run_slots(
         self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None,
-        compute: Callable[[Slots], tuple[Any, ...]] | None = None,
+        compute: Computes | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Returns the results of `compute`, by default of the code, without torch's gradients; then closes those that would have one."""
+        """Returns the results of `compute`, by default `computed`, and closes those for which torch would record a gradient."""
         if compute is None:
             after = None
             if footprints is not None:
                 footprints.append(PeakMemory(self.code, slots))
                 after = footprints[-1].after
-            compute = self._computed if visit is None and after is None else partial(self._computed, visit=visit, after=after)
+            compute = self.computed if visit is None and after is None else partial(self.computed, visit=visit, after=after)
         given: list[Any] = []
         wanting: list[Any] = []
         if isinstance(self.library, TorchLibrary):

@@ -64,7 +64,7 @@ from irscope.transforms.fusion import FREEZING, Fusion, free_nodes, frozen, is_f
 
 if TYPE_CHECKING:
     from irscope.analysis.memory_plan import MemoryPlan
-    from irscope.runtime.cuda import CaptureArena, Captured
+    from irscope.runtime.cuda import CaptureArena, Captured, Replays
 
 Memory = Literal["planned"] | None
 
@@ -191,6 +191,8 @@ class Executable(Drawn):
         """Whether kernels may compute convolutions and products."""
         self._may_be_replayed = capture and device == "cuda"
         """Whether calls may be replayed as CUDA graphs."""
+        self._replays: list[Replays] = []
+        """One for each signature whose calls may be."""
         self._is_planned = memory is not None
         self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
@@ -321,22 +323,35 @@ class Executable(Drawn):
 
     @property
     def _told_of_replays(self) -> tuple[Remark, ...]:
-        told = []
-        for program in list(self._programs.values()) if self._may_be_replayed else ():
-            if program.is_torch and program.why_not_replayed:
-                told.append((False, program.why_not_replayed))
-            told += [(replays.is_recorded, replays.because) for replays in program.replays]
-        words = {True: "calls replay a CUDA graph: ", False: "calls do not replay a CUDA graph: "}
+        told = [(replays.is_recorded, replays.because) for replays in self._replays]
+        told += [(False, self._why_not_replayed)] if self._may_be_replayed and self._programs and self._why_not_replayed else []
         subjects = (*self._groups, *self.graph.body.nodes)[:1]
         return tuple([
-            Remark("passed" if is_done else "missed", "cuda-graph", subject, words[is_done] + why)
+            Remark("passed" if is_done else "missed", "cuda-graph", subject, f"calls {'' if is_done else 'do not '}replay a graph: {why}")
             for is_done, why in dict.fromkeys(told) for subject in subjects
         ])  # fmt: skip
 
     @property
     def is_replayed(self) -> bool:
         """Whether calls with some arguments replay a CUDA graph by now; the remarks say why, or why not."""
-        return any(replays.is_recorded for program in list(self._programs.values()) for replays in program.replays)
+        return any(replays.is_recorded for replays in self._replays)
+
+    @cached_property
+    def _why_not_replayed(self) -> str:
+        from irscope.runtime.cuda import why_not_replayed
+
+        return why_not_replayed(self.graph)
+
+    def _replays_of(self, program: BoundProgram) -> Replays | None:
+        """Returns what replays the calls of a new signature; None if nothing may."""
+        if not program.is_torch or program.code.stamp is not None or self._why_not_replayed:
+            return None
+        from irscope.runtime.cuda import Replays, TorchRecorder
+
+        recorder = TorchRecorder(import_module("torch"))
+        bound = [tensor for tensor, _ in program.bound]
+        self._replays.append(Replays(recorder, program.computed, program.code.template, program.slots, bound, self._capture_arenas))
+        return self._replays[-1]
 
     @cached_property
     def _kept_ops(self) -> tuple[Remark, ...]:
@@ -568,7 +583,7 @@ class Executable(Drawn):
                 made = BoundProgram(
                     self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena, quick=self._is_quick,
                     loops={node: form for node, form in self._loop_forms.items() if isinstance(form, LoopForm)},
-                    layers=self._layers, hasher=self._hasher, arenas=self._capture_arenas if self._may_be_replayed else None,
+                    layers=self._layers, hasher=self._hasher, replays_of=self._replays_of if self._may_be_replayed else None,
                 )  # fmt: skip
             self._programs[key] = made
             return made

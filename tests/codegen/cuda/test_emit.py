@@ -67,7 +67,7 @@ def test_vectors_need_alignment_and_whole_rows() -> None:
 
     def wants_vectors(plan: LaunchPlan, outputs: list[int], inputs: list[int]) -> bool:
         launch = plan.launches[0]
-        return step_of(None, launch, schedule_of(launch)).arguments(outputs, inputs)[0]
+        return step_of(None, launch, schedule_of(launch, multiprocessors=0)).arguments(outputs, inputs)[0]
 
     dense = plan_of([x * 2.0], [np.zeros((4, 9), np.float32)], ["float32"], (4, 9))
     assert wants_vectors(dense, [1024], [4096]) and not wants_vectors(dense, [1024], [4100])

@@ -212,7 +212,7 @@ class Calls:
 
         def run(slots: list[Any]) -> tuple[Any, ...]:
             self.runs += 1
-            return program._computed(slots)
+            return program.computed(slots)
 
         self.program = program
         held = [tensor for tensor, _ in program.bound]

@@ -98,7 +98,7 @@ def test_without_llvmlite_there_is_what_the_spec_tells() -> None:
 
 
 def test_a_gpu_s_kernel_without_its_compiler(without_cupy: None) -> None:
-    kernel = irs.compile(fused(unseen, (40, 50), (40, 50)), device="cuda").kernels[0]
+    kernel = irs.compile(fused(unseen, (400, 500), (400, 500)), device="cuda").kernels[0]
     assert kernel.texts == ("cuda", "ptx", "sass")
     assert "without NVRTC" in kernel.facts.because
     assert dict(kernel.facts.rows)["vectors"] == "4 elements at once, 128-bit registers"

@@ -350,6 +350,22 @@ def test_a_slice_that_is_written_in_place_moves_what_is_read_and_written() -> No
     assert d.fusion.cost().bytes == 2 * 4096 + 2 * 8192
 
 
+@pytest.mark.parametrize(
+    ("model", "given", "moved"),
+    [
+        (lambda x: F.layer_norm(x.transpose(1, 2), (8,)), [torch.randn(2, 8, 5)], [4 * 90, 4 * 20, 4 * 170]),
+        (lambda x: x[:, None].expand(3, 4, 5).reshape(12, 5) * 2, [torch.randn(3, 5)], [4 * 75]),
+        (lambda ids, w: F.layer_norm(F.embedding(ids, w), (8,)), [torch.arange(6), torch.randn(50, 8)], [6 * 8 + 4 * 96]),
+        (lambda x, y: torch.cat([x.sin(), y.cos()], -1), [torch.randn(4, 8), torch.randn(4, 5)], [4 * 64, 4 * 40]),
+        (F.mse_loss, [torch.randn(16, 10), torch.randn(16, 10)], [4 * 321, 4 * 2]),
+    ],
+)  # fmt: skip
+def test_each_byte_of_others_memory_that_a_kernel_touches_counts_once(model: Any, given: list[Any], moved: list[int]) -> None:
+    """As the generated C++ does, counted with pointers that remember: three loops over a row read it once."""
+    d = irs.decisions(torch.compile(model), *given)
+    assert [kernel.bytes for kernel in d.kernels] == moved and d.fusion.cost().bytes == sum(moved)
+
+
 def test_a_row_that_is_written_into_a_cache_moves_bytes_of_rows() -> None:
     at, row = torch.tensor([5]), torch.randn(2, 1, 8)
     d = ask(lambda cache: (cache.index_copy_(1, at, row) * 2).sum(-1), torch.randn(2, 512, 8))

@@ -44,7 +44,7 @@ class SeenNode:
     reads: set[str]
     """The buffers that it reads."""
     bytes: int | None
-    """The bytes that it moves, as Inductor counts them; None where it cannot."""
+    """The bytes that its loops read of others' memory and write for others, each byte once; None where extents are symbols."""
     function: str = ""
     together: frozenset[str] = frozenset()
     """The computations that the function was defined for; another with an equal text is the same function."""
@@ -499,8 +499,7 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
         because = "Inductor does not say which value it stores, and none has that size: it is a part of one"
     elif links.parts_read(node) and not node.is_library:
         least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
-    scatters = any(type(getattr(ir, "data", None)).__name__ == "Scatter" for _, _, ir in node.parts)  # of a whole tensor, some rows
-    moved = node.bytes if unknown or joined or scatters or links.parts_read(node) or all(map(_is_view, body)) else None
+    moved = None if node.is_library and body else node.bytes
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
     return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
 

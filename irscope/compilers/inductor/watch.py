@@ -11,15 +11,19 @@ import threading
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from math import prod
 from types import ModuleType
 from typing import Any, Final
 from unittest import mock
+
+import numpy as np
 
 from irscope.compilers.inductor.dynamo import Rewrites, SeenOp, ops_of
 from irscope.compilers.inductor.output_code import bare_line
 from irscope.compilers.inductor.program import SeenGraph, SeenNode
 from irscope.errors import CaptureError
 from irscope.frontends.torch.types import require_torch
+from irscope.ops.view_steps import ByteSet, byte_set, bytes_covered
 
 _PURPOSE: Final = "to ask Inductor"
 
@@ -271,8 +275,6 @@ def inductor_module(module: str) -> Any:
 def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
     """Records the scheduler's nodes: a Nop runs nothing, and a MultiOutput names one result of the library call before it."""
     scheduler = inductor_module("scheduler")
-    shapes = (getattr(node.meta.get("val"), "shape", ()) for node in seen.module.graph.nodes)
-    is_static = all(type(size) is int for shape in shapes for size in shape)  # what is a symbol, Inductor counts as it is in the example
     for node in nodes:
         parts = [(part.get_name(), sorted(part.get_buffer_names()), part.node) for part in node.get_nodes()]
         kind = type(parts[0][2]).__name__
@@ -282,12 +284,80 @@ def _take_nodes(nodes: Sequence[Any], seen: SeenGraph) -> None:
         if isinstance(node, scheduler.NopKernelSchedulerNode) or kind in ("DynamicScalar", "AssertScalar"):
             seen.joins += [ir for _, _, ir in parts if kind == "ConcatKernel"]
             continue
-        reads = {dep.name for part in node.get_nodes() for dep in part.read_writes.reads}
-        try:
-            moved = int(node.get_read_write_buffers_sizes()) if is_static else None
-        except Exception:  # buffers that it has no size for
-            moved = None
-        seen.nodes.append(SeenNode(node.get_name(), bool(node.is_extern()), parts, reads, moved))
+        seen.nodes.append(SeenNode(node.get_name(), bool(node.is_extern()), parts, *_touched(node.get_nodes())))
+
+
+def _touched(parts: Sequence[Any]) -> tuple[set[str], int | None]:
+    """The buffers that a kernel reads, and the bytes that its loops touch of these and of those that it writes for others, each byte once;
+    None where extents are symbols. Of what it writes in place, a dependence on all is there for the order alone."""
+    reads, writes = dict[str, list[Any]](), dict[str, list[Any]]()
+    mine, first = {part.get_name() for part in parts}, parts[0].scheduler.mutation_real_name
+    for part in parts:
+        results = part.get_outputs()
+        kept = {each.get_name() for each in results if any(not use.is_weak and use.get_name() not in mine for use in each.users)}
+        targets = [name for each in results for name in each.get_mutations()]
+        written = {first.get(target, target) for target in targets if not part.is_extern()}
+        for dep in part.read_writes.reads:
+            is_order = type(dep).__name__ == "StarDep" and first.get(dep.name, dep.name) in written
+            if type(dep).__name__ != "WeakDep":
+                reads.setdefault(dep.name, []).extend(() if is_order else [(dep, part)])
+        for dep in (each for each in part.read_writes.writes if each.name in kept):
+            writes.setdefault(dep.name, []).append((dep, part))
+            for target in written if getattr(dep, "mode", None) else ():  # an atomic sum
+                reads.setdefault(target, []).append((dep, part))
+    made = {buffer for part in parts for buffer in part.get_buffer_names()}
+    outside = [(name, places) for name, places in reads.items() if name not in made]
+    moved = [_bytes(first.get(name, name), places) for name, places in (*outside, *writes.items())]
+    return set(reads), None if None in moved else sum(each or 0 for each in moved)
+
+
+def _bytes(name: str, touched: Sequence[tuple[Any, Any]]) -> int | None:
+    """The bytes of a buffer that are touched, by the loops and the index of each load or store: at most, where a mask leaves some out, or
+    a value decides which."""
+    buffer = inductor_module("virtualized").V.graph.get_buffer(name)
+    try:
+        item = int(buffer.get_dtype().itemsize)
+        most: int = item * min(int(buffer.get_numel()), int(buffer.get_layout().storage_size()))
+        if not all(hasattr(dep, "var_names") for dep, _ in touched):
+            return most
+        linear = [places for dep, _ in touched if (places := _places(dep, item)) is not None]
+        covered = bytes_covered(linear) if len(linear) == len(touched) else None
+        return min(item * _elements(touched) if covered is None else covered, most)
+    except Exception:  # several results under one name, and symbols
+        return None
+
+
+def _places(dep: Any, item: int) -> ByteSet | None:
+    """The bytes of a buffer that a load or store touches; None where its index is not linear."""
+    steps = [dep.index.coeff(each) for each in dep.var_names]
+    start = dep.index - sum(each * step for each, step in zip(dep.var_names, steps, strict=True))
+    if not all(each.is_Integer for each in (start, *steps)):
+        return None
+    return byte_set(int(start) * item, item, map(int, dep.size), [int(step) * item for step in steps])
+
+
+_INDEX_WORDS: Final = {"FloorDiv": np.floor_divide, "ModularIndexing": lambda index, by, size: index // by % size}
+_MOST_POINTS: Final = 1 << 20
+"""The points of loops up to which the places of an index that is not linear are counted."""
+
+
+def _elements(touched: Sequence[tuple[Any, Any]]) -> int:
+    """How many elements of a buffer loads and stores touch at most. Loops that look up by the same whole numbers look up the same."""
+    dtype_of, lambdify = inductor_module("virtualized").V.graph.get_dtype, inductor_module("utils").sympy.lambdify
+    looked_up, uncounted, found = dict[Any, int](), 0, [np.zeros(0, int)]
+    for dep, part in touched:
+        if dep.is_indirect():
+            is_only = all(other is dep or where is not part for other, where in touched)
+            index = dep.index.subs(dict.fromkeys(dep.index.free_symbols - {*dep.var_names}, 1)) if is_only else dep.index
+            by = frozenset(read.name for read in part.read_writes.reads if not dtype_of(read.name).is_floating_point)
+            looked_up[index, dep.size, by] = prod(int(extent) for sizes in part.get_ranges() for extent in sizes)
+        elif (points := prod(map(int, dep.size))) > _MOST_POINTS:
+            uncounted += points
+        else:
+            index = lambdify(dep.var_names, dep.index, [_INDEX_WORDS, "numpy"])
+            loops = np.meshgrid(*(np.arange(int(extent)) for extent in dep.size), indexing="ij", sparse=True)
+            found.append(np.unique(index(*loops)))
+    return sum(looked_up.values()) + uncounted + len(np.unique(np.concatenate(found)))
 
 
 def internals_changed(version: str, what: str) -> CaptureError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -338,7 +338,7 @@ def cycles_at_a_point(results: Sequence[Expr]) -> float:
     >>> cycles_at_a_point([call("tanh", input_element(0, "float32"))])
     1.625
     """
-    return sum(cycles_of(expr.op, expr.dtype) for expr in subexpressions(results) if expr.op not in NO_OPERATION) / _LANES
+    return sum(cycles_of(expr.op, expr.dtype) for expr, _ in _distinct(results) if expr.op not in NO_OPERATION) / _LANES
 
 
 def flops_at_a_point(results: Sequence[Expr]) -> int:
@@ -348,15 +348,30 @@ def flops_at_a_point(results: Sequence[Expr]) -> int:
     >>> x = input_element(0, "float32")
     >>> flops_at_a_point([call("exp", x) * 2.0]), flops_at_a_point([call("exp", reduce("reduce_sum", x, (0,)))])
     (22, 1)
+    >>> flops_at_a_point([(x - 1.0) * (x - 1.0)])
+    2
     """
-    moves: dict[int, bool] = {}
+    moves: list[bool] = []
     total = 0
-    for expr in reversed(subexpressions(results)):  # operands come before their users
-        has_points = expr.op == "input" or any(moves[id(arg)] for arg in expr.args)
-        moves[id(expr)] = has_points and expr.op not in REDUCTIONS and expr.op != "count"
+    for expr, args in _distinct(results):
+        has_points = expr.op == "input" or any(moves[arg] for arg in args)
+        moves.append(has_points and expr.op not in REDUCTIONS and expr.op != "count")
         if has_points and expr.op not in NO_OPERATION:
             total += PRIMITIVES[expr.op].flops if expr.op in PRIMITIVES else 1
     return total
+
+
+def _distinct(results: Sequence[Expr]) -> Iterator[tuple[Expr, list[int]]]:
+    """Yields what a kernel computes once, operands first, each with the places of its operands: `x - m` written twice is one."""
+    place: dict[int, int] = {}
+    known: dict[object, int] = {}
+    for expr in reversed(subexpressions(results)):
+        args = [place[id(arg)] for arg in expr.args]
+        key = expr.op, expr.dtype, expr.value, *args
+        if key not in known:
+            known[key] = len(known)
+            yield expr, args
+        place[id(expr)] = known[key]
 
 
 def subexpressions(results: Sequence[Expr]) -> list[Expr]:

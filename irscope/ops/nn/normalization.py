@@ -160,11 +160,11 @@ def _group_norm_arrays(
     return result.astype(input.dtype, copy=False), mean[..., 0], scale[..., 0]
 
 
-def _rows(input: Expr, eps: Any = None, **rest: Any) -> Expr:
-    """Return an element of the input viewed as (batch, part, rest), normalised along the rest."""
+def _rows(input: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: Any = None, **rest: Any) -> Expr:
+    """Return an element of the input viewed as (batch, part, rest), normalised along the rest, and scaled where a number is given."""
     if not isinstance(eps, int | float):
         raise NoExpression("eps is not known before the program runs")
-    return kernel.layer_norm(input, (0,), eps=eps)
+    return kernel.layer_norm(input, (0,), weight, bias, eps)
 
 
 def _groups(channels: int, num_groups: Any = None, **rest: Any) -> int:

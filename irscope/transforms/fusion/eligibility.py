@@ -408,7 +408,8 @@ class Eligibility:
         assert op.expression is not None
         try:
             self._parts[node] = op.channel_parts(channels=channels, **given)
-            expression = op.expression(**{**given, "input": input_element(0, found.dtype or "float32", rank=3)})
+            scales = {name: number(0, "float32") for name in op.operand_axes if name not in given}
+            expression = op.expression(**{**given, **scales, "input": input_element(0, found.dtype or "float32", rank=3)})
         except NoExpression as error:
             return Refusal("no-expression", f"{node.op}: {error.what}", (node,))
         self._axes[node] = tuple(range(1, len(found.shape)))

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from irscope._base.results import Numbered
 from irscope._base.words import marked, printable
 
 if TYPE_CHECKING:
@@ -99,6 +100,9 @@ class UnknownNumber(UnknownName, IndexError):
     """No item of a list has this number."""
 
 
+Numbered.unknown = UnknownNumber
+
+
 class ArgumentError(IrscopeError, TypeError):
     """Arguments of the wrong number, type or shape."""
 
@@ -108,10 +112,16 @@ _R = TypeVar("_R")
 
 
 def public(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does."""
+    """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does, and so is
+    another thing than True or False where that is asked for."""
+    flags = [name for name, kind in function.__annotations__.items() if kind in (bool, "bool") and name != "return"]
 
     @wraps(function)
     def call(*args: _P.args, **named: _P.kwargs) -> _R:
+        for flag in flags if named else ():
+            if type(named.get(flag, True)).__name__ not in ("bool", "bool_"):  # NumPy's too
+                what = f"{flag} is True or False, not {named[flag]!r:.60}"
+                raise ArgumentError(what, hint=f"{_name_of(function)}(…, {flag}=True)")
         try:
             return function(*args, **named)
         except TypeError:
@@ -147,13 +157,18 @@ def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mappin
         by_name = not stars and (parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty)
         return f"{stars}{parameter.name}{'=…' if by_name else ''}"
 
-    name = re.sub(r"^_(\w+)Verb", lambda verb: f"irs.{verb[1].lower()}", re.sub(r"\.__\w+__$", "", function.__qualname__))
+    name = _name_of(function)
     unknown = next((each for each in named if each not in called.parameters), "")
     near = get_close_matches(unknown, [each.name for each in parameters], 1)
     hint = f"{f'did you mean {near[0]}? ' if near else ''}{name}({', '.join(map(word, parameters))})"
     if "many" in wrong and parameters and parameters[0].name in ("graph", "program", "source"):
         hint += "; irs.load(model, x) makes a graph of a model"
     return ArgumentError(f"{name}(): {wrong}", hint=hint)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """What a user calls."""
+    return re.sub(r"^_(\w+)Verb", lambda verb: f"irs.{verb[1].lower()}", re.sub(r"\.__\w+__$", "", function.__qualname__))
 
 
 class PassError(IrscopeError):

@@ -42,7 +42,7 @@ def read_file(path: str | Path, *, hint: str = "check who may read it") -> io.By
         raise LoadError(f"{shown} cannot be read: there is not enough memory for its bytes", hint="give the process more memory") from None
 
 
-def read_text(path: str | Path, *, hint: str = "check who may read it", kind: str = "text") -> str:
+def read_text(path: str | Path, *, hint: str = "give a file of UTF-8 text that you may read", kind: str = "text") -> str:
     """Returns the text of a regular file in UTF-8. Raises LoadError, in which `kind` says what the file should be."""
     try:
         return read_file(path, hint=hint).getvalue().decode("utf-8-sig")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _Measure = Literal["at once", "when asked", "never"]
 
 
+@public
 def load(
     source: Any = None, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, graph: str | None = None,
     trust: bool = False, backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
@@ -83,8 +84,6 @@ def load(
     _refuse_options(unknown)
     if source is None:
         raise LoadError("load takes a program, and got none", hint="irs.load(model, x), or irs.load('model.onnx')")
-    if not isinstance(backward, bool):
-        raise ArgumentError(f"backward is True or False, not {backward!r}", hint="irs.load(model, x, backward=True)")
     if name is not None and not isinstance(name, str):
         raise ArgumentError(f"a program is named by a text, not by {name!r}", hint='irs.load(program, name="model")')
     if backward:
@@ -120,7 +119,7 @@ def load(
 
 def _refuse_options(given: Iterable[str], verb: Callable[..., Any] = load) -> None:
     """Raise ArgumentError for the first that is no option of `load`, through which this verb reads programs."""
-    known = load.__kwdefaults__ or {}
+    known = signature(load).parameters
     first = next((each for each in given if each not in known), None)
     if first is not None:
         near = get_close_matches(first, {*known, *signature(verb).parameters}, 1)
@@ -246,9 +245,6 @@ def compile(
     """
     from irscope.runtime.program import compile_graph
 
-    for name, given in ("freeze", freeze), ("capture", capture):
-        if not isinstance(given, bool):
-            raise ArgumentError(f"{name} is True or False, not {given!r}", hint=f"irs.compile(model, x, {name}=False)")
     if example_args and isinstance(program, Graph):
         program = load(program, *example_args)
     made = _program(program, example_args, exact)

@@ -1,9 +1,11 @@
 """What results have in common: an answer comes with its reason, and what can be drawn draws itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from irscope._base.words import listed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +54,44 @@ def no(because: str, *witness: Any) -> Verdict:
 T = TypeVar("T")
 
 
-class Rows(tuple[T, ...]):
+class Numbered(tuple[T, ...]):
+    """What a user counts from 0. For a number past the end UnknownNumber says how many there are, and what they are called.
+
+    >>> import irscope as irs
+    >>> Numbered.of(("%a", "%b"), "group", str)[2]
+    Traceback (most recent call last):
+    irscope.errors.UnknownNumber: there is no group 2
+      hint: there are 2, counted from 0: %a, %b
+    """
+
+    unknown: ClassVar[type[Exception]] = IndexError
+    """The error, which the module of errors sets: UnknownNumber."""
+    noun: str = "item"
+    called: Callable[[Any], str] | None = None
+    """What an item is called in a sentence."""
+    why_none: Callable[[], str] = staticmethod(lambda: "there are none")
+    """Says why there are none; called only where that is shown."""
+
+    @classmethod
+    def of(cls, items: Iterable[T], noun: str, called: Callable[[Any], str] | None = None) -> Self:
+        """These items, with what they are called."""
+        made = cls(items)
+        made.noun, made.called = noun, called
+        return made
+
+    if not TYPE_CHECKING:  # a type checker has tuple's
+
+        def __getitem__(self, index):
+            try:
+                return super().__getitem__(index)
+            except (IndexError, TypeError):
+                pass
+            there = "there is 1, number 0" if len(self) == 1 else f"there are {len(self)}, counted from 0"
+            names = f": {listed(self, self.called)}" if self.called is not None else ""
+            raise self.unknown(f"there is no {self.noun} {index!r}", hint=there + names if self else self.why_none())
+
+
+class Rows(Numbered[T]):
     """A tuple that shows itself at the end of a cell: as a table, and as lines in a terminal."""
 
     def table(self) -> Any:

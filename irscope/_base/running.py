@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -89,8 +90,9 @@ _MAIN: Final = threading.main_thread().ident
 
 @contextmanager
 def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
-    """A function to call after each of `total` steps, from any thread; the bar appears after a second and goes with the work."""
-    thread, begun = threading.get_ident(), time.time()
+    """A function to call after each of `total` steps (0 if nobody knows), from any thread; the bar appears after a second and goes
+    with the work."""
+    thread, begun, stream = threading.get_ident(), time.time(), sys.stderr  # the work may put another stream in its place
     is_shown = thread == _MAIN  # a notebook shows output of other threads at arbitrary places
     done = 0
     bar: Any = None
@@ -103,7 +105,7 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
         if bar is not None:
             bar.update(done - bar.n)
         else:  # not before: quick work pays for no bar, which in a notebook is a widget even while tqdm's own `delay` hides it
-            bar = _bar(total, label, done, begun)
+            bar = _bar(total, label, done, begun, stream)
             is_shown = bar is not None
 
     is_done = False
@@ -125,7 +127,7 @@ def counted(things: Collection[T], label: str) -> Iterator[T]:
             step()
 
 
-def _bar(total: int, label: str, done: int, begun: float) -> Any:
+def _bar(total: int, label: str, done: int, begun: float, stream: Any) -> Any:
     """A bar of work that began earlier; None without tqdm."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # without ipywidgets, tqdm warns in a notebook and shows a text bar
@@ -133,7 +135,7 @@ def _bar(total: int, label: str, done: int, begun: float) -> Any:
             from tqdm.auto import tqdm
         except ImportError:
             return None
-    bar = tqdm(total=total, initial=done, desc=label, leave=False, disable=None, smoothing=0)
+    bar = tqdm(total=total, initial=done, desc=label, file=stream, unit=" steps", leave=False, disable=None, smoothing=0)
     bar.initial, bar.start_t = 0, begun  # the remaining time is estimated from all steps
     bar.refresh()
     return bar

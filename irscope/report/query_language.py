@@ -122,9 +122,7 @@ def _term(token: re.Match[str], query: str) -> Term:
         if token["name"] in AMOUNTS:
             hint = f"{token['name']}={text}, or {token['name']}>{text}"
             raise ArgumentError(f"{token['name']} is a number, which is compared", hint=hint)
-        near = get_close_matches(token["name"], FIELDS, 1)
-        hint = f"{near[0]}:{text}" if near else f"the fields are {', '.join(FIELDS)}"
-        raise ArgumentError(f"there is no field {token['name']!r}", hint=hint)
+        raise ArgumentError(f"there is no field {token['name']!r}", hint=_field(token["name"], text))
     if token["relation"]:
         return Term(token["relation"], token["value"])
     return Term("", token["word"], meant=_meant(token["word"], query)) if token["phrase"] is None else Term("", token["phrase"], ":")
@@ -135,7 +133,8 @@ _MEANT = {
     "op": "op:conv", "type": "type:f32", "name": "name:weight", "line": "line:10-20", "source": "source:model.py:12",
     "scope": "scope:layers.0", "class": "class:3", "group": "group:0, or is:group", "rule": "rule:iteration-space",
     "remark": "remark:missed", "kind": "kind:pointwise", "is": "is:write", "bytes": "bytes>1MB", "rank": "rank=4",
-    "elements": "elements>1000", "inputs": "inputs>4", "outputs": "outputs=2",
+    "elements": "elements>1000", "inputs": "inputs>4", "outputs": "outputs=2", "kernel": "group:0, or is:group",
+    "module": "scope:layers.0", "file": "source:model.py:12", "dtype": "type:f32", "shape": "type:\"f32[64, 64]\"", "size": "bytes>1MB",
 }  # fmt: skip
 _UNIT = re.compile(r"[kKMGT]i?B|[kMG]|B|bytes?")
 
@@ -155,7 +154,17 @@ def _meant(word: str, query: str) -> str:
     near = get_close_matches(word, RELATIONS, 1, 0.8)
     if near and near[0] != word and " " in query.strip():
         return query.replace(word, near[0])
-    return "bytes>1MB, without a space" if _UNIT.fullmatch(word) else _MEANT.get(word.removesuffix(":"), "")
+    if word.endswith(":"):
+        return _field(word[:-1])
+    return "bytes>1MB, without a space" if _UNIT.fullmatch(word) else _MEANT.get(word, "")
+
+
+def _field(name: str, text: str = "") -> str:
+    """What can be asked in the place of a field that there is not, or of one without a text."""
+    near = [name] if name in _MEANT else get_close_matches(name, FIELDS, 1)
+    if near and text and near[0] in FIELDS:
+        return f"{near[0]}:{text}"
+    return _MEANT[near[0]] if near else f"the fields are {', '.join(FIELDS)}"
 
 
 def _joined(query: str) -> str:

@@ -501,13 +501,16 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
         what = f"{wall.op} is between them and has a side effect, at which subgraphs are cut"
         return no(what, wall, a, b)
     if plan.is_thin(first):
-        return no(f"between two effects there are fewer than {plan.threshold} nodes that could be in a subgraph", a, b)
+        return no(
+            f"between two effects there are fewer than {plan.threshold} nodes that could be in a subgraph; threshold=1 takes them", a, b
+        )
     path = plan.settled.obstacle(first, last)
     if path:
         refusal = explain_path(plan.ties, plan.settled, path)
         return no(refusal.because, *refusal.evidence)
     if plan.partition.find(first) == plan.partition.find(last):
-        return no(f"their subgraph would have fewer than {plan.threshold} nodes", a, b)
+        size = len(plan.partition.members(first))
+        return no(f"their subgraph would have fewer than {plan.threshold} nodes; threshold={size} keeps it", a, b)
     return no("neither subgraph reads from the other, and only producers are merged with their users", a, b)
 
 
@@ -541,7 +544,7 @@ def autodiff_subgraphs(graph: Graph, threshold: int = 2, *, requires_grad: Itera
     """
     graph = graph_of(graph, "autodiff_subgraphs")
     if type(threshold) is not int or threshold < 1:
-        raise ArgumentError(f"the threshold is a number of nodes from 1, not {threshold!r}")
+        raise ArgumentError(f"the threshold is a number of nodes from 1, not {threshold!r}", hint="autodiff_subgraphs(graph, threshold=2)")
     asked = None if requires_grad is None else list(_inputs(graph, requires_grad))
     with without_collector():
         return _sliced(graph, threshold, asked)

@@ -29,8 +29,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Self
 from weakref import WeakValueDictionary
 
-from irscope._base.results import Rows
-from irscope._base.words import plural
+from irscope._base.results import Numbered, Rows
+from irscope._base.words import listed, plural
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import infer
 from irscope.errors import ArgumentError, PassError, new_table
@@ -117,6 +117,7 @@ class Remarks(Rows[Remark]):
     [2]
     """
 
+    noun = "remark"
     graphs: tuple[Graph, ...]
     """The graphs that know the printed names of the subjects."""
 
@@ -238,6 +239,14 @@ class Unpicklable:
 
     pickle_instead: ClassVar[str]
     """What to pickle, for the hint."""
+
+    def __post_init__(self) -> None:
+        """Groups, of those that have some, are called by their results in errors."""
+        if (groups := self.__dict__.get("groups")) is not None:
+            graph, numbered = self.__dict__["graph"], Numbered[Node](groups)
+            numbered.noun = "group"
+            numbered.called = lambda group: listed(group.outputs, lambda value: f"%{graph.names[value]}", 2)
+            object.__setattr__(self, "groups", numbered)
 
     def __deepcopy__(self, memo: object) -> Self:
         return self

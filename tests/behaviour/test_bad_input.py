@@ -203,10 +203,27 @@ def test_names_in_other_places() -> None:
     refused(ArgumentError, lambda: irs.same_structure(GRAPH, 3), "not on int")
     refused(ArgumentError, lambda: GRAPH.to_svg(3), "not by int")  # type: ignore[arg-type]
     refused(ArgumentError, lambda: GRAPH.to_svg("a.png"), "end in .svg")
-    refused(ArgumentError, lambda: irs.compile(GRAPH, freeze="x"), "freeze=False")  # type: ignore[arg-type]
+    flags: dict[str, list[Any]] = {
+        "freeze": [irs.compile, irs.fuse], "view_groups": [irs.fuse], "share_kernels": [irs.compile], "backward": [irs.load],
+        "keep_memory": [irs.compare],
+    }  # fmt: skip
+    for flag, verbs in flags.items():
+        for verb, bad in itertools.product(verbs, ("x", None, 2)):
+            refused(ArgumentError, lambda verb=verb, flag=flag, bad=bad: verb(GRAPH, **{flag: bad}), "True or False", f"{flag}=True")  # type: ignore[misc]
     profile = irs.profile(FUSION, np.zeros((4, 8), np.float32), seconds=0.01)
     refused(ArgumentError, lambda: profile.top(np.array([1, 2])), "number of nodes")
     refused(ArgumentError, lambda: profile.try_("row"), "not a remark")
+
+
+def test_a_number_past_the_end_says_what_there_is() -> None:
+    for there, names in (
+        (FUSION.groups, "%b"), (DEDUP.classes, "%b ×1"), (DEDUP.classes[0], "%b"), (FUSION.remarks, "0"),
+        (irs.compile(FUSION).kernels, "0"), (irs.autodiff_subgraphs(GRAPH, 1).groups, "%b"),
+    ):  # fmt: skip
+        for number in (99, -99, "b"):
+            refused(UnknownNumber, lambda there=there, number=number: there[number], repr(number), "there is 1, number 0", names)  # type: ignore[misc]
+        assert there[-1] is there[0] and list(there[:1]) == [there[0]]
+    refused(UnknownNumber, lambda: irs.fuse(irs.parse("graph(%x : Tensor):\n  return (%x)")).groups[0], "there are none")
 
 
 def test_a_selection_that_is_not_there() -> None:
@@ -227,6 +244,8 @@ def test_a_selection_that_is_not_there() -> None:
         refused(ArgumentError, lambda bad=bad: setattr(explorer, bad, "a"), said)  # type: ignore[misc]
     refused(ArgumentError, lambda: explorer.select(3), "not int")
     refused(ArgumentError, lambda: explorer.select("op:"), "op:conv")
+    refused(ArgumentError, lambda: explorer.select("kernel:"), "is:group")
+    refused(ArgumentError, lambda: explorer.select("colour:"), "the fields are")
     refused(ArgumentError, lambda: explorer.what_if(forbid=3), "list of pairs")
     refused(ArgumentError, lambda: irs.explore(FUSION, 3), "%x")
     refused(ArgumentError, lambda: irs.explore(FUSION, threads="x"), "threads=1")

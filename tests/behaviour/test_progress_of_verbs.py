@@ -66,6 +66,13 @@ def test_it_says_what_it_does_and_is_done_in_the_end(name: str, bars: type[Told]
     assert all(bar.is_done and 0 < bar.n == bar.total for bar in bars.made), [(bar.n, bar.total) for bar in bars.made]
 
 
+def test_a_capture_says_how_many_ops_it_has_seen(bars: type[Told]) -> None:
+    torch = pytest.importorskip("torch")
+    g = irs.load(torch.nn.Sequential(*[torch.nn.Tanh() for _ in range(20)]), torch.ones(2))
+    assert bars.labels == ["capturing with torch.export"] and bars.made[0].is_done
+    assert bars.made[0].n >= len(list(g.nodes())) == 20
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_interrupted_at_any_step_it_works_when_asked_again(name: str, bars: type[Told], tmp_path: Path) -> None:
     verb, _ = VERBS[name]

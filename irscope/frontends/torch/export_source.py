@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from irscope._base.loaded_code import cell_name, loaded_files
+from irscope._base.running import progress
 from irscope._base.words import by_position, plural, warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.files import read_file
@@ -97,7 +98,7 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
     name = title if title.isidentifier() else "exported"
     try:
         # as the program will run: with gradients, attention may take another kernel, whose result has other strides
-        with capturing(), _recording_places(), torch.no_grad():
+        with progress(0, "capturing with torch.export") as step, capturing(), _recording_places(step), torch.no_grad():
             program = torch.export.export(model, apart, strict=False)
         program = without_autocast(program, title, surroundings=True)
     except Exception as error:
@@ -151,8 +152,8 @@ def _failed_at(error: Exception) -> tuple[str, str] | None:
 
 
 @contextmanager
-def _recording_places() -> Iterator[None]:
-    """A `with` during which each node records the innermost line of the user's code that it comes from.
+def _recording_places(step: Callable[[], object]) -> Iterator[None]:
+    """A `with` during which each node records the innermost line of the user's code that it comes from, and counts as a step.
 
     Torch itself keeps only the frames of functions called `forward`: for a plain function it keeps none, and for a
     model's helper the line that calls it.
@@ -166,6 +167,7 @@ def _recording_places() -> Iterator[None]:
     skipped = (f"{Path(str(torch.__file__)).parent}{os.sep}", "torch/", "<eval_with_key>")
 
     def kept(self: Any, frames: Any) -> Any:
+        step()
         inside = list(takewhile(lambda frame: frame.filename != __file__, reversed(frames)))
         users = [frame for frame in inside if not frame.filename.startswith(skipped)]
         modules = [frame for frame in inside if frame.name == "forward"]  # torch's own modules, if there is no other location

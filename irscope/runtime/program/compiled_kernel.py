@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from irscope._base.results import Numbered
 from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec, SourceText, spec_attributes, spec_graph
-from irscope.errors import IrscopeError, UnknownName, UnknownNumber
+from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node
 from irscope.runtime.device import Device, HostKernel
 
@@ -177,27 +178,16 @@ class CompiledKernel:
         return f"<p><code>{escape(repr(self))}</code></p>{facts}"
 
 
-class KernelList(tuple[CompiledKernel, ...]):
+class KernelList(Numbered[CompiledKernel]):
     """Kernels in the order in which they were compiled. Raises UnknownNumber for an index out of range."""
 
-    _why_none: Callable[[], str]
+    noun = "kernel"
 
-    def __new__(cls, kernels: Iterable[CompiledKernel], why_none: Callable[[], str]) -> KernelList:
+    def __new__(cls, kernels: Iterable[CompiledKernel], why_none: Callable[[], str]) -> Self:
         """`why_none` returns the reason why there are none; it is called only when the reason is shown."""
         made = super().__new__(cls, kernels)
-        made._why_none = why_none
+        made.why_none = why_none
         return made
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> CompiledKernel: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[CompiledKernel, ...]: ...
-    def __getitem__(self, index: Any) -> Any:
-        try:
-            return super().__getitem__(index)
-        except (IndexError, TypeError):
-            there = "there is 1, number 0" if len(self) == 1 else f"there are {len(self)}, counted from 0"
-            raise UnknownNumber(f"there is no kernel {index!r}", hint=there if self else self._why_none()) from None
-
     def __repr__(self) -> str:
-        return "\n".join(f"{number}: {kernel!r}" for number, kernel in enumerate(self)) or f"no kernels: {self._why_none()}"
+        return "\n".join(f"{number}: {kernel!r}" for number, kernel in enumerate(self)) or f"no kernels: {self.why_none()}"

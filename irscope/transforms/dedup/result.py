@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from irscope._base.results import Drawn, Verdict, yes
+from irscope._base.results import Drawn, Numbered, Verdict, yes
 from irscope._base.running import without_collector
 from irscope._base.words import each, plural
-from irscope.errors import ArgumentError, UnknownName, UnknownNumber, new_table, public
+from irscope.errors import ArgumentError, UnknownName, new_table, public
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
 from irscope.transforms.base import PassRecord
@@ -56,7 +56,7 @@ class EquivalenceClass:
         return piece in self.members
 
     def __getitem__(self, place: int) -> Node | str:
-        return self.members[place]
+        return Numbered.of(self.members, "member", str)[place]
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,15 @@ class Dedup(Drawn):
     """The generated kernels, if the pieces are kernels."""
     constants: Constants | None = field(default=None, repr=False)
     """The constants, if the pieces are constants."""
+
+    def __post_init__(self) -> None:
+        pieces = self._ladder.pieces
+
+        def called(cls: EquivalenceClass) -> str:
+            first = cls.representative
+            return f"{pieces[first].label if first in pieces else first} ×{len(cls)}"
+
+        object.__setattr__(self, "classes", Numbered.of(self.classes, "class", called))
 
     @property
     def _pieces(self) -> Mapping[Node | str, Piece]:
@@ -181,10 +190,12 @@ class Dedup(Drawn):
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         if found_match is not None and found_match.holes:
             places = "one place" if len(found_match.holes) == 1 else f"{len(found_match.holes)} places"
-            return _not_the_same(f"{both} differ in {places}: {format_holes(found_match.holes)}{late}", *found_match.holes)
+            told = f"{both} differ in {places}: {format_holes(found_match.holes)}{late or _joined_by(found_match.step)}"
+            return _not_the_same(told, *found_match.holes)
         found = differences(left, right, known_relation(self.relation) if found_match is not None else RELATIONS[-1])
         if found_match is not None:
-            return _not_the_same(f"{both} differ in {GIVES_UP[found_match.step]}: {format_holes(found.holes)}{late}", *found.holes)
+            told = f"{both} differ in {GIVES_UP[found_match.step]}: {format_holes(found.holes)}{late or _joined_by(found_match.step)}"
+            return _not_the_same(told, *found.holes)
         holes = found.holes[-1:] if not found.alike else found.holes
         where = excerpt(left, right, found.apart)
         return _not_the_same(f"{both} are built differently: {format_holes(holes)}{where}{late}", *holes)
@@ -201,7 +212,7 @@ class Dedup(Drawn):
         only = f"are the same only from step {found_match.step!r} on, which gives up {GIVES_UP[found_match.step]}"
         where = f": {format_holes(found_match.holes)}" if found_match.holes else ""
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
-        hint = late or f"; irs.dedup(…, relation={found_match.step!r}) makes them one"
+        hint = late or _joined_by(found_match.step)
         return _not_the_same(f"{left.label} and {right.label} {only}{where}{hint}", found_match.step, *found_match.holes)
 
     @public
@@ -293,8 +304,6 @@ class Dedup(Drawn):
             return cls
         if not isinstance(cls, int):
             return self.class_of(cls)
-        if not 0 <= cls < len(self.classes):
-            raise UnknownNumber(f"there is no class {cls}", hint=f"there are {len(self.classes)}, counted from 0")
         return self.classes[cls]
 
     def _seconds(self, executable: Any) -> Mapping[Any, float]:
@@ -372,6 +381,10 @@ def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -
     if name is None:
         raise UnknownName(f"{piece!r} is in no repeated region", hint=f"the pieces are {_some(regions.pieces)}")
     return name
+
+
+def _joined_by(step: Relation) -> str:
+    return f"; irs.dedup(…, relation={str(step)!r}) makes them one"
 
 
 def _not_the_same(because: str, *witness: Any) -> Verdict:

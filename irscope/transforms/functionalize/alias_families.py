@@ -37,16 +37,18 @@ def why_no_member(graph: Graph, target: Value, *, is_reshaped: bool) -> Refusal:
     name, producer = f"%{graph.names[target]}", graph.producer.get(target)
     if is_reshaped:
         return Refusal("changes-shape", f"an op changes the shape of {name} in place")
+    if producer is None and target in graph.inputs:
+        because = f"{name} is an input, and the caller sees what is written there; returning the new tensor instead is pure"
+        return Refusal("input", because, (target,))
+    clone = "a write to a clone() of it could become pure"
     if producer is None:
-        if target in graph.inputs:
-            because = f"{name} is an input, and the caller sees what is written there; returning the new tensor instead is pure"
-            return Refusal("input", because, (target,))
-        return Refusal("block-parameter", f"{name} is a parameter of a block, and may be a tensor with other names", (target,))
+        because = f"{name} is a parameter of a block, and may be a tensor with other names; {clone}"
+        return Refusal("block-parameter", because, (target,))
     if producer.op == "prim::Constant":
-        return Refusal("constant", f"{name} is a constant tensor, and the next run would see what this one writes", (producer,))
-    if producer.blocks:
-        return Refusal("result-of-a-block", f"{name} is a result of {producer.op}, and may be a tensor with other names", (producer,))
-    return Refusal("other-names", f"{name} is a result of {producer.op}, which may return memory with other names", (producer,))
+        because = f"{name} is a constant tensor, and the next run would see what this one writes; {clone}"
+        return Refusal("constant", because, (producer,))
+    rule, which = ("result-of-a-block", "and may be a tensor") if producer.blocks else ("other-names", "which may return memory")
+    return Refusal(rule, f"{name} is a result of {producer.op}, {which} with other names; {clone}", (producer,))
 
 
 # Properties of views that can be taken again and written back: disjoint parts, equal views, and restored strides.
@@ -424,7 +426,7 @@ class Families:
             if other is None or other.family is not member.family or (twin.is_pointwise and member is other):
                 continue
             if not self._is_unharmed(member, other, twin.is_pointwise):
-                because = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
+                because = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes; a clone() of it would not"
                 return Refusal("reads-what-it-writes", because, (value,))
         return self._propagation_refusal(node, member) or twin
 

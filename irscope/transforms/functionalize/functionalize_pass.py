@@ -121,7 +121,8 @@ def _captured(graph: Graph, capture: Escape) -> Refusal:
         whose = f"a result of a block of {owner.op}" if owner else "a result of the graph"
         return Refusal("captured", f"{name} is {whose}, and may be written under another name or in another iteration", (value,))
     outputs = "".join(f" (%{graph.names[output]})" for output in capture.node.outputs[:1])
-    return Refusal("captured", f"{capture.node.op}{outputs} may keep {name}, and it is written later", (value, capture.node))
+    because = f"{capture.node.op}{outputs} may keep {name}, and it is written later; it could keep a clone()"
+    return Refusal("captured", because, (value, capture.node))
 
 
 def _remark(node: Node, refusal: Refusal, count: int) -> Remark:

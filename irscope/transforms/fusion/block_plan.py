@@ -282,7 +282,7 @@ class Candidate:
         if plain and (self.shared or first.is_known):
             return first
         if first.device is not None and second.device is not None and first.device != second.device:
-            return Refusal("device", f"one is on {first.device} and the other on {second.device}", self.nodes)
+            return Refusal("device", f"one is on {first.device} and the other on {second.device}; to() moves one of them", self.nodes)
         if first.ends or (second.ends and (first.axes or not self.shared)):
             because = f"{self.nodes[not first.ends].op} combines tensors: it can only end a kernel, after pointwise ops"
             return Refusal("join", because, self.nodes)

@@ -194,6 +194,9 @@ _OTHER_WORDS: Final = {
     "control": "is control flow",
 }  # fmt: skip
 
+_EXACT: Final = 'without exact="torch" a kernel computes it'
+_EXAMPLES: Final = "irs.load(program, *example arguments) makes them known"
+
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
 _GROUP_NORM_WORK: Final = 8, 0.5
 """The operations and cycles of a group norm at each point, as of a layer norm: it has no expression to count them in."""
@@ -386,7 +389,7 @@ class Eligibility:
         if trial.complaint:
             return Refusal("no-expression", f"{node.op}: {trial.complaint}", (node,))
         if self.exact and trial.inexact:
-            return Refusal("inexact", f"{node.op} {trial.inexact}", (node,))
+            return Refusal("inexact", f"{node.op} {trial.inexact}; {_EXACT}", (node,))
         if trial.results != len(node.outputs):
             return Refusal("not-pointwise", f"{node.op} here does not return {trial.results} tensors", (node,))
         self._axes[node] = trial.axes
@@ -397,11 +400,11 @@ class Eligibility:
         """Judge a normalization that reduces each part of the channels separately."""
         assert op.channel_parts is not None
         if self.exact:
-            return Refusal("inexact", f"{node.op} adds up in another order than torch", (node,))
+            return Refusal("inexact", f"{node.op} adds up in another order than torch; {_EXACT}", (node,))
         found = self.tensor_type(node.inputs[0])
         channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None
         if found is None or found.shape is None or not isinstance(channels, int):
-            return Refusal("no-expression", f"{node.op}: the number of channels is not known", (node,))
+            return Refusal("no-expression", f"{node.op}: the number of channels is not known; {_EXAMPLES}", (node,))
         if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
             return Refusal("no-expression", f"torch does not compute {node.op} of {found.dtype}", (node,))
         given = {name: value for name, value in bind(node).items() if not isinstance(value, Value)} | self._known_arguments(node)
@@ -479,7 +482,7 @@ class Eligibility:
             return refusal
         found = self.tensor_type(join.output)
         if any(self.known(value) is NOT_CONSTANT for value in join.inputs[1:]) or found is None or not found.is_static:
-            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
+            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents; {_EXAMPLES}", (join,))
         computed = sum(map(self._is_computed_for, packed.inputs))
         if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
             such = f"of the {len(packed.inputs)} that {join.op} joins, {computed} {'is' if computed == 1 else 'are'} such"

@@ -32,7 +32,7 @@ def test_a_class_is_a_sequence_of_its_members_and_found_by_any_of_them() -> None
 
 
 @pytest.mark.parametrize(("ask", "error", "told"), [
-    (lambda d: d.holes(9), UnknownNumber, "there are 1, counted from 0"),
+    (lambda d: d.holes(9), UnknownNumber, "there is 1, number 0: %b0 ×3"),
     (lambda d: d.holes("nope"), UnknownName, "nope"),
     (lambda d: d.holes(None), ArgumentError, "not by NoneType"),
     (lambda d: d.holes(irs.dedup(irs.fuse(FOUR)).classes[0]), UnknownName, "of another program"),

@@ -108,9 +108,12 @@ def _conv_transpose(call: Call) -> Value:
     bias = call.x(2) if call.has(2) else None
     if any(a >= max(s, d) for a, s, d in zip(extra, strides, dilations, strict=True)):
         raise Refused("its output padding is not smaller than the stride or the dilation")
-    is_plain = starts == ends and min(starts, default=0) >= 0
-    made = call.op(f"conv_transpose{spatial}d", x, w, bias, strides, starts if is_plain else [0] * spatial, extra, group, dilations)
-    return made if is_plain else call.op("constant_pad_nd", made, [-pad for pad in last_axis_first(pads)], 0)
+    if starts == ends and min(starts, default=0) >= 0:
+        return call.op(f"conv_transpose{spatial}d", x, w, bias, strides, starts, extra, group, dilations)
+    rest = None if min(pads) >= 0 or bias is None else call.op("reshape", bias, [-1, *[1] * spatial])  # what is added gets the bias, too
+    made = call.op(f"conv_transpose{spatial}d", x, w, bias if rest is None else None, strides, [0] * spatial, extra, group, dilations)
+    made = call.op("constant_pad_nd", made, [-pad for pad in last_axis_first(pads)], 0)
+    return made if rest is None else call.op("add", made, rest)
 
 
 def _transposed_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilations: list[int], extra: list[int]) -> list[int]:
@@ -558,7 +561,7 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
     spatial = len(shape) - 2
     has_op = call.dtype() in FLOATS | {"uint8"} and 1 <= spatial <= 3
     plain = has_op and way == "asymmetric" and rounding == "floor" and scales[:2] == [1, 1]
-    if plain and all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
+    if plain and all(_is_exact(*axis) and _is_torchs(*axis) for axis in zip(scales, shape, sizes, strict=True)):
         return call.op(f"upsample_nearest{spatial}d", call.any(0), sizes[2:], *[None] * spatial)
     x = call.any(0)
     for axis, (extent, size, scale) in enumerate(zip(shape, sizes, scales, strict=True)):
@@ -572,6 +575,14 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
         index = [min(max(pick(place(at, extent, size, scale)), 0), extent - 1) for at in range(size)]
         x = call.op("index_select", x, axis, call.emit.value_of(Held(array=np.array(index, np.int64))))
     return x
+
+
+def _is_torchs(scale: float, extent: Dim, size: Item) -> bool:
+    """Checks whether torch, which multiplies by the ratio of the extents in float32, takes the elements that a division leads to."""
+    if not (isinstance(extent, int) and isinstance(size, int)):
+        extent, size = 64, int(64 * scale)
+    at, ratio = np.arange(size), np.float32(extent) / np.float32(max(size, 1))
+    return size in (extent, 2 * extent) or bool((at * extent // max(size, 1) == (at.astype(np.float32) * ratio).astype(np.int64)).all())
 
 
 _WAYS: Final[dict[str, Callable[[int, int, int, float], float]]] = {
@@ -598,6 +609,7 @@ def _grid_sample(call: Call) -> Value:
     rank = call.rank()
     if rank not in (4, 5) or mode not in modes or padding not in paddings or (rank == 5 and modes[mode] == 2):
         raise Refused(f"it samples {rank - 2} axes by {mode}")
+    refuse_if(mode == "nearest" and padding == "reflection", "it rounds to an element before it reflects")
     refuse_if(call.dtype(0) != call.dtype(1), f"its grid has elements of type {call.dtype(1)}, the image of type {call.dtype(0)}")
     corners = bool(call.integer("align_corners", 0))
     return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)

@@ -281,8 +281,8 @@ def _slice(call: Call) -> Result:
     steps: list[Item] = call.items(4) if call.opset >= 10 and call.has(4) else [1 for _ in starts]
     held = call.held(0)
     plain = [item for item in (*starts, *ends, *steps) if isinstance(item, int)]
-    if held.items is not None and not held.is_scalar and len(starts) == 1 and len(plain) == 3:
-        return Held(items=held.items[slice(*plain)], dtype=held.dtype)
+    if held.items is not None and not held.is_scalar and len(starts) == 1 and len(plain) == 3 and plain[2]:
+        return Held(items=tuple([held.items[place] for place in _taken(len(held.items), *plain)]), dtype=held.dtype)
     x = call.any(0)
     if not all(isinstance(step, int) for step in steps):
         raise Refused("its steps are known only at run time")
@@ -302,10 +302,16 @@ def _one(call: Call, x: Value, start: Item, end: Item, axis: Item, step: int) ->
         if start == -1 and end <= -_FAR and step == -1:
             return call.op("flip", x, [axis])
         raise Refused("its step is negative, along an axis of unknown extent")
-    places = range(size)[slice(start, end, step)]
+    places = _taken(size, start, end, step)
     forwards = range(places[-1], places[0] + 1, -step) if places else range(0)
     taken = call.op("slice", x, axis, forwards.start, forwards.stop, -step)
     return call.op("flip", taken, [axis])
+
+
+def _taken(size: int, start: int, end: int, step: int) -> range:
+    """Returns the places that a slice takes. Backwards, ONNX begins at the first element where the start lies before it, and Python
+    does not."""
+    return range(size)[slice(max(start, -size) if step < 0 else start, end, step)]
 
 
 def _near(place: Item) -> Item:
@@ -354,6 +360,7 @@ def _padded(call: Call, pads: list[Item], axes: list[int], value: float | Value)
         return call.op("constant_pad_nd", x, flat, value)
     if not all(isinstance(item, int) for item in pads):
         raise Refused("its pads are known only at run time")
+    refuse_if(mode == "wrap" and min(map(int, pads), default=0) < 0, "it wraps what it has cut off")  # type: ignore[arg-type]
     for axis, (before, after) in both.items():
         x = _mirrored(call, x, axis, int(before), int(after), mode)  # type: ignore[arg-type]
     return x

@@ -242,6 +242,36 @@ def test_same_padding_of_unknown_extents(op: str, way: str) -> None:
     assert not any(op.startswith("onnx::") for op in ops(graph))
 
 
+@pytest.mark.parametrize("attributes", [{"output_shape": [16]}, {"strides": [4], "auto_pad": "SAME_UPPER"}, {"pads": [2, -1]}])
+def test_what_a_transposed_convolution_adds_at_its_ends_is_the_bias(attributes: dict[str, Any]) -> None:
+    weights = {"w": np.arange(3, dtype=np.float32).reshape(1, 1, 3), "b": np.array([9], np.float32)}
+    made = model(
+        [node("ConvTranspose", ["x", *weights], ["y"], **({"strides": [2]} | attributes))], {"x": (T.FLOAT, [1, 1, 7])}, weights=weights
+    )
+    same_as_reference(made, np.arange(7, dtype=np.float32).reshape(1, 1, 7))
+
+
+@pytest.mark.parametrize(("extent", "size"), [(14, 46), (2, 82)])
+def test_the_nearest_neighbour_is_not_the_one_before_by_a_rounding(extent: int, size: int) -> None:
+    words = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    made = model(
+        [node("Resize", ["x", "", "", "s"], ["y"], **words)], {"x": (T.FLOAT, [1, 1, extent])}, weights={"s": np.array([1, 1, size])}
+    )
+    same_as_reference(made, np.arange(extent, dtype=np.float32).reshape(1, 1, extent))
+
+
+@pytest.mark.parametrize(("made", "shape"), [
+    (node("Slice", ["x", "first", "end", "axes", "back"], ["y"]), (3, 4)),
+    (node("Pad", ["x", "pads"], ["y"], mode="wrap"), (3, 4)),
+    (node("GridSample", ["x", "grid"], ["y"], mode="nearest", padding_mode="reflection"), (1, 1, 2, 4)),
+])  # fmt: skip
+def test_what_torch_and_python_do_otherwise(made: Any, shape: tuple[int, ...]) -> None:
+    """A slice that begins before the first element, a padding that wraps and takes away, a point between two elements that is reflected."""
+    one = {"first": [-9], "end": [-(2**31)], "axes": [1], "back": [-1], "pads": [0, 2, 0, -1], "grid": [[[[-1.0, -2.0]]]]}
+    weights = {name: np.array(one[name], np.float32 if name == "grid" else np.int64) for name in made.input[1:]}
+    same_as_runtime(model([made], {"x": (T.FLOAT, shape)}, weights=weights), np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+
+
 @pytest.mark.parametrize("bounds", [{}, {"low": np.array(-1, np.float32)}, {"high": np.array(1, np.float32)}])
 def test_an_omitted_bound_of_clip_is_the_largest_finite_number(bounds: dict[str, Any]) -> None:
     x = np.array([np.inf, -np.inf, np.nan, 2], np.float32)

@@ -236,6 +236,14 @@ def test_a_window_larger_than_the_image_is_refused() -> None:
             the_op("aten::conv2d").reference(noise(1, 4, 5, 2).numpy(), weight.numpy())
 
 
+@pytest.mark.parametrize(("mode", "margins"), [("constant", [-3, 3]), ("reflect", [0, 2]), ("replicate", [-2, 0]), ("circular", [3, 0])])
+def test_margins_that_torch_refuses(mode: str, margins: list[int]) -> None:
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.pad(numbers(3, 2), margins, mode)
+    with pytest.raises(ValueError, match="do not fit"):
+        the_op("aten::pad").reference(numbers(3, 2).numpy(), margins, mode)
+
+
 @pytest.mark.parametrize("formats", ["rows", "image last", "weight last"])
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)])
 def test_convolutions_of_images(stride: int, padding: int, dilation: int, groups: int, formats: str) -> None:

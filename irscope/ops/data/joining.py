@@ -188,6 +188,11 @@ def _roll_array(self: Array, shifts: Any, dims: Any = ()) -> Array:
 
 def _pad_array(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
     margins = [(0, 0)] * (self.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    most = {"reflect": -1, "circular": 0}.get(mode)
+    for (before, after), size in zip(margins, self.shape, strict=True):  # torch refuses these
+        left = size + before + after - 1 if mode in ("reflect", "replicate") else size + min(before, 0) + min(after, 0)
+        if (before or after) and (left < 0 or (most is not None and max(before, after, 0) > max(size + most, 0))):
+            raise ValueError(f"margins of {before} and {after} do not fit an extent of {size}")
     if mode in ("reflect", "replicate"):
         for axis, (before, after) in enumerate(margins):
             if before or after:

@@ -182,7 +182,8 @@ def _changed(node: Node) -> tuple[Value, ...]:
 
 
 def _same_object(node: Node) -> list[tuple[Value, Value]]:
-    """Pairs of names that may be one object. Pure ops create new ones; all others are assumed to return any argument."""
+    """Pairs of names that may be one object. Pure ops create new ones; all others are assumed to return any argument, numbers
+    aside, which many of them share."""
     if node.op == "prim::Loop":
         (block,) = node.blocks
         params, returned = block.params[1:], zip(block.returns[1:], node.outputs, strict=True)
@@ -192,7 +193,7 @@ def _same_object(node: Node) -> list[tuple[Value, Value]]:
         return results + [pair for block in node.blocks for pair in zip(node.inputs, block.params, strict=False)]
     if node.op in ANOTHER_OBJECT or (effect_of(node) == "pure" and node.op not in PACKS):
         return []
-    values = (*node.inputs, *node.outputs)
+    values = [value for value in (*node.inputs, *node.outputs) if not isinstance(value.type, PrimitiveType) or value.type == ANY]
     return [(values[0], other) for other in values[1:]]
 
 

@@ -394,7 +394,7 @@ def _numbers(payload: Any) -> Array | None:
     if not hasattr(held, "untyped_storage") or str(held.dtype).removeprefix("torch.") not in _ROUNDING:
         return None
     try:
-        wide: Array = held.detach().cpu().double().numpy()
+        wide: Array = held.detach().cpu().double().resolve_neg().numpy()
     except (RuntimeError, TypeError):  # it has no elements, or they are not laid out by strides
         return None
     return wide
@@ -570,7 +570,7 @@ def _never(*tensors: Any) -> bool:
 
 
 def _layout(tensor: Any) -> Any:
-    return tensor.shape, tensor.stride()
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.is_neg()  # the last two are others' view of the same memory
 
 
 def _count(tensor: Any) -> int:

@@ -104,6 +104,9 @@ WRITES = {
     "one that torch counts, and one that it does not": lambda model: (
         model.stem[1].running_mean.add_(1), model.body[1].weight.data.mul_(2)
     ),
+    "a view of its memory that negates": lambda model: [
+        setattr(layer.weight, "data", torch._neg_view(layer.weight.data)) for layer in (model.stem[0], model.head)
+    ],
     "an exchange": lambda model: setattr(model.body[0].weight, "data", torch.randn_like(model.body[0].weight)),
 }  # fmt: skip
 

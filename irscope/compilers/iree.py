@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorData, TensorType, Value
 from irscope.ir.invariants import verify
 from irscope.ops.registry import schema_of
+from irscope.ops.view_steps import tensor_bytes
 from irscope.transforms.cleanup import remove_dead_nodes
 
 compiler: Final = "iree"
@@ -39,6 +41,8 @@ _DISPATCHED: Final = re.compile(rb'"?flow\.dispatch"? ?[@(]')
 _FLAGS: Final = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
 _SECONDS: Final = 600
 _IMPORT: Final = "hal.tensor.import"
+_LOAD: Final = "iree_tensor_ext.dispatch.tensor.load"
+_STORE: Final = "iree_tensor_ext.dispatch.tensor.store"
 
 
 def reads(source: object, compiler: str | None) -> bool:
@@ -111,10 +115,8 @@ def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
             path = Path(folder) / "model.onnx"
             path.write_bytes(exported(source, args).SerializeToString())
             return _imported_onnx(path), "onnx"
-    if jax_source.reads(source, args):
-        lowered = source
-        if callable(source) or not hasattr(source, "as_text"):
-            lowered = (source if hasattr(source, "lower") else sys.modules["jax"].jit(source)).lower(*args)
+    if jax_source.reads(source, args) or callable(source):
+        lowered, _ = jax_source.lowered(source, args)
         return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo"
     kind = "a graph of irscope" if isinstance(source, Graph) else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     hint = f"give what it was made from: {name}"
@@ -165,7 +167,7 @@ class _Reader:
 
         control, meanings = mlir_source.rules()
         control = {
-            **control, "flow.dispatch": self.dispatch, "iree_tensor_ext.dispatch.tensor.store": self.store, "util.call": self.call,
+            **control, "flow.dispatch": self.dispatch, _STORE: self.store, "util.call": self.call,
             _IMPORT: _passed_on, "hal.tensor.export": _passed_on, "hal.tensor.barrier": _passed_on,
         }  # fmt: skip
         self.slicing = meanings["tensor.extract_slice"]
@@ -173,11 +175,13 @@ class _Reader:
         self.functions: dict[str, Any] = {}
         self.globals: dict[str, Any] = {}
         self.find_symbols(root, "")
-        own = {**meanings, **_MEANINGS, "iree_tensor_ext.dispatch.tensor.load": self.load, "util.global.load": self.load_global}
+        own = {**meanings, **_MEANINGS, _LOAD: self.load, "util.global.load": self.load_global}
+        own["flow.tensor.load"] = meanings["tensor.extract"]  # of a tensor of known extents, as each of its operands is an index
         self.reading = Reading(bindings.ir, "", root, control, own, read_branches)
         self.emitter = Emitter("main")
-        self.called: list[tuple[str, Any, tuple[Node, ...]]] = []
-        """The name, the function and the nodes of each dispatch of the current program."""
+        self.called: dict[object, tuple[str, Any, tuple[Node, ...]]] = {}
+        """The name, the function and the nodes of each dispatch of the current program. Of the test of a loop, which the program has before
+        the loop, too, those at the end of its body."""
 
     def find_symbols(self, root: Any, path: str) -> None:
         """Notes functions as `@executable::@function`, and globals."""
@@ -201,7 +205,7 @@ class _Reader:
         return taking or public
 
     def program(self, title: str, function: Any) -> Program:
-        self.emitter, self.called = Emitter("main"), []
+        self.emitter, self.called = Emitter("main"), {}
         reader = BlockReader(self.reading, self.emitter)
         self.bind_inputs(reader, function.regions[0].blocks[0])
         returned = run(reader.read_region(function.regions[0]))
@@ -210,7 +214,8 @@ class _Reader:
         body = replace(graph.body, params=inputs)  # without what the runtime waits for
         graph = Graph(body, title.lstrip("@").removesuffix("$async"), {}, functional=language_of(graph, reader.dialects))
         verify(graph)
-        return _program(remove_dead_nodes(graph).after, self.called)  # without the tensors that linalg's ops are given to write into
+        graph = remove_dead_nodes(graph).after  # without the tensors that linalg's ops are given to write into
+        return _program(graph, list(self.called.values()), self.reading.types, _text(function))
 
     def bind_inputs(self, reader: BlockReader, block: Any) -> None:
         """Gives each argument an input with the type and the name as which it is imported."""
@@ -247,7 +252,9 @@ class _Reader:
         fresh = iter(writable)
         sources = [arguments[place - workload] if place >= 0 else next(fresh, None) for place in tied]
         reader.bind(operation.results, [reader.values[source] for source in sources])
-        self.called.append((symbol.rpartition("@")[2], function, self.emitter.build.since(mark)))
+        key = operation if _is_in_test(operation) else object()
+        self.called.pop(key, None)
+        self.called[key] = symbol.rpartition("@")[2], function, self.emitter.build.since(mark)
 
     def load(self, op: Operation) -> Value | None:
         """What an executable reads of an operand, all of it or a slice."""
@@ -296,6 +303,15 @@ class _Reader:
         return op.e.constant(held, op.types[0]) if isinstance(held, TensorData) else None
 
 
+def _is_in_test(operation: Any) -> bool:
+    """Whether an op is in the test of a `scf.while`."""
+    while (around := operation.parent) is not None:
+        if around.name == "scf.while" and operation.block == around.operation.regions[0].blocks[0]:
+            return True
+        operation = around.operation
+    return False
+
+
 def _symbol(operation: Any) -> str:
     """Returns the first function that a dispatch names, `@executable::@function`."""
     found = re.findall(r"@[\w.$-]+(?:::@[\w.$-]+)*", str(operation.attributes["entry_points"]))
@@ -338,22 +354,23 @@ def _reshape(op: Operation) -> Value | None:
     return reshaped(op.e, op.operands[0], op.shape) if op.is_static or shape_of(op.operands[0]) is not None else None
 
 
-def _numbers(op: Operation, values: Sequence[Value]) -> list[int] | None:
+def _starts(op: Operation, values: Sequence[Value]) -> list[int | Value]:
+    """Returns the numbers that are known, and else the values, which the program has inside of the tensor."""
     known = [op.e.facts.get(value) for value in values]
-    return [each for each in known if isinstance(each, int)] if all(isinstance(each, int) for each in known) else None
+    return [number if isinstance(number, int) else value for number, value in zip(known, values, strict=True)]
 
 
 def _slice(op: Operation) -> Value | None:
     counts = _segments(op.handle)
     x, first = op.operands[0], counts[0] + counts[1]
-    starts = _numbers(op, op.operands[first : first + counts[2]])
-    if starts is None or shape_of(x) is None or len(starts) != len(op.shape):
+    starts = _starts(op, op.operands[first : first + counts[2]])
+    if shape_of(x) is None or len(starts) != len(op.shape):
         return None
     *_, made = cut(op.e, x, _parts(x, starts, op.shape))
     return made
 
 
-def _parts(whole: Value, starts: Sequence[int], sizes: Sequence[int]) -> list[Part]:
+def _parts(whole: Value, starts: Sequence[int | Value], sizes: Sequence[int]) -> list[Part]:
     """Returns the dimensions that are not taken whole."""
     places = enumerate(zip(starts, sizes, extents_of(whole), strict=True))
     return [(axis, start, size, 1) for axis, (start, size, extent) in places if (start, size) != (0, extent)]
@@ -363,9 +380,9 @@ def _update(op: Operation) -> Value | None:
     """A slice of a tensor that is replaced by another tensor."""
     counts = _segments(op.handle)
     whole, first = op.operands[0], counts[0] + counts[1]
-    starts, part = _numbers(op, op.operands[first : first + counts[2]]), op.operands[first + counts[2]]
+    starts, part = _starts(op, op.operands[first : first + counts[2]]), op.operands[first + counts[2]]
     sizes = shape_of(part)
-    if starts is None or sizes is None or shape_of(whole) is None or len(starts) != len(sizes):
+    if sizes is None or shape_of(whole) is None or len(starts) != len(sizes):
         return None
     return inserted(op.e, whole, part, _parts(whole, starts, sizes))
 
@@ -390,16 +407,38 @@ _MEANINGS: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-def _program(graph: Graph, called: Sequence[tuple[str, Any, tuple[Node, ...]]]) -> Program:
+def _program(graph: Graph, called: Sequence[tuple[str, Any, tuple[Node, ...]]], types: Any, text: str) -> Program:
     kernels = []
     for title, function, nodes in called:
-        text = function.get_asm(enable_debug_info=False, large_elements_limit=16) + "\n"
-        source = SourceText(text, "mlir", (NO_NODE,) * text.count("\n"), title)
+        own = _text(function)
+        source = SourceText(own, "mlir", (NO_NODE,) * own.count("\n"), title)
         computing = tuple(node for node in nodes if node.op != "prim::Constant" and node in graph.position)
-        kernels.append(Kernel(title, computing, False, source))
+        kernels.append(Kernel(title, computing, False, source, bytes=_moved(function, own, types)))
     strange = dict.fromkeys(node.op for node in graph.nodes() if schema_of(node) is None and not node.op.startswith("prim::"))
-    notes = tuple(f"{op} is kept as it is, and has no meaning in irscope" for op in strange)
+    notes = [f"{op} is kept as it is, and has no meaning in irscope" for op in strange]
+    moving = Counter(re.findall(r"\bflow\.tensor\.(?:splat|update|slice|clone)\b", text))
+    if moving:
+        notes.append(f"IREE's runtime fills and copies outside of dispatches: {listed([f'{n} {op}' for op, n in moving.items()])}")
     try:
-        return program_of(graph, kernels, compiler=compiler, silence="formed dispatches without a word on others", notes=notes)
+        return program_of(graph, kernels, compiler=compiler, silence="formed dispatches without a word on others", notes=tuple(notes))
     except PassError as error:
         raise LoadError(f"IREE's executables are read as groups that cannot run: {error.what}", hint="please report the program") from None
+
+
+def _text(function: Any) -> str:
+    return str(function.get_asm(enable_debug_info=False, large_elements_limit=16)) + "\n"
+
+
+def _moved(function: Any, text: str, types: Any) -> int | None:
+    """Returns the bytes of the tensors that an executable loads and stores; None where an extent is unknown, or only a part is read of
+    what it loads: irscope's count has the part."""
+    if re.search(r"\btensor\.extract|linalg_ext\.(gather|scatter)", text):
+        return None
+    total = 0
+    for operation in operations_in(function):
+        if operation.name in (_LOAD, _STORE):
+            moved = tensor_bytes(types((operation.results or operation.operands)[0].type))
+            if not isinstance(moved, int):
+                return None
+            total += moved
+    return total

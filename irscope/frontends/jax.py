@@ -52,9 +52,6 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     Raises CaptureError if JAX cannot trace or lower it, ArgumentError for arguments that do not fit.
     """
     jax = _require()
-    if isinstance(source, jax.stages.Compiled):
-        hint = "load jax.jit(f).lower(*args), or f itself; irs.decisions(compiled) shows what XLA made of it"
-        raise CaptureError("a compiled JAX function is machine code", hint=hint)
     if isinstance(source, jax.stages.Lowered):
         graph = _with_unread(_imported(source, name), source)
         if args:
@@ -63,8 +60,8 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
                 raise ArgumentError(f"{given} example arguments for {len(graph.inputs)} inputs", hint="pass one for each")
         args, kwargs = jax.tree_util.tree_unflatten(source.in_tree, range(source.in_tree.num_leaves))
         return replace(graph, argument_paths=nested_paths((*args, *kwargs.values()), len(graph.inputs)))
-    lowered, kept = _lowered(source, args)
-    graph = _with_unread(_imported(lowered, name or getattr(source, "__name__", "") or "jax"), lowered)
+    made, kept = lowered(source, args)
+    graph = _with_unread(_imported(made, name or getattr(source, "__name__", "") or "jax"), made)
     return _ordered(graph, source, args, kept)
 
 
@@ -76,9 +73,17 @@ def _require() -> Any:
     return jax
 
 
-def _lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
-    """Returns the function lowered for these arguments, and whether every argument is an input of it."""
+def lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
+    """Returns the function lowered for these arguments, and whether every argument is an input of it; what is lowered as it is.
+
+    Raises CaptureError if JAX cannot trace or lower it, and MissingExtra without JAX.
+    """
     jax = _require()
+    if isinstance(source, jax.stages.Lowered):
+        return source, False
+    if isinstance(source, jax.stages.Compiled):
+        hint = "give jax.jit(f).lower(*args), or f itself; irs.decisions(compiled) shows what XLA made of it"
+        raise CaptureError("a compiled JAX function is machine code", hint=hint)
     title = getattr(source, "__name__", type(source).__name__)
     if not args and inspect.isfunction(source) and inspect.signature(source).parameters:
         raise ArgumentError(f"{title} needs example arguments", hint=f"irs.load({title}, jnp.zeros((2, 3)))")

@@ -46,11 +46,17 @@ def _sign_flipped(e: Emitter, value: Value) -> Value:
 
 
 def _unsigned_extreme(aten: str, of_bools: str, op: Operation) -> Value | None:
+    if op.types[0] == INT and all(value.type == INT for value in op.operands):  # of type `index`
+        wide = Operation(op.name, op.handle, [op.e.op("prim::NumToTensor", x) for x in op.operands], [_INT64], op.e, None)
+        return op.e.op("Int", _unsigned_extreme(aten, of_bools, wide), type=INT)
     if op.dtype == "bool":
         return op.e.op(of_bools, *op.operands, type=op.type)
     if op.dtype not in SIGNED:
         return None
     return _sign_flipped(op.e, op.e.op(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
+
+
+_INT64: Final = TensorType("int64", (), ())
 
 
 def _widened(e: Emitter, value: Value) -> Value | None:
@@ -148,11 +154,14 @@ _COMPLEX: Final = ("complex64", "complex128")
 
 
 def is_plain(op: Operation) -> bool:
-    """Checks that an op has no flags that allow other results (fast math, no-overflow integers) and rounds to even."""
+    """Checks that an op has no flags that allow other results (fast math, no-overflow integers) and rounds to even. That an index does
+    not overflow is no such flag: those of a tensor do not."""
     attributes = op.handle.attributes
     if not len(attributes):
         return True
     flags = [op.payload(flag) for flag in ("fastmath", "overflowFlags", "isExact", "nonNeg") if flag in attributes]
+    if len(flags) == 1 and "overflowFlags" in attributes and str(op.handle.results[0].type) == "index":
+        return True
     rounding = op.text("roundingmode")
     return all("<none>" in str(flag) for flag in flags) and (not rounding or rounding.startswith(_TO_EVEN))
 
@@ -334,7 +343,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "math.cbrt": _on_tensors(STABLEHLO["stablehlo.cbrt"]),
     **{f"arith.{name}": _float(aten) for name, _, aten in (word.partition("=") for word in _FLOAT_OPS.split())},
     **{f"math.{name}": _float(aten or name) for name, _, aten in (word.partition("=") for word in _MATH.split())},
-    **{name: _on_tensors(rule) for name, rule in _UNSIGNED.items()},
+    **{name: rule if name.endswith(("maxui", "minui")) else _on_tensors(rule) for name, rule in _UNSIGNED.items()},
     **{
         f"complex.{name}": _on_tensors(STABLEHLO[f"stablehlo.{other or name}"])
         for name, _, other in (word.partition("=") for word in _COMPLEX_OPS.split())

@@ -135,7 +135,10 @@ class _LoopNest:
         return made
 
     def _tensor(self, value: Value) -> Value:
-        """Returns an `index` as a tensor of rank 0."""
+        """Returns an `index` as a tensor of rank 0; a quotient by one that is known needs no care."""
+        known = self.e.facts.get(value) if value.type == INT else None
+        if isinstance(known, int):
+            return self.e.scalar(known, "int64")
         return self.e.op("prim::NumToTensor", value) if value.type == INT else value
 
     def _type(self, result: Any, operands: Sequence[Value]) -> Any:

@@ -52,6 +52,16 @@ def test_arith_ops_on_unsigned_integers(element: str) -> None:
         np.testing.assert_array_equal(run(a, by.astype(a.dtype)), wanted)
 
 
+def test_the_smaller_of_two_indices_as_unsigned_numbers() -> None:
+    """Offsets of slices are clamped so: what is negative is larger than all others."""
+    for name, extreme in (("maxui", np.maximum), ("minui", np.minimum)):
+        lines = [f"%{x}0 = tensor.extract %{x}[] : tensor<i64>\n%{x}1 = arith.index_cast %{x}0 : i64 to index" for x in "ab"]
+        lines += [f"%m = arith.{name} %a1, %b1 : index", "%r = arith.index_cast %m : index to i64"]
+        run = _compiled("\n".join(lines), ["tensor<i64>", "tensor<i64>"], "i64")
+        for a, b in itertools.product(np.array([-5, -1, 0, 3, 7, np.iinfo(np.int64).min, np.iinfo(np.int64).max]), repeat=2):
+            assert np.uint64(np.asarray(run(a, b)).astype(np.uint64)) == extreme(a.astype(np.uint64), b.astype(np.uint64)), (name, a, b)
+
+
 @pytest.mark.parametrize("element", ["i8", "i16", "i32"])
 def test_unsigned_integers_are_widened_divided_and_converted(element: str) -> None:
     a, b = _pairs(element)

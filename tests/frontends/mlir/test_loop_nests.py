@@ -147,6 +147,26 @@ def test_the_index_of_a_loop_and_elements_of_another_tensor() -> None:
     np.testing.assert_allclose(run(WIDE, np.zeros((3, 3), np.float32)), wanted, rtol=1e-6)
 
 
+def test_indices_are_taken_apart_by_known_numbers() -> None:
+    """As IREE flattens loops: indices that cannot overflow, quotients by known numbers."""
+    body = """%i = "linalg.index"() <{dim = 0 : i64}> : () -> index
+    %nine = "arith.constant"() <{value = 9 : index}> : () -> index
+    %q = "arith.divsi"(%i, %nine) : (index, index) -> index
+    %r = "arith.remsi"(%i, %nine) : (index, index) -> index
+    %d = "arith.muli"(%q, %nine) <{overflowFlags = #arith.overflow<nsw>}> : (index, index) -> index
+    %k = "arith.subi"(%d, %r) <{overflowFlags = #arith.overflow<none>}> : (index, index) -> index
+    %n = "arith.index_cast"(%k) : (index) -> i32
+    %f = "arith.sitofp"(%n) : (i32) -> f32
+    %x = "tensor.extract"(%a0, %q, %r) : (tensor<3x9xf32>, index, index) -> f32
+    %t = "arith.addf"(%x, %f) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    """ + _yield("%t")
+    run = _nest(["0, 0", "d0"], "p", ["tensor<3x9xf32>", "tensor<27xf32>"], ["tensor<27xf32>"], body)
+    np.testing.assert_allclose(
+        run(WIDE, np.zeros(27, np.float32)), [WIDE[i // 9, i % 9] + i // 9 * 9 - i % 9 for i in range(27)], rtol=1e-6
+    )
+    assert not [node.op for node in run.graph.nodes() if node.op == "aten::where"]
+
+
 def test_other_reductions_become_loops() -> None:
     body = '%s = "arith.subf"(%e1, %e0) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32\n' + _yield("%s")
     run = _nest(["d0, d1, d2", "d1"], "rpr", ["tensor<2x3x4xf32>", "tensor<3xf32>"], ["tensor<3xf32>"], body)

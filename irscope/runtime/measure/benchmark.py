@@ -277,7 +277,7 @@ class _Contest:
         firsts = {}
         for index, entry in enumerate(tuple(self.entries)):
             try:
-                run = partial(_first_run, entry, self.args)
+                run = partial(_first_run, entry, self.args, may_write=bool(self.state.tensors))
                 firsts[entry.label] = run() if index else self.state.watch(run)
                 ours, own = ([each.shape for each in firsts[label].results] for label in (next(iter(firsts)), entry.label))
                 if isinstance(entry.function, OwnFunction) and own != ours:
@@ -377,17 +377,17 @@ class _Contest:
         )
 
 
-def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
-    start = time.perf_counter()
+def _first_run(entry: _Entry, args: Sequence[Any], *, may_write: bool) -> _FirstRun:
+    start, held = time.perf_counter(), np.copy if may_write else np.asarray  # a result may be an argument, which is restored
     if entry.executable is None:
         with no_gradients():
             results = arrays(entry.function(*args))
-        return _FirstRun(results, None, time.perf_counter() - start, None)
+        return _FirstRun(list(map(held, results)), None, time.perf_counter() - start, None)
     launches: list[object] = []
     footprints: list[PeakMemory] = []
     found = entry.executable.run(args, launched=launches.append, footprints=footprints)
     peak = footprints[0].peak if footprints else None
-    return _FirstRun(arrays(found), len(launches), time.perf_counter() - start, peak)
+    return _FirstRun(list(map(held, arrays(found))), len(launches), time.perf_counter() - start, peak)
 
 
 def _row(

@@ -382,11 +382,12 @@ class _Links:
         if asked in mine and _fits(ir, asked):
             self.stored[buffer] = asked, "matched"
         else:
-            found = [node for node in mine if _fits(ir, node)]
+            kind = getattr(getattr(ir, "data", None), "reduction_type", None)
+            found = [node for node in mine if _fits(ir, node) and (kind is None or _source(node).all_input_nodes)]  # no `full` is a sum
             if not found:
                 return
             pieces = next((made for made in self.pieces.values() if found[-1] in made), [])
-            kinds = _REDUCTIONS.get(str(getattr(getattr(ir, "data", None), "reduction_type", "")), ())
+            kinds = _REDUCTIONS.get(str(kind), ())
             reduced = [node for node in found if node.target.__name__.partition(".")[0] in kinds]
             if pieces:
                 self.stored[buffer] = self._piece(ir, [each for each in found if each in pieces]), "matched"

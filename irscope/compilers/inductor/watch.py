@@ -156,9 +156,12 @@ class Watch:
         inductor_module("compile_fx").compile_fx_inner(module, examples, **named)
         self.step()
         new = self.graphs[count:]
-        inside = next((node.name for node in calls if isinstance(node.target, require_torch(_PURPOSE)._ops.HigherOrderOperator)), "")
-        if len(new) > 1 and inside:
-            self.refused = self.refused or f"%{inside} runs graphs of its own, which Inductor schedules apart"
+        inside = next((node for node in calls if isinstance(node.target, require_torch(_PURPOSE)._ops.HigherOrderOperator)), None)
+        if inside is not None and inside.target.__name__.startswith("flex_attention"):
+            why = "whose score and mask functions Inductor writes into a template, and irscope has no op for that"
+            self.refused = self.refused or f"%{inside.name} is a kernel, {why}: write it as scaled_dot_product_attention"
+        elif len(new) > 1 and inside is not None:
+            self.refused = self.refused or f"%{inside.name} runs graphs of its own, which Inductor schedules apart"
         elif len(new) != 1 and calls:
             self.problem = self.problem or f"the scheduler made code for {len(new)} graphs where one was compiled"
         seen = new[0] if new else SeenGraph(module)

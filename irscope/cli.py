@@ -410,17 +410,24 @@ def _import_program(name: str) -> tuple[Any, list[Any]]:
     place, _, attribute = name.rpartition(":")
     sys.path.insert(0, str(Path.cwd()))
     hint = "write module:function, with the module's folder as the current one, or file.py:function"
+    if place.endswith(".py") and not Path(place).exists():
+        raise ArgumentError(f"there is no file {place!r}", hint=hint)
+    found: Any = None
     try:
         module = _module_of_file(place) if place.endswith(".py") else import_module(place)
-        found: Any = module
+        found = module
         for part in attribute.split("."):
             own = [each for each, value in vars(found).items() if getattr(value, "__module__", "") == module.__name__]
             hint = f"there is {listed(own, most=12)}" if own else hint
             found = getattr(found, part)
         made = found() if isinstance(found, type) else found
     except Exception as error:
-        what = f"{name!r} cannot be imported: {type(error).__name__}: {error}"
-        raise ArgumentError(what, hint=hint) from None
+        how = "built" if isinstance(found, type) else "imported"
+        if found is None and not isinstance(error, ImportError):
+            hint = f"{place} itself fails so: run it alone"
+        elif how == "built":
+            hint = "name a function that returns the model and its arguments: def net(): return Net(…), x"
+        raise ArgumentError(f"{name!r} cannot be {how}: {type(error).__name__}: {error}", hint=hint) from None
     if not callable(made):
         raise ArgumentError(f"{name!r} cannot be called", hint="name a function, or a model")
     return _build_model(made)
@@ -431,11 +438,12 @@ def _build_model(found: Any) -> tuple[Any, list[Any]]:
     is."""
     if not isfunction(found) or any(each.default is each.empty for each in signature(found).parameters.values()):
         return found, []
-    with suppress(Exception):
-        model, *args = made if isinstance(made := found(), tuple) else (made,)
-        if callable(model):
-            return model, list(args)
-    return found, []
+    try:
+        model, *args = made if isinstance(made := found(), tuple) and made else (made,)
+    except Exception as error:
+        what = f"{found.__name__}() raises {type(error).__name__}: {error}"
+        raise ArgumentError(what, hint="it is called to see whether it returns a model, and its arguments") from None
+    return (model, list(args)) if callable(model) else (found, [])
 
 
 def _module_of_file(path: str) -> Any:

@@ -23,7 +23,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
 
 from irscope._base.results import Numbered
 from irscope._base.words import marked, printable
@@ -112,8 +112,8 @@ _R = TypeVar("_R")
 
 
 def public(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does, and so is
-    another thing than True or False where that is asked for."""
+    """Decorates a function for users: a call that does not fit its parameters is an ArgumentError, with the call that does. So is
+    another thing than True or False where that is asked for, and a failure of a call with a value of another type than annotated."""
     flags = [name for name, kind in function.__annotations__.items() if kind in (bool, "bool") and name != "return"]
 
     @wraps(function)
@@ -124,8 +124,10 @@ def public(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 raise ArgumentError(what, hint=f"{_name_of(function)}(…, {flag}=True)")
         try:
             return function(*args, **named)
-        except TypeError:
-            wrong = _wrong_call(function, args, named)
+        except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:
+            if isinstance(error, IrscopeError):
+                raise
+            wrong = _wrong_call(function, args, named) or _wrong_value(function, args, named)
             if wrong is None:
                 raise
         raise wrong from None
@@ -141,7 +143,7 @@ def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mappin
       hint: did you mean policy? <lambda>(graph, policy=…)
     """
     from difflib import get_close_matches
-    from inspect import Parameter, signature
+    from inspect import signature
 
     called = signature(function)
     try:
@@ -150,20 +152,67 @@ def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mappin
         wrong = str(error).partition(". Did")[0]  # Python 3.14 suggests a name as well
     else:
         return None
-    parameters = [each for each in called.parameters.values() if each.name != "self"]
+    unknown = next((each for each in named if each not in called.parameters), "")
+    near = get_close_matches(unknown, [name for name in called.parameters if name != "self"], 1)
+    hint = f"{f'did you mean {near[0]}? ' if near else ''}{_call_of(function)}"
+    if "many" in wrong and {"graph", "program", "source"} & {*[name for name in called.parameters if name != "self"][:1]}:
+        hint += "; irs.load(model, x) makes a graph of a model"
+    return ArgumentError(f"{_name_of(function)}(): {wrong}", hint=hint)
+
+
+def _wrong_value(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
+    """The error for the first argument that its annotation excludes; None if there is none, or if that cannot be told."""
+    from inspect import Parameter, formatannotation, signature
+    from typing import get_args, get_origin
+
+    known, called = function.__globals__, signature(function)
+    for name, value in called.bind(*args, **named).arguments.items():
+        kind = function.__annotations__.get(name, "Any")
+        words = kind if isinstance(kind, str) else formatannotation(kind)
+        kinds = [word.strip() for word in re.split(r"\|(?![^\[]*\])", words)]
+        several = called.parameters[name].kind is Parameter.VAR_POSITIONAL
+        wrong = [each for each in (value if several else [value]) if not any(_fits(each, word, known) for word in kinds)]
+        if called.parameters[name].kind is not Parameter.VAR_KEYWORD and wrong:
+            choice = get_args(known.get(words)) if get_origin(known.get(words)) is Literal else ()
+            told = " or ".join(map(repr, choice)) or re.sub(r"\b\w+\.", "", words).replace(" | ", " or ")
+            return ArgumentError(f"{_name_of(function)}(): {name} is {told}, not {wrong[0]!r:.60}", hint=_call_of(function))
+    return None
+
+
+def _fits(value: Any, word: str, known: Mapping[str, Any]) -> bool:
+    """Whether a value may be of a type that is named; yes for a name that says nothing about it."""
+    import builtins
+    import collections.abc
+    from operator import index
+    from typing import get_args, get_origin
+
+    name = word.partition("[")[0].rpartition(".")[2]
+    if name == "None":
+        return value is None
+    if name == "Literal":
+        return isinstance(value, str | bool) and f"{value!r}".replace("'", '"') in word.replace("'", '"')
+    found = known.get(name, getattr(collections.abc, name, getattr(builtins, name, None)))
+    try:
+        if found in (int, float):
+            return isinstance(index(value) if found is int else value.__float__(), found)
+        if get_origin(found) is Literal:
+            return isinstance(value, str) and value in get_args(found)
+        return not isinstance(found, type) or isinstance(value, found)
+    except (TypeError, AttributeError):  # not a number; or a protocol, which is not asked about
+        return found not in (int, float)
+
+
+def _call_of(function: Callable[..., Any]) -> str:
+    """How a user calls it."""
+    from inspect import Parameter, signature
 
     def word(parameter: Parameter) -> str:
         stars = "*" * ((parameter.kind is Parameter.VAR_POSITIONAL) + 2 * (parameter.kind is Parameter.VAR_KEYWORD))
         by_name = not stars and (parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty)
         return f"{stars}{parameter.name}{'=…' if by_name else ''}"
 
-    name = _name_of(function)
-    unknown = next((each for each in named if each not in called.parameters), "")
-    near = get_close_matches(unknown, [each.name for each in parameters], 1)
-    hint = f"{f'did you mean {near[0]}? ' if near else ''}{name}({', '.join(map(word, parameters))})"
-    if "many" in wrong and parameters and parameters[0].name in ("graph", "program", "source"):
-        hint += "; irs.load(model, x) makes a graph of a model"
-    return ArgumentError(f"{name}(): {wrong}", hint=hint)
+    parameters = [each for each in signature(function).parameters.values() if each.name != "self"]
+    return f"{_name_of(function)}({', '.join(map(word, parameters))})"
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -317,6 +317,7 @@ def compare(
     )  # fmt: skip
 
 
+@public
 def cache(device: Literal["cpu", "cuda"] = "cpu") -> MissLog:
     """The user's directory of compiled kernels: its contents, and why kernels were not found in it.
 

@@ -12,7 +12,7 @@ from irscope._base.words import byte_count, plural, shortened
 from irscope.corpus.sources import Settings, Source
 from irscope.corpus.tables import MANIFEST, TABLES, read_rows
 from irscope.display.survey_page import SurveyedClass, SurveyView, survey_cell, survey_html
-from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
+from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber, public
 from irscope.files import read_json, write_file
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ class Survey:
             raise IrscopeError(f"{model!r} is a module of executables: nothing of it is fused", hint="irs.dedup(irs.load(path))")
         return fuse_by(program, settings.policy)
 
+    @public
     def explore(self, model: str | int, group: int | None = None) -> Explorer:
         """Opens the explorer of a model with one of its groups selected; for a class number, of the first model that has it."""
         from irscope.ir import GROUPS
@@ -153,6 +154,7 @@ class Survey:
         """Writes the page of this survey, which needs no script and no network; returns its path. Raises ArgumentError."""
         return write_file(output, survey_html(_view(self)))
 
+    @public
     def program(self, cls: int) -> Graph:
         """Returns a graph with only a group of a class: to show, compile, or compare. Raises UnknownNumber."""
         from irscope.frontends.text import parse

@@ -102,6 +102,7 @@ class Quiz:
         """The number of the first question without an answer; None when all have one."""
         return next((k for k in range(len(self.questions)) if k not in self._judged), None)
 
+    @public
     def answer(self, *picks: str, question: int | None = None) -> Judgement:
         """Answer a question, by default the first that has no answer. The first answer counts; a later one is only
         judged.

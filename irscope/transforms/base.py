@@ -33,7 +33,7 @@ from irscope._base.results import Numbered, Rows
 from irscope._base.words import listed, plural
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import infer
-from irscope.errors import ArgumentError, PassError, new_table
+from irscope.errors import ArgumentError, PassError, UnknownNumber, new_table
 from irscope.ir import Created, Edit, Erased, Graph, Merged, Moved, Node, Replaced, TensorType, Value, contradiction
 from irscope.ir.text.printer import excerpt
 
@@ -289,6 +289,8 @@ class History:
     def graph(self, step: int) -> Graph:
         """The graph after `step` passes; 0 is the initial one, -1 the last."""
         steps = (self.initial, *(record.after for record in self.records))
+        if step not in range(-len(steps), len(steps)):
+            raise UnknownNumber(f"there is no pass {step!r}", hint=f"the last is {len(self.records)}, or -1; 0 is the initial graph")
         return steps[step]
 
     @property

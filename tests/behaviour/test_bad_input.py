@@ -278,6 +278,25 @@ def test_a_call_without_what_it_needs(verb: Callable[..., object]) -> None:
     refused(ArgumentError, verb, "missing a required argument")
 
 
+def test_a_value_that_its_annotation_excludes() -> None:
+    any_: Any = 3
+    several = np.zeros(2)
+    compared = irs.compare(FUSION, GOOD, repeats=1)
+    for action, words in {
+        lambda: irs.fuse(GRAPH, min_size=several): ("min_size is int", "fuse(graph, policy=…"),
+        lambda: FUSION.what_if(distinct=any_): ("distinct is bool or Iterable[Value or str] or None", "3"),
+        lambda: DB.table(any_): ("AliasDb.table(): values is Iterable[Value or str] or None", "3"),
+        lambda: irs.memory_plan(GRAPH, is_told=any_): ("is_told is Callable[[Node], bool] or None", "3"),
+        lambda: irs.quiz.own(FUSION, "q", subject="a", right=any_, wrong={}): ("right is Mapping[str, str]", "3"),
+        lambda: compared.chart(theme=any_): ("theme is 'light' or 'dark'", "3"),
+        lambda: compared.roofline(any_): ("others is Comparison", "3"),
+    }.items():
+        refused(ArgumentError, action, *words)
+    for line in (9999, "a"):
+        refused(UnknownNumber, lambda line=line: irs.compile(FUSION).source(0).node_of(line), repr(line))  # type: ignore[misc]
+    refused(UnknownNumber, lambda: FUSION.history.graph(99), "99")
+
+
 def test_an_error_of_the_users_own_function_stays_what_it_is() -> None:
     with pytest.raises(TypeError, match="missing 1 required") as caught:
         irs.fuse(GRAPH, policy=lambda candidate, wanted: 1)  # type: ignore[arg-type, misc]

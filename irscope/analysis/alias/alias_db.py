@@ -368,6 +368,7 @@ class AliasDb(Questions, Drawn):
 
     # Tables
 
+    @public
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
         """One row per value that is memory: name, type, alias set, locations, writers; long lists are truncated.
 

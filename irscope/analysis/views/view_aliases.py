@@ -409,6 +409,7 @@ class ViewAliases:
 
     # All values
 
+    @public
     def table(self, values: Iterable[Value | str] | None = None) -> "pd.DataFrame":
         """One row per tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
         wanted = self.graph.values() if values is None else map(self._value, values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from irscope._base.words import plural
+from irscope.errors import UnknownNumber
 
 NO_NODE: Final = -1
 """The node of a line that belongs to no single node: loops, addresses, declarations."""
@@ -56,6 +57,8 @@ class SourceText:
         >>> source.node_of(0), source.node_of(1), source.lines_of(0)
         (None, 0, (1,))
         """
+        if line not in range(-len(self.line_nodes), len(self.line_nodes)):
+            raise UnknownNumber(f"there is no line {line!r}", hint=f"there are {len(self.line_nodes)}, counted from 0")
         owner = self.line_nodes[line]
         return None if owner == NO_NODE else owner
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.words import time_words
-from irscope.errors import ArgumentError, MissingExtra, new_table
+from irscope.errors import ArgumentError, MissingExtra, new_table, public
 from irscope.runtime.timer import Spread
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class Comparison:
         made.attrs = {"warnings": list(self.warnings), "caption": self.caption}
         return made
 
+    @public
     def chart(self, kind: Literal["bars", "roofline"] = "bars", *, theme: Theme = "light") -> Figure:
         """Draws medians as bars, with the quartiles; or the roofline. Raises MissingExtra without matplotlib."""
         if kind == "roofline":
@@ -130,6 +131,7 @@ class Comparison:
         axes.set_title(self.name, loc="left", color=colors["text"])
         return figure
 
+    @public
     def roofline(self, *others: Comparison, theme: Theme = "light") -> Figure:
         """Draws arithmetic per second over arithmetic per byte, under the machine's limits.
 

@@ -232,6 +232,7 @@ class Dedup(Drawn):
         self._refuse_constants("have no holes that could be parameters")
         return rewrite.class_holes([self._pieces[member] for member in self._class(cls).members], known_relation(self.relation))
 
+    @public
     def recommend(self, *, budget: float = 0.05, executable: Any = None, measure: bool = False) -> Recommendation:
         """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
 
@@ -250,6 +251,7 @@ class Dedup(Drawn):
         why_not = rewrite.obstacles(self.source, self._ladder) if isinstance(self.source, Module) and has_callers else None
         return rewrite.recommend(self._ladder, budget=budget, price=price, why_not=why_not)
 
+    @public
     def apply(self, step: Relation | ConstantStep | Recommendation | None = None, *, frozen: bool = False) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
         their values. Of constants one is kept, where that is not observable; `frozen` promises that parameters and buffers never
@@ -283,6 +285,7 @@ class Dedup(Drawn):
             return _outline_classes(source, self.regions, chosen)
         return _applied(rewrite.merge_groups(source, chosen={one: by for one, by in chosen.items() if not isinstance(one[0], str)}))
 
+    @public
     def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
         representative's body as a graph of its own. Raises UnknownNumber for a class that does not exist."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
-from irscope.ir import CONTROL_FLOW, NOT_CONSTANT, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
+from irscope.ir import CONTROL_FLOW, NOT_CONSTANT, STR, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.traits import (
     ANOTHER_OBJECT,
@@ -313,7 +313,7 @@ class Families:
         elif effect == "view" and node.inputs[0] in self.member_of and self._returns_itself(node):
             self.member_of[node.output] = self.member_of[node.inputs[0]]
         else:
-            if effect == "view" and node.inputs and node.inputs[0] not in self.member_of:
+            if effect == "view" and node.inputs and node.inputs[0].type != STR and node.inputs[0] not in self.member_of:
                 self._roots.update(dict.fromkeys(node.outputs, self._roots.get(node.inputs[0], node.inputs[0])))
             if any(value in self.member_of for value in node.inputs):
                 kept = kept_operands(node)

@@ -72,6 +72,7 @@ if __name__ == "__main__":
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
         torch.manual_seed(0)
+        torch._dynamo.reset()
         model, x = make()
         model, x = FirstResult(model).eval().cuda(), x.cuda()
         with torch.no_grad():

@@ -204,7 +204,8 @@ class Replays:
     """The runs of a program on tensors of one signature: direct ones, until the GPU is seen to wait for the host, then replays.
 
     The first run is timed on both sides. If the GPU is done when the next one comes, and took no longer than the host, the host sets
-    the pace, and a replay takes its place; else the runs stay direct. Safe to call from many threads, on any streams.
+    the pace, and a replay takes its place; else the runs stay direct. Safe to call from many threads, on any streams; only in the
+    milliseconds in which it records, no other thread may wait for the whole GPU (`torch.cuda.synchronize`), as CUDA refuses it.
     """
 
     def __init__(
@@ -264,7 +265,8 @@ class Replays:
             self._recordings += 1
             if self._recordings <= _MOST:
                 try:
-                    self._recording = self._recorded(given, lane)
+                    with self.recorder.torch.inference_mode(False):  # what is made there could not be written outside of it
+                        self._recording = self._recorded(given, lane)
                     self.is_recorded = True
                     return self._recording(given)
                 except Exception as error:  # if the program is the reason, the run says so
@@ -276,7 +278,7 @@ class Replays:
 
     def _recorded(self, given: Sequence[Any], lane: _Lane) -> "_Recording":
         recorder = self.recorder
-        own = [recorder.like(tensor) for tensor in given]
+        own = recorder.own(lane, given)
         fits = recorder.same(self.bound)
         recorder.copy_all(own, given)
         slots = self.template.copy()
@@ -348,6 +350,11 @@ class TorchRecorder:
                 if number not in _lanes:
                     _lanes[number] = _Lane(self)
         return _lanes[number]
+
+    def own(self, lane: _Lane, tensors: Sequence[Any]) -> list[Any]:
+        """Returns memory for tensors which, once it is free again, no other stream gets: a replay may not be done yet."""
+        with self.torch.cuda.stream(lane.stream):
+            return [self.like(tensor) for tensor in tensors]
 
     def like(self, tensor: Any) -> Any:
         """Returns new memory for a tensor, with the same strides. Raises RunError where elements share their place or leave gaps."""

@@ -110,7 +110,7 @@ class There(torch.Tensor):  # type: ignore[misc]
 def torch_with(cuda: Cuda) -> Any:
     binding = SimpleNamespace(_dynamo=torch._C._dynamo, _cuda_getCurrentRawStream=lambda device: cuda.here.cuda_stream)
     binding._get_cublas_allow_tf32, binding._cuda_getDevice = lambda: cuda.tf32, lambda: 0
-    own = {name: getattr(torch, name) for name in ("empty", "empty_like", "_foreach_copy_", "Tensor", "_neg_view", "nn")}
+    own = {name: getattr(torch, name) for name in ("empty", "empty_like", "_foreach_copy_", "Tensor", "_neg_view", "nn", "inference_mode")}
     return SimpleNamespace(cuda=cuda, as_tensor=lambda value: torch.as_tensor(value).as_subclass(There), _C=binding, **own)
 
 

@@ -316,6 +316,20 @@ def test_replays_see_what_is_written_to_the_model(replayed: Any) -> None:
         close(run(x), before)
 
 
+def test_replays_inside_and_outside_of_inference_mode() -> None:
+    made = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(12)], torch.nn.GELU()).cuda().eval()
+    run = irs.compile(irs.fuse(irs.load(made, torch.randn(32, 64, device="cuda"))), device="cuda")
+    for number in range(12):
+        with torch.inference_mode(mode=number % 12 < 6):
+            x = torch.randn(32, 64, device="cuda")
+            found = run(x)
+            close(found, made(x))
+            found.mul_(2)
+        if number >= 6:
+            with torch.inference_mode():
+                close(run(x), made(x))
+
+
 def test_replays_from_streams_and_threads(replayed: Any) -> None:
     made, run, new = replayed
     wrong: list[float] = []

@@ -182,7 +182,7 @@ class _Lane:
         cuda = recorder.torch.cuda
         self._owner = imported_cupy().cuda.Stream(non_blocking=True)
         self.stream = cuda.ExternalStream(self._owner.ptr)
-        self.pool = cuda.MemPool()
+        self.pool = cuda.graph_pool_handle()
         self.last = cuda.current_stream()
         """The stream of the last replay."""
         self.lock = threading.RLock()
@@ -414,22 +414,25 @@ class TorchRecorder:
             for _ in range(_BEFORE):
                 run()
         cuda.current_stream().wait_stream(side)
-        return self._recorded(run, stream=side)
+        return self._recorded(run, side, cuda.graph_pool_handle())
 
     def record_in(self, lane: _Lane, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
         """Runs once on the current stream, then once while recording; returns the results, and a function that replays."""
         run()
         lane.stream.wait_stream(self.torch.cuda.current_stream())
-        return self._recorded(run, stream=lane.stream, pool=lane.pool.id)
+        return self._recorded(run, lane.stream, lane.pool)
 
-    def _recorded(self, run: Callable[[], Any], **where: Any) -> tuple[Any, Callable[[], None]]:
+    def _recorded(self, run: Callable[[], Any], stream: Any, pool: Any) -> tuple[Any, Callable[[], None]]:
         cuda = self.torch.cuda
         graph = cuda.CUDAGraph()
         try:
-            with cuda.graph(graph, capture_error_mode="relaxed", **where):
+            with cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="relaxed"):
                 results = run()
         except BaseException:
-            # torch's random numbers stay in the state of recording after one that fails, until one succeeds
+            # after a recording that fails, torch allocates for it still, and its random numbers are in the state of recording until one
+            # succeeds
+            with suppress(Exception):
+                self.torch._C._cuda_endAllocateToPool(self.torch._C._cuda_getDevice(), pool)
             with suppress(Exception), cuda.graph(cuda.CUDAGraph(), stream=cuda.Stream()):
                 self.torch.zeros(1, device="cuda")
             raise

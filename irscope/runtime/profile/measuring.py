@@ -245,7 +245,7 @@ class _Run:
 
     def _turn(self, way: Way, calls: int, parts_first: bool = False) -> None:
         """Runs the whole and the parts, in reverse order every second turn: the second to run finds its weights in the caches."""
-        whole, parts = partial(way.run_whole, self.args, calls), partial(way.run_timed, self.args)
+        whole, parts = partial(way.run_whole, self.args, calls), partial(way.run_timed, self.args, again=not self.state.is_written)
         in_order = [whole, *[parts] * min(calls, 5)]
         for run in reversed(in_order) if parts_first else in_order:
             if self.clock.is_over():

@@ -88,8 +88,8 @@ class Cuda:
     def ExternalStream(self, pointer: str) -> Stream:  # noqa: N802
         return Stream(pointer, self.events)
 
-    def MemPool(self) -> Any:  # noqa: N802
-        return SimpleNamespace(id=(0, 1))
+    def graph_pool_handle(self) -> tuple[int, int]:
+        return (0, 1)
 
     @contextmanager
     def graph(self, graph: Graph, stream: Stream, capture_error_mode: str = "", pool: Any = None) -> Iterator[None]:

@@ -376,6 +376,8 @@ def test_random_numbers_go_on_after_a_recording_that_fails() -> None:
     found = torch.randn(10, device="cuda")
     torch.manual_seed(0)
     assert torch.equal(found, torch.randn(10, device="cuda"))
+    torch.cuda.empty_cache()
+    assert bool(torch.full((1 << 24,), 2.0, device="cuda").eq(2).all())
 
 
 def test_a_program_that_cannot_be_recorded_runs_as_before() -> None:

@@ -55,6 +55,16 @@ def test_a_stream_that_waits_for_the_host_is_idle_not_busy() -> None:
     assert float(late.busy.sum() + late.idle.sum()) == pytest.approx(110e3), "together they are the stream's time"
 
 
+def test_a_held_stream_tells_work_from_launches() -> None:
+    """Two µs of work each, which a host that needs 50 launches one by one, and a held stream does one after the other."""
+    free = Clocks([0, 50, 100, 150], [0, 52, 102, 152]).watch().read()
+    held = Clocks([200, 250, 300, 350], [900, 902, 904, 906]).watch().read_held(free)
+    assert held.busy.tolist() == pytest.approx([2e3, 2e3, 2e3])
+    assert (held.busy + held.idle).tolist() == pytest.approx((free.busy + free.idle).tolist())
+    assert held.host.tolist() == free.host.tolist()
+    assert Clocks([0, 50], [0, 2]).watch().read_held(free) is free, "a loop made other turns"
+
+
 @emulated
 def test_a_profile_on_the_fake_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cupy = installed(FakeCupy(), monkeypatch)

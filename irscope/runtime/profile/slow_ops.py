@@ -64,18 +64,21 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
 
 
 def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
-    """Returns the nodes after one that read at least this many elements derived from it."""
+    """Returns the nodes after one that read at least this many elements derived from it and from nothing else as large, up to
+    reductions: what they do could be done on what was expanded."""
     found: list[Node] = []
     seen, pending = {start}, [start]
     while pending:
         for user in evidence.users(pending.pop()):
-            if user in seen or user not in evidence.row_of:
+            category = category_of(user)
+            if user in seen or user not in evidence.row_of or category not in ("pointwise", "reduction", "view", "memory"):
                 continue
-            seen.add(user)
-            operands = [facts.elements for facts in evidence.cost(user).operands if facts is not None]
-            if max(operands, default=0) >= least:
+            operands = zip(user.inputs, evidence.cost(user).operands, strict=False)
+            large = [value for value, facts in operands if facts is not None and facts.elements >= least]
+            if large and all(evidence.graph.producer.get(value) in seen for value in large):
+                seen.add(user)
                 found.append(user)
-                pending.append(user)
+                pending += [] if category == "reduction" else [user]
     return found
 
 
@@ -261,6 +264,8 @@ def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
     took = sum(row.self_time.median for row in rows)
     work = sum(row.roof_ns for row in rows)
     nodes = [row.node for row in rows]
+    if evidence.readings.device == "cuda":  # its times are those of the work alone
+        return None
     if launches < _MANY or took / launches > _SMALL_NS or took < _CALLED * work or not took:  # events of a GPU can be no time apart
         return None
     sliced = any(node.op in _SLICES for node in nodes) or any(node.op in ("aten::stack", "aten::cat") for node in nodes)

@@ -52,16 +52,41 @@ class Durations:
         return cls(taken, taken, np.zeros_like(taken), start, end)
 
 
+class TorchHold:
+    """Keeps torch's current stream waiting. It waits for a number of cycles, whose pace changes: each wait measures that of the next."""
+
+    def __init__(self, event: Callable[[], Any], sleep: Callable[[int], object]) -> None:
+        self._event, self._sleep = event, sleep
+        self._pace = 1.0
+        """Cycles of a nanosecond."""
+        self._cycles = 0
+        self._marks: list[Any] = []
+
+    def __call__(self, nanoseconds: float) -> None:
+        """Holds the stream, which must have passed the last hold."""
+        if self._marks:
+            self._pace = self._cycles / max(self._marks[0].elapsed_time(self._marks[1]) * 1e6, 1.0)
+        self._cycles = int(nanoseconds * self._pace)
+        self._marks = [self._event()]
+        self._sleep(self._cycles)
+        self._marks += [self._event(), self._event()]
+
+    @property
+    def event_ns(self) -> float:
+        """What the last hold's events took of the stream, each by itself."""
+        return float(self._marks[1].elapsed_time(self._marks[2])) * 1e6
+
+
 class Stopwatch:
     """Times runs one after the other: a processor's clock, on a GPU with events on the stream in use."""
 
     def __init__(
         self, clock: Callable[[], int] = time.perf_counter_ns, event: Callable[[], Any] | None = None,
         elapsed: Callable[[Any, Any], float] = lambda a, b: 0.0, finish: Callable[[], object] = lambda: None,
-        hold: Callable[[float], object] | None = None,
+        hold: TorchHold | None = None,
     ) -> None:  # fmt: skip
         """`event` records one on the stream, `elapsed` returns the milliseconds between two, `finish` waits for the device, `hold` keeps
-        the stream waiting for some nanoseconds."""
+        the stream waiting for some nanoseconds; it knows what an event takes of the stream."""
         self.times: list[int] = []
         self.events: list[Any] = []
         self.event = event
@@ -103,7 +128,8 @@ class Stopwatch:
     def read_held(self, free: Durations) -> Durations:
         """Returns the times of a run on a free stream, divided between work and waiting by the same run, just ended, on a held one."""
         self.finish()
-        work, took = np.diff(self._done()), free.busy + free.idle
+        assert self.hold is not None
+        work, took = np.diff(self._done()) - self.hold.event_ns, free.busy + free.idle
         if work.shape != took.shape:  # other turns of a loop
             return free
         busy = np.minimum(np.maximum(work, 0.0), took)
@@ -124,10 +150,7 @@ def stopwatch(device: str, is_torch: bool, *, alone: bool = False) -> Stopwatch:
             made.record()
             return made
 
-        def hold(nanoseconds: float) -> None:
-            torch.cuda._sleep(int(2 * nanoseconds))  # cycles, of which there are at most two in a nanosecond
-
-        return Stopwatch(clock, event, lambda a, b: float(a.elapsed_time(b)), torch.cuda.synchronize, hold)
+        return Stopwatch(clock, event, lambda a, b: float(a.elapsed_time(b)), torch.cuda.synchronize, TorchHold(event, torch.cuda._sleep))
     cupy = imported_cupy()
     elapsed = cupy.cuda.get_elapsed_time
     return Stopwatch(clock, lambda: cupy.cuda.get_current_stream().record(), elapsed, cupy.cuda.Device().synchronize)

@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.runtime.measure import side_by_side
-from irscope.runtime.profile.way import Stopwatch
+from irscope.runtime.profile.way import Stopwatch, TorchHold
 from tests.codegen.cuda_emulator import AVAILABLE
 from tests.runtime.cuda.fake_cupy import FakeCupy
 from tests.runtime.cuda.test_device import CountingCompiler, installed
@@ -55,14 +55,36 @@ def test_a_stream_that_waits_for_the_host_is_idle_not_busy() -> None:
     assert float(late.busy.sum() + late.idle.sum()) == pytest.approx(110e3), "together they are the stream's time"
 
 
+def driven(*holds: tuple[float, float]) -> tuple[Any, Any]:
+    """Events of holds that take so many µs, with so many between the two after them."""
+    times = iter([time for took, event in holds for time in (0.0, took, took + event)])
+
+    class Event:
+        def __init__(self) -> None:
+            self.us = next(times)
+
+        def elapsed_time(self, other: "Event") -> float:
+            return (other.us - self.us) / 1000
+
+    return Event, lambda cycles: None
+
+
 def test_a_held_stream_tells_work_from_launches() -> None:
     """Two µs of work each, which a host that needs 50 launches one by one, and a held stream does one after the other."""
     free = Clocks([0, 50, 100, 150], [0, 52, 102, 152]).watch().read()
-    held = Clocks([200, 250, 300, 350], [900, 902, 904, 906]).watch().read_held(free)
+    watch = Clocks([200, 250, 300, 350], [900, 903, 906, 909]).watch()
+    watch.hold = hold = TorchHold(*driven((4000, 1), (2000, 1)))
+    hold(2e6)
+    assert hold.event_ns == 1000
+    hold(2e6)
+    assert hold._cycles == 1e6, "half a cycle in a nanosecond"
+    held = watch.read_held(free)
     assert held.busy.tolist() == pytest.approx([2e3, 2e3, 2e3])
     assert (held.busy + held.idle).tolist() == pytest.approx((free.busy + free.idle).tolist())
     assert held.host.tolist() == free.host.tolist()
-    assert Clocks([0, 50], [0, 2]).watch().read_held(free) is free, "a loop made other turns"
+    other = Clocks([0, 50], [0, 2]).watch()
+    other.hold = hold
+    assert other.read_held(free) is free, "a loop made other turns"
 
 
 @emulated

@@ -45,13 +45,15 @@ def nodes_svg(way: TimedWay) -> str:
     nodes = way["nodes"][:12]
     longest = _WHISKER * max((node["ms"] for node in nodes), default=1.0) or 1.0
     left, bars = 330.0, 250.0
-    parts = [text(left, 13, "median and quartiles", "q"), text(640, 13, "share", "q"), text(695, 13, "of copy", "q"),
-             text(760, 13, "of peak", "q")]  # fmt: skip
+    parts = [text(left, 13, "median and quartiles", "q"), text(640, 13, "share", "q")]
+    found = (695, "of copy", [node["of_copy"] for node in nodes]), (760, "of peak", [node["of_peak"] for node in nodes])
+    limits = [limit for limit in found if any(part is not None for part in limit[2])]  # of a GPU there are none
+    parts += [text(x, 13, words, "q") for x, words, _ in limits]
     for place, node in enumerate(nodes):
         y = 22 + place * _ROW
-        where = node["line"].rpartition("/")[2]
+        file, colon, line = node["line"].rpartition("/")[2].rpartition(":")
         parts.append(text(4, y + 12, cut(f"{node['label']} = {node['op'].partition('::')[2]}", 200, 6.6), "m"))
-        parts.append(text(left - 8, y + 12, cut(where, 110), "q", "end"))
+        parts.append(text(left - 8, y + 12, cut(file, 104 - 6 * len(line)) + colon + line, "q", "end"))
         length = bars * node["ms"] / longest
         title = f"{node['label']} = {node['op']}: {duration(node['ms'])} ({duration(node['low'])} to {duration(node['high'])})"
         parts.append(rect(left, y + 3, length, _ROW - 6, "b", title))
@@ -59,8 +61,7 @@ def nodes_svg(way: TimedWay) -> str:
         parts.append(f'<path class="w" d="M{low:.1f} {y + 9}H{high:.1f}M{low:.1f} {y + 6}v6M{high:.1f} {y + 6}v6"/>')
         parts.append(text(max(high, middle) + 6, y + 12, duration(node["ms"]), "q"))
         parts.append(text(640, y + 12, f"{node['share']:.1%}"))
-        limits = (695, node["of_copy"]), (760, node["of_peak"])
-        parts += [text(x, y + 12, f"{part:.0%}") for x, part in limits if part is not None]
+        parts += [text(x, y + 12, f"{part:.0%}") for x, _, each in limits if (part := each[place]) is not None]
     return picture(28 + len(nodes) * _ROW, parts, f"the slowest nodes of {way['label']}")
 
 

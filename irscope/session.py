@@ -307,6 +307,7 @@ def compare(
         names = (peers,) if isinstance(peers, str) else () if isinstance(peers, Mapping) else peers
         asked = peers if isinstance(peers, Mapping) else {name: torch_peer(name, program.graph, eager or program.eager) for name in names}
         peers = {**program.rivals(), **asked}
+        args = args if program.flattened is None else program.flattened(*args)
         program, eager, ways = program.graph, eager or program.eager, ways or ("fused",)
     made = _program(program, args, exact)
     if eager is None and made is not program and callable(program) and are_torchs(args):

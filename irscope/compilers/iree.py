@@ -19,7 +19,7 @@ from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
 from irscope._base.words import listed
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.ort import exported, torch_model_of
+from irscope.compilers.ort import eager_call, exported, torch_model_of
 from irscope.compilers.record import Decisions, Kernel, Program, program_of
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, PassError
 from irscope.files import read_file
@@ -60,7 +60,7 @@ def decisions(source: Any, args: Sequence[Any], *, flags: Sequence[str] = _FLAGS
         return Decisions(compiler, _read(text))
     tools = _tools()
     path = source if isinstance(source, Path) and kind == "auto" else None
-    return Decisions(compiler, _read(_compiled(tools, text, path, kind, flags)), version=_version(tools))
+    return Decisions(compiler, _read(_compiled(tools, text, path, kind, flags)), version=_version(tools), eager=eager_call(source))
 
 
 def _read(flow: bytes) -> tuple[Program, ...]:

@@ -53,7 +53,8 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
     if level not in _LEVELS:
         raise ArgumentError(f"level is one of {', '.join(map(repr, _LEVELS))}, not {level!r}")
     ort = _imported("onnxruntime", "to see what ONNX Runtime makes of a model")
-    if torch_model_of(source) is not None:
+    eager = eager_call(source)
+    if eager is not None:
         source = exported(source, args)
     graph, model, flat, made = onnx_source.load_by_node(source, args)
     with tempfile.TemporaryDirectory(prefix="irscope-ort-") as folder:
@@ -63,7 +64,7 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
         _rename_inlined(flat, optimized.graph)
     program = _program(graph, flat, optimized.graph, made, times, partial(_call, session))
     program = replace(program, memory=memory)
-    return Decisions(compiler, (program,), version=str(ort.__version__), call=partial(_call, session))
+    return Decisions(compiler, (program,), version=str(ort.__version__), call=partial(_call, session), eager=eager)
 
 
 def _imported(package: str, purpose: str) -> Any:
@@ -83,6 +84,16 @@ def torch_model_of(source: object) -> Any:
     held = source.origin.function if isinstance(source, Graph) and source.origin is not None else source
     torch = sys.modules.get("torch")
     return held if torch is not None and isinstance(held, torch.nn.Module) else None
+
+
+def eager_call(source: object) -> Callable[..., Any] | None:
+    """Returns a call of a torch module, or of the one that a graph was loaded from, which takes arrays, too; None for anything else."""
+    model = torch_model_of(source)
+
+    def call(*args: Any) -> Any:
+        return model(*(sys.modules["torch"].from_numpy(arg) if isinstance(arg, np.ndarray) else arg for arg in args))
+
+    return None if model is None else call
 
 
 def exported(source: Any, args: Sequence[Any]) -> Any:

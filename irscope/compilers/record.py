@@ -358,6 +358,9 @@ class Decisions(Drawn):
     """The compiled program itself, called as the user calls it."""
     eager: Callable[..., Any] | None = field(default=None, repr=False)
     """The program before it was compiled."""
+    flattened: Callable[..., tuple[Any, ...]] | None = field(default=None, repr=False)
+    """Returns what the only program is given of the arguments of a call, if these are others: the leaves that it reads. Then `eager` takes
+    these, too."""
 
     @property
     def program(self) -> Program:
@@ -421,27 +424,30 @@ class Decisions(Drawn):
         does not take them."""
         if self.call is None or len(self.programs) != 1:
             return None
-        if self.compiler == "xla":  # it takes arrays only
-            args = tuple([np.asarray(arg.detach()) if hasattr(arg, "detach") else arg for arg in args])
         try:
-            self._finished(*(arg.detach().clone() if hasattr(arg, "detach") else copy(arg) for arg in args))  # it may write to them
+            self._finished(
+                self.call, *(arg.detach().clone() if hasattr(arg, "detach") else copy(arg) for arg in args)
+            )  # it may write to them
         except Exception as error:
             raise ArgumentError(f"{self.compiler} does not take these arguments: {type(error).__name__}: {error}") from None
-        return partial(self._finished, *args)
+        return partial(self._finished, self.call, *args)
 
-    def _finished(self, *args: Any) -> Any:
-        """Calls what was compiled as it was observed, without gradients, for which it would be another program; waits for JAX's results."""
-        assert self.call is not None, "who asks has looked"
+    def _finished(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Calls what was compiled as it was observed, without gradients, for which it would be another program. XLA takes arrays only, and
+        its results are waited for."""
         torch = sys.modules.get("torch")
+        if self.compiler == "xla":
+            args = tuple([np.asarray(arg.detach()) if hasattr(arg, "detach") else arg for arg in args])
         with torch.no_grad() if torch is not None else nullcontext():
-            made = self.call(*args)
+            made = call(*args)
         return sys.modules["jax"].block_until_ready(made) if self.compiler == "xla" else made
 
     def rivals(self) -> dict[str, Callable[..., Any]]:
         """What the only program is measured beside: itself as that compiler made it, and its groups with irscope's kernels."""
         from irscope.runtime.program import compile_graph
 
-        own = {} if self.call is None else {self.compiler: self._finished}
+        call = self.call if self.flattened is None else self.program.run
+        own = {} if call is None else {self.compiler: partial(self._finished, call)}
         return {**own, f"{self.compiler}'s groups": compile_graph(self.fusion)}
 
     def table(self) -> pd.DataFrame:

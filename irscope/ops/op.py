@@ -117,7 +117,10 @@ _ALWAYS: Final = in_space(
     poisson rand rand_like randint randint_like randn randn_like random random_ randperm uniform uniform_""",
 )
 
-_ONNX: Final = in_space("onnx", "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike")
+_ELSEWHERE: Final = {
+    *in_space("onnx", "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"),
+    *in_space("prims", "inductor_random inductor_randint inductor_seed inductor_seeds"),
+}
 
 _WHEN_TRAINING: Final[Mapping[str, str]] = {
     f"aten::{name}": flag
@@ -148,7 +151,7 @@ def draws_random_numbers(name: str, known: Mapping[str, Any] | None = None) -> b
     (True, False)
     """
     known = known or {}
-    if name in _ALWAYS or name in _ONNX:
+    if name in _ALWAYS or name in _ELSEWHERE:
         return True
     if name in _WHEN_TRAINING:
         return known.get(_WHEN_TRAINING[name], True) is not False

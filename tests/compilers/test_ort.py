@@ -200,5 +200,9 @@ def test_a_torch_model_and_its_graph_are_exported_first(torch: Any) -> None:
     assert [_names(kernel) for kernel in d.kernels] == [_names(kernel) for kernel in of_graph.kernels]
     np.testing.assert_allclose(np.asarray(irs.compile(d.fusion)(x.numpy())), model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
     assert all(kernel.ms is not None for kernel in d.kernels) and all(kernel.ms is None for kernel in of_graph.kernels)
+    for given in (x, x.numpy()):
+        found = irs.compare(d, given, repeats=1)
+        assert [row.label for row in found.rows] == ["fused", "eager", "onnxruntime", "onnxruntime's groups"]
+        assert all(row.error is not None and row.error < 1e-5 for row in found.rows)
     with pytest.raises(LoadError, match="torch cannot export"):
         irs.decisions(model, torch.randn(2, 9), compiler="onnxruntime")

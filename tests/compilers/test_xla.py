@@ -325,3 +325,18 @@ def test_memory_is_that_of_xla_s_own_analysis_and_each_kernel_has_a_time() -> No
     assert waited.call_count == 3, "JAX returns before it is done: a call that is timed waits for its results"
     with pytest.raises(ArgumentError, match="not run"):
         irs.decisions(jax.jit(steps).lower(x, x).compile().as_text(), measure=True)
+
+
+def test_a_comparison_takes_the_arguments_of_the_call() -> None:
+    """Dictionaries, numbers and arguments that nothing reads; every row has the results of the function as it is written."""
+
+    def function(held: Any, unread: Any, factor: Any) -> Any:
+        return {"sum": (held["x"] * factor).sum(0), "all": held["x"] @ held["w"]}
+
+    held = {"x": np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6), "w": np.ones((6, 2), np.float32)}
+    args = held, np.zeros(3, np.float32), 2.0
+    found = irs.compare(irs.decisions(jax.jit(function), *args), *args, repeats=1)
+    assert [row.label for row in found.rows] == ["fused", "eager", "xla", "xla's groups"] and not found.missing
+    assert all(row.error is not None and row.error < 1e-5 and not row.wrong for row in found.rows)
+    with pytest.raises(ArgumentError, match="takes 3 arguments and got 1"):
+        irs.compare(irs.decisions(jax.jit(function), *args), held["x"])

@@ -153,7 +153,7 @@ def _in_torch(graph: Graph, args: Sequence[Any], disturbed: _Disturbed | None) -
     library = _InDouble(disturbed)
     writes = alias_db_of(graph).has_writers
     double = disturbed.change if disturbed else _double
-    bound = {value: map_leaves(double, held) if disturbed or writes(value) else held for value, held in graph.bound.items()}
+    bound = {value: map_leaves(double, held) if disturbed or writes(value) else as_torch(held) for value, held in graph.bound.items()}
     code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
     given = iter(args)

@@ -331,8 +331,9 @@ class _Contest:
     def _workload(self) -> Workload:
         is_torch = self.library.name == "torch"
         args = [as_torch(arg) if is_torch else off_the_gpu(on_host(arg)) for arg in self.args]
+        bound = {value: as_torch(held) if is_torch else held for value, held in self.graph.bound.items()}
         with no_gradients():
-            found = workload(self.graph, self.library, dict(self.graph.bound), args)
+            found = workload(self.graph, self.library, bound, args)
         self.state.restore()
         return found
 

@@ -427,8 +427,7 @@ class _Unlocked:
 def _adopted(array: Any) -> Any:
     """Returns a caller's array as a tensor. Raises ArgumentError for an array that torch cannot represent."""
     try:
-        plain = array.flags.writeable or array.dtype.isbuiltin != 1  # a type of `ml_dtypes`, which the interface does not name
-        return as_torch(array if plain else np.asarray(_Unlocked(array)))
+        return as_torch(array)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"torch cannot share the memory of an argument, an array of {array.dtype} with strides {array.strides}: {error}",
@@ -444,7 +443,9 @@ def as_torch(value: Any) -> Any:
         if not isinstance(leaf, np.ndarray | np.generic):
             return leaf
         array = np.asarray(leaf)
-        return torch.from_numpy(plainly_typed(array)) if array.dtype.isbuiltin == 1 else tensor_of(array, torch, "")  # of `ml_dtypes`
+        if array.dtype.isbuiltin != 1:  # a type of `ml_dtypes`, which the interface does not name
+            return tensor_of(array, torch, "")
+        return torch.from_numpy(plainly_typed(array if array.flags.writeable else np.asarray(_Unlocked(array))))
 
     return map_leaves(shared, value)
 

@@ -165,6 +165,14 @@ def test_written_arguments_are_restored():
     assert all(row.error is not None and row.error < 1e-6 for row in comparison.rows)
 
 
+def test_weights_of_arrays_and_arguments_of_torch_have_errors(torch: Any) -> None:
+    g = irs.load(ir("x w | a = mm x w; b = relu a | b"), torch.ones(3, 3), torch.ones(3, 3))
+    weights = np.full((3, 3), 0.1, np.float32)
+    weights.flags.writeable = False  # as a file's are
+    held = replace(g, bound={g.inputs[1]: weights})
+    assert all(row.error is not None and row.error < 1e-6 for row in compare(held, torch.ones(3, 3), repeats=1).rows)
+
+
 def test_written_buffers_are_restored():
     torch = pytest.importorskip("torch")
     model = torch.nn.BatchNorm1d(3)

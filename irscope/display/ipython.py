@@ -11,6 +11,8 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any, get_args
 
+from irscope._base.results import Numbered
+
 
 def register(shell: Any) -> None:
     """Register formatters for irscope's objects with an IPython shell; imports nothing until one is shown."""
@@ -66,33 +68,37 @@ _CHOSEN = re.compile(
 )
 """A function or method, and an unfinished string for an option of it that takes one of a few words."""
 _FIRST = re.compile(r"\(\s*" + _OBJECT + r"\s*,[^()]*$")  # The first argument of an unfinished call.
+_ITEM = re.compile(_OBJECT + r"\[(-?\d+)\]\.(?P<sign>)(?P<word>\w*)$")
+"""An item of what is counted from 0, of which IPython looks into plain tuples and lists only."""
 _MOST = 200
 
 
 def register_completion(shell: Any) -> None:
-    """Register the completer with an IPython shell, once."""
-    completer = getattr(shell, "Completer", None)
-    matchers = getattr(completer, "custom_matchers", None)
+    """Register the completer with an IPython shell, once. Where it has names, those of magics and files are left out."""
+    matchers = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
     if matchers is None or any(getattr(matcher, "is_of_irscope", False) for matcher in matchers):
         return
+    from IPython.core.completer import SimpleCompletion, context_matcher
 
-    def matcher(text: str) -> list[str]:
-        line = completer.line_buffer if completer is not None else ""
-        found = names_for(line, shell.user_ns)
-        typed = _CHOSEN.search(line) or _ASKED.search(line)
-        if typed is None:
-            return []
-        # the word that the completer passes may begin anywhere in the string
-        begun = typed["sign"] + typed["word"]
-        extra = len(begun) - len(text)
-        return [name[extra:] for name in found] if extra >= 0 else [text[: len(text) - len(begun)] + name for name in found]
+    @context_matcher(priority=10_000)  # type: ignore[untyped-decorator]
+    def matcher(context: Any) -> dict[str, Any]:
+        line = context.text_until_cursor
+        typed = _ITEM.search(line) or _CHOSEN.search(line) or _ASKED.search(line)
+        found = names_for(line, shell.user_ns) if typed is not None else []
+        begun = typed["sign"] + typed["word"] if typed is not None else ""
+        made = [SimpleCompletion(text=name, type="name") for name in found]
+        return {"completions": made, "suppress": bool(found), "matched_fragment": begun}
 
-    matcher.is_of_irscope = True  # type: ignore[attr-defined]
+    matcher.is_of_irscope = True
     matchers.append(matcher)
 
 
 def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
     """The completions of a line that ends inside a string: names in the program of the object before it."""
+    if (item := _ITEM.search(line)) is not None:
+        held, place = _looked_up(item[1], namespace), int(item[2])
+        is_there = isinstance(held, Numbered) and place in range(-len(held), len(held))
+        return [name for name in dir(held[place]) if name[0] != "_" and name.startswith(item["word"])] if is_there else []
     chosen = _CHOSEN.search(line)
     if chosen is not None:
         asked = namespace.get(chosen[1].partition(".")[0])

@@ -198,6 +198,8 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
             hint="irs.load(function, np.zeros((2, 3)))",
         )
     hint = "give one of these, with example arguments for a model or a function"
+    if any(map(callable, args)):
+        hint = "the program comes first: irs.load(model, x)"
     if type(source).__module__.startswith("irscope."):  # a Fusion, Decisions, …
         hint = "its program is .graph; what takes a program mostly takes it as it is, such as irs.explore, irs.fuse and irs.compile"
     return LoadError(f"no frontend reads {_kind(source)}", where=known, hint=hint)

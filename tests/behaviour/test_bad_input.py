@@ -110,6 +110,7 @@ def test_text_with_a_byte_order_mark_or_the_other_line_ends_is_read(tmp_path: Pa
 @pytest.mark.parametrize("source", [None, 3, [1], b"graph", object(), np.zeros(2), len, lambda x: x, dict])
 def test_sources_that_no_frontend_reads(source: object) -> None:
     refused(LoadError, lambda: irs.load(source))
+    refused(LoadError, lambda: irs.load(np.zeros(2), np.tanh), "the program comes first")
     refused(LoadError, lambda: irs.explore(source))
     refused(LoadError, lambda: irs.load(len, object()), "torch")
 

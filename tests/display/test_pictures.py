@@ -124,6 +124,9 @@ def test_the_tab_key_offers_names_of_values_where_a_method_is_asked(shell: Any) 
 
     for line, wanted in (
         ('f.why_not("co', ['f.why_not("conv', 'f.why_not("cost']),
+        ('f.why_not("%co', ['f.why_not("%conv', 'f.why_not("%cost']),
+        ("f.groups[0].op", ["f.groups[0].op"]),
+        ("f.remarks[-1].bec", ["f.remarks[-1].because"]),
         ('f.why_not("x", "cos', ['f.why_not("x", "cost']),
         ("db.may_alias('co", ["db.may_alias('conv", "db.may_alias('cost"]),
         ('f.graph.value("con', ['f.graph.value("conv']),

@@ -472,7 +472,7 @@ def _fits(ir: Any, node: Any) -> bool:
     value = node.meta.get("val")
     try:
         return bool(int(ir.get_numel()) == value.numel() and ir.get_dtype() == value.dtype)
-    except (AttributeError, TypeError, ValueError):  # several values, and extents that are symbols
+    except (AttributeError, NotImplementedError, TypeError, ValueError):  # several values or none, and extents that are symbols
         return False
 
 

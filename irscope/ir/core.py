@@ -166,8 +166,8 @@ class Graph(Drawn):
     (`(0,)`, `(1, "w")`). Empty if no path is known, or no argument is nested."""
     modes: Callable[[], str] | None = None
     """Returns a sentence if the model that the program was captured from has been switched to another mode since (training,
-    evaluation), and an empty text if it has not; None if nothing depends on such modes. Raises RunError if weights have been
-    written that a pass computed others from."""
+    evaluation), or holds other tensors, and an empty text if not; None if there is nothing to watch. Raises RunError if weights have
+    been written that a pass computed others from."""
     default_floats: str = ""
     """The op of a node that a pass replaced by a constant, if the node created floats of torch's default type: float32 is
     assumed, which is checked at each call."""

@@ -68,7 +68,7 @@ def joint_graph(
             raise
         except Exception as error:
             raise _failed(error, title) from None
-    return replace(graph, modes=modes) if modes is not None else graph
+    return replace(graph, modes=modes.holding(source, graph.bound.values()))
 
 
 def unit_cotangents(graph: Graph, given: Sequence[Any]) -> tuple[Any, ...]:

@@ -10,13 +10,16 @@ when it decomposes a program with an empty table: it runs the ops on fake tensor
 ops become out-of-place ones on the way.
 """
 
+from __future__ import annotations
+
 import io
 import logging
+import operator
 import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from types import FunctionType
 from typing import Any, Final
@@ -83,23 +86,29 @@ def _decomposed(torch: Any, program: Any) -> Any:
                 region.__call__ = own[region]
 
 
-# The modes that a model was captured in: training or evaluation, module by module.
+# The state that a model was captured in: training or evaluation, module by module, and which tensors it holds.
 #
 # A capture fixes what the modules did in their modes at that time: whether dropout drops, which statistics normalise. A
 # model that is switched later behaves differently, and the program does not. Only modules whose own code reads `training`
-# are watched, by weak references.
+# are watched, by weak references. The program computes with the tensors that the model held; what is written to them counts, but a
+# model may hold others later: `load_state_dict(assign=True)`, a new `nn.Parameter`, and buffers after `model.half().float()`.
 
 _NAMES: Final = {True: "training", False: "evaluation"}
 
 
 class Modes:
-    """The modes at capture; a call describes a module that has been switched since."""
+    """The modes and tensors at capture; a call describes what has been switched or replaced since."""
 
     def __init__(self, modules: list[tuple[str, Any]]) -> None:
         self.watched = [(weakref.ref(module), path, module.training) for path, module in modules]
+        self.places: list[tuple[str, dict[str, Any], str, Any]] = []
+        """A module's path, one of its dictionaries of tensors, and a name and the tensor in it."""
+        self.holders: list[dict[str, Any]] = []
+        self.names: list[str] = []
+        self.tensors: list[Any] = []
 
     def __call__(self) -> str:
-        """Returns a sentence about the first module whose mode has changed; empty if none has."""
+        """Returns a sentence about the first module whose mode has changed, or tensor that is another; empty if none has."""
         for reference, path, before in self.watched:
             module = reference()
             if module is not None and module.training is not before:
@@ -108,18 +117,40 @@ class Modes:
                     f"{what} was captured in {_NAMES[before]} mode and is in {_NAMES[not before]} mode now: the program "
                     "computes as it was captured; load the model again to capture its current mode"
                 )
-        return ""
+        now = map(dict.get, self.holders, self.names)
+        if all(map(operator.is_, now, self.tensors)):
+            return ""
+        path, name = next((path, name) for path, holder, name, tensor in self.places if holder.get(name) is not tensor)
+        return (
+            f"{f'{path}.' * bool(path)}{name} of the model is another tensor than the one that was captured, with which the program "
+            "computes; load the model again, or write into its tensors: load_state_dict without assign=True, p.copy_(new)"
+        )
+
+    def holding(self, source: Any, bound: Collection[Any]) -> Modes | None:
+        """Returns the same with the places where the modules of a source hold these tensors; None if nothing is left to watch."""
+        torch, ours = require_torch("to look at a model"), {id(tensor) for tensor in bound}
+        self.places = [
+            (f"{path}{'.' * bool(path and inner)}{inner}", holder, name, tensor)
+            for path, root in roots_of(source)
+            for inner, module in root.named_modules()
+            if not isinstance(module, torch.jit.ScriptModule)
+            for holder in (module._parameters, module._buffers)
+            for name, tensor in holder.items()
+            if id(tensor) in ours
+        ]
+        self.holders, self.names = [holder for _, holder, _, _ in self.places], [name for _, _, name, _ in self.places]
+        self.tensors = [tensor for *_, tensor in self.places]
+        return self if self.watched or self.places else None
 
 
-def modes_of(source: Any) -> Modes | None:
-    """Returns the modes of a module, or of the modules that a function closes over; None if their code does not depend on them."""
-    found = [
+def modes_of(source: Any) -> Modes:
+    """Returns the modes of a module, or of the modules that a function closes over, whose code depends on them."""
+    return Modes([
         (f"{path}{'.' * bool(path and inner)}{inner}", module)
         for path, root in roots_of(source)
         for inner, module in root.named_modules()
         if _reads_mode(module)
-    ]
-    return Modes(found) if found else None
+    ])  # fmt: skip
 
 
 def roots_of(source: Any) -> Iterator[tuple[str, Any]]:

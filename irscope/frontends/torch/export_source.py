@@ -114,11 +114,12 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
                 at = f" at {place[0]}" if place else ""
                 what = f"{title} reads a number from a tensor{at} and goes on with it in Python, which torch.export cannot capture"
                 warn_caller(f"{what}; torch.jit.script did, with all branches. Nothing is wrong with the program")
-                return replace(graph, modes=modes or graph.modes)
+                return replace(graph, modes=modes.holding(source, graph.bound.values()))
         what = f"torch.export cannot capture {title}"
         where = trimmed(str(error)).replace("FakeTensor", "Tensor") + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
         raise CaptureError(what, where=where, hint=advice) from None
-    return replace(import_exported(program, name, lambda _: True), modes=modes)  # its locations are frames that just ran here
+    graph = import_exported(program, name, lambda _: True)  # its locations are frames that just ran here
+    return replace(graph, modes=modes.holding(source, graph.bound.values()))
 
 
 def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:

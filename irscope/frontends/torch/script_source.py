@@ -78,8 +78,7 @@ def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, li
         schema = source._c._get_method(method).schema
     if args:
         graph = _with_defaults(graph, schema, args)
-    modes = modes_of(source)
-    return replace(graph, modes=modes) if modes is not None else graph
+    return replace(graph, modes=modes_of(source).holding(source, graph.bound.values()))
 
 
 def _inlined(module: Any, method: str, name: str, is_live: Callable[[str], bool]) -> Graph:

@@ -52,12 +52,37 @@ def test_switching_a_model_warns_once_per_switch(training: bool, made: Callable[
 
 
 def test_modes_without_effect_are_not_watched() -> None:
-    model, x = nn.Sequential(nn.Linear(4, 4), nn.GELU()), torch.rand(2, 4)
+    model, x = nn.Sequential(nn.Softmax(-1), nn.GELU()), torch.rand(2, 4)
     graph = irs.load(model, x)
     assert graph.modes is None
     run = irs.compile(irs.fuse(graph))
     model.eval()
     assert told(run, x) == []
+
+
+@pytest.mark.parametrize(
+    ("replacing", "name"),
+    [
+        (lambda model: model.load_state_dict({k: v * 2 for k, v in model.state_dict().items()}, assign=True), "0.weight"),
+        (lambda model: setattr(model[1][0], "bias", nn.Parameter(torch.ones(4))), "1.0.bias"),
+        (lambda model: model.double().float(), "1.1.running_mean"),
+    ],
+)
+def test_tensors_that_a_model_replaces_are_named_once(replacing: Callable[[Any], object], name: str) -> None:
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))).eval(), torch.rand(8, 4)
+    run = irs.compile(model, x)
+    before = run(x)
+    with torch.no_grad():
+        model[0].weight.mul_(2)  # a write counts, and is no replacement
+    assert told(run, x) == []
+    torch.testing.assert_close(run(x), model(x))
+    with torch.no_grad():
+        model[0].weight.div_(2)
+    replacing(model)
+    (said,) = told(run, x)
+    assert said.startswith(f"{name} of the model is another tensor than the one that was captured")
+    assert told(run, x) == []
+    torch.testing.assert_close(run(x), before)
 
 
 def test_modules_behind_functions_and_methods_are_watched() -> None:

@@ -33,6 +33,23 @@ def test_copies_stand_out_and_their_layout_says_why(laid_out: Any) -> None:
     page.locator(".irs-copy-note", has_text="stride(0) is 1 and would have to be 64").wait_for()
 
 
+def test_docked_memory_has_more_height_while_it_is_in_sight_until_a_user_moves_its_border(laid_out: Any) -> None:
+    page = laid_out
+    high = "document.querySelector('{}').getBoundingClientRect().height"
+    share = f"({high.format('.irs-dock')} / {high.format('.irs')})"
+    tab = page.locator(".irs-dock [role=tab]", has_text="Points-to")
+    first = page.evaluate(share)
+    tab.click()
+    holds(page, f"() => {share} > 0.45")
+    tab.click()  # closes it
+    holds(page, f"() => {share} < 0.1")
+    page.locator(".irs-dock [role=tab]", has_text="Remarks").click()
+    holds(page, f"first => Math.abs({share} - first) < 0.01", first)
+    tab.click()
+    page.get_by_role("separator", name="resize panes").and_(page.locator(".flat")).press("ArrowDown")
+    holds(page, f"() => {share} > 0.42 && {share} < 0.45")
+
+
 def test_the_byte_map_of_a_buffer_is_clicked_and_walked(laid_out: Any) -> None:
     page = laid_out
     page.locator(".irs-inspector").wait_for()

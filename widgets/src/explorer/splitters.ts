@@ -5,20 +5,25 @@ import { clamp } from "../lib/layout/viewport";
 
 const LEAST = 8;
 
-/** A border that sets a CSS variable of `around` to a share of its size, in percent, counted from one of its sides. */
+/** A border that sets a CSS variable of `around` to a share of its size, in percent, counted from one of its sides. Until somebody moves it,
+ * only `${variable}-start` is set, and a style sheet decides. */
 export function splitter(around: HTMLElement, variable: string, side: "left" | "right" | "bottom", start: number): HTMLElement {
-  let share = start;
   const most = 70;
-  const { bar, say } = border(side === "bottom", most, ({ clientX, clientY }) => {
+  const shareAt = (x: number, y: number) => {
     const place = around.getBoundingClientRect();
-    set(100 * (side === "left" ? (clientX - place.left) / place.width : side === "right" ? (place.right - clientX) / place.width : (place.bottom - clientY) / place.height));
-  }, (by) => set(share + (side === "left" ? by : -by)));
+    return 100 * (side === "left" ? (x - place.left) / place.width : side === "right" ? (place.right - x) / place.width : (place.bottom - y) / place.height);
+  };
+  const { bar, say } = border(side === "bottom", most, ({ clientX, clientY }) => set(shareAt(clientX, clientY)), (by) => {
+    const { right, bottom } = bar.getBoundingClientRect();
+    set(shareAt(right, bottom) + (side === "left" ? by : -by));
+  });
   const set = (next: number) => {
-    share = clamp(next, LEAST, most);
+    const share = clamp(next, LEAST, most);
     around.style.setProperty(variable, `${share}%`);
     say(share);
   };
-  set(start);
+  around.style.setProperty(`${variable}-start`, `${start}%`);
+  say(start);
   return bar;
 }
 

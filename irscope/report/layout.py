@@ -4,8 +4,8 @@ A level is the boxes directly inside one box. Levels are drawn from the inside o
 
 1. Cycles are broken by a depth-first walk in the given order, so program order decides what points up.
 2. Rows are longest paths; what reads little sinks to just above its first user; rows of many boxes are split.
-3. An edge bends through a free place in every row that it passes. Edges that pass more than `MAX_SPAN` rows in drawings of many
-   boxes, or come from a box with `MANY` users, do not: they are drawn as two stubs.
+3. An edge bends through a free place in every row that it passes. Those that pass more than `MAX_SPAN` rows in drawings of many boxes do
+   not, nor those that pass any from a box with `MANY` users: they are drawn as two stubs.
 4. Four rounds of barycentre sweeps order each row; ties keep the given order, so small changes move little.
 5. Six rounds of mean alignment set x, keeping boxes apart from both sides. Boxes come first, so that a chain of them is straight and the
    edges that pass it go around.
@@ -41,6 +41,7 @@ _ALIGNMENTS = 6
 _BEND_WIDTH = -4.0  # Two edges on their way through a row are GAP_X and this apart.
 _GAP_COLUMN = 40.0
 _LEAST_CUT = 560.0  # Drawings less tall than this, in pixels, stay in one column.
+_LOW = 80.0  # A first or last column less tall than this, in pixels, is none: an input or a result alone.
 _WIDE = 640.0  # Unconnected boxes stay in one row if it is less wide than this, in pixels.
 _SHAPE = 1.25  # The target aspect ratio, width to height, of a drawing cut into columns.
 _PORTS = 14.0  # The distance in pixels between edges that leave or enter one box, where it has room.
@@ -182,7 +183,8 @@ class _Rows:
             self.rows[row].append(box)
         users = Counter(u for u, _ in edges)
         self.chains = [
-            self._connect(u, v) if u != v and (rank[v] - rank[u] <= MAX_SPAN or (few and users[u] < MANY)) else None for u, v in edges
+            self._connect(u, v) if u != v and rank[v] - rank[u] <= (1 if users[u] >= MANY else inf if few else MAX_SPAN) else None
+            for u, v in edges
         ]
         self.position = [0.0] * len(self.width)
         for each in self.rows:
@@ -333,8 +335,8 @@ def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
     """The ranges of rows, with these heights, that form the columns: a drawing much taller than wide is cut to about the
     aspect ratio of a window, into columns the highest of which is as low as can be.
 
-    >>> columns([40.0] * 4, 100.0), columns([40.0] * 40, 100.0)
-    ([(0, 4)], [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)])
+    >>> columns([40.0] * 4, 100.0), columns([40.0] * 40, 100.0), columns([40.0, 900.0, 40.0], 100.0)
+    ([(0, 4)], [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)], [(0, 3)])
     """
     whole = sum(tall) + GAP_Y * (len(tall) - 1)
     if whole < _LEAST_CUT or whole < 2 * width:
@@ -343,6 +345,10 @@ def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
     most = whole / parts - GAP_Y
     while len(found := _below(tall, most)) > parts:
         most += GAP_Y
+    if len(found) > 1 and sum(tall[slice(*found[-1])]) < _LOW:
+        found[-2:] = [(found[-2][0], len(tall))]
+    if len(found) > 1 and sum(tall[slice(*found[0])]) < _LOW:
+        found[:2] = [(0, found[1][1])]
     return found
 
 

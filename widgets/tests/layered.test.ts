@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { arrange, FEW, GAP_X, MAX_SPAN, place } from "../src/lib/layout/layered";
+import { arrange, columnStarts, FEW, GAP_X, MAX_SPAN, place } from "../src/lib/layout/layered";
 import { random } from "./programs";
 
 function randomEdges(count: number, seed: number): [number, number][] {
@@ -62,4 +62,8 @@ test("among many boxes an edge over more than MAX_SPAN rows has no route; any ot
   const routesOf = (count: number) => arrange(count, [...Array.from({ length: count - 1 }, (_, k): [number, number] => [k, k + 1]), ...ends]).routes.slice(count - 1);
   expect(routesOf(FEW).map((route) => route?.length)).toEqual([MAX_SPAN + 1, undefined]);
   expect(routesOf(FEW - 1).map((route) => route?.length)).toEqual([MAX_SPAN + 1, MAX_SPAN + 2]);
+});
+
+test("an input or a result alone is no column", () => {
+  expect([[40, 900, 40], [40, 900, 40, 900, 40], [900, 900]].map((heights) => columnStarts(heights, 100))).toEqual([[0], [0, 2], [0, 1]]);
 });

@@ -5,8 +5,8 @@
 // Rows: edges against program order that close a cycle are reversed, then longest path from the top, then boxes sink
 // towards their users where that makes edges shorter: those that read nothing, that have more users than operands, or
 // that read only values with MANY users. Order: sweeps of barycentres with program order as
-// the tie-break. An edge over up to MAX_SPAN rows bends through one free place in each row between; among many boxes, and from
-// those with MANY users, a longer one takes no part in ordering and has no route (it is drawn as two stubs).
+// the tie-break. An edge over up to MAX_SPAN rows bends through one free place in each row between; among many boxes a longer one, and
+// from those with MANY users one over more than a row, takes no part in ordering and has no route (it is drawn as two stubs).
 
 import { MANY } from "./levels";
 
@@ -41,7 +41,7 @@ export interface Placement {
 }
 
 export const MAX_SPAN = 6;
-/** Of fewer boxes all edges have a route, but for those of a value with MANY users, and they are cut only into as many columns as are
+/** Of fewer boxes all edges have a route, but for those of a value with MANY users that pass a row, and they are cut only into as many columns as are
  * asked for. */
 export const FEW = 40;
 const MAX_IN_ROW = 12;
@@ -54,6 +54,8 @@ export const GAP_Y = 24;
 export const GAP_COLUMN = 40;
 /** Drawings of less than this height stay in one column. */
 const LEAST_CUT = 560;
+/** A first or last column less tall than this is none: an input or a result alone. */
+const LOW = 80;
 /** The default ratio of width to height that a long drawing is cut into. */
 const SHAPE = 1.25;
 
@@ -72,7 +74,7 @@ export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayL
   for (const [from] of turned) users[from]++;
   const routes = turned.map(([from, to], e) => {
     const span = rowOf[to] - rowOf[from];
-    if (from === to || (span > MAX_SPAN && (count >= FEW || users[from] >= MANY))) return null;
+    if (from === to || span > (users[from] >= MANY ? 1 : count >= FEW ? MAX_SPAN : Infinity)) return null;
     const route = [from];
     for (let row = rowOf[from] + 1; row < rowOf[to]; row++) {
       const bend = up.push([]) - 1;
@@ -245,6 +247,9 @@ export function columnStarts(heights: ArrayLike<number>, width: number, shape = 
 function evenStarts(heights: ArrayLike<number>, parts: number, whole = 0): number[] {
   let starts = [0];
   for (let wanted = parts > 1 ? whole / parts - GAP_Y : Infinity; (starts = startsBelow(heights, wanted)).length > parts; ) wanted += GAP_Y;
+  const isLow = (column: number) => starts.length > 1 && Array.from(heights).slice(starts[column], starts[column + 1]).reduce((sum, height) => sum + height, 0) < LOW;
+  if (isLow(starts.length - 1)) starts.pop();
+  if (isLow(0)) starts.splice(1, 1);
   return starts;
 }
 

@@ -16,7 +16,7 @@ export interface Extent {
 export const MIN_SCALE = 0.01;
 export const MAX_SCALE = 3;
 /** Below this scale the smallest letters have less than 9 pixels: a first look then shows only a part of the picture. */
-export const READABLE = 0.79;
+export const READABLE = 0.784;
 /** The empty border of a picture. */
 const EDGE = 12;
 /** Below this scale text cannot be read. */
@@ -32,9 +32,9 @@ export function zoomAt(view: Viewport, factor: number, px: number, py: number): 
   return { scale, x: view.x + px / view.scale - px / scale, y: view.y + py / view.scale - py / scale };
 }
 
-/** The whole picture, centred, never larger than life. */
+/** The whole picture with half of its empty border, centred, never larger than life. */
 export function fit(picture: Extent, frame: Extent): Viewport {
-  const scale = Math.min(frame.width / (picture.width + 24), frame.height / (picture.height + 24), 1);
+  const scale = Math.min(frame.width / (picture.width - EDGE), frame.height / (picture.height - EDGE), 1);
   return { scale, x: (picture.width - frame.width / scale) / 2, y: (picture.height - frame.height / scale) / 2 };
 }
 

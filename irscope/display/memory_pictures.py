@@ -154,7 +154,7 @@ _PLAN_STYLE: Final = (
     ".o{stroke:#fff;stroke-width:3;paint-order:stroke}"
     ".g{stroke:#d0d5dd;stroke-width:1}.l{stroke:#b42318;stroke-width:1.3;stroke-dasharray:4 3}.r{fill:#b42318}"
     ".n{fill:#4c78a8;fill-opacity:.35;stroke:#4c78a8}.a{fill:none;stroke:#667085;stroke-width:1.2}"
-    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.p{stroke:#f3f4f6}.o{stroke:#1e1e1e}"
+    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.p{stroke:#f3f4f6;fill-opacity:.5}.o{stroke:#1e1e1e}"
     ".g{stroke:#3f4650}.l{stroke:#ff8a80}.r{fill:#ff8a80}.n{fill:#6ea3d8;stroke:#6ea3d8}.a{stroke:#9ca3af}}"
 )
 _WIDTH: Final = 860.0
@@ -175,7 +175,9 @@ def memory_svg(view: MemoryView) -> str:
             middle = (low + high) / 2
             parts.append(_text(_LEFT - 8, middle, section["label"], "q", "end"))
             parts.append(_text(_LEFT - 8, middle + 13, byte_count(section["bytes"]), "q", "end") if low - high > 28 else "")
-    parts += [_plan_bar(bar, across, top) for bar in sorted(view["bars"], key=lambda bar: bar["at_peak"])]
+    bars = sorted(view["bars"], key=lambda bar: bar["at_peak"])
+    parts += [_plan_bar(bar, across, top) for bar in bars]
+    parts += _plan_labels([(bar, *_plan_place(bar, across, top)) for bar in bars])
     moment = _LEFT + (view["peak_moment"] + 0.5) * across
     bottom = _TOP + _PLAN + _GAP + _CURVE
     parts.append(f'<path class="l" d="M{moment:.1f} {_TOP - 6:.1f}V{bottom:.1f}"/>')
@@ -200,22 +202,44 @@ def _colour(category: str) -> str:
     return PALETTE.get(category, PALETTE["other"])
 
 
+def _plan_place(bar: MemoryBar, across: float, top: float) -> tuple[float, float, float, float]:
+    """Left, top, width and height of a rectangle."""
+    width, height = max((bar["end"] - bar["start"] + 1) * across - 0.4, _LEAST), max(_PLAN * bar["bytes"] / top, _LEAST)
+    return _LEFT + bar["start"] * across, _y(bar["low"] + bar["bytes"], top), width, height
+
+
 def _plan_bar(bar: MemoryBar, across: float, top: float) -> str:
-    x, width = _LEFT + bar["start"] * across, max((bar["end"] - bar["start"] + 1) * across - 0.4, _LEAST)
-    y, height = _y(bar["low"] + bar["bytes"], top), max(_PLAN * bar["bytes"] / top, _LEAST)
+    x, y, width, height = _plan_place(bar, across, top)
     colour = _colour(bar["category"])
     strong = bar["at_peak"] and height > 3  # a border would hide a thin rectangle
     line = "" if strong else f";stroke:{colour}"
-    text, letters = "", 7 * len(bar["label"]) + 6
-    if height > 12 and width > letters:
-        text = _text(x + 4, y + min(height / 2 + 4, height - 3), bar["label"])
-    elif height > 12 and bar["at_peak"]:  # what makes the peak is named in any case, beside it
-        is_left = x + width + letters > _WIDTH
-        text = _text(x - 4 if is_left else x + width + 4, y + height / 2 + 4, bar["label"], "o", "end" if is_left else "")
     return (
-        f'<g><rect class="{"b p" if strong else "b"}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
-        f'style="fill:{colour}{line}"><title>{in_markup(bar["title"])}</title></rect>{text}</g>'
+        f'<rect class="{"b p" if strong else "b"}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
+        f'style="fill:{colour}{line}"><title>{in_markup(bar["title"])}</title></rect>'
     )
+
+
+def _plan_labels(bars: Sequence[tuple[MemoryBar, float, float, float, float]]) -> list[str]:
+    """The names that fit into their rectangles, and those of what makes the peak beside it, where no other name is."""
+    told = list[tuple[float, float, float]]()  # Left, right and base line of each.
+    drawn, narrow = list[str](), list[tuple[str, float, float, list[float]]]()
+    for bar, x, y, width, height in bars:
+        wide = 7.0 * len(bar["label"])
+        if height > 12 and width > wide + 6:
+            told.append((x + 4, x + 4 + wide, line := y + min(height / 2 + 4, height - 3)))
+            drawn.append(_text(x + 4, line, bar["label"]))
+        elif height > 12 and bar["at_peak"]:
+            lines = [y + height / 2 + 4, *(y + 12 + 13 * k for k in range(int(height / 13)))]
+            narrow.append((bar["label"], x + width + 4, x - 4 - wide, lines))
+    for label, after, before, lines in narrow:
+        wide = 7.0 * len(label)
+        for start, line in ((start, line) for line in lines for start in (after, before)):
+            is_free = all(start > end or start + wide < begin or abs(line - other) > 11 for begin, end, other in told)
+            if is_free and start > _LEFT and start + wide < _WIDTH:
+                told.append((start, start + wide, line))
+                drawn.append(_text(start, line, label, "o"))
+                break
+    return drawn
 
 
 def _curves(view: MemoryView, across: float) -> list[str]:

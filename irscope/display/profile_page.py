@@ -18,7 +18,7 @@ from irscope.runtime.profile import Profile
 # describes a part.
 
 _LIGHT_HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
-"""From cold to hot; text on them is dark except on the last two."""
+"""From cold to hot; text on them is dark except on the last."""
 _DARK_HEAT: Final = ("#2b2724", "#423122", "#5b3d1f", "#7a4a1b", "#9a4d1c", "#b03a22", "#cc2e24")
 _STEPS: Final = len(_LIGHT_HEAT)
 _ROW: Final = 18
@@ -30,7 +30,7 @@ def _rules(colours: Sequence[str], ink: str) -> str:
 
 
 _HEATED: Final = (
-    f"<style>{_rules(_LIGHT_HEAT, '#1f2328')}.h{_STEPS - 2}+.ink,.h{_STEPS - 1}+.ink{{fill:#fff}}"
+    f"<style>{_rules(_LIGHT_HEAT, '#1f2328')}.h{_STEPS - 1}+.ink{{fill:#fff}}"
     f"@media(prefers-color-scheme:dark){{{_rules(_DARK_HEAT, '#f3f4f6')}}}</style>"
 )
 """Colours of shares, and of the text right after a rectangle that has one."""
@@ -172,15 +172,24 @@ def roofline_svg(view: ProfileView) -> str:
         if y0 <= power <= y1:
             _, y = at(10**x0, 10.0**power)
             parts.append(f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>' + text(left - 4, y + 4, f"{10.0**power:g}", "q", "end"))
-    named = sorted(marks, key=lambda mark: -mark["share"])[:4]
-    for mark in marks:
+    told = list[tuple[float, float, float]]()  # Left, right and base line of each label.
+    labels = list[str]()
+    for place, mark in enumerate(sorted(marks, key=lambda mark: -mark["share"])):
         x, y = at(mark["intensity"], mark["gflops"])
         title = f"{mark['label']}: {mark['gflops']:.3g} GFLOP/s, {mark['intensity']:.2g} FLOP/B, {mark['share']:.1%} of the time"
         radius = 3 + 9 * mark["share"] ** 0.5
         parts.append(f'<circle class="k" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{in_markup(title)}</title></circle>')
-        if mark in named:
-            anchor = "end" if x > width - 150 else "start"
-            parts.append(text(x + (-radius - 3 if anchor == "end" else radius + 3), y + 4, cut(mark["label"], 140), "", anchor))
+        words = cut(mark["label"], 140)
+        wide = 6.8 * len(words)
+        beside, above, below = y + 4, y - radius - 4, y + radius + 12
+        spots = [(x + radius + 3, beside), (x - radius - 3 - wide, beside), (x - wide / 2, above), (x - wide / 2, below)]
+        for start, line in spots if place < 4 else ():
+            is_free = all(start > end or start + wide < begin or abs(line - other) > 12 for begin, end, other in told)
+            if is_free and left < start and start + wide < width and line < bottom:
+                told.append((start, start + wide, line))
+                labels.append(text(start, line, words, "x", "", "paint-order:stroke;stroke-width:3"))
+                break
+    parts += labels
     parts.append(text((left + width) / 2, height - 4, "FLOP for each byte moved", "q", "middle"))
     parts.append(text(4, 12, "GFLOP/s", "q"))
     return picture(height, parts, "roofline", width)

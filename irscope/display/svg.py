@@ -25,8 +25,8 @@ def embedded_svg(svg: str, alt: str, tallest: float = 720) -> str:
     return f'<div style="{style}" tabindex="0" role="region" aria-label="{words}">{image}</div>'
 
 
-_INERT = re.compile(r'(?<= )((?:d|x|y|width|height)="[^"]*")|<title>[^<]*</title>')
-"""Titles, which no image shows, and numbers, whose zeros a notebook need not hold."""
+_INERT = re.compile(r'(?<= )((?:d|x|y|width|height)="[^"]*")|<title>[^<]*</title>| data-[a-z]+="[^"]*"|\n')
+"""Titles and ids, which no image shows, and numbers, whose zeros a notebook need not hold."""
 _ZEROS = re.compile(r"\.0(?!\d)")
 
 
@@ -67,10 +67,19 @@ def rect(x: float, y: float, width: float, height: float, kind: str, title: str 
     return f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{height:.2f}" class="{kind}">{told}</rect>'
 
 
-def cut(words: str, width: float, letter: float = 6.1) -> str:
-    """The text, cut to a width in pixels."""
+def cut(words: str, width: float, letter: float = 7.1) -> str:
+    """The text, cut to a width in pixels, but for the number of a line at its end; nothing where not even three letters have room.
+
+    >>> cut("modeling_gemma.py:112", 110), cut("aten::convolution", 60), cut("relu", 16)
+    ('modeling_g…:112', 'aten::c…', '')
+    """
     most = int(width / letter)
-    return words if len(words) <= most else words[: max(most - 1, 0)] + "…" if most > 2 else ""
+    if len(words) <= most:
+        return words
+    line = re.search(r":\d+$", words)
+    end = line[0] if line else ""
+    left = most - 1 - len(end)
+    return f"{words[:left]}…{end}" if left > 2 else ""
 
 
 MOST_BOXES = 1500  # The most boxes of a readable picture; outer boxes are closed until it fits.
@@ -78,8 +87,8 @@ _FEW_EFFECTS = 40
 _MARGIN = 20.0
 _GRAPH_STYLE = (
     "text{font:11.5px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.h{font:600 13px ui-monospace,monospace}"
-    ".d{fill:#667085}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}.t{stroke-dasharray:2 1.5}"
-    ".f{stroke:#d62728}.p{stroke-dasharray:6 3}.w{fill:#fff}.i{fill:none}"
+    ".d{fill:#57606f}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}.t{stroke-dasharray:2 1.5}"
+    ".f{stroke:#d62728}.p{stroke-dasharray:6 3}.w{fill:#fff}.k{fill-opacity:.12}.o{fill-opacity:.06}"
     ".r{fill:#667085}.c{font-weight:600;font-size:11px;fill:#fff}"
 )
 _DARK = (
@@ -128,7 +137,7 @@ def graph_svg(
         ]  # fmt: skip
 
     picture += boxes(is_open=True)
-    picture += [_edge(route, layout, pairs.get((route.source, route.target), "")) for route in layout.routes]
+    picture += dict.fromkeys(part for route in layout.routes for part in _edge(route, layout, pairs.get((route.source, route.target), "")))
     picture += boxes(is_open=False)
     for line, (colour, word) in enumerate(words):
         y = layout.height + _MARGIN + 18 * line
@@ -199,14 +208,14 @@ def _box(box: Box, layout: Layout, *, is_open: bool, is_selected: bool, colour: 
     right, bottom, middle = rect.x + rect.width, rect.y + rect.height, rect.x + rect.width / 2
     corner = rect.height / 2 if kind in ("input", "output") else 7 if kind != "op" else 4
     dashes = ";stroke-dasharray:5 3" if is_open and kind == "group" and not is_selected else ""
-    line = f"stroke:{colour};stroke-width:{3 if is_selected else 1.8 if box['writes'] else 1}{dashes}"
+    thick = ";stroke-width:3" if is_selected else ";stroke-width:1.8" if box["writes"] else ""
     place = f'x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="{corner:.0f}"'
     parts = [f"<title>{in_markup(box['label'])} {in_markup(box['detail'])}</title>"]
     if box["size"] > 1 and not is_open and kind not in ("op", "input", "output"):
         behind = place.replace(f'x="{rect.x:.1f}" y="{rect.y:.1f}"', f'x="{rect.x + 3:.1f}" y="{rect.y + 3:.1f}"', 1)
         parts.append(f'<rect {behind} class="w" style="stroke:{colour};stroke-opacity:.5"/>')
-    tint = 0.06 if is_open else 0.12
-    parts.append(f'<rect {place} class="w"/><rect {place} style="fill:{colour};fill-opacity:{tint};{line}"/>')
+    look = f'class="{"o" if is_open else "k"}" style="fill:{colour};stroke:{colour}{thick}{dashes}"'
+    parts.append(f'<rect {place} class="w"/><rect {place} {look}/>')
     if kind == "op":
         parts.append(f'<rect x="{rect.x:.1f}" y="{rect.y + 3:.1f}" width="4" height="{rect.height - 6:.1f}" rx="2" fill="{colour}"/>')
     if box["id"] in layout.reads:
@@ -238,8 +247,8 @@ _CLUSTERS: Final = ("module", "repeat", "stretch", "lane")
 _HEAD: Final = "m-3-5l3 5 3-5"  # The arrow head of an edge that arrives from above.
 
 
-def _edge(route: Route, layout: Layout, colour: str = "") -> str:
-    """The path of an edge, wider for several values; two stubs for an edge without a route."""
+def _edge(route: Route, layout: Layout, colour: str = "") -> list[str]:
+    """The path of an edge, wider for several values; two stubs for an edge without a route, which are those of the next such edge, too."""
     thick = 2.4 if colour else min(3.0, 1.1 + 0.4 * log2(len(route.values))) if len(route.values) > 1 else 0
     looks = [f"stroke-width:{thick:.1f}"] * (thick > 0) + [f"stroke:{colour}"] * (colour != "")
     wide = f' style="{";".join(looks)}"' if looks else ""
@@ -247,8 +256,11 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
     if route.points is None:
         source, target = layout.rects[route.source], layout.rects[route.target]
         leaves = f"M{source.x + 0.8 * source.width:.1f} {source.y + source.height:.1f}v9m-3 0h6"  # beside the edges with a route
-        enters = f"{target.x + 0.2 * target.width:.1f} {target.y:.1f}"
-        return f'<path class="e t" {ends} d="{leaves}M{enters}m-3-12h6m-3 0v12"/><path class="e"{wide} d="M{enters}{_HEAD}"/>'
+        enters = f"M{target.x + 0.2 * target.width:.1f} {target.y:.1f}"
+        return [
+            f'<path class="e t"{wide} d="{leaves}"/>',
+            f'<path class="e t"{wide} d="{enters}m-3-12h6m-3 0v12"/><path class="e"{wide} d="{enters}{_HEAD}"/>',
+        ]
     (x, y), *others = route.points
     path = f"M{x:.1f} {y:.1f}"
     (x0, y0), (x1, y1) = route.points[-2:]
@@ -261,6 +273,6 @@ def _edge(route: Route, layout: Layout, colour: str = "") -> str:
             path += f"C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
         x, y = to_x, to_y
     if any(route.values):
-        return f'<path class="e" {ends} d="{path}{head}"/>'
+        return [f'<path class="e" {ends} d="{path}{head}"/>']
     told = "<title>it reads memory that the other writes</title>"
-    return f'<path class="e f p" {ends} d="{path}">{told}</path><path class="e f" d="M{x:.1f} {y:.1f}{head}"/>'
+    return [f'<path class="e f p" {ends} d="{path}">{told}</path><path class="e f" d="M{x:.1f} {y:.1f}{head}"/>']

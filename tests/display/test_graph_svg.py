@@ -64,7 +64,7 @@ def check(view: GraphView) -> int:
     frames: dict[int, Frame] = {}
     titles: dict[int, list[str]] = {}
     for group in root.iter(f"{SVG}g"):
-        face = next(rect for rect in group.iter(f"{SVG}rect") if rect.get("class") is None and rect.get("rx"))
+        face = next(rect for rect in group.iter(f"{SVG}rect") if rect.get("class") in ("k", "o"))
         x, y, width, height = (float(face.attrib[name]) for name in ("x", "y", "width", "height"))
         box = int(group.attrib["data-box"])
         frames[box] = Frame(x, y, x + width, y + height)

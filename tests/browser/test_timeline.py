@@ -210,11 +210,11 @@ def notebook(lab: Lab) -> Iterator[Lab]:
 def test_the_step_is_python_s_both_ways(notebook: Lab) -> None:
     page, live = notebook.page, f"{ACTIVE} .irs"
     assert notebook.python("print(t.step == len(f.history.steps))") == "True"
-    notebook.python("t.step = 2")
-    page.locator(f"{live} .irs-track[aria-valuenow='2']").wait_for()
+    notebook.python("t.step = 3")
+    page.locator(f"{live} .irs-track[aria-valuenow='3']").wait_for()
     expect(page.locator(f"{live} .irs-box.t-now")).to_have_count(2)
     page.locator(f"{live} .irs-track").press("ArrowRight")
-    prints(notebook, "t.step", "3")
+    prints(notebook, "t.step", "4")
     assert "there is no step 99" in notebook.python("t.step = 99")
     assert notebook.python("t.step = -1\nprint(t.step == len(f.history.steps))") == "True"
 

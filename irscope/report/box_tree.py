@@ -63,6 +63,7 @@ def node_lines(graph: Graph) -> Mapping[int, int]:
 MOST_SIDE_BY_SIDE = 120  # The most boxes of one level; more are grouped into stretches.
 _PARTS = 24  # The approximate number of stretches that a long level is cut into.
 _MANY_ENDS = 12  # More inputs, or results, than this share one box.
+_MANY_GRADIENTS = 4
 _MOST_LOOSE = 8  # Longer runs of ops between modules share one box.
 _LONGEST_LABEL = 400
 _MOST_TYPES = 8
@@ -416,9 +417,9 @@ class _Draft:
         return order, parents
 
     def _gather(self, kind: BoxKind, inside: dict[int, list[int]]) -> None:
-        """Group the inputs, or the results, into one box if they are many."""
+        """Group the inputs, or the results, into one box if they are many; fewer gradients are, as a row of them puts the passes apart."""
         held = [box for box in inside[-1] if self.kinds[box] == kind]
-        if len(held) > _MANY_ENDS:
+        if len(held) > (_MANY_GRADIENTS if self.is_joint and kind == "output" else _MANY_ENDS):
             gathered = self._hold(_Holder("stretch", ""), -1)
             inside[gathered] = held
             rest = [box for box in inside[-1] if self.kinds[box] != kind]

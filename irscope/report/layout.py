@@ -41,7 +41,7 @@ _ALIGNMENTS = 6
 _BEND_WIDTH = -4.0  # Two edges on their way through a row are GAP_X and this apart.
 _GAP_COLUMN = 40.0
 _LEAST_CUT = 560.0  # Drawings less tall than this, in pixels, stay in one column.
-_LOW = 80.0  # A first or last column less tall than this, in pixels, is none: an input or a result alone.
+_LOW = 80.0  # A last column less tall than this, in pixels, is none: a result alone.
 _WIDE = 640.0  # Unconnected boxes stay in one row if it is less wide than this, in pixels.
 _SHAPE = 1.25  # The target aspect ratio, width to height, of a drawing cut into columns.
 _PORTS = 14.0  # The distance in pixels between edges that leave or enter one box, where it has room.
@@ -74,7 +74,9 @@ def layered(
     if not edges and sum(widths) > _WIDE:
         return _on_shelves(widths, heights)
     turned = _without_cycles(len(widths), edges)
-    rows = _Rows(widths, turned, _split(_ranks(len(widths), turned, anchored)), few)
+    users = Counter(u for u, _ in edges)
+    farthest = [1 if users[u] >= MANY else inf if few else MAX_SPAN for u, _ in edges]
+    rows = _Rows(widths, turned, _split(_ranks(len(widths), turned, anchored)), farthest)
     for _ in range(_SWEEPS):
         rows.sweep(down=True)
         rows.sweep(down=False)
@@ -170,9 +172,9 @@ def _split(rank: Sequence[int]) -> list[int]:
 
 
 class _Rows:
-    """Boxes and the bends of edges by row, with their neighbours one row up and down."""
+    """Boxes and the bends of edges by row, with their neighbours one row up and down; edges over more rows than `farthest` have none."""
 
-    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: Sequence[int], few: bool) -> None:
+    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: Sequence[int], farthest: Sequence[float]) -> None:
         self.count = len(widths)
         self.width = list(widths)
         self.rank = rank
@@ -181,11 +183,8 @@ class _Rows:
         self.down: list[list[int]] = [[] for _ in widths]
         for box, row in enumerate(rank):
             self.rows[row].append(box)
-        users = Counter(u for u, _ in edges)
-        self.chains = [
-            self._connect(u, v) if u != v and rank[v] - rank[u] <= (1 if users[u] >= MANY else inf if few else MAX_SPAN) else None
-            for u, v in edges
-        ]
+        ends = zip(edges, farthest, strict=True)
+        self.chains = [self._connect(u, v) if u != v and rank[v] - rank[u] <= most else None for (u, v), most in ends]
         self.position = [0.0] * len(self.width)
         for each in self.rows:
             self._renumber(each)
@@ -336,7 +335,7 @@ def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
     aspect ratio of a window, into columns the highest of which is as low as can be.
 
     >>> columns([40.0] * 4, 100.0), columns([40.0] * 40, 100.0), columns([40.0, 900.0, 40.0], 100.0)
-    ([(0, 4)], [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)], [(0, 3)])
+    ([(0, 4)], [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)], [(0, 1), (1, 3)])
     """
     whole = sum(tall) + GAP_Y * (len(tall) - 1)
     if whole < _LEAST_CUT or whole < 2 * width:
@@ -347,8 +346,6 @@ def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
         most += GAP_Y
     if len(found) > 1 and sum(tall[slice(*found[-1])]) < _LOW:
         found[-2:] = [(found[-2][0], len(tall))]
-    if len(found) > 1 and sum(tall[slice(*found[0])]) < _LOW:
-        found[:2] = [(0, found[1][1])]
     return found
 
 

@@ -364,11 +364,13 @@ def told_range(paths: Sequence[str]) -> str:
 
     >>> told_range(["net.layers.0", "net.layers.1", "net.layers.2"])
     'net.layers.0–2'
+    >>> told_range(["net.3.norm", "net.2.norm", "net.1.norm"])
+    'net.3.norm … 1.norm'
     """
-    head, _, last = paths[-1].rpartition(".")
-    if last.isdigit() and paths[0].rpartition(".")[0] == head:
-        return f"{paths[0]}–{last}"
-    return f"{paths[0]} … {last or paths[-1]}"
+    first, last = paths[0].split("."), paths[-1].split(".")
+    same = next((k for k, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(last) - 1)
+    own = ".".join(last[same:])
+    return f"{paths[0]}–{own}" if own.isdigit() and len(first) == len(last) else f"{paths[0]} … {own}"
 
 
 def told_apart(paths: Sequence[str]) -> list[str]:

@@ -151,7 +151,7 @@ def test_both_sides_have_the_same_places_and_all_edges(seed: int, monkeypatch: p
     places: list[dict[str, str]] = []
     for side, program in zip(sides, (graph, after), strict=True):
         groups = {group.attrib["data-box"]: group for group in side.iter(f"{svg}g")}
-        faces = {box: next(rect for rect in group.iter(f"{svg}rect") if not rect.get("class")) for box, group in groups.items()}
+        faces = {box: next(rect for rect in group.iter(f"{svg}rect") if rect.get("class") in ("k", "o")) for box, group in groups.items()}
         places.append({box: f"{face.get('x')} {face.get('y')}" for box, face in faces.items()})
         ends = {(path.get("data-from"), path.get("data-to")) for path in side.iter(f"{svg}path") if path.get("data-from")}
         view = graph_view(program)

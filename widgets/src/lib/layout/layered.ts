@@ -54,7 +54,7 @@ export const GAP_Y = 24;
 export const GAP_COLUMN = 40;
 /** Drawings of less than this height stay in one column. */
 const LEAST_CUT = 560;
-/** A first or last column less tall than this is none: an input or a result alone. */
+/** A last column less tall than this is none: a result alone. */
 const LOW = 80;
 /** The default ratio of width to height that a long drawing is cut into. */
 const SHAPE = 1.25;
@@ -71,10 +71,10 @@ export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayL
   const up: number[][] = Array.from({ length: count }, () => []);
   const down: number[][] = Array.from({ length: count }, () => []);
   const users = new Int32Array(count);
-  for (const [from] of turned) users[from]++;
+  for (const [from] of edges) users[from]++;
   const routes = turned.map(([from, to], e) => {
     const span = rowOf[to] - rowOf[from];
-    if (from === to || span > (users[from] >= MANY ? 1 : count >= FEW ? MAX_SPAN : Infinity)) return null;
+    if (from === to || span > (users[edges[e][0]] >= MANY ? 1 : count >= FEW ? MAX_SPAN : Infinity)) return null;
     const route = [from];
     for (let row = rowOf[from] + 1; row < rowOf[to]; row++) {
       const bend = up.push([]) - 1;
@@ -247,9 +247,8 @@ export function columnStarts(heights: ArrayLike<number>, width: number, shape = 
 function evenStarts(heights: ArrayLike<number>, parts: number, whole = 0): number[] {
   let starts = [0];
   for (let wanted = parts > 1 ? whole / parts - GAP_Y : Infinity; (starts = startsBelow(heights, wanted)).length > parts; ) wanted += GAP_Y;
-  const isLow = (column: number) => starts.length > 1 && Array.from(heights).slice(starts[column], starts[column + 1]).reduce((sum, height) => sum + height, 0) < LOW;
-  if (isLow(starts.length - 1)) starts.pop();
-  if (isLow(0)) starts.splice(1, 1);
+  const low = Array.from(heights).slice(starts[starts.length - 1]).reduce((sum, height) => sum + height, 0);
+  if (starts.length > 1 && low < LOW) starts.pop();
   return starts;
 }
 

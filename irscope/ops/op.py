@@ -139,7 +139,8 @@ _WHEN_DROPPING: Final = in_space(
     """
     scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention
     _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention
-    _flash_attention_forward _efficient_attention_forward""",
+    _scaled_dot_product_fused_attention_overrideable _flash_attention_forward _efficient_attention_forward _cudnn_attention_forward
+    _triton_scaled_dot_attention""",
 )
 """Ops that draw unless the probability `dropout_p` is zero."""
 

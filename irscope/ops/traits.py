@@ -109,6 +109,12 @@ SHAPE_READERS: Final = _aten("""
 )
 """They read the shape and the type of a tensor, not its elements, and return a number."""
 
+OF_THE_TENSOR: Final = _aten("""
+    as_strided as_strided_copy as_strided_scatter _reshape_alias storage_offset sym_storage_offset __is__ __isnot__""") | {
+    "prim::requires_grad"
+}
+"""Their results depend on more than the elements, shape and strides of a tensor."""
+
 LAYOUT_READERS: Final = _aten("""
     as_strided as_strided_ as_strided_copy as_strided_scatter _reshape_alias is_contiguous storage_offset stride sym_storage_offset
     sym_stride""")

@@ -262,7 +262,7 @@ class TorchMemory(Memory):
     """Torch's tensors and its allocator, with a pool for large results on the processor."""
 
     library = "torch"
-    facts = ("__class__", "dtype", "shape", "stride()", "is_cpu", "is_neg()", "_is_zerotensor()")
+    facts: tuple[str, ...] = ("__class__", "dtype", "shape", "stride()", "is_cpu", "is_neg()", "_is_zerotensor()")
     address_text = "{}.data_ptr()"
 
     def __init__(
@@ -279,6 +279,8 @@ class TorchMemory(Memory):
         self.tensor = torch.Tensor
         self.plain = (torch.Tensor, torch.nn.Parameter)
         self.device = device
+        if device != "cpu":
+            self.facts = tuple(["device" if fact == "is_cpu" else fact for fact in self.facts])
         self.dtypes = {name: getattr(torch, name) for name in ITEM_SIZE}
         self.empty = _quick_empty(torch) if device == "cpu" else None
         self.guards = torch_guards(torch)

@@ -12,20 +12,22 @@ way by numbers, read elements on the host, or return what they were given are no
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.nested import torch_guards
+from irscope._base.nested import leaves, torch_guards
 from irscope._base.words import time_words
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir import BOOL, FLOAT, GROUPS, INT, NONE, Graph, Node, TensorType
-from irscope.ops.registry import category_of, effect_of, schema_of
-from irscope.ops.traits import SHAPE_READERS
+from irscope.ir import BOOL, FLOAT, GROUPS, INT, NONE, Graph, ListType, Node, TensorType
+from irscope.ops.op import draws_random_numbers
+from irscope.ops.registry import constant_arguments, effect_of, schema_of
+from irscope.ops.traits import OF_THE_TENSOR, SHAPE_READERS
 from irscope.runtime.arrays import as_torch_on_gpu, host_array, imported_cupy, on_processor
 from irscope.runtime.cuda.launch import CaptureArena
 from irscope.runtime.foreign_ops import runs_in
@@ -139,18 +141,25 @@ def why_not_replayed(graph: Graph) -> str:
         return "it holds lists of parameters"
     for node in graph.nodes():
         reads = any(isinstance(value.type, TensorType) for value in node.inputs)
-        gives_number = any(value.type in (INT, FLOAT, BOOL) for value in node.outputs)
+        gives_number = any(value.type in (INT, FLOAT, BOOL, ListType(INT), ListType(FLOAT), ListType(BOOL)) for value in node.outputs)
         if node.blocks and node.op not in GROUPS:
             return f"{node.op} decides during the run what to do"
-        if category_of(node) == "random":
+        if draws_random_numbers(node.op, constant_arguments(graph, node)):
             return f"{node.op} draws random numbers"
         if (effect_of(node) == "opaque" and node.op not in _CHECKED) or runs_in(node):
             return f"what {node.op} does is not known to be the same each time"
         if (reads and gives_number and node.op not in SHAPE_READERS) or _counts_elements(graph, node):
             return f"{node.op} reads elements on the host"
     db = AliasDb(graph, distinct_inputs=True)  # a write through another input that shares its memory is that input's
-    written = next((value for value in graph.inputs if db.has_writers(value)), None)
-    return "" if written is None else f"it writes its input %{graph.names[written]}"
+    for node in graph.nodes():
+        if node.op in OF_THE_TENSOR and any(db.may_alias(node.inputs[0], value) for value in graph.free_inputs):
+            return f"{node.op} asks for more of an argument than its elements and layout"
+    made = [value for node in graph.nodes() if node.op == "prim::Constant" for value in node.outputs if isinstance(value.type, TensorType)]
+    for kind, values in (("input", graph.inputs), ("constant", made)):
+        written = next((value for value in values if db.has_writers(value)), None)
+        if written is not None:
+            return f"it writes its {kind} %{graph.names[written]}"
+    return ""
 
 
 def _counts_elements(graph: Graph, node: Node) -> bool:
@@ -241,7 +250,11 @@ class Replays:
         return results
 
     def _decided(self, slots: list[Any], host: float, start: Any, end: Any) -> tuple[Any, ...]:
-        if not end.query() or (gpu := start.elapsed_time(end) * 1e-3) > _SLACK * host:
+        try:
+            gpu = start.elapsed_time(end) * 1e-3 if end.query() else inf
+        except RuntimeError:  # CUDA answers nobody while another thread records
+            gpu = inf
+        if gpu > _SLACK * host:
             return self._directly(slots, "the GPU takes longer than the host")
         if host < _LEAST:
             return self._directly(slots, f"a call takes the host {time_words(1e9 * host)}, and a replay hardly less")
@@ -265,8 +278,7 @@ class Replays:
             self._recordings += 1
             if self._recordings <= _MOST:
                 try:
-                    with self.recorder.torch.inference_mode(False):  # what is made there could not be written outside of it
-                        self._recording = self._recorded(given, lane)
+                    self._recording = self._recorded(given, lane)
                     self.is_recorded = True
                     return self._recording(given)
                 except Exception as error:  # if the program is the reason, the run says so
@@ -278,12 +290,10 @@ class Replays:
 
     def _recorded(self, given: Sequence[Any], lane: _Lane) -> "_Recording":
         recorder = self.recorder
-        own = recorder.own(lane, given)
         fits = recorder.same(self.bound)
-        recorder.copy_all(own, given)
+        held = [leaf for leaf in leaves(self.template) if isinstance(leaf, recorder.torch.Tensor)]
+        recorder.check_here([*given, *held])
         slots = self.template.copy()
-        for place, tensor in zip(self.places, own, strict=True):
-            slots[place] = tensor
         leases: list[Any] = []
 
         def once() -> tuple[Any, ...]:
@@ -291,14 +301,19 @@ class Replays:
             return self.run(slots.copy())
 
         arenas = self.arenas()
-        for held in arenas:
-            held.leases = leases
+        for arena in arenas:
+            arena.leases = leases
         try:
-            results, replay = recorder.record_in(lane, once)
+            with recorder.outside_inference():
+                own = recorder.own(lane, given)
+                recorder.copy_all(own, given)
+                for place, tensor in zip(self.places, own, strict=True):
+                    slots[place] = tensor
+                results, replay = recorder.record_in(lane, once)
         finally:
-            for held in arenas:
-                held.leases = None
-        recorder.check_own(results, [*own, *self.bound])
+            for arena in arenas:
+                arena.leases = None
+        recorder.check_own(results, [*own, *held])
         return _Recording(recorder, own, results, replay, fits, leases)
 
 
@@ -351,6 +366,18 @@ class TorchRecorder:
                     _lanes[number] = _Lane(self)
         return _lanes[number]
 
+    @contextmanager
+    def outside_inference(self) -> Iterator[None]:
+        """Makes tensors that can be written outside of torch's inference mode, which records no gradients as before."""
+        with self.torch.inference_mode(False), self.torch.no_grad():  # without the mode, torch would record them
+            yield
+
+    def check_here(self, tensors: Sequence[Any]) -> None:
+        """Checks that tensors lie on the current GPU, whose stream alone is recorded. Raises RunError."""
+        here = self.torch._C._cuda_getDevice()
+        if any(tensor.device.index not in (None, here) for tensor in tensors):
+            raise RunError("its tensors lie on another GPU than the current one")
+
     def own(self, lane: _Lane, tensors: Sequence[Any]) -> list[Any]:
         """Returns memory for tensors which, once it is free again, no other stream gets: a replay may not be done yet."""
         with self.torch.cuda.stream(lane.stream):
@@ -394,7 +421,9 @@ class TorchRecorder:
             self.like(result)
             place = result.untyped_storage().data_ptr()
             if place in taken or result.device not in where:
-                raise RunError("a result shares memory with an argument, a parameter or another result, or lies on another device")
+                raise RunError("a result shares memory with what lasts or with another result, or lies on another device")
+            if result.is_conj() or result.is_neg():
+                raise RunError("a result is stored with the sign of its elements, or of their imaginary parts, flipped")
             taken |= {place} if place else set()
 
     def copy(self, value: Any) -> Any:

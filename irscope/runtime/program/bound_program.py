@@ -24,7 +24,7 @@ from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import ArgumentError, RunError
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of
 from irscope.ops.registry import category_of, effect_of
-from irscope.ops.traits import ANOTHER_OBJECT, SHAPE_WRITERS, STORAGE_WRITERS
+from irscope.ops.traits import ANOTHER_OBJECT, OF_THE_TENSOR, SHAPE_WRITERS, STORAGE_WRITERS
 from irscope.ops.type_rules import DTYPE_CODES, is_contiguous
 from irscope.runtime.arrays import (
     LENT_TYPES,
@@ -71,12 +71,6 @@ _GAINING: Final = ("convolution", "matmul", "normalization")
 """Categories of ops, besides pooling, that torch computes in less time than NumPy's references."""
 _HASHED: Final = 50e9
 """Bytes a second that the contents of weights are looked at."""
-_OF_THE_TENSOR: Final = frozenset({
-    "aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter", "aten::_reshape_alias", "aten::storage_offset",
-    "aten::sym_storage_offset", "aten::__is__", "aten::__isnot__",
-})  # fmt: skip
-"""Ops whose results depend on more than the elements, shape and strides of a tensor."""
-
 
 Computes = Callable[[Slots], tuple[Any, ...]]
 """Returns a program's results for slots that hold the arguments."""
@@ -201,8 +195,11 @@ class BoundProgram:
         if self.move_to and not (self.is_torch and all(is_torch_tensor(arg) and arg.is_cuda for arg in args)):
             return None  # to be moved
         if memory is not self.arrays:
-            replays = None if self._replays_of is None else self._replays_of(self)
-            compute = self.run_slots if replays is None else partial(self._run_slots, compute=replays)
+            made = program_call(args, memory, self.run_slots, self.code.template, self.slots, check, gives_one=gives_one)
+            replays = None if made is None or self._replays_of is None else self._replays_of(self)
+            if replays is None:
+                return made
+            compute = partial(self._run_slots, compute=replays)
             return program_call(args, memory, compute, self.code.template, self.slots, check, gives_one=gives_one)
         if not all(can_share(arg, writes=self.writes) for arg in args if isinstance(arg, np.ndarray)):
             return None
@@ -340,7 +337,7 @@ def is_lendable(graph: Graph, groups: Collection[Node]) -> bool:
     inside = {inner for group in groups for block in group.blocks for inner in block.nodes}
     nodes = [node for node in graph.nodes() if node.op != "prim::Constant" and node not in inside]
     writers = [node for node in nodes if node.op in SHAPE_WRITERS]
-    if not all(_writes_own_shape(graph, groups, node) for node in writers) or any(node.op in _OF_THE_TENSOR for node in nodes):
+    if not all(_writes_own_shape(graph, groups, node) for node in writers) or any(node.op in OF_THE_TENSOR for node in nodes):
         return False
     return bool(writers) or any(node not in groups and (category_of(node) in _GAINING or "pool" in node.op) for node in nodes)
 

@@ -22,6 +22,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
+from weakref import ReferenceType
 
 from irscope._base.nested import leaves
 from irscope._base.results import Drawn
@@ -191,8 +192,7 @@ class Executable(Drawn):
         """Whether kernels may compute convolutions and products."""
         self._may_be_replayed = capture and device == "cuda"
         """Whether calls may be replayed as CUDA graphs."""
-        self._replays: list[Replays] = []
-        """One for each signature whose calls may be."""
+        self._replays: list[ReferenceType[Replays]] = []  # one for each signature that has a function
         self._is_planned = memory is not None
         self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
@@ -323,7 +323,7 @@ class Executable(Drawn):
 
     @property
     def _told_of_replays(self) -> tuple[Remark, ...]:
-        told = [(replays.is_recorded, replays.because) for replays in self._replays]
+        told = [(replays.is_recorded, replays.because) for ref in self._replays if (replays := ref()) is not None]
         told += [(False, self._why_not_replayed)] if self._may_be_replayed and self._programs and self._why_not_replayed else []
         subjects = (*self._groups, *self.graph.body.nodes)[:1]
         return tuple([
@@ -334,7 +334,7 @@ class Executable(Drawn):
     @property
     def is_replayed(self) -> bool:
         """Whether calls with some arguments replay a CUDA graph by now; the remarks say why, or why not."""
-        return any(replays.is_recorded for replays in self._replays)
+        return any(replays.is_recorded for ref in self._replays if (replays := ref()) is not None)
 
     @cached_property
     def _why_not_replayed(self) -> str:
@@ -348,10 +348,10 @@ class Executable(Drawn):
             return None
         from irscope.runtime.cuda import Replays, TorchRecorder
 
-        recorder = TorchRecorder(import_module("torch"))
-        bound = [tensor for tensor, _ in program.bound]
-        self._replays.append(Replays(recorder, program.computed, program.code.template, program.slots, bound, self._capture_arenas))
-        return self._replays[-1]
+        recorder, bound = TorchRecorder(import_module("torch")), [tensor for tensor, _ in program.bound]
+        made = Replays(recorder, program.computed, program.code.template, program.slots, bound, self._capture_arenas)
+        self._replays = [*[ref for ref in self._replays if ref() is not None], ReferenceType(made)]
+        return made
 
     @cached_property
     def _kept_ops(self) -> tuple[Remark, ...]:

@@ -40,7 +40,7 @@ _ERRORS: Final = (AttributeError, MemoryError, OverflowError, RuntimeError, Valu
 """Raised when arguments lack an attribute or memory, are too few, too many or too large, or when memory for results runs out:
 what is asked next reports the error."""
 
-_COMPARED: Final = ("dtype", "shape", "stride()", "strides")
+_COMPARED: Final = ("dtype", "shape", "stride()", "strides", "device")
 """Facts that may be equal without being the same object: NumPy's element types after pickling, too."""
 
 _PLAIN: Final = (bool, float, int, str, type(None))

@@ -18,9 +18,12 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError, RunError  # noqa: E402
+from irscope.runtime.arrays import Surroundings, TorchMemory  # noqa: E402
 from irscope.runtime.cuda import graph_capture  # noqa: E402
 from irscope.runtime.cuda.graph_capture import Captured, Replays, TorchRecorder, captured, why_not_replayed  # noqa: E402
+from irscope.runtime.program.bound_program import BoundProgram  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
+from irscope.runtime.program.guard import _guard  # noqa: E402
 
 WRITES = ir("x w n:int | a = mm x w; b = add_ a x n; c = mul_ x n; d = tanh b | d b")
 
@@ -110,7 +113,8 @@ class There(torch.Tensor):  # type: ignore[misc]
 def torch_with(cuda: Cuda) -> Any:
     binding = SimpleNamespace(_dynamo=torch._C._dynamo, _cuda_getCurrentRawStream=lambda device: cuda.here.cuda_stream)
     binding._get_cublas_allow_tf32, binding._cuda_getDevice = lambda: cuda.tf32, lambda: 0
-    own = {name: getattr(torch, name) for name in ("empty", "empty_like", "_foreach_copy_", "Tensor", "_neg_view", "nn", "inference_mode")}
+    names = ("empty", "empty_like", "_foreach_copy_", "Tensor", "_neg_view", "nn", "inference_mode", "no_grad")
+    own = {name: getattr(torch, name) for name in names}
     return SimpleNamespace(cuda=cuda, as_tensor=lambda value: torch.as_tensor(value).as_subclass(There), _C=binding, **own)
 
 
@@ -209,9 +213,11 @@ class Calls:
         bound = {} if weight is None else {graph.value("w"): weight}
         program = compile_graph(replace(graph, bound=bound), use_kernels=False)._program("torch")
         self.runs = 0
+        self.grads: set[bool] = set()
 
         def run(slots: list[Any]) -> tuple[Any, ...]:
             self.runs += 1
+            self.grads.add(torch.is_grad_enabled())
             return program.computed(slots)
 
         self.program = program
@@ -286,6 +292,36 @@ def test_what_a_recording_holds_for_is_compared_at_each_call(monkeypatch: pytest
     assert "change from call to call" in calls.replays.because
 
 
+def test_what_is_recorded_has_no_gradients_and_holds_in_inference_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    with torch.inference_mode():
+        x, weight = pair(0)
+        calls = Calls(PURE, monkeypatch, weight=weight)
+        for runs in (1, 3, 3):
+            torch.testing.assert_close(calls(x)[0], torch.tanh(x @ weight))
+            assert calls.runs == runs
+    assert calls.grads == {False}
+
+
+def test_nothing_on_another_gpu_or_flipped_or_that_cuda_does_not_time_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = TorchRecorder(torch_with(Cuda()))
+    with pytest.raises(RunError, match="another GPU"):
+        recorder.check_here([SimpleNamespace(device=SimpleNamespace(index=1))])
+    with pytest.raises(RunError, match="flipped"):
+        recorder.check_own([torch._neg_view(torch.ones(2))], [torch.ones(2)])
+    calls = Calls(PURE, monkeypatch)
+
+    def event(enable_timing: bool) -> Any:
+        def query() -> bool:
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+        return SimpleNamespace(record=lambda: None, query=query)
+
+    monkeypatch.setattr(calls.cuda, "Event", event)
+    for seed in range(3):
+        calls(*pair(seed))
+    assert calls.runs == 3
+
+
 def test_results_that_are_not_the_graphs_alone_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls(LAYER, monkeypatch)
     for seed in range(4):
@@ -304,6 +340,15 @@ def test_results_that_are_not_the_graphs_alone_are_not_replayed(monkeypatch: pyt
         (ir("x w | one = 1; a = mm x w; b = add_ x a one | b"), "it writes its input %x"),
         (ir("x | one = 1; a = tanh x; b = add_ a x one | b"), ""),
         (ir("x | a = rand_like x | a"), "draws random numbers"),
+        *[
+            (
+                f"graph(%x : Tensor):\n  %p : float = prim::Constant[value={p}]()\n  %m : NoneType = prim::Constant()\n"
+                "  %c : bool = prim::Constant[value=0]()\n  %n : NoneType = prim::Constant()\n"
+                "  %y : Tensor = aten::scaled_dot_product_attention(%x, %x, %x, %m, %p, %c, %n, %c)\n  return (%y)",
+                because,
+            )
+            for p, because in (("0.", ""), ("0.1", "draws random numbers"))
+        ],
         ("graph(%x : Tensor):\n  %n : float = aten::Float(%x)\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)", "reads elements"),
         (
             "graph(%x : Tensor):\n  %c : bool = prim::Constant[value=1]()\n  %y : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n"
@@ -311,6 +356,14 @@ def test_results_that_are_not_the_graphs_alone_are_not_replayed(monkeypatch: pyt
             "prim::If decides",
         ),
         (ir("x | a = nonzero x | a"), "reads elements"),
+        ("graph(%x : Tensor):\n  %n : int = aten::dim(%x)\n  %l : int[] = prim::tolist(%x, %n, %n)\n  return (%x)", "reads elements"),
+        ("graph(%x : Tensor):\n  %n : int = aten::storage_offset(%x)\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)", "asks for more"),
+        (
+            "graph(%x : Tensor):\n  %c : Float(2) = prim::Constant[value= 1 2 [ CPUFloatType{2} ]]()\n"
+            "  %n : int = prim::Constant[value=1]()\n  %a : Tensor = aten::add_(%c, %x, %n)\n"
+            "  %y : Tensor = aten::tanh(%a)\n  return (%y)",
+            "it writes its constant %c",
+        ),
         (
             "graph(%x : Float(4, 4), %m : Bool(4, 4)):\n  %i : Tensor?[] = prim::ListConstruct(%m)\n"
             "  %y : Tensor = aten::index(%x, %i)\n  return (%y)",
@@ -328,3 +381,31 @@ def test_programs_whose_replay_would_do_something_else_are_named(text: str, beca
     found = why_not_replayed(irs.parse(text))
     assert because in found
     assert bool(found) == bool(because)
+
+
+def test_calls_that_have_no_function_have_nothing_to_replay() -> None:
+    graph = irs.parse(PURE)
+    asked: list[BoundProgram] = []
+    program = BoundProgram(graph, {}, "torch", "cpu", None, Surroundings(graph, "cpu"), replays_of=asked.append)
+    x, w = pair(0)
+    assert program.call((x.requires_grad_(), w), None, None) is None
+    assert not asked
+    assert program.call((x.detach(), w), None, None) is not None
+    assert asked == [program]
+
+
+def test_a_function_for_tensors_of_a_gpu_is_for_those_of_that_gpu() -> None:
+    class On:
+        __class__ = property(lambda self: torch.Tensor)
+
+        def __init__(self, device: Any) -> None:
+            self.device = device
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(x, name)
+
+    x, memory, names = torch.empty(2, 3, device="meta"), TorchMemory("cuda"), dict[str, Any]()
+    memory.guards = None
+    condition = _guard([x], memory, names)
+    assert condition is not None
+    assert [eval(condition, names, {"x0": On(device)}) for device in (x.device, torch.device("cuda", 1))] == [True, False]

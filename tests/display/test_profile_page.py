@@ -25,8 +25,9 @@ X = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
 
 
 def program(x: Any) -> Any:
+    """Computes all twice but one product, which a remark says whatever the noise."""
     hot = np.exp(x) * 2 + np.tanh(x)
-    return np.sort(hot) @ x
+    return np.sort(hot) @ x @ (np.sort(hot) @ x)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_the_view_is_plain_json_and_its_boxes_lie_inside_of_each_other(profile: 
 def test_source_lines_are_those_of_the_program_with_their_times(profile: Any) -> None:
     lines = profile_view(profile)["lines"]
     hot = {line["text"].strip() for line in lines if line["share"] > 0}
-    assert hot == {"hot = np.exp(x) * 2 + np.tanh(x)", "return np.sort(hot) @ x"}
+    assert hot == {"hot = np.exp(x) * 2 + np.tanh(x)", "return np.sort(hot) @ x @ (np.sort(hot) @ x)"}
     assert sum(line["share"] for line in lines) == pytest.approx(1.0)
 
 

@@ -323,6 +323,14 @@ def test_what_prepares_an_operand_is_a_part_of_the_op_that_reads_it() -> None:
     assert (product.ops, product.bytes) == ("addmm", 4 * (8 + 2 * 288 + 288 * 8 + 2 * 8))
 
 
+@pytest.mark.filterwarnings("ignore:Torchinductor does not support code generation for complex")
+def test_a_copy_into_a_complex_tensor_which_has_no_layout_is_the_cast() -> None:
+    d = ask(lambda x: torch.fft.fftn(x + 1, dim=(1, 2)).real * 2, torch.randn(2, 4, 8))
+    made = [(kernel.name, kernel.ops, kernel.certainty) for kernel in d.kernels if kernel.is_library]
+    assert made[0] == ("aten.copy_", "to", "exact") and made[1][1] == "_fft_c2c"
+    assert d.kernels[1].bytes == 3 * 2 * 4 * 8 * 4
+
+
 def test_of_two_scatters_into_one_copy_each_has_its_own() -> None:
     place = torch.tensor([1, 3, 5])
 

@@ -252,7 +252,8 @@ class _Links:
                 for target in targets:
                     if target in exact and exact[target] in ir.origins and made in (None, exact[target]):
                         made = exact.pop(target)  # a scatter's: Inductor names it on the copy that the scatter is written into
-                if made is None and targets and mine and _fits(ir, mine[-1]):
+                held = ir.inputs[0] if type(ir).__name__ == "InplaceCopyFallback" else ir  # which has no size of its own
+                if made is None and targets and mine and _fits(held, mine[-1]):
                     made = mine[-1]  # of several scatters into one copy, that has the name of the last
                 self.op_of[name] = [made] if made is not None else mine
                 for buffer in buffers:

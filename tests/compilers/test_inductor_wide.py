@@ -225,9 +225,10 @@ def _name(node: irs.Node) -> str:
 
 
 HIDDEN = (
-    "all_input_nodes", "args", "get_buffer_names", "get_mutation_names", "get_name", "get_nodes", "get_numel", "get_origin_node",
-    "graph_inputs", "inputs", "is_extern", "layout", "meta", "module", "mutated_inputs", "name1", "node", "nodes", "op", "op_overload",
-    "origin_node", "origins", "python_kernel_name", "read_writes", "reads", "removed_buffers",
+    "all_input_nodes", "args", "get_buffer_names", "get_mutation_names", "get_mutations", "get_name", "get_nodes", "get_numel",
+    "get_origin_node", "get_outputs", "get_ranges", "graph_inputs", "index", "inputs", "is_extern", "is_indirect", "is_weak", "layout",
+    "meta", "module", "mutated_inputs", "mutation_real_name", "name1", "node", "nodes", "op", "op_overload", "origin_node", "origins",
+    "python_kernel_name", "read_writes", "reads", "removed_buffers", "size", "users",
 )  # fmt: skip
 """What irscope reads of Inductor's objects; each may have another name in the next version."""
 
@@ -236,16 +237,20 @@ HIDDEN = (
 def test_what_inductor_calls_otherwise_is_an_error_or_leaves_every_kernel_its_nodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor import dependencies, graph, ir, scheduler
 
-    watched = scheduler.BaseSchedulerNode, scheduler.Scheduler, scheduler.WhyNoFuse, dependencies.ReadWrites
-    for each in (*watched, ir.IRNode, ir.Layout, graph.GraphLowering, torch.fx.Node):
+    watched = scheduler.BaseSchedulerNode, scheduler.Scheduler, scheduler.WhyNoFuse, scheduler.SchedulerBuffer, scheduler.NodeUser
+    for each in (*watched, dependencies.ReadWrites, dependencies.MemoryDep, ir.IRNode, ir.Layout, graph.GraphLowering, torch.fx.Node):
         monkeypatch.setattr(each, "__getattribute__", _hiding(each.__getattribute__, name))
     x = torch.ones(6, 8)
     try:
-        d = irs.decisions(torch.compile(lambda x, w: (F.gelu(x @ w).sort(-1)[0].softmax(-1), x.add_(1).sum())), x, torch.ones(8, 8))
+        d = irs.decisions(torch.compile(_several), x, torch.ones(8, 8), torch.arange(3))
     except CaptureError as error:
         assert name in str(error)
     else:
         assert sum(kernel.is_library for kernel in d.kernels) == 2 and all(kernel.nodes or kernel.part_of for kernel in d.kernels)
+
+
+def _several(x: Any, w: Any, rows: Any) -> Any:
+    return F.gelu(x @ w).sort(-1)[0].softmax(-1), x.add_(1).sum(), w[rows] * 2
 
 
 def _hiding(old: Any, name: str) -> Any:

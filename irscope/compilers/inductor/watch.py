@@ -321,12 +321,17 @@ def _bytes(name: str, touched: Sequence[tuple[Any, Any]]) -> int | None:
     try:
         item = int(buffer.get_dtype().itemsize)
         most: int = item * min(int(buffer.get_numel()), int(buffer.get_layout().storage_size()))
-        if not all(hasattr(dep, "var_names") for dep, _ in touched):
-            return most
+    except Exception:  # several results under one name, and symbols
+        return None
+    if not all(hasattr(dep, "var_names") for dep, _ in touched):
+        return most
+    try:
         linear = [places for dep, _ in touched if (places := _places(dep, item)) is not None]
         covered = bytes_covered(linear) if len(linear) == len(touched) else None
         return min(item * _elements(touched) if covered is None else covered, most)
-    except Exception:  # several results under one name, and symbols
+    except AttributeError:  # what Inductor calls otherwise now
+        raise
+    except Exception:  # symbols, and functions in an index that NumPy does not have
         return None
 
 

@@ -70,9 +70,11 @@ def decisions(source: Any, args: Sequence[Any], *, level: Literal["basic", "exte
 def _imported(package: str, purpose: str) -> Any:
     try:
         return import_module(package)
-    except ImportError:
+    except ImportError as failed:
         error = MissingExtra(package, extra="onnx", purpose=purpose)
         error.hint = f"pip install {package}" if "irscope[" in error.hint else error.hint
+        if not isinstance(failed, ModuleNotFoundError) and (not str(failed) or "numpy" in str(failed).lower()):
+            error.hint = f"it may be made for another NumPy than {np.__version__}: pip install --upgrade {package}"
         raise error from None
 
 
@@ -195,6 +197,8 @@ def _feeds(session: Any, args: Sequence[Any]) -> dict[str, Any]:
 
 def _call(session: Any, *args: Any) -> Any:
     """Runs the compiled model; one result is returned as it is, several as a tuple."""
+    if not session.get_outputs():
+        raise ArgumentError("onnxruntime does not run a model without outputs", hint="leave out the arguments, or add an output")
     try:
         results = session.run(None, _feeds(session, args))
     except Exception as error:

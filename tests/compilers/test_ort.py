@@ -2,12 +2,13 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.errors import ArgumentError, LoadError
+from irscope.errors import ArgumentError, LoadError, MissingExtra
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -165,7 +166,7 @@ def test_bodies_of_branches_read_what_is_outside() -> None:
     _check(d, np.ones(2, np.float32))
 
 
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = _model([_node("Relu", "x", "y")], {"x": [2]}, ["y"])
     with pytest.raises(ArgumentError, match="level is one of"):
         irs.decisions(model, level="most")
@@ -173,6 +174,10 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         irs.decisions(model, np.ones(2, np.float32), np.ones(2, np.float32))
     with pytest.raises(ArgumentError, match="cannot run"):
         irs.decisions(model, np.ones(3, np.float32))
+    silent = _model([_node("Relu", "x", "y")], {"x": [2]}, [])
+    assert len(irs.decisions(silent, compiler="onnxruntime").kernels) == 1
+    with pytest.raises(ArgumentError, match=r"without outputs(.|\n)*hint: leave out"):
+        irs.decisions(silent, np.ones(2, np.float32), compiler="onnxruntime")
     unknown = _model([helper.make_node("Strange", ["x"], ["y"], domain="my.ops")], {"x": [2]}, ["y"])
     with pytest.raises(LoadError, match=r"onnxruntime .* does not take this model"):
         irs.decisions(unknown)
@@ -180,6 +185,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString()[:-20])
     with pytest.raises(LoadError):
         irs.decisions(path)
+    monkeypatch.setattr("irscope.compilers.ort.import_module", Mock(side_effect=ImportError()))  # as 1.18 says it beside NumPy 2
+    with pytest.raises(MissingExtra, match="another NumPy"):
+        irs.decisions(model)
 
 
 def test_weights_may_be_beside_the_model(tmp_path: Path) -> None:

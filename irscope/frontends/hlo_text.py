@@ -11,6 +11,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, NamedTuple
 
+from irscope._base.words import plural
 from irscope.errors import ParseError
 
 _HEAD: Final = re.compile(r"HloModule\s+\"?([^\s,\"]+)\"?\s*(?:,\s*(.*))?")
@@ -269,6 +270,11 @@ class _Reader:
                     raise self.refused(f"%{each.name} reads %{lost}, which its computation does not have", each.line)
                 if absent is not None:
                     raise self.refused(f"%{each.name} runs computation %{absent}, which the text does not have", each.line)
+                if each.opcode in ("fusion", "call") and each.called:
+                    takes = sum(inner.opcode == "parameter" for inner in module.computations[each.called[0]])
+                    if takes != len(each.operands):
+                        what = f"%{each.name} has {plural(len(each.operands), 'operand')} for a computation of {plural(takes, 'parameter')}"
+                        raise self.refused(what, each.line)
         _refuse_circles(self, module)
 
 

@@ -77,6 +77,8 @@ def test_a_constant_over_several_lines_and_one_without_its_elements() -> None:
     (f"{HEAD}ENTRY %e (x: f32[2]) -> f32[2] {{\n{X}  ROOT %y = f32[2] fusion(%x), calls=%f\n}}", 4, "computation %f"),
     (f"{HEAD}ENTRY %e (x: f32[2]) -> f32[2] {{\n{X}  ROOT %y = f32[2] fusion(%x), calls=%e\n}}", 4, "that it is a part of"),
     (f"{HEAD}ENTRY %e (x: f32[2]) -> f32[2] {{\n{X}  ROOT %y = f32[2]\n}}", 4, "no shape and op"),
+    (f"{HEAD}%f (x: f32[2]) -> f32[2] {{\n{X}  ROOT %n = f32[2] tanh(%x)\n}}\nENTRY %e (x: f32[2]) -> f32[2] {{\n{X}"
+     "  ROOT %y = f32[2] fusion(%x, %x), calls=%f\n}", 8, "2 operands for a computation of 1 parameter"),
 ])  # fmt: skip
 def test_what_is_not_hlo_is_refused_with_its_line(text: str, line: int, what: str) -> None:
     with pytest.raises(ParseError, match=what) as caught:

@@ -18,7 +18,8 @@ def attend(cache, key, query):
     rows[3] = np.tanh(key)
     scores = (rows * near).sum(axis=-1)
     weight = np.exp(scores - scores.max())
-    heads = cache.transpose(1, 0, 2).reshape(4, 128)
+    turned = cache.transpose(1, 0, 2)
+    heads = turned.reshape(4, 128)
     return weight / weight.sum(), heads
 
 

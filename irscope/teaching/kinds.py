@@ -212,7 +212,8 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
         Option("abcde"[k], words, Verdict(abs(k - nearest) <= 1 and low < to * _AGAIN and high * _AGAIN >= since, because, fusion.groups))
         for k, ((since, to), words) in enumerate(zip(BRACKETS, _WORDS, strict=True))
     )
-    note = f"The fused way has {plural(len(fusion.groups), 'fusion group')}. Measured on this machine: {measured.caption}"
+    conditions = measured.caption.partition("; op by op: ")[0]  # then come the columns, of which a question shows none
+    note = f"The fused way has {plural(len(fusion.groups), 'fusion group')}. Measured on this machine: {conditions}."
     return Question("speed", fusion.graph, "Which is faster, op by op or fused, and by how much?", options, several=False, note=note)
 
 

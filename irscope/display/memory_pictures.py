@@ -107,8 +107,8 @@ _HATCH: Final = (
 
 
 def buffer_svg(view: BufferView) -> str:
-    """Draw one buffer: a line per value, indented by its depth in the view chain, and hatched where it overlaps an unrelated
-    value."""
+    """Draw one buffer: a line per value, indented by its depth in the view chain, and hatched where it overlaps another
+    part of the buffer."""
     width, top = _LABEL + _MAP + 2 * _EDGE, 40
     height = top + len(view["rows"]) * _ROW + (28 if view["left_out"] else 12)
     parts = [_open(width, height, f"the buffer of {view['root']}", _STYLE, _HATCH)]

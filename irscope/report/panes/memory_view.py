@@ -55,10 +55,11 @@ def buffer_view(views: ViewAliases, root: Value | str) -> vm.BufferView:
     window = _window([sets[value] for value in shown], length)
     cells = {value: _cells(sets[value], window, length) for value in shown}
     chains = {value: set(views.chain(value)) for value in shown}
+    parts = [value for value in shown if sets[value] != sets.get(root)]  # a view of all bytes is the buffer under another name
     rows: list[vm.BufferRow] = []
     for value in shown:
         met = np.zeros(_CELLS, bool)
-        for other in shown:
+        for other in parts if value in parts else ():
             if other not in chains[value] and value not in chains[other] and views.overlaps(value, other):
                 met |= cells[value] & cells[other]
         producer = views.graph.producer.get(value)

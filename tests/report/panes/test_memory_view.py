@@ -89,7 +89,7 @@ def test_copies_inside_of_kernels_are_not_shown() -> None:
 
 SLICED = ir(
     "x:Float(4, 8, strides=[8, 1]) | c0 = 0; c1 = 1; c4 = 4; c8 = 8; left = slice x c1 c0 c4 c1; right = slice x c1 c4 c8 c1; "
-    "top = select x c0 c0 | left right top"
+    "top = select x c0 c0; all = slice x c0 c0 c4 c1 | left right top all"
 )
 
 
@@ -102,8 +102,8 @@ def test_bytes_are_drawn_to_scale_and_meetings_are_marked() -> None:
     assert rows["%x"]["runs"] == [[0, 1]]
     assert rows["%left"]["runs"] == [[0, 1 / 8], [2 / 8, 3 / 8], [4 / 8, 5 / 8], [6 / 8, 7 / 8]]
     assert rows["%right"]["shared"] == [[1 / 8, 2 / 8]]  # with %top, and not with %left
-    assert rows["%x"]["shared"] == []
-    assert buffer_svg(view).count("<g ") == 4
+    assert rows["%x"]["shared"] == rows["%all"]["shared"] == []
+    assert buffer_svg(view).count("<g ") == 5
 
 
 def test_what_repeats_too_often_to_be_seen_is_drawn_once() -> None:

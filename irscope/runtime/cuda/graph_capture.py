@@ -258,7 +258,7 @@ class Replays:
             return self._directly(slots, "the GPU takes longer than the host")
         if host < _LEAST:
             return self._directly(slots, f"a call takes the host {time_words(1e9 * host)}, and a replay hardly less")
-        self.because = f"a call took the host {time_words(1e9 * host)} and the GPU {time_words(1e9 * gpu)}, most of it waiting"
+        self.because = f"a call took the host {time_words(1e9 * host)}, and the GPU was done {time_words(1e9 * gpu)} after it began"
         self._call = self._replayed
         return self._replayed(slots)
 

@@ -103,7 +103,6 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Any, device
     Raises RunError for a program that cannot be recorded.
     """
     own = [recorder.copy(value) if _is_array(value) else value for value in args]
-    leases: list[Any] = []
     runs = 0
 
     def once() -> Any:
@@ -112,10 +111,9 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Any, device
         leases.clear()  # only those of the recorded run belong to the graph
         return run(*own)
 
-    for held in devices:
-        held.leases = leases
     try:
-        results, replay = recorder.record(once)
+        with _leasing(devices) as leases:
+            results, replay = recorder.record(once)
         for target, value in zip(own, args, strict=True):
             if _is_array(target):  # recording ran the program, which may have written its arguments
                 recorder.write(target, value)
@@ -128,9 +126,19 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Any, device
             f"the program cannot be recorded as a CUDA graph: {because}",
             hint="a program that reads tensor elements during the run cannot be recorded; x(*args) runs it", rule="cuda-graph",
         ) from error  # fmt: skip
+
+
+@contextmanager
+def _leasing(arenas: Sequence[CaptureArena]) -> Iterator[list[Any]]:
+    """The list of the memory that this thread's kernels take between their launches meanwhile, for the graph that records them."""
+    leases: list[Any] = []
+    for arena in arenas:
+        arena.leases = leases
+    try:
+        yield leases
     finally:
-        for held in devices:
-            held.leases = None
+        for arena in arenas:
+            arena.leases = None
 
 
 def why_not_replayed(graph: Graph) -> str:
@@ -294,25 +302,17 @@ class Replays:
         held = [leaf for leaf in leaves(self.template) if isinstance(leaf, recorder.torch.Tensor)]
         recorder.check_here([*given, *held])
         slots = self.template.copy()
-        leases: list[Any] = []
 
         def once() -> tuple[Any, ...]:
             leases.clear()  # only those of the recorded run belong to the graph
             return self.run(slots.copy())
 
-        arenas = self.arenas()
-        for arena in arenas:
-            arena.leases = leases
-        try:
-            with recorder.outside_inference():
-                own = recorder.own(lane, given)
-                recorder.copy_all(own, given)
-                for place, tensor in zip(self.places, own, strict=True):
-                    slots[place] = tensor
-                results, replay = recorder.record_in(lane, once)
-        finally:
-            for arena in arenas:
-                arena.leases = None
+        with _leasing(self.arenas()) as leases, recorder.outside_inference():
+            own = recorder.own(lane, given)
+            recorder.copy_all(own, given)
+            for place, tensor in zip(self.places, own, strict=True):
+                slots[place] = tensor
+            results, replay = recorder.record_in(lane, once)
         recorder.check_own(results, [*own, *held])
         return _Recording(recorder, own, results, replay, fits, leases)
 

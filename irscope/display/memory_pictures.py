@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from irscope._base.words import byte_count, in_markup
-from irscope.display.svg import PEN, picture
+from irscope.display.svg import PEN, free_spot, picture
 from irscope.display.svg import text as _text
 from irscope.report.view_models import BufferView, MemoryBar, MemoryView, PointsToArrow, PointsToBox, PointsToView
 from irscope.report.words import PALETTE, WRITES
@@ -233,12 +233,9 @@ def _plan_labels(bars: Sequence[tuple[MemoryBar, float, float, float, float]]) -
             narrow.append((bar["label"], x + width + 4, x - 4 - wide, lines))
     for label, after, before, lines in narrow:
         wide = 7.0 * len(label)
-        for start, line in ((start, line) for line in lines for start in (after, before)):
-            is_free = all(start > end or start + wide < begin or abs(line - other) > 11 for begin, end, other in told)
-            if is_free and start > _LEFT and start + wide < _WIDTH:
-                told.append((start, start + wide, line))
-                drawn.append(_text(start, line, label, "o"))
-                break
+        spots = [(start, line) for line in lines for start in (after, before) if _LEFT < start < _WIDTH - wide]
+        if (spot := free_spot(told, wide, spots, 11)) is not None:
+            drawn.append(_text(*spot, label, "o"))
     return drawn
 
 

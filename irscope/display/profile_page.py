@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from irscope._base.words import byte_count, in_markup
-from irscope.display.svg import WIDTH, cut, embedded_svg, picture, rect, text
+from irscope.display.svg import WIDTH, cut, embedded_svg, free_spot, picture, rect, text
 from irscope.report.panes import profile_view
 from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedWay
 from irscope.report.words import duration
@@ -183,12 +183,9 @@ def roofline_svg(view: ProfileView) -> str:
         wide = 6.8 * len(words)
         beside, above, below = y + 4, y - radius - 4, y + radius + 12
         spots = [(x + radius + 3, beside), (x - radius - 3 - wide, beside), (x - wide / 2, above), (x - wide / 2, below)]
-        for start, line in spots if place < 4 else ():
-            is_free = all(start > end or start + wide < begin or abs(line - other) > 12 for begin, end, other in told)
-            if is_free and left < start and start + wide < width and line < bottom:
-                told.append((start, start + wide, line))
-                labels.append(text(start, line, words, "x", "", "paint-order:stroke;stroke-width:3"))
-                break
+        inside = [(start, line) for start, line in spots if left < start < width - wide and line < bottom]
+        if place < 4 and (spot := free_spot(told, wide, inside, 12)) is not None:
+            labels.append(text(*spot, words, "x", "", "paint-order:stroke;stroke-width:3"))
     parts += labels
     parts.append(text((left + width) / 2, height - 4, "FLOP for each byte moved", "q", "middle"))
     parts.append(text(4, 12, "GFLOP/s", "q"))

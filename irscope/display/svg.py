@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log2
 from typing import Final
 
@@ -65,6 +65,18 @@ def rect(x: float, y: float, width: float, height: float, kind: str, title: str 
     """A bar, at least half a pixel wide."""
     told = f"<title>{in_markup(title)}</title>" if title else ""
     return f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{height:.2f}" class="{kind}">{told}</rect>'
+
+
+def free_spot(
+    told: list[tuple[float, float, float]], wide: float, spots: Iterable[tuple[float, float]], gap: float
+) -> tuple[float, float] | None:
+    """The first of some starts and base lines at which a label meets none of those told (left, right and base line), among which it
+    then is; None if it meets one everywhere."""
+    for start, line in spots:
+        if all(start > end or start + wide < begin or abs(line - other) > gap for begin, end, other in told):
+            told.append((start, start + wide, line))
+            return start, line
+    return None
 
 
 def cut(words: str, width: float, letter: float = 7.1) -> str:

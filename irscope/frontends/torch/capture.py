@@ -101,8 +101,8 @@ class Modes:
 
     def __init__(self, modules: list[tuple[str, Any]]) -> None:
         self.watched = [(weakref.ref(module), path, module.training) for path, module in modules]
-        self.places: list[tuple[str, dict[str, Any], str, Any]] = []
-        """A module's path, one of its dictionaries of tensors, and a name and the tensor in it."""
+        self.paths: list[str] = []
+        """For each tensor, the path of its module; then the module's dictionary that has it, and its name there."""
         self.holders: list[dict[str, Any]] = []
         self.names: list[str] = []
         self.tensors: list[Any] = []
@@ -117,10 +117,11 @@ class Modes:
                     f"{what} was captured in {_NAMES[before]} mode and is in {_NAMES[not before]} mode now: the program "
                     "computes as it was captured; load the model again to capture its current mode"
                 )
-        now = map(dict.get, self.holders, self.names)
-        if all(map(operator.is_, now, self.tensors)):
+        are_same = list(map(operator.is_, map(dict.get, self.holders, self.names), self.tensors))
+        if all(are_same):
             return ""
-        path, name = next((path, name) for path, holder, name, tensor in self.places if holder.get(name) is not tensor)
+        place = are_same.index(False)
+        path, name = self.paths[place], self.names[place]
         return (
             f"{f'{path}.' * bool(path)}{name} of the model is another tensor than the one that was captured, with which the program "
             "computes; load the model again, or write into its tensors: load_state_dict without assign=True, p.copy_(new)"
@@ -129,28 +130,29 @@ class Modes:
     def holding(self, source: Any, bound: Collection[Any]) -> Modes | None:
         """Returns the same with the places where the modules of a source hold these tensors; None if nothing is left to watch."""
         torch, ours = require_torch("to look at a model"), {id(tensor) for tensor in bound}
-        self.places = [
-            (f"{path}{'.' * bool(path and inner)}{inner}", holder, name, tensor)
-            for path, root in roots_of(source)
-            for inner, module in root.named_modules()
-            if not isinstance(module, torch.jit.ScriptModule)
-            for holder in (module._parameters, module._buffers)
-            for name, tensor in holder.items()
-            if id(tensor) in ours
-        ]
-        self.holders, self.names = [holder for _, holder, _, _ in self.places], [name for _, _, name, _ in self.places]
-        self.tensors = [tensor for *_, tensor in self.places]
-        return self if self.watched or self.places else None
+        for path, module in _modules_of(source):
+            if isinstance(module, torch.jit.ScriptModule):
+                continue
+            for holder in (module._parameters, module._buffers):
+                for name, tensor in holder.items():
+                    if id(tensor) in ours:
+                        self.paths.append(path)
+                        self.holders.append(holder)
+                        self.names.append(name)
+                        self.tensors.append(tensor)
+        return self if self.watched or self.tensors else None
 
 
 def modes_of(source: Any) -> Modes:
     """Returns the modes of a module, or of the modules that a function closes over, whose code depends on them."""
-    return Modes([
-        (f"{path}{'.' * bool(path and inner)}{inner}", module)
-        for path, root in roots_of(source)
-        for inner, module in root.named_modules()
-        if _reads_mode(module)
-    ])  # fmt: skip
+    return Modes([(path, module) for path, module in _modules_of(source) if _reads_mode(module)])
+
+
+def _modules_of(source: Any) -> Iterator[tuple[str, Any]]:
+    """Yields all modules of a source, with their paths."""
+    for path, root in roots_of(source):
+        for inner, module in root.named_modules():
+            yield f"{path}{'.' * bool(path and inner)}{inner}", module
 
 
 def roots_of(source: Any) -> Iterator[tuple[str, Any]]:

@@ -26,6 +26,10 @@ const digest = sourcesDigest();
 const sheets = readdirSync(join(here, "src"), { recursive: true }).filter((name) => name.endsWith(".css")).sort((a, b) => Number(b === "style.css") - Number(a === "style.css") || (a < b ? -1 : 1));
 const { code: css } = await transform(sheets.map((name) => readFileSync(join(here, "src", name), "utf8")).join("\n"), { loader: "css", minify: true });
 
+// After each click the browser would look at every element of the page for it: a click on a line took one and a half times as long.
+const everywhere = css.match(/[^{}]*:has\([^{},]*\)[ >+~]*\*[^{]*/);
+if (everywhere) throw new Error(`${everywhere[0]}: give the element a class instead of asking what it has`);
+
 /** Pieces that a style sheet is full of, each as a sign that it has nowhere: a fifth of the sheet in the bundle. */
 const short = Object.entries({
   "`": "var(--irs-", "^": ".irs-", $: "color-mix(in srgb,", "|": "white-space:nowrap", "?": "overflow:hidden", "&": "text-overflow:ellipsis", _: "border-radius:",

@@ -15,6 +15,7 @@ export function memoryPane(context: Context): HTMLElement {
   const element = h("div", { class: "irs-memory" });
   const show = (memory: MemoryView | undefined, when: string, own?: OwnMemoryView) => {
     if (signal.aborted) return;
+    element.classList.toggle("irs-memory-beside", !!(memory && own));
     element.replaceChildren(...(memory ? drawn(context, memory, when, own) : [h("p", { class: "irs-quiet" }, "this page includes no memory plan; a notebook with a kernel computes one")]));
   };
   const failed = (error: unknown) => element.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));

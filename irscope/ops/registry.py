@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir import FLOAT, INT, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
+from irscope.ir import FLOAT, INT, NONE, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
 from irscope.ops.op import (
     Category,
     Effect,
@@ -19,7 +19,7 @@ from irscope.ops.op import (
     may_end_in_results,
 )
 from irscope.ops.schemas import bundled_texts, corrected, parse_schema, torch_schemas
-from irscope.ops.traits import MOVES_STATISTICS, STOPS
+from irscope.ops.traits import CHECKED_ON_HOST, GIVES_TO_HOST, INDEXED, MOVES_STATISTICS, SHAPED_BY_ELEMENTS, STOPS
 
 # Ops of languages that are functional by construction, whose tensors are values without memory.
 #
@@ -174,6 +174,29 @@ def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
     """Return the arguments that are constants of the graph, by name, as `effect_of` and `draws_random_numbers` take them."""
     found = {name: constant_of(graph, value) for name, value in named_inputs(node).items()}
     return {name: payload for name, payload in found.items() if payload is not NOT_CONSTANT}
+
+
+def reads_on_host(graph: Graph, node: Node) -> bool:
+    """Whether the host needs elements of a tensor before the op returns: it waits for a GPU, which can be given no work meanwhile.
+
+    >>> from irscope.ir.text import parse
+    >>> graph = parse("graph(%x : Tensor, %n : int):\\n  %y : Tensor = aten::repeat_interleave(%x, %n, %n, %n)\\n  return (%y)")
+    >>> reads_on_host(graph, graph.body.nodes[0])
+    False
+    """
+    tensors = [value for value in node.inputs if isinstance(value.type, TensorType)]
+    if node.op in INDEXED:
+        maker = graph.producer.get(node.inputs[1])
+        indices = [value.type for value in (maker.inputs if maker is not None else node.inputs[1:2])]
+        return any(type != NONE and (not isinstance(type, TensorType) or type.dtype in (None, "bool", "uint8")) for type in indices)
+    if node.op == "aten::where":
+        return len(node.inputs) == 1
+    if node.op == "aten::repeat_interleave":
+        size = named_inputs(node).get("output_size")
+        return (size is None or size.type == NONE) and "repeats" in named_inputs(node) and named_inputs(node)["repeats"] in tensors
+    if node.op == "aten::one_hot":
+        return bool(constant_arguments(graph, node).get("num_classes", -1) == -1)
+    return bool(tensors) and (node.op in GIVES_TO_HOST or node.op in SHAPED_BY_ELEMENTS or node.op in CHECKED_ON_HOST)
 
 
 def known_names() -> tuple[str, ...]:

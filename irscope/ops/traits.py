@@ -120,6 +120,28 @@ LAYOUT_READERS: Final = _aten("""
     sym_stride""")
 """Their results depend on the strides of their operand, not only on its elements and extents."""
 
+GIVES_TO_HOST: Final = _aten("""
+    item _local_scalar_dense Bool Int Float Complex ScalarImplicit IntImplicit FloatImplicit is_nonzero equal allclose cpu""") | {
+    "prim::tolist"
+}
+"""Their results are numbers made of the elements of a tensor, or a copy of it there: where it is on a GPU, the host waits."""
+
+SHAPED_BY_ELEMENTS: Final = _aten("""
+    nonzero nonzero_numpy argwhere masked_select _unique _unique2 unique_consecutive unique_dim unique_dim_consecutive bincount one_hot
+    ctc_loss _ctc_loss linalg_lstsq to_sparse to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc _to_sparse _to_sparse_csr
+    _to_sparse_csc _to_sparse_bsr _to_sparse_bsc""")
+"""The shape of a result, or of what they need in between, depends on elements, which the host reads (torch 2.13: those that it tags
+so, and what computes by them); of some others by their operands: see `reads_on_host` of `irscope.ops.registry`."""
+
+INDEXED: Final = _aten("index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put")
+"""They count the elements of masks among their indices, and read nothing of whole numbers."""
+
+CHECKED_ON_HOST: Final = _aten("""
+    linalg_inv inverse linalg_solve linalg_tensorinv linalg_tensorsolve linalg_cholesky cholesky linalg_lu_factor linalg_ldl_factor
+    linalg_eigh linalg_eigvalsh _linalg_eigh linalg_eig linalg_eigvals linalg_svd linalg_svdvals svd _linalg_svd linalg_pinv pinverse
+    linalg_matrix_rank linalg_cond linalg_matrix_exp matrix_exp segment_reduce""")
+"""They fail for some elements, or choose their way by them: so the host reads a number before they return (torch 2.13)."""
+
 OBJECT_READERS: Final = _aten("""
     __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
     list dict reverse slice select add_ mul_ add mul""") | {"prim::ListUnpack"}

@@ -24,9 +24,9 @@ from irscope._base.nested import leaves, torch_guards
 from irscope._base.words import time_words
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir import BOOL, FLOAT, GROUPS, INT, NONE, Graph, ListType, Node, TensorType
+from irscope.ir import BOOL, FLOAT, GROUPS, INT, NUMBER, Graph, ListType, TensorType
 from irscope.ops.op import draws_random_numbers
-from irscope.ops.registry import constant_arguments, effect_of, schema_of
+from irscope.ops.registry import constant_arguments, effect_of, reads_on_host
 from irscope.ops.traits import OF_THE_TENSOR, SHAPE_READERS
 from irscope.runtime.arrays import as_torch_on_gpu, host_array, imported_cupy, on_processor
 from irscope.runtime.cuda.launch import CaptureArena
@@ -46,8 +46,7 @@ _SWITCHES: Final = (
 """The functions of torch that say what its ops on a GPU are chosen by, besides their operands and the precision of float32."""
 _CHECKED: Final = ("aten::_assert_tensor_metadata",)
 """Ops that do nothing where they have done nothing before, for the same layouts."""
-_INDEXED: Final = ("aten::index", "aten::index_put", "aten::index_put_", "aten::_unsafe_index", "aten::_unsafe_index_put")
-"""Ops that count the elements of masks among their indices, and read nothing of whole numbers."""
+_NUMBERS: Final = (INT, FLOAT, BOOL, NUMBER, ListType(INT), ListType(FLOAT), ListType(BOOL))
 _PRECISIONS: Final = ("_get_cublas_allow_tf32", "_get_cudnn_allow_tf32", "_get_float32_matmul_precision")
 """Those for the precision of float32, before torch 2.9; later versions have one function for all, and warn of these."""
 _SLACK: Final = 1.25
@@ -149,14 +148,14 @@ def why_not_replayed(graph: Graph) -> str:
         return "it holds lists of parameters"
     for node in graph.nodes():
         reads = any(isinstance(value.type, TensorType) for value in node.inputs)
-        gives_number = any(value.type in (INT, FLOAT, BOOL, ListType(INT), ListType(FLOAT), ListType(BOOL)) for value in node.outputs)
+        gives_number = any(value.type in _NUMBERS for value in node.outputs)
         if node.blocks and node.op not in GROUPS:
             return f"{node.op} decides during the run what to do"
         if draws_random_numbers(node.op, constant_arguments(graph, node)):
             return f"{node.op} draws random numbers"
         if (effect_of(node) == "opaque" and node.op not in _CHECKED) or runs_in(node):
             return f"what {node.op} does is not known to be the same each time"
-        if (reads and gives_number and node.op not in SHAPE_READERS) or _counts_elements(graph, node):
+        if reads_on_host(graph, node) or (reads and gives_number and node.op not in SHAPE_READERS):
             return f"{node.op} reads elements on the host"
     db = AliasDb(graph, distinct_inputs=True)  # a write through another input that shares its memory is that input's
     for node in graph.nodes():
@@ -168,24 +167,6 @@ def why_not_replayed(graph: Graph) -> str:
         if written is not None:
             return f"it writes its {kind} %{graph.names[written]}"
     return ""
-
-
-def _counts_elements(graph: Graph, node: Node) -> bool:
-    """Checks whether the shape of a result may depend on elements, which the host must then read."""
-    if node.op in _INDEXED:
-        maker = graph.producer.get(node.inputs[1])
-        indices = [value.type for value in (maker.inputs if maker is not None else node.inputs[1:2])]
-        return any(type != NONE and (not isinstance(type, TensorType) or type.dtype in (None, "bool", "uint8")) for type in indices)
-    schema = schema_of(node)
-    if schema is None or not node.op.startswith("aten::"):
-        return False
-    import torch
-
-    try:
-        tags = torch._C._get_operation_overload(schema.name, schema.overload)[2]
-    except (RuntimeError, TypeError):
-        return True  # not an op that torch could say it of
-    return torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
 
 
 class _Lane:
@@ -200,16 +181,20 @@ class _Lane:
         self._owner = imported_cupy().cuda.Stream(non_blocking=True)
         self.stream = cuda.ExternalStream(self._owner.ptr)
         self.pool = cuda.graph_pool_handle()
-        self.last = cuda.current_stream()
-        """The stream of the last replay."""
+        self.last = cuda.default_stream()
+        """The stream of the last replay: one of torch's, which are never destroyed."""
         self.lock = threading.RLock()
 
-    def enter(self, recorder: "TorchRecorder") -> None:
-        """Makes the current stream wait for the last replay; the caller holds the lock."""
+    def enter(self, recorder: "TorchRecorder") -> bool:
+        """Makes the current stream wait for the last replay; the caller holds the lock. Returns whether it may replay: not on a stream
+        of another library, which is destroyed without a word, so that later ones could not wait for it."""
         if recorder.torch._C._cuda_getCurrentRawStream(self.last.device_index) != self.last.cuda_stream:
             current = recorder.torch.cuda.current_stream()
+            if current.stream_id and current.stream_id == current.cuda_stream:  # torch numbers others' streams by their addresses
+                return False
             current.wait_stream(self.last)
             self.last = current
+        return True
 
 
 _lanes: dict[int, _Lane] = {}
@@ -279,7 +264,8 @@ class Replays:
         given = [slots[place] for place in self.places]
         lane = self.recorder.lane()
         with lane.lock:
-            lane.enter(self.recorder)
+            if not lane.enter(self.recorder):
+                return self.run(slots)
             recording = self._recording
             if recording is not None and recording.fits():
                 return recording(given)

@@ -8,7 +8,8 @@ from typing import Final
 from irscope._base.words import byte_count, plural, time_words
 from irscope.errors import IrscopeError
 from irscope.ir import Node, Value
-from irscope.ops.registry import category_of
+from irscope.ops.registry import category_of, reads_on_host
+from irscope.ops.traits import CHECKED_ON_HOST, GIVES_TO_HOST, INDEXED
 from irscope.runtime.profile.costs import TensorFacts
 from irscope.runtime.profile.evidence import Evidence, Remark, line_of
 from irscope.runtime.profile.readings import NodeRow
@@ -234,12 +235,6 @@ def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
 
 # Time spent on calls and waits rather than on work: many small ops, and numbers that Python waits for.
 
-_WAITS: Final = frozenset(
-    f"aten::{name}"
-    for name in "item _local_scalar_dense Bool Int Float Complex ScalarImplicit IntImplicit FloatImplicit is_nonzero nonzero "
-    "nonzero_numpy argwhere masked_select unique unique_consecutive _unique2 equal allclose tolist cpu".split()
-)
-"""Ops whose result the program needs as a number, or whose extents depend on one: a GPU must finish before they return."""
 _MANY: Final = 8
 _CALLED: Final = 3.0
 """The factor over the roof from which on a small op's time counts as that of the call."""
@@ -319,7 +314,7 @@ def _join(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
 def _waits(evidence: Evidence) -> Iterator[Remark]:
     by_line: dict[object, list[Node]] = {}
     for row in evidence.rows:
-        if row.node.op in _WAITS and row.cost.operands and row.cost.operands[0] is not None:
+        if row.node.op not in CHECKED_ON_HOST | INDEXED and any(row.cost.operands) and reads_on_host(evidence.graph, row.node):
             by_line.setdefault(line_of(row.node) or row.node, []).append(row.node)
     for nodes in by_line.values():
         first = nodes[0]
@@ -333,10 +328,13 @@ def _waits(evidence: Evidence) -> Iterator[Remark]:
             f"{name} waits{times} for a number: {plural(len(before), 'op')} ({time_words(waited)}) must be done before "
             f"{plural(readers, 'op')} can start, and none of them can be launched ahead or fused with them"
         )
-        idle = sum(evidence.row_of[node].idle_ns for node in nodes)
+        idle = min(sum(evidence.row_of[node].idle_ns for node in nodes), evidence.idle_ns("op by op"))
+        advice = "keep it a zero-dimensional tensor: ops accept one like a number"
+        if first.op not in GIVES_TO_HOST:
+            advice = "torch.where(mask, x, y) keeps the shape, so that nothing waits"
         gain = evidence.sum_ns(nodes) + max(idle, _WAIT_WEIGHT * waited)
         yield evidence.remark(
-            "waits-for-a-number", [*nodes], gain, because, "keep it a zero-dimensional tensor: ops accept one like a number",
+            "waits-for-a-number", [*nodes], gain, because, advice,
             now_ns=max(evidence.sum_ns(nodes) + idle, gain), first=first,
         )  # fmt: skip
 

@@ -195,11 +195,8 @@ class BoundProgram:
         if self.move_to and not (self.is_torch and all(is_torch_tensor(arg) and arg.is_cuda for arg in args)):
             return None  # to be moved
         if memory is not self.arrays:
-            made = program_call(args, memory, self.run_slots, self.code.template, self.slots, check, gives_one=gives_one)
-            replays = None if made is None or self._replays_of is None else self._replays_of(self)
-            if replays is None:
-                return made
-            compute = partial(self._run_slots, compute=replays)
+            replays = None if self._replays_of is None else self._replays_of(self)
+            compute = self.run_slots if replays is None else partial(self._run_slots, compute=replays)
             return program_call(args, memory, compute, self.code.template, self.slots, check, gives_one=gives_one)
         if not all(can_share(arg, writes=self.writes) for arg in args if isinstance(arg, np.ndarray)):
             return None

@@ -72,3 +72,14 @@ def test_a_range_that_is_not_kept_ends_the_program(torch: Any) -> None:
             getattr(torch.ops.aten, name)(7, min=2, max=5)
     with pytest.raises(RuntimeError):
         torch.ops.aten._functional_sym_constrain_range(7, 2, 5, torch.tensor(1.0))
+
+
+def test_what_torch_calls_shaped_by_elements_is_read_on_the_host(torch: Any) -> None:
+    tagged = set()
+    for full in torch._C._dispatch_get_all_op_names():
+        name, _, overload = full.partition(".")
+        tags = torch._C._get_operation_overload(name, overload)[2] if name.startswith("aten::") and "out" not in overload else ()
+        if torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags:
+            tagged.add(name)
+    assert len(tagged) > 15
+    assert tagged <= traits.GIVES_TO_HOST | traits.SHAPED_BY_ELEMENTS | traits.INDEXED | {"aten::repeat_interleave"}

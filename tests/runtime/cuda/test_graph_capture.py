@@ -18,10 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError, RunError  # noqa: E402
-from irscope.runtime.arrays import Surroundings, TorchMemory  # noqa: E402
+from irscope.runtime.arrays import TorchMemory  # noqa: E402
 from irscope.runtime.cuda import graph_capture  # noqa: E402
 from irscope.runtime.cuda.graph_capture import Captured, Replays, TorchRecorder, captured, why_not_replayed  # noqa: E402
-from irscope.runtime.program.bound_program import BoundProgram  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 from irscope.runtime.program.guard import _guard  # noqa: E402
 
@@ -48,8 +47,9 @@ class Graph(TorchDispatchMode):  # type: ignore[misc]
 class Stream:
     device_index = 0
 
-    def __init__(self, name: str, events: list[str]) -> None:
+    def __init__(self, name: str, events: list[str], stream_id: int | str = 1) -> None:
         self.name = self.cuda_stream = name
+        self.stream_id = stream_id
         self.events = events
 
     def wait_stream(self, other: Stream) -> None:
@@ -81,6 +81,9 @@ class Cuda:
 
     def current_stream(self) -> Stream:
         return self.here
+
+    def default_stream(self) -> Stream:
+        return self.main
 
     @contextmanager
     def stream(self, stream: Stream) -> Iterator[None]:
@@ -282,6 +285,11 @@ def test_what_a_recording_holds_for_is_compared_at_each_call(monkeypatch: pytest
     calls.cuda.here = Stream("other", calls.cuda.events)
     check(0)
     assert calls.cuda.events[-1] == "other waits for main"
+    calls.cuda.here = Stream("foreign", calls.cuda.events, "foreign")
+    check(1)
+    calls.cuda.here = Stream("third", calls.cuda.events)
+    check(0)
+    assert calls.cuda.events[-1] == "third waits for other", "the foreign one may be gone"
     calls.cuda.is_capturing = True
     check(1)
     calls.cuda.is_capturing = False
@@ -355,6 +363,23 @@ def test_results_that_are_not_the_graphs_alone_are_not_replayed(monkeypatch: pyt
             "    block1():\n      %z : Tensor = aten::tanh(%x)\n      -> (%z)\n  return (%y)",
             "prim::If decides",
         ),
+        *[
+            (
+                "graph(%x : Float(4, 4), %n : Long(4)):\n  %o : NoneType = prim::Constant()\n"
+                f"  %i : int = prim::Constant[value={i}]()\n  {text}",
+                because,
+            )
+            for i, text, because in (
+                (0, "%l : Tensor[] = aten::where(%x)\n  %y : Tensor, %z : Tensor = prim::ListUnpack(%l)\n  return (%y)", "reads"),
+                (0, "%y : Tensor = aten::repeat_interleave(%x, %n, %i, %o)\n  return (%y)", "reads elements"),
+                (4, "%y : Tensor = aten::repeat_interleave(%n, %i)\n  return (%y)", ""),
+                (4, "%y : Tensor = aten::repeat_interleave(%x, %i, %o, %o)\n  return (%y)", ""),
+                (-1, "%y : Tensor = aten::one_hot(%n, %i)\n  return (%y)", "reads elements"),
+                (4, "%y : Tensor = aten::one_hot(%n, %i)\n  return (%y)", ""),
+                (4, "%y : Tensor = aten::to_sparse(%x)\n  return (%y)", "reads elements"),
+                (0, "%s : Scalar = aten::ScalarImplicit(%x)\n  %y : Tensor = aten::mul(%n, %s)\n  return (%y)", "reads elements"),
+            )
+        ],
         (ir("x | a = nonzero x | a"), "reads elements"),
         ("graph(%x : Tensor):\n  %n : int = aten::dim(%x)\n  %l : int[] = prim::tolist(%x, %n, %n)\n  return (%x)", "reads elements"),
         ("graph(%x : Tensor):\n  %n : int = aten::storage_offset(%x)\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)", "asks for more"),
@@ -381,17 +406,6 @@ def test_programs_whose_replay_would_do_something_else_are_named(text: str, beca
     found = why_not_replayed(irs.parse(text))
     assert because in found
     assert bool(found) == bool(because)
-
-
-def test_calls_that_have_no_function_have_nothing_to_replay() -> None:
-    graph = irs.parse(PURE)
-    asked: list[BoundProgram] = []
-    program = BoundProgram(graph, {}, "torch", "cpu", None, Surroundings(graph, "cpu"), replays_of=asked.append)
-    x, w = pair(0)
-    assert program.call((x.requires_grad_(), w), None, None) is None
-    assert not asked
-    assert program.call((x.detach(), w), None, None) is not None
-    assert asked == [program]
 
 
 def test_a_function_for_tensors_of_a_gpu_is_for_those_of_that_gpu() -> None:

@@ -300,6 +300,7 @@ def compare(
     from irscope.runtime.measure import compare as run
     from irscope.runtime.measure.fx_export import torch_peer
 
+    given_back: dict[str, Sequence[int | None]] = {}
     if isinstance(program, Decisions):
         if program.breaks:
             hint = "irs.compare(d.programs[0], *its_arguments) compares one part"
@@ -308,13 +309,15 @@ def compare(
         asked = peers if isinstance(peers, Mapping) else {name: torch_peer(name, program.graph, eager or program.eager) for name in names}
         peers = {**program.rivals(), **asked}
         args = args if program.flattened is None else program.flattened(*args)
-        program, eager, ways = program.graph, eager or program.eager, ways or ("fused",)
+        whole = program.program
+        given_back = dict.fromkeys(("eager", whole.compiler, *names), whole.given_back) if whole.given_back is not None else {}
+        program, eager, ways = whole.graph, eager or program.eager, ways or ("fused",)
     made = _program(program, args, exact)
     if eager is None and made is not program and callable(program) and are_torchs(args):
         eager = program
     return run(
         made, *args, devices=devices, eager=eager, peers=peers, repeats=repeats, keep_memory=keep_memory, rotate=rotate, exact=exact,
-        steps=steps, ways=ways, threads=threads,
+        steps=steps, ways=ways, threads=threads, given_back=given_back,
     )  # fmt: skip
 
 

@@ -178,6 +178,8 @@ class Program(Drawn):
     """What the reader could not tell, a sentence each."""
     run: Callable[..., Any] | None = field(default=None, repr=False)
     """Calls the compiled program with the arguments of `graph`, if it is there."""
+    given_back: tuple[int | None, ...] | None = None
+    """Which result of `graph` each leaf of what the user's call returns is, None for what is none; None if they are the same."""
 
     def why_not(self, a: Node | Value | Kernel | str, b: Node | Value | Kernel | str) -> Verdict:
         """Whether two ops are in one kernel; if not, that compiler's reason, or else what irscope's rules say. Says whose answer it is.

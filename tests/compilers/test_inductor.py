@@ -163,6 +163,20 @@ def test_a_graph_break_makes_several_programs() -> None:
         d.kernels  # noqa: B018
 
 
+def test_a_result_that_is_kept_and_not_returned_is_not_compared() -> None:
+    kept: dict[str, Any] = {}
+
+    def cached(x: Any) -> Any:
+        kept["table"] = x * 2
+        return kept["table"].sum(0), x, 3, (same := x.cos()), same
+
+    d = irs.decisions(torch.compile(cached), torch.randn(3, 4))
+    assert d.program.notes == ("%mul is computed and not returned: the program keeps it in Python, as a cache in a dictionary does",)
+    found = irs.compare(d, torch.randn(3, 4), repeats=1)
+    assert [row.label for row in found.rows if row.error < 1e-6] == ["fused", "eager", "inductor", "inductor's groups"]
+    assert "%mul is not among the results of eager, inductor, as that is called: it is not compared there." in found.warnings
+
+
 def test_options_of_the_users_torch_compile_are_carried_over() -> None:
     def chain(x: Any) -> Any:
         return (x.sin() + 1).cos().sum(-1)

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from unittest import mock
 
+from irscope._base.nested import leaves as leaves_of
 from irscope._base.running import progress
 from irscope.compilers.inductor.dynamo import (
     TraceRecord,
@@ -191,8 +192,15 @@ def observe(
             step()
             watch.names = users_names(module)
             patches = {**options.config, **_NO_CACHE}
-            return compile_fx(module, examples, inner_compile=watch.inner, config_patches=patches)
+            made = compile_fx(module, examples, inner_compile=watch.inner, config_patches=patches)
 
+            def run(*given: Any) -> Any:
+                returned[:] = made(*given)
+                return tuple(returned)
+
+            return run
+
+        returned = list[Any]()
         compiled = _compiled(original, options, backend)
         try:
             for leaves, shape in given:
@@ -205,6 +213,9 @@ def observe(
                 for seen in new:
                     seen.held, seen.leaves, seen.shape = held, leaves, shape
                     seen.is_whole = sum(not each.is_backward for each in new) == 1 and not broken
+                    if seen.is_whole and not backward:
+                        _match_results(seen, returned, results)
+                returned.clear()
         except IrscopeError:
             raise
         except Exception as error:
@@ -216,6 +227,17 @@ def observe(
     if watch.problem:
         raise internals_changed(str(torch.__version__), watch.problem)
     return watch.graphs, records
+
+
+def _match_results(seen: SeenGraph, own: Sequence[Any], results: Any) -> None:
+    """Finds what the graph returned to Dynamo among what the call returns: it is passed on as the same object."""
+    scheduled = next(node for node in seen.module.graph.nodes if node.op == "output").args[0]
+    if len(own) != len(scheduled):  # also what it wrote, or what views are made of
+        return
+    found, made, known = [*leaves_of(results)], {id(each): index for index, each in enumerate(own)}, require_torch(_PURPOSE).Tensor
+    is_same = len(found) == len(own) and all(one is other for one, other in zip(found, own, strict=True))
+    seen.given_back = None if is_same else tuple([made.get(id(each)) for each in found])
+    seen.is_seen_through = all(each is None or isinstance(each, known | int | float | complex | str) for each in found)
 
 
 def _copied(tensor: Any, backward: bool) -> Any:

@@ -202,17 +202,18 @@ def _double(value: Any) -> Any:
     return value
 
 
-def distance(results: Arrays, truth: Arrays, scales: Sequence[float] = ()) -> Distance | None:
+def distance(results: Sequence[np.ndarray[Any, Any] | None], truth: Arrays, scales: Sequence[float] = ()) -> Distance | None:
     """Returns the largest relative and absolute difference over all results, and how many elements differ otherwise; None
-    without results. A scale is the least that a difference of that result is relative to.
+    without results. A result that is None is not compared. A scale is the least that a difference of that result is relative to.
     """
     if len(results) != len(truth):
         return Distance(np.inf, np.inf, f"{plural(len(results), 'result')} instead of {len(truth)}")
-    if not truth:
+    pairs = enumerate(zip(results, truth, scales or [0.0] * len(truth), strict=True))
+    found = {place: _of_one(one, true, least) for place, (one, true, least) in pairs if one is not None}
+    if not found:
         return None
-    found = [_of_one(*each) for each in zip(results, truth, scales or [0.0] * len(truth), strict=True)]
-    words = [f"result {place}: {each.words}" if len(found) > 1 else each.words for place, each in enumerate(found) if each.words]
-    return Distance(max(each.relative for each in found), max(each.absolute for each in found), ", ".join(words))
+    words = [f"result {place}: {each.words}" if len(truth) > 1 else each.words for place, each in found.items() if each.words]
+    return Distance(max(each.relative for each in found.values()), max(each.absolute for each in found.values()), ", ".join(words))
 
 
 def _of_one(result: np.ndarray[Any, Any], true: np.ndarray[Any, Any], least: float) -> Distance:

@@ -29,7 +29,7 @@ import numpy as np
 from irscope._base.frozen import EMPTY
 from irscope._base.nested import leaves
 from irscope._base.running import progress
-from irscope._base.words import plural
+from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact
@@ -71,12 +71,13 @@ def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = LEAST_TURNS, keep_memory: bool = True,
     rotate: bool = False, ways: Sequence[str] | None = None, exact: Exact = None, steps: Sequence[Relation] | bool = (),
-    threads: int | None = None,
+    threads: int | None = None, given_back: Mapping[str, Sequence[int | None]] = EMPTY,
 ) -> Comparison:  # fmt: skip
     """Runs a program in several ways and compares their times and errors; a program without groups is fused first.
 
     `irs.compare` says what the arguments are. What the program writes is restored before each run, and at the end. A program that was
     read from a function or a model has a row for that: `NumPy`, `jax.jit` or `eager`; a peer that fails is listed with the reason.
+    `given_back` says of a peer that returns other results than the program which of the program's each of them is, or None.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
@@ -127,7 +128,7 @@ def compare(
         entries += [_Entry(label, function, None) for label, function in others.items()]
         base = own.label if own is not None else "eager" if eager is not None else entries[0].label
         # again for measuring: torch may have been imported to compile
-        made = _Contest(program, flat, devices, entries, kept, rotate, exact, chosen, base, truth)
+        made = _Contest(program, flat, devices, entries, kept, rotate, exact, chosen, base, truth, given_back)
         found = with_threads(chosen.count, made.run, repeats)
         if chosen.is_asked or chosen.count == 1 or not any(row.spread.is_noisy for row in found.rows):
             return found
@@ -215,6 +216,7 @@ class _Contest:
     base: str
     """The label of the row that the others are told against."""
     truth: list[np.ndarray[Any, Any]] | str
+    given_back: Mapping[str, Sequence[int | None]]
 
     def __post_init__(self) -> None:
         self.graph = graph = graph_of(self.program, "compare")
@@ -266,7 +268,7 @@ class _Contest:
         base = self.base if self.base in times else self.entries[0].label
         rows = tuple([_row(entry, firsts[entry.label], far[entry.label], times, base, work, copy) for entry in self.entries])
         reason = truth if isinstance(truth, str) else ""
-        warnings = tuple(filter(None, (self.threads.warning, cause)))
+        warnings = tuple(filter(None, (self.threads.warning, cause, self._uncompared())))
         return Comparison(
             self.graph.name, rows, self._caption(times, len(sets), reason), tuple(self.missing), work.bytes, work.flops,
             work.bytes / copy / 1e9 if copy else 0.0, limit.flops / 1e9 if limit is not None and work.flops else 0.0, warnings, reason,
@@ -299,12 +301,33 @@ class _Contest:
         truth = self.truth
         if isinstance(truth, str):
             return dict.fromkeys(firsts)
-        far = {label: distance(first.results, truth) for label, first in firsts.items()}
+        found = {label: self._as_the_programs(label, first.results, len(truth)) for label, first in firsts.items()}
+        far = {label: distance(results, truth) for label, results in found.items()}
         if any(each is not None and 0.5 < each.relative < np.inf for each in far.values()):
             self.scales = cancelled(self.graph, self.args, truth)
             self.state.restore()
-            far = {label: distance(first.results, truth, self.scales) for label, first in firsts.items()}
+            far = {label: distance(results, truth, self.scales) for label, results in found.items()}
         return far
+
+    def _as_the_programs(self, label: str, results: list[np.ndarray[Any, Any]], count: int) -> Sequence[np.ndarray[Any, Any] | None]:
+        """The results of a peer in the order of the program's, None for what it does not return."""
+        places = self.given_back.get(label)
+        if places is None or len(places) != len(results):
+            return results
+        found = {place: each for place, each in zip(places, results, strict=True) if place is not None}
+        return [found.get(place) for place in range(count)]
+
+    def _uncompared(self) -> str:
+        """Says which results some do not return."""
+        names = [entry.label for entry in self.entries if entry.label in self.given_back]
+        outputs, lost = self.graph.outputs, dict[str, None]()
+        for label in names:
+            given = {outputs[place] for place in self.given_back[label] if place is not None}
+            lost.update({f"%{self.graph.names[each]}": None for each in outputs if each not in given})
+        if not lost:
+            return ""
+        they, are = ("it", "is") if len(lost) == 1 else ("they", "are")
+        return f"{listed(list(lost))} {are} not among the results of {listed(names)}, as that is called: {they} {are} not compared there."
 
     def _cause(self, firsts: Mapping[str, _FirstRun]) -> str:
         """Says how the fused results differ from those of op by op by more than some roundings, and whether rounding between

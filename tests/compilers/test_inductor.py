@@ -171,7 +171,7 @@ def test_a_result_that_is_kept_and_not_returned_is_not_compared() -> None:
         return kept["table"].sum(0), x, 3, (same := x.cos()), same
 
     d = irs.decisions(torch.compile(cached), torch.randn(3, 4))
-    assert d.program.notes == ("%mul is computed and not returned: the program keeps it in Python, as a cache in a dictionary does",)
+    assert d.program.notes == ("computed and not among what the call returns: %mul, kept in Python, as in a cache in a dictionary",)
     found = irs.compare(d, torch.randn(3, 4), repeats=1)
     assert [row.label for row in found.rows if row.error < 1e-6] == ["fused", "eager", "inductor", "inductor's groups"]
     assert "%mul is not among the results of eager, inductor, as that is called: it is not compared there." in found.warnings

@@ -19,12 +19,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict
-from irscope._base.words import listed
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.inductor.dynamo import Compile, Rewrites, users_ops
 from irscope.compilers.inductor.output_code import ops_of_lines, read_output_code, with_times
-from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
+from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, kept_notes, likely
 from irscope.frontends.torch.export_importer import call_target, import_traced
 from irscope.frontends.torch.types import require_torch, tensor_type
 from irscope.ir import INT, Graph, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
@@ -87,7 +86,7 @@ class SeenGraph:
     shape: Any = None
     """How they are nested, as torch's pytree says it."""
     given_back: tuple[int | None, ...] | None = None
-    """Which of its results each leaf of what the call returns is; None where they are the same in the same order, or it is not known."""
+    """Which of its results each leaf of what the call returns is; None if they are the same, or not known."""
     is_seen_through: bool = True
     """Whether no leaf of what the call returns is an object that may hold further results."""
     names: Mapping[int, str] = field(default_factory=dict)
@@ -123,7 +122,7 @@ def program_seen(
     kernels, together = with_times(kernels, times)
     made = likely(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
-        notes=(*together, *_kept_notes(seen, graph), *_training_notes(seen, forward, inputs)),
+        notes=(*together, *kept_notes(graph, seen.given_back, seen.is_seen_through), *_training_notes(seen, forward, inputs)),
         changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names, links.joined)),
         guards=compiled.guards if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
@@ -583,17 +582,6 @@ def _forward_ops(seen: SeenGraph, forward: SeenGraph) -> Iterable[tuple[Node, tu
         number, is_sum = node.meta.get("seq_nr"), node.meta.get("is_gradient_acc")
         if number in of and not is_sum and node.meta.get("partitioner_tag") == "is_backward":
             yield from ((each, tuple(of[number])) for each in nodes)
-
-
-def _kept_notes(seen: SeenGraph, graph: Graph) -> Iterable[str]:
-    """Results that the call does not return."""
-    given = {graph.outputs[place] for place in seen.given_back or () if place is not None}
-    kept = [f"%{graph.names[each]}" for each in graph.outputs if each not in given] if seen.given_back is not None else []
-    if kept and seen.is_seen_through:
-        them, they = ("it", "is") if len(kept) == 1 else ("them", "are")
-        yield f"{listed(kept)} {they} computed and not returned: the program keeps {them} in Python, as a cache in a dictionary does"
-    elif kept:
-        yield f"{listed(kept)} may be in an object that the call returns, into which irscope does not look"
 
 
 def _training_notes(seen: SeenGraph, forward: SeenGraph, inputs: _Inputs) -> Iterable[str]:

@@ -2,10 +2,10 @@
 
 import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
-import { FEW } from "../lib/layout/layered";
+import { FEW, MAX_IN_ROW } from "../lib/layout/layered";
 import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
 import { crossingsOf, drawnEdges, levelOf, levelsOf, type Level } from "../lib/layout/levels";
-import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
+import { LEGIBLE, READABLE, clamp, firstLook, fit, fitsAcross, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
 import type { Edge } from "../lib/model/schema";
 import { measureOf, type Meaning } from "./colours";
@@ -33,8 +33,9 @@ const AT_ONCE = 100;
 const FEWEST = 5;
 /** Fewer than these say nothing, even if no more are in sight at once. */
 const LEAST = 3;
-/** In how many columns few boxes stand. */
-const COLUMNS = [1, 2, 3] as const;
+/** In how many columns few boxes stand, and the most boxes of a row. */
+type Way = readonly [columns: number, inRow: number];
+const WAYS: readonly Way[] = [[1, MAX_IN_ROW], [2, MAX_IN_ROW], [3, MAX_IN_ROW], [1, 6], [1, 4], [1, 3]];
 /** A lower window, in pixels, is scrolled rather than filled with closed boxes. */
 const LOW = 300;
 /** A window of this many times the pixels has room for more. */
@@ -55,8 +56,8 @@ export class GraphPane {
   #frame: Extent = { width: 0, height: 0 };
   #layouter: Layouter;
   #levels: Map<number, Level>;
-  /** The columns of a picture of few boxes. */
-  #columns = 1;
+  /** How few boxes stand. */
+  #way = WAYS[0];
   /** Whether edges lead from writes to the readers of that memory. */
   #effects: boolean;
   readonly #edges: EdgeIndex;
@@ -133,7 +134,7 @@ export class GraphPane {
     };
     const { anchored } = crossingsOf(hierarchy, edges);
     const layouter = new Layouter(hierarchy, levels, size, (box) => anchored[box] ?? (hierarchy.boxes[box].crosses ?? 0) & 1);
-    if (this.#frame.width) layouter.shapeTo(this.#shape(), this.#columns);
+    if (this.#frame.width) layouter.shapeTo(this.#shape(), ...this.#way);
     return [levels, layouter];
   }
 
@@ -258,17 +259,17 @@ export class GraphPane {
     this.#settleMap();
   }
 
-  /** Cuts few boxes into the columns in which they are largest, rather fewer of them if all can be read. */
+  /** Cuts few boxes into the columns and rows in which they are largest, rather fewer columns if all can be read. */
   #cutToFit(): void {
     const scales: number[] = [];
-    for (const columns of COLUMNS) {
-      this.#layouter.shapeTo(this.#shape(), columns);
+    for (const way of WAYS) {
+      this.#layouter.shapeTo(this.#shape(), ...way);
       const made = this.#layouter.layout(this.open);
       if (made.boxes.length >= FEW) return;
       scales.push(Math.min(READABLE, fit(made, this.#frame).scale));
     }
-    this.#columns = 1 + scales.indexOf(Math.max(...scales));
-    this.#layouter.shapeTo(this.#shape(), this.#columns);
+    this.#way = WAYS[scales.indexOf(Math.max(...scales))];
+    this.#layouter.shapeTo(this.#shape(), ...this.#way);
   }
 
   /** Opens the closed boxes around a record and brings it into the window. */
@@ -378,44 +379,45 @@ export class GraphPane {
     const open = (boxes: readonly number[]) => boxes.forEach((box) => this.open.add(box));
     const shut = (boxes: readonly number[]) => boxes.forEach((box) => this.open.delete(box));
     const known = new Map<string, Layout>();
-    const tried = (columns: number): Layout => {
-      const key = [columns, ...[...this.open].sort((a, b) => a - b)].join(" ");
-      this.#layouter.shapeTo(this.#shape(), (this.#columns = columns));
+    const tried = (way: Way): Layout => {
+      const key = [...way, ...[...this.open].sort((a, b) => a - b)].join(" ");
+      this.#layouter.shapeTo(this.#shape(), ...(this.#way = way));
       if (!known.has(key)) known.set(key, this.#layouter.layout(this.open));
       return known.get(key)!;
     };
-    const fits = (columns: number) => fit(tried(columns), frame).scale >= READABLE;
-    const closeTo = (columns: number, closable: readonly number[], fewest: number): boolean => {
+    const fits = (way: Way) => fit(tried(way), frame).scale >= READABLE;
+    const closeTo = (way: Way, closable: readonly number[], fewest: number): boolean => {
       open(all);
       const closed: number[] = [];
       const close = (boxes: readonly number[]): boolean => {
         shut(boxes);
-        const says = tried(columns).boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output").length >= fewest;
+        const says = tried(way).boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output").length >= fewest;
         if (says) closed.push(...boxes);
         else open(boxes);
         return says;
       };
-      for (let at = 0; at < closable.length && !fits(columns); ) {
+      for (let at = 0; at < closable.length && !fits(way); ) {
         const next = closable.slice(at).filter((box) => turn(box) === turn(closable[at]));
         at += next.length;
-        if (!close(next)) for (const box of next) if (!fits(columns)) close([box]);
+        if (!close(next)) for (const box of next) if (!fits(way)) close([box]);
       }
-      if (!fits(columns)) return false;
+      if (!fits(way)) return false;
       for (let box = closed.pop(); box !== undefined; box = closed.pop()) {
         const same = [box, ...closed.filter((other) => hierarchy.boxes[other].label === hierarchy.boxes[box!].label)];
         for (const each of same.slice(1)) closed.splice(closed.indexOf(each), 1);
         open(same);
-        if (!fits(columns)) shut(same);
+        if (!fits(way)) shut(same);
       }
       return true;
     };
     const limits = [[all.filter((box) => !held.has(box)), FEWEST], [all, FEWEST], [all, LEAST]] as const;
-    if (!limits.some(([closable, fewest]) => COLUMNS.some((columns) => closeTo(columns, closable, fewest)))) {
-      closeTo(1, all, FEWEST);
-      const inSight = (columns: number) => this.#inSight(this.#start(tried(columns)), tried(columns));
-      tried(COLUMNS.reduce((best, columns) => (inSight(columns) > inSight(best) ? columns : best)));
+    if (!limits.some(([closable, fewest]) => WAYS.some((way) => closeTo(way, closable, fewest)))) {
+      closeTo(WAYS[0], all, FEWEST);
+      const narrow = WAYS.filter((way) => fitsAcross(tried(way), frame)); // what is cut on one side only is better
+      const inSight = (way: Way) => this.#inSight(this.#start(tried(way)), tried(way));
+      tried((narrow.length ? narrow : WAYS).reduce((best, way) => (inSight(way) > inSight(best) ? way : best)));
     }
-    this.#layouter.shapeTo(this.#shape(), this.#columns); // the columns of what is open now, not of what was tried last
+    this.#layouter.shapeTo(this.#shape(), ...this.#way); // the way of what is open now, not of what was tried last
     this.#relayout(-1);
     this.#openFirst = new Set(this.open);
   }
@@ -446,9 +448,10 @@ export class GraphPane {
     for (;;) {
       const { boxes } = this.#layouter.layout(this.open);
       const closed = boxes.find((box) => hierarchy.isCluster(box) && !this.open.has(box) && !hierarchy.lacks(box));
-      if (closed === undefined || boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output" && !this.open.has(box)).length >= FEWEST) return;
+      const ops = boxes.filter((box) => kind(box) !== "input" && kind(box) !== "output" && !this.open.has(box)).length;
+      if (closed === undefined || ops >= FEWEST) return;
       this.open.add(closed);
-      if (fit(this.#layouter.layout(this.open), this.#frame).scale >= READABLE) continue;
+      if (fit(this.#layouter.layout(this.open), this.#frame).scale >= READABLE || ops < LEAST) continue;
       this.open.delete(closed);
       return;
     }

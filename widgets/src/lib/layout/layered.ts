@@ -44,7 +44,7 @@ export const MAX_SPAN = 6;
 /** Of fewer boxes all edges have a route, but for those of a value with MANY users that pass a row, and they are cut only into as many columns as are
  * asked for. */
 export const FEW = 40;
-const MAX_IN_ROW = 12;
+export const MAX_IN_ROW = 12;
 const SWEEPS = 4;
 const ALIGNMENTS = 6;
 /** Two edges on their way through a row are GAP_X and this apart. */
@@ -61,10 +61,10 @@ const SHAPE = 1.25;
 
 type Pair = readonly [number, number];
 
-/** `anchored` vertices read something from outside, so they are not sources even if they have no incoming edge. */
-export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayLike<number>): Arrangement {
+/** `anchored` vertices read something from outside, so they are not sources even if they have no incoming edge; no row has more boxes than `inRow`. */
+export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayLike<number>, inRow = MAX_IN_ROW): Arrangement {
   const turned = turnCycles(count, edges);
-  const rowOf = splitWideRows(rank(count, turned, anchored));
+  const rowOf = splitWideRows(rank(count, turned, anchored), inRow);
   const rows: number[][] = [];
   for (let vertex = 0; vertex < count; vertex++) (rows[rowOf[vertex]] ??= []).push(vertex);
   for (let row = 0; row < rows.length; row++) rows[row] ??= [];
@@ -156,18 +156,18 @@ function rank(count: number, edges: readonly Pair[], anchored?: ArrayLike<number
   return row;
 }
 
-/** Splits rows of more than MAX_IN_ROW boxes, in program order, and drops empty rows. */
-function splitWideRows(row: Int32Array): Int32Array {
+/** Splits rows of more than `most` boxes, in program order, and drops empty rows. */
+function splitWideRows(row: Int32Array, most: number): Int32Array {
   const held: number[] = [];
   for (const r of row) held[r] = (held[r] ?? 0) + 1;
   const starts: number[] = [];
   let next = 0;
   for (let r = 0; r < held.length; r++) {
     starts[r] = next;
-    next += Math.ceil((held[r] ?? 0) / MAX_IN_ROW);
+    next += Math.ceil((held[r] ?? 0) / most);
   }
   const taken = new Int32Array(held.length);
-  return row.map((r) => starts[r] + Math.floor(taken[r]++ / Math.ceil(held[r] / Math.ceil(held[r] / MAX_IN_ROW))));
+  return row.map((r) => starts[r] + Math.floor(taken[r]++ / Math.ceil(held[r] / Math.ceil(held[r] / most))));
 }
 
 function sweep(rows: number[][], up: number[][], down: number[][]): void {

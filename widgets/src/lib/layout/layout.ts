@@ -2,7 +2,7 @@
 // box is as large as its contents; the rows of a level are computed once and kept.
 
 import type { Hierarchy } from "../model/hierarchy";
-import { FEW, GAP_COLUMN, arrange, place, type Arrangement, type Columns, type Placement, type Size } from "./layered";
+import { FEW, GAP_COLUMN, MAX_IN_ROW, arrange, place, type Arrangement, type Columns, type Placement, type Size } from "./layered";
 import type { Level } from "./levels";
 
 export interface Rectangle {
@@ -46,6 +46,7 @@ export class Layouter {
   readonly #arrangements = new Map<number, Arrangement>();
   readonly #columns = new Map<number, Columns>();
   #cut: Columns = {};
+  #inRow = MAX_IN_ROW;
 
   constructor(
     private readonly hierarchy: Hierarchy,
@@ -55,11 +56,13 @@ export class Layouter {
     private readonly anchored?: (box: number) => number,
   ) {}
 
-  /** Cuts long levels to fit a window of this ratio of width to height, or into so many columns while few boxes are shown; forgets how they
-   * were cut before. */
-  shapeTo(shape: number, columns = 1): void {
+  /** Cuts long levels to fit a window of this ratio of width to height, or into so many columns while few boxes are shown, and their rows to so
+   * many boxes; forgets how they were cut before. */
+  shapeTo(shape: number, columns = 1, inRow = MAX_IN_ROW): void {
     this.#cut = { shape, parts: columns };
     this.#columns.clear();
+    if (inRow !== this.#inRow) this.#arrangements.clear();
+    this.#inRow = inRow;
   }
 
   layout(open: ReadonlySet<number>): Layout {
@@ -110,7 +113,7 @@ export class Layouter {
       const anchored = level.members.map((member) => this.anchored?.(member) ?? 0);
       // The passes of a joint graph stand side by side: what one keeps for the other does not put it below.
       const ends = level.edges.map((edge) => (this.#isAcross(level, edge) ? [edge.from, edge.from] : [edge.from, edge.to]) as readonly [number, number]);
-      known = arrange(level.members.length, ends, anchored);
+      known = arrange(level.members.length, ends, anchored, this.#inRow);
       this.#arrangements.set(around, known);
     }
     return known;

@@ -38,6 +38,11 @@ export function fit(picture: Extent, frame: Extent): Viewport {
   return { scale, x: (picture.width - frame.width / scale) / 2, y: (picture.height - frame.height / scale) / 2 };
 }
 
+/** Whether the picture can be read with nothing of it cut at the sides. */
+export function fitsAcross(picture: Extent, frame: Extent): boolean {
+  return (picture.width - EDGE) * READABLE <= frame.width;
+}
+
 /** Whether nothing of the picture is outside the window. */
 export function showsAll(view: Viewport, picture: Extent, frame: Extent): boolean {
   const seen = windowOf(view, frame);
@@ -49,7 +54,7 @@ export function firstLook(picture: Extent, frame: Extent, x: number): Viewport {
   const all = fit(picture, frame);
   if (all.scale >= READABLE) return all;
   const width = frame.width / READABLE;
-  return { scale: READABLE, x: picture.width <= width ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / READABLE };
+  return { scale: READABLE, x: fitsAcross(picture, frame) ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / READABLE };
 }
 
 /** The same view if it shows the rectangle, or one moved to show it in the middle. */

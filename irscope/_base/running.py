@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -82,7 +81,7 @@ def without_collector() -> Iterator[None]:
 
 
 # A progress bar with the remaining time appears for work that takes more than a second, in a terminal or notebook if tqdm is installed.
-# Ctrl-C, or the notebook's interrupt button, ends the work and removes the bar.
+# It goes with the work, also when Ctrl-C or the notebook's interrupt button ends that.
 
 _QUIET_SECONDS: Final = 1.0
 _MAIN: Final = threading.main_thread().ident
@@ -108,14 +107,10 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
             bar = _bar(total, label, done, begun, stream)
             is_shown = bar is not None
 
-    is_done = False
     try:
         yield step
-        is_done = True
     finally:
         if bar is not None:
-            if is_done:
-                bar.total = bar.n  # work with fewer steps is done too; else the bar would stay in a notebook, in red
             bar.close()
 
 
@@ -127,15 +122,35 @@ def counted(things: Collection[T], label: str) -> Iterator[T]:
             step()
 
 
+class _NotebookLine:
+    """A stream that shows the last thing written to it in a cell's output, so that a notebook keeps nothing of a bar that is gone; of
+    tqdm's own widget it keeps how far the work was at first."""
+
+    shown: Any = None
+
+    def write(self, text: str) -> None:
+        from IPython.display import display
+
+        line = {"text/plain": text.strip()}
+        if self.shown is None:
+            self.shown = display(line, raw=True, display_id=True)
+        else:
+            self.shown.update(line, raw=True)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
 def _bar(total: int, label: str, done: int, begun: float, stream: Any) -> Any:
     """A bar of work that began earlier; None without tqdm."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without ipywidgets, tqdm warns in a notebook and shows a text bar
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            return None
-    bar = tqdm(total=total, initial=done, desc=label, file=stream, unit=" steps", leave=False, disable=None, smoothing=0)
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    file = _NotebookLine() if hasattr(shell, "kernel") else stream
+    words = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]" if total else "{desc}: step {n_fmt} [{elapsed}]"
+    bar = tqdm(total=total, initial=done, desc=label, file=file, bar_format=words, leave=False, disable=None, smoothing=0)
     bar.initial, bar.start_t = 0, begun  # the remaining time is estimated from all steps
     bar.refresh()
     return bar

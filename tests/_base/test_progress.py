@@ -1,4 +1,4 @@
-"""A bar comes after a second, is done when the work is, and stays where the work failed."""
+"""A bar comes after a second and goes with the work."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from irscope._base import running
 from irscope._base.running import counted, progress
 
-tqdm_auto = pytest.importorskip("tqdm.auto")
+tqdm = pytest.importorskip("tqdm")
 
 
 class Bar:
-    """What `progress` uses of a bar; in a notebook one that ends before its total stays, in red."""
+    """What `progress` uses of a bar."""
 
     made: list[Bar]
 
@@ -29,24 +29,18 @@ class Bar:
         self.threads = [threading.get_ident()]
 
     def close(self) -> None:
-        self.is_done = self.n == self.total
+        self.is_closed = True
 
 
 @pytest.fixture
 def bars(monkeypatch: pytest.MonkeyPatch) -> list[Bar]:
     Bar.made = []
-    monkeypatch.setattr(tqdm_auto, "tqdm", Bar)
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
     monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
     return Bar.made
 
 
-def test_work_that_takes_fewer_steps_than_it_might_is_done(bars: list[Bar]) -> None:
-    with progress(3, "working") as step:
-        step()
-    assert bars[0].is_done
-
-
-def test_work_that_fails_is_not(bars: list[Bar]) -> None:
+def test_a_bar_goes_with_the_work_also_where_that_fails(bars: list[Bar]) -> None:
     def work() -> None:
         with progress(3, "working") as step:
             step()
@@ -54,7 +48,9 @@ def test_work_that_fails_is_not(bars: list[Bar]) -> None:
 
     with pytest.raises(KeyError):
         work()
-    assert not bars[0].is_done
+    with progress(3, "working") as step:
+        step()
+    assert [bar.is_closed for bar in bars] == [True, True]
 
 
 def test_quick_work_makes_no_bar(bars: list[Bar], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +75,7 @@ def test_the_time_left_counts_what_was_done_before_the_bar_came(monkeypatch: pyt
     now = [1000.0]
     monkeypatch.setattr(running.time, "time", lambda: now[0])
     monkeypatch.setattr("tqdm.std.time", lambda: now[0])
-    monkeypatch.setattr(tqdm_auto.tqdm, "display", lambda self, *_, **__: drawn.append(str(self)))
+    monkeypatch.setattr(tqdm.tqdm, "display", lambda self, *_, **__: drawn.append(str(self)))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with progress(8, "working") as step:
         for _ in range(3):
@@ -94,3 +90,20 @@ def test_a_stream_without_a_terminal_gets_no_bar(monkeypatch: pytest.MonkeyPatch
     with progress(2, "working") as step:
         step()
     assert capfd.readouterr().err == ""
+
+
+def test_a_notebook_keeps_nothing_of_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
+    shell = interactive.InteractiveShell.instance()
+    try:
+        monkeypatch.setattr(shell, "kernel", object(), raising=False)
+        published: list[dict[str, Any]] = []
+        monkeypatch.setattr(shell.display_pub, "publish", lambda data, **given: published.append({"data": data, **given}))
+        with progress(3, "working") as step:
+            step()
+        made, *_, over = published
+        assert made["data"]["text/plain"].startswith("working:  33%|")
+        assert over["data"] == {"text/plain": ""} and over["update"] and over["transient"] == made["transient"]
+    finally:
+        interactive.InteractiveShell.clear_instance()

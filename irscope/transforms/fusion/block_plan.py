@@ -17,7 +17,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
-from irscope.ops.traits import RESHAPES
+from irscope.ops.registry import category_of
+from irscope.ops.traits import JOINS, RESHAPES
 from irscope.ops.view_steps import Num, byte_words, is_unknown, typical
 from irscope.transforms.fusion.domains import (
     BYTES_IN_A_CYCLE,
@@ -284,8 +285,7 @@ class Candidate:
         if first.device is not None and second.device is not None and first.device != second.device:
             return Refusal("device", f"one is on {first.device} and the other on {second.device}; to() moves one of them", self.nodes)
         if first.ends or (second.ends and (first.axes or not self.shared)):
-            because = f"{self.nodes[not first.ends].op} combines tensors: it can only end a kernel, after pointwise ops"
-            return Refusal("join", because, self.nodes)
+            return self._behind_or_before_a_join(first)
         if first.kind == "view" or second.kind == "view":
             found = self._with_view(first, second)
         elif not self.shared:
@@ -303,18 +303,31 @@ class Candidate:
         device = second.device or first.device
         return self._plan.profiles.shared_domain(Domain(found.space, device, found.kind, found.axes, found.parts, found.ends, patches))
 
+    def _behind_or_before_a_join(self, first: Domain) -> Refusal:
+        """The refusal for what follows tensors that are combined, and for what gathers before, or stands beside them."""
+        members, user = (self.first, self.consumer) if first.ends else (self.second, self.producer)
+        join = next(node for node in members if node.op in JOINS)
+        because = f"{join.op} combines tensors: it can only end a kernel, after pointwise ops"
+        is_moved = first.ends and not {*join.outputs}.isdisjoint(user.inputs) and category_of(user) == "pointwise"
+        if is_moved:
+            because += f"; {user.op} of each tensor before they are combined could be in it"
+        elif first.axes and self.shared:
+            because += f", and {self.producer.op} gathers"
+        return Refusal("join", because, self.nodes)
+
     def _with_view(self, first: Domain, second: Domain) -> Domain | Refusal:
         """The domain with a view, which joins the group that reads it and never ends a group; or why not."""
         if second.kind == "view" or not self.shared:
             view = self.nodes[second.kind == "view"]
             what = "copies elements to other places" if self._plan.rules.copies(view) else "is a view"
-            return Refusal("view", f"{view.op} {what}, which only joins the kernel that reads it", self.nodes)
+            return Refusal("view", f"{view.op} {what}, which only joins the kernel that reads it: ask about that one", self.nodes)
         kept = self.kept()
         if kept is not None or self.leaves():
             name = self._plan.rules.name(kept or self.shared[0])
             copied = any(self._plan.rules.copies(node) for node in self.first if kept in node.outputs)
             because = f"{name} is a {'copy' if copied else 'view'} that is needed outside too{'' if copied else ', where it costs nothing'}"
-            return Refusal("view", because if kept else f"other parts than {name} are needed outside too", self.nodes)
+            because = because if kept else f"other parts than {name} are needed outside too"
+            return Refusal("view", f"{because}; if nothing else read it, it could be in this kernel", self.nodes)
         return second
 
     def _in_parts(self, first: Domain, second: Domain, patches: int) -> Refusal | None:
@@ -326,10 +339,11 @@ class Candidate:
         gathering = next((node for node in both if self._plan.rules.axes(node)), None)
         if gathering is not None:
             because = f"{gathering.op} reads all parts for each result, and a kernel that joins or replaces ranges computes part after part"
+            because += f"; only if {gathering.op} is done to each part could they be one"
             return Refusal("patch", because, (gathering, *self.nodes))
         reshape = next((node for node in self.second if node.op in RESHAPES), None) if first.patches else None
         if reshape is not None:
-            because = f"{reshape.op} may put the axis along which ranges are replaced inside another"
+            because = f"{reshape.op} may put the axis along which ranges are replaced inside another; done before they are, it would not"
             return Refusal("patch", because, (reshape, *self.nodes))
         return None
 
@@ -353,7 +367,7 @@ class Candidate:
             return Refusal("iteration-space", because, (node, value))
         row = _row(first)
         if full and row is not None and row > MAX_ROW:
-            because = f"{first} gathers {row} elements into one, too many to go through them again in the same kernel"
+            because = f"{first} gathers {row} elements into one, too many to go through them again in the same kernel; {MAX_ROW:,} are not"
             return Refusal("long-row", because, self.nodes)
         return first
 

@@ -129,11 +129,9 @@ class _NotebookLine:
     shown: Any = None
 
     def write(self, text: str) -> None:
-        from IPython.display import display
-
         line = {"text/plain": text.strip()}
         if self.shown is None:
-            self.shown = display(line, raw=True, display_id=True)
+            self.shown = sys.modules["IPython"].display.display(line, raw=True, display_id=True)  # loaded: it runs the cell
         else:
             self.shown.update(line, raw=True)
 

@@ -103,7 +103,7 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
             return
         if bar is not None:
             bar.update(done - bar.n)
-        else:  # not before: quick work pays for no bar, which in a notebook is a widget even while tqdm's own `delay` hides it
+        else:  # not before: quick work pays for no bar
             bar = _bar(total, label, done, begun, stream)
             is_shown = bar is not None
 

@@ -89,7 +89,7 @@ def test_a_slow_cell_shows_how_far_it_is_and_may_be_interrupted(manners: Lab) ->
     page = manners.page
     slow = 'for _ in counted(range(600), "counting"):\n    time.sleep(0.1)'
     manners.add_cell(f"import time\nfrom irscope._base.running import counted\n{slow}", wait=False)
-    page.locator(f"{ACTIVE} .widget-hbox", has_text="counting").wait_for(timeout=2 * PATIENCE_MS)
+    page.locator(f"{ACTIVE} .jp-RenderedText", has_text="counting: ").first.wait_for(timeout=2 * PATIENCE_MS)
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()")
     page.locator(f"{ACTIVE} .jp-RenderedText", has_text="KeyboardInterrupt").first.wait_for(timeout=2 * PATIENCE_MS)
     prints(manners, "bool(f.why_not('scaled0', 'bent0')), e.select('op:select') == [f.graph.node('row')]", "True True")

@@ -332,15 +332,6 @@ class Program(Drawn):
         return f"<Program {self.name!r} by {self.compiler}: {plural(len(self.graph.position), 'node')} in {self.counts}>"
 
 
-def kept_notes(graph: Graph, given_back: Sequence[int | None] | None, is_seen_through: bool) -> Iterable[str]:
-    """Says which results of a graph the user's call does not return. `is_seen_through` where it returns no object that could hold them."""
-    given = {graph.outputs[place] for place in given_back or () if place is not None}
-    kept = [f"%{graph.names[each]}" for each in graph.outputs if each not in given] if given_back is not None else []
-    where = "kept in Python, as in a cache in a dictionary" if is_seen_through else "perhaps in an object, into which irscope does not look"
-    if kept:
-        yield f"computed and not among what the call returns: {listed(kept)}, {where}"
-
-
 @dataclass(frozen=True, eq=False)
 class Decisions(Drawn):
     """What a compiler decided about a program: the result of `irs.decisions`.

@@ -23,7 +23,7 @@ from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.inductor.dynamo import Compile, Rewrites, users_ops
 from irscope.compilers.inductor.output_code import ops_of_lines, read_output_code, with_times
-from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, kept_notes, likely
+from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
 from irscope.frontends.torch.export_importer import call_target, import_traced
 from irscope.frontends.torch.types import require_torch, tensor_type
 from irscope.ir import INT, Graph, Node, Value, make_block, make_node, make_value, nested_paths, new_id, payload_type
@@ -122,12 +122,12 @@ def program_seen(
     kernels, together = with_times(kernels, times)
     made = likely(
         graph, kernels, compiler="inductor", name=title, reasons=tuple(_reasons(seen, links, kernels, nodes_of)), silence="never tried it",
-        notes=(*together, *kept_notes(graph, seen.given_back, seen.is_seen_through), *_training_notes(seen, forward, inputs)),
+        notes=(*together, *_training_notes(seen, forward, inputs)),
         changes=tuple(_changes(seen, nodes_of, {each for body in bodies.values() for each in body}, inputs.names, links.joined)),
         guards=compiled.guards if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
         called=FrozenDict(users_ops(nodes_of)), buffers=FrozenDict(_buffers(links, nodes_of)),
-        gradient_of=FrozenDict(_forward_ops(seen, forward)), given_back=seen.given_back,
+        gradient_of=FrozenDict(_forward_ops(seen, forward)),
     )  # fmt: skip
     kernels = [_with_lines(kernel, node, seen, links, nodes_of) for kernel, node in zip(made.kernels, seen.nodes, strict=True)]
     made = replace(made, kernels=tuple(kernels))

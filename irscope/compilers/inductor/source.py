@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -25,6 +25,7 @@ from unittest import mock
 
 from irscope._base.nested import leaves as leaves_of
 from irscope._base.running import progress
+from irscope._base.words import listed
 from irscope.compilers.inductor.dynamo import (
     TraceRecord,
     breaks_and_compiles,
@@ -43,8 +44,9 @@ from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import CAPTURE_LOCK
 from irscope.frontends.torch.export_source import check_arguments, trimmed
 from irscope.frontends.torch.types import require_torch
+from irscope.ir import Graph
 from irscope.runtime.device import user_cache_directory
-from irscope.runtime.measure import threads_for, with_threads
+from irscope.runtime.measure import not_returned, threads_for, with_threads
 
 compiler: Final = "inductor"
 name: Final = "the result of torch.compile, with arguments to call it with"
@@ -105,7 +107,8 @@ def decisions(
             if graph.compile_id in learned:
                 name += " backward" if graph.is_backward else " forward"
             before = forward.get(graph.compile_id, graph)
-            programs.append(program_seen(graph, before, original, name, by_id.get(graph.compile_id), times))
+            made = program_seen(graph, before, original, name, by_id.get(graph.compile_id), times)
+            programs.append(replace(made, given_back=graph.given_back, notes=(*made.notes, *_kept_notes(made.graph, graph))))
     except IrscopeError:
         raise
     except Exception as error:
@@ -238,6 +241,16 @@ def _match_results(seen: SeenGraph, own: Sequence[Any], results: Any) -> None:
     is_same = len(found) == len(own) and all(one is other for one, other in zip(found, own, strict=True))
     seen.given_back = None if is_same else tuple([made.get(id(each)) for each in found])
     seen.is_seen_through = all(each is None or isinstance(each, known | int | float | complex | str) for each in found)
+
+
+def _kept_notes(graph: Graph, seen: SeenGraph) -> Iterator[str]:
+    """Says which results of a graph the user's call does not return."""
+    kept = not_returned(graph, seen.given_back) if seen.given_back is not None else []
+    where = "perhaps in an object, into which irscope does not look"
+    if seen.is_seen_through:
+        where = "kept in Python, as in a cache in a dictionary"
+    if kept:
+        yield f"computed and not among what the call returns: {listed(kept)}, {where}"
 
 
 def _copied(tensor: Any, backward: bool) -> Any:

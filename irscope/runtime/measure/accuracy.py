@@ -202,6 +202,12 @@ def _double(value: Any) -> Any:
     return value
 
 
+def not_returned(graph: Graph, given_back: Sequence[int | None]) -> list[str]:
+    """Returns the names of the results of a graph that are none of what a call returns; `given_back` says which result each of that is."""
+    given = {graph.outputs[place] for place in given_back if place is not None}
+    return list(dict.fromkeys(f"%{graph.names[each]}" for each in graph.outputs if each not in given))
+
+
 def distance(results: Sequence[np.ndarray[Any, Any] | None], truth: Arrays, scales: Sequence[float] = ()) -> Distance | None:
     """Returns the largest relative and absolute difference over all results, and how many elements differ otherwise; None
     without results. A result that is None is not compared. A scale is the least that a difference of that result is relative to.

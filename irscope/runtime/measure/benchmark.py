@@ -38,7 +38,7 @@ from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.foreign_ops import has_runner
 from irscope.runtime.machine import cache_bytes, limits
-from irscope.runtime.measure.accuracy import Distance, arrays, cancelled, difference, distance, float64_results
+from irscope.runtime.measure.accuracy import Distance, arrays, cancelled, difference, distance, float64_results, not_returned
 from irscope.runtime.measure.comparison import Comparison, Row
 from irscope.runtime.measure.conditions import (
     ArgumentSnapshot,
@@ -320,14 +320,11 @@ class _Contest:
     def _uncompared(self) -> str:
         """Says which results some do not return."""
         names = [entry.label for entry in self.entries if entry.label in self.given_back]
-        outputs, lost = self.graph.outputs, dict[str, None]()
-        for label in names:
-            given = {outputs[place] for place in self.given_back[label] if place is not None}
-            lost.update({f"%{self.graph.names[each]}": None for each in outputs if each not in given})
+        lost = list(dict.fromkeys(each for label in names for each in not_returned(self.graph, self.given_back[label])))
         if not lost:
             return ""
         they, are = ("it", "is") if len(lost) == 1 else ("they", "are")
-        return f"{listed(list(lost))} {are} not among the results of {listed(names)}, as that is called: {they} {are} not compared there."
+        return f"{listed(lost)} {are} not among the results of {listed(names)}, as that is called: {they} {are} not compared there."
 
     def _cause(self, firsts: Mapping[str, _FirstRun]) -> str:
         """Says how the fused results differ from those of op by op by more than some roundings, and whether rounding between

@@ -192,8 +192,9 @@ def reads_on_host(graph: Graph, node: Node) -> bool:
     if node.op == "aten::where":
         return len(node.inputs) == 1
     if node.op == "aten::repeat_interleave":
-        size = named_inputs(node).get("output_size")
-        return (size is None or size.type == NONE) and "repeats" in named_inputs(node) and named_inputs(node)["repeats"] in tensors
+        named = named_inputs(node)
+        size = named.get("output_size")
+        return (size is None or size.type == NONE) and named.get("repeats") in tensors
     if node.op == "aten::one_hot":
         return bool(constant_arguments(graph, node).get("num_classes", -1) == -1)
     return bool(tensors) and (node.op in GIVES_TO_HOST or node.op in SHAPED_BY_ELEMENTS or node.op in CHECKED_ON_HOST)

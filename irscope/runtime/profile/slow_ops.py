@@ -235,6 +235,12 @@ def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
 
 # Time spent on calls and waits rather than on work: many small ops, and numbers that Python waits for.
 
+_BY_MASK: Final = "torch.where(mask, x, y) keeps the shape, so that nothing waits"
+_WITHOUT_WAITING: Final = {
+    **dict.fromkeys(("where", "nonzero", "nonzero_numpy", "argwhere", "masked_select"), _BY_MASK),
+    "repeat_interleave": "give output_size, if the sum of the repeats is known: then nothing waits",
+    "one_hot": "give num_classes: then nothing waits",
+}  # fmt: skip
 _MANY: Final = 8
 _CALLED: Final = 3.0
 """The factor over the roof from which on a small op's time counts as that of the call."""
@@ -329,10 +335,13 @@ def _waits(evidence: Evidence) -> Iterator[Remark]:
             f"{plural(readers, 'op')} can start, and none of them can be launched ahead or fused with them"
         )
         idle = min(sum(evidence.row_of[node].idle_ns for node in nodes), evidence.idle_ns("op by op"))
-        advice = "keep it a zero-dimensional tensor: ops accept one like a number"
-        if first.op not in GIVES_TO_HOST:
-            advice = "torch.where(mask, x, y) keeps the shape, so that nothing waits"
-        gain = evidence.sum_ns(nodes) + max(idle, _WAIT_WEIGHT * waited)
+        advice = _WITHOUT_WAITING.get(name, "what it waits for is in the elements: do it once, or before the ops that it now waits for")
+        gain = max(idle, _WAIT_WEIGHT * waited)
+        if first.op in GIVES_TO_HOST:  # which itself is not needed then
+            advice = "keep it a zero-dimensional tensor: ops accept one like a number"
+            gain += evidence.sum_ns(nodes)
+        if not gain:
+            continue
         yield evidence.remark(
             "waits-for-a-number", [*nodes], gain, because, advice,
             now_ns=max(evidence.sum_ns(nodes) + idle, gain), first=first,

@@ -92,6 +92,26 @@ def test_each_planted_line_gets_its_own_rule(name: str) -> None:
     assert RULES[name] in rules
 
 
+def test_the_advice_against_a_wait_is_that_of_the_op() -> None:
+    """A count has no form without a wait, and of an op before which nothing runs nothing is gained."""
+
+    def counted(x, n):  # type: ignore[no-untyped-def]
+        y = (x @ x).relu()
+        m = n + y[0].long()
+        a = torch.masked_select(y, y > 50)
+        b = torch.repeat_interleave(y, m, dim=0)
+        c = torch.bincount(m)
+        d = torch.bincount(n)
+        return a, b, c, d, y.sum().item()
+
+    x, n = torch.rand(64, 64), torch.ones(64, dtype=torch.int64)
+    remarks = on_the_machine(irs.load(torch.jit.script(counted), x, n), x, n).remarks
+    told = {str(remark.because).partition(" ")[0]: remark.advice for remark in remarks if remark.rule == "waits-for-a-number"}
+    assert told["masked_select"].startswith("torch.where") and told["repeat_interleave"].startswith("give output_size")
+    assert told["item"].startswith("keep it") and told["bincount"].startswith("what it waits for is in the elements")
+    assert sum(len(remark.nodes) for remark in remarks if remark.because.startswith("bincount")) == 1
+
+
 def test_a_recurrence_is_not_advised_to_be_one_op() -> None:
     remark = next(r for r in planted("recurrent").remarks if r.rule == "many-small-ops")
     assert "needs the one before" in remark.advice

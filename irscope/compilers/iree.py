@@ -10,23 +10,28 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
-from irscope._base.words import listed
+from irscope._base.words import listed, plural
 from irscope.codegen.kernel import NO_NODE, SourceText
+from irscope.compilers.iree_beside import Compiled, is_public, vanished
 from irscope.compilers.ort import eager_call, exported, torch_model_of
 from irscope.compilers.record import Decisions, Kernel, Program, program_of
-from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, PassError
+from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, ParseError, PassError
 from irscope.files import read_file
 from irscope.frontends import jax as jax_source
+from irscope.frontends.jax import flat_call, flattened, written_function
+from irscope.frontends.jax import lowered as lower
 from irscope.frontends.mlir import source as mlir_source
 from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, extents_of, language_of, operations_in, shape_of
 from irscope.frontends.mlir.ops_shaping import Part, cut, inserted, reshaped, spread
+from irscope.frontends.mlir.types import read_place
 from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorData, TensorType, Value
 from irscope.ir.invariants import verify
@@ -38,10 +43,17 @@ compiler: Final = "iree"
 name: Final = "MLIR (StableHLO, linalg, torch, …) as a file or text, an ONNX file, a JAX function or a torch model with arguments"
 _DISPATCHED: Final = re.compile(rb'"?flow\.dispatch"? ?[@(]')
 """What a text holds that IREE has formed dispatches of already, by --compile-to=flow: it is read as it is."""
-_FLAGS: Final = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
+_FLAGS: Final = (
+    "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host",
+)  # fmt: skip
+"""For this processor: without its name, IREE compiles for any of its family, which takes several times as long."""
 _SECONDS: Final = 600
+_DECLARED: Final = re.compile(r"%(\w+): (tensor<[^>]*>)")
+"""The arguments in IREE's declaration of a function, `sync func @f(%input0: tensor<8xf32>) -> …`."""
 _IMPORT: Final = "hal.tensor.import"
 _LOAD: Final = "iree_tensor_ext.dispatch.tensor.load"
+_SHARING: Final = "iree-flow-deduplicate-executables"
+_CALLED: Final = re.compile(r"\bflow\.dispatch (@[\w.$-]+(?:::@[\w.$-]+)*)")
 _STORE: Final = "iree_tensor_ext.dispatch.tensor.store"
 
 
@@ -50,31 +62,104 @@ def reads(source: object, compiler: str | None) -> bool:
     return compiler == "iree"
 
 
-def decisions(source: Any, args: Sequence[Any], *, flags: Sequence[str] = _FLAGS) -> Decisions:
+def decisions(
+    source: Any, args: Sequence[Any], *, flags: Sequence[str] = _FLAGS, device: str = "local-task", measure: bool = False
+) -> Decisions:  # fmt: skip
     """Returns what IREE makes of a program; `flags` of `iree-compile` say for which device.
+
+    The compiled program runs on a `device` of IREE's runtime for CPUs: `local-task` has a thread for each core, `local-sync` one. With
+    `measure` it is called with the arguments, and `k.ms` is the median time of a dispatch in some runs with one thread.
 
     Raises LoadError for a program that it does not take, MissingExtra without the package.
     """
-    text, kind = _mlir_of(source, args)
+    text, kind, lowered = _mlir_of(source, args, measure)
     if _DISPATCHED.search(text):
-        return Decisions(compiler, _read(text))
+        if measure:
+            raise ArgumentError("what IREE has formed dispatches of is only read", hint="give the program before it, or leave measure out")
+        return Decisions(compiler, _read(text, {}))
     tools = _tools()
     path = source if isinstance(source, Path) and kind == "auto" else None
-    return Decisions(compiler, _read(_compiled(tools, text, path, kind, flags)), version=_version(tools), eager=eager_call(source))
+    compile = partial(_compiled, tools, text, path, kind, flags)
+    code = Compiled(compile, device)
+    programs = _read(*_flow(compile), text, path, kind)
+    notes = tuple(code.why_not_run(flags))
+    if not notes:
+        programs = tuple([replace(each, run=code.function(each.name)) for each in programs])
+    eager, flat = eager_call(source), None
+    if lowered is not None:
+        written = written_function(source)
+        flat, eager = partial(flattened, lowered), None if written is None else flat_call(lowered, written)
+    if measure and any("llvm-cpu" in flag for flag in flags):
+        programs = (_timed(programs, code, args if flat is None else flat(*args)),)
+    call = None
+    if len(programs) == 1 and (run := programs[0].run) is not None:
+        call = run if flat is None else lambda *args: run(*flat(*args))
+    return Decisions(compiler, programs, version=_version(tools), notes=notes, call=call, eager=eager, flattened=flat)
 
 
-def _read(flow: bytes) -> tuple[Program, ...]:
-    """Returns the program of each function that can be called from outside."""
+def _timed(programs: Sequence[Program], code: Compiled, args: Sequence[Any]) -> Program:
+    """Returns the only program, whose kernels have times. Raises ArgumentError for other arguments than it takes."""
+    if len(programs) != 1:
+        hint = "leave measure out, or give a module with one public function"
+        raise ArgumentError(f"IREE compiled {plural(len(programs), 'function')}, and one is measured", hint=hint)
+    program = programs[0]
+    inputs = program.graph.inputs
+    if len(args) != len(inputs):
+        what = f"{plural(len(args), 'argument')} to measure a program that takes {len(inputs)}"
+        raise ArgumentError(what, hint=f"pass {listed([f'{value.name}: {value.type}' for value in inputs])}")
+    times, said = code.times(program.name, args, program.kernels)
+    kernels = tuple([replace(kernel, ms=ms) for kernel, ms in zip(program.kernels, times, strict=True)])
+    return replace(program, kernels=kernels, notes=(*program.notes, *filter(None, (said,))))
+
+
+def _flow(compile: Callable[[Sequence[str]], bytes]) -> tuple[bytes, Mapping[str, str]]:
+    """Returns the program with its dispatches, as it is before those that are the same share one executable, whose ops have the places of
+    the first; and the executable that each dispatch has at last."""
+    with tempfile.TemporaryDirectory(prefix="irscope-iree-") as folder:
+        dump = (f"--mlir-print-ir-before={_SHARING}", f"--mlir-print-ir-tree-dir={folder}")
+        after = compile(("--compile-to=flow", "--mlir-print-debuginfo", *dump)).replace(b'"<stdin>":', b'"-":')
+        dumped = [path.read_bytes().replace(b'"<stdin>":', b'"-":') for path in Path(folder).rglob(f"*{_SHARING}.mlir")]
+    for before in dumped[:1]:
+        names = list(zip(*(_CALLED.findall(text.decode()) for text in (before, after)), strict=False))
+        last = dict(names)
+        if len(_CALLED.findall(before.decode())) == len(_CALLED.findall(after.decode())) and all(last[old] == new for old, new in names):
+            return before, last
+    return after, {}
+
+
+def _read(
+    flow: bytes, names: Mapping[str, str], before: bytes = b"", path: Path | None = None, kind: str = ""
+) -> tuple[Program, ...]:  # fmt: skip
+    """Returns the program of each function that can be called from outside, with what vanished of the program before it. `names` has the
+    executables that dispatches have at last."""
     root, bindings = mlir_source.parse_module(flow, "IREE's output")
     with without_collector():
         try:
-            reader = _Reader(root.operation, bindings)
-            return tuple([reader.program(title, function) for title, function in reader.entries()])
+            reader = _Reader(root.operation, bindings, names)
+            programs = tuple([reader.program(title, function) for title, function in reader.entries()])
+            return programs if not before else tuple(_with_vanished(programs, root.operation, before, path, kind))
         except IrscopeError:
             raise
         except (LookupError, AttributeError, ValueError, TypeError) as error:
             what = f"IREE's output has another form than that of version 3.13 ({type(error).__name__}: {str(error)[:200]})"
             raise LoadError(what, hint="pip install 'iree-base-compiler==3.13.*'; if it is that one, please report the program") from None
+
+
+def _with_vanished(programs: Sequence[Program], after: Any, before: bytes, path: Path | None, kind: str) -> Iterator[Program]:
+    """Yields the programs with what vanished; with a note where the program before cannot be read here."""
+    file = str(path) if path is not None else ""
+    for program in programs:
+        try:
+            root, bindings = mlir_source.parse_module(before, file)
+            places = cache(partial(read_place, bindings.ir, file))
+            found = tuple(vanished(root.operation, after, program.name, program.graph, bindings, places, file))
+        except (LoadError, ParseError) as error:
+            note = f"what vanished is not known, since the program that IREE was given cannot be compared with its output: {error.what}"
+            yield replace(program, notes=(*program.notes, note))
+            continue
+        if kind == "onnx":  # lines of a text that nobody sees
+            found = tuple([replace(each, location=None) for each in found])
+        yield replace(program, changes=(*program.changes, *found))
 
 
 def _tools() -> Path:
@@ -95,37 +180,38 @@ def _version(tools: Path) -> str:
 # What is given to the compiler
 
 
-def _mlir_of(source: Any, args: Sequence[Any]) -> tuple[bytes, str]:
-    """Returns a program as MLIR, and IREE's word for the kind of its ops."""
+def _mlir_of(source: Any, args: Sequence[Any], measure: bool) -> tuple[bytes, str, Any]:
+    """Returns a program as MLIR, IREE's word for the kind of its ops, and what JAX lowered it to, if it is JAX's."""
     if isinstance(source, Path) and (source.suffix.lower() == ".onnx" or onnx_source.recognizes(source, read_file(source).getvalue()[:64])):
-        _no_arguments(args, "an ONNX model")
+        _no_arguments(args, "an ONNX model", measure)
         _tools()
-        return _imported_onnx(source), "onnx"
+        return _imported_onnx(source), "onnx", None
     if isinstance(source, Path | str | bytes):
-        _no_arguments(args, "a text of MLIR")
+        _no_arguments(args, "a text of MLIR", measure)
         content = read_file(source).getvalue() if isinstance(source, Path) else source if isinstance(source, bytes) else source.encode()
         if not content.startswith(mlir_source.BYTECODE) and not mlir_source.is_mlir_text(content.decode("utf-8", "replace")):
             raise LoadError("this is not MLIR", where=content[:200].decode("utf-8", "replace"), hint=f"give {name}")
-        return content, "auto"
+        return content, "auto", None
     if mlir_source.bindings_of(source) is not None:
-        return str(source).encode(), "auto"
+        return str(source.operation.get_asm(enable_debug_info=True)).encode(), "auto", None
     if torch_model_of(source) is not None:
         _tools()
         with tempfile.TemporaryDirectory(prefix="irscope-iree-") as folder:
             path = Path(folder) / "model.onnx"
             path.write_bytes(exported(source, args).SerializeToString())
-            return _imported_onnx(path), "onnx"
+            return _imported_onnx(path), "onnx", None
     if jax_source.reads(source, args) or callable(source):
-        lowered, _ = jax_source.lowered(source, args)
-        return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo"
+        lowered, _ = lower(source, args)
+        return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo", lowered
     kind = "a graph of irscope" if isinstance(source, Graph) else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     hint = f"give what it was made from: {name}"
     raise LoadError(f"iree-compile takes MLIR, and {kind} cannot be written as MLIR here", hint=hint)
 
 
-def _no_arguments(args: Sequence[Any], what: str) -> None:
-    if args:
-        raise ArgumentError(f"{what} has the types of its inputs, and nothing runs: it takes no arguments", hint="leave them out")
+def _no_arguments(args: Sequence[Any], what: str, measure: bool) -> None:
+    if args and not measure:
+        hint = "leave them out, or pass measure=True"
+        raise ArgumentError(f"{what} has the types of its inputs, and nothing runs: it takes no arguments", hint=hint)
 
 
 def _imported_onnx(path: Path) -> bytes:
@@ -136,9 +222,11 @@ def _imported_onnx(path: Path) -> bytes:
         return made.read_bytes()
 
 
-def _compiled(tools: Path, content: bytes, path: Path | None, kind: str, flags: Sequence[str]) -> bytes:
-    """Returns the program with its dispatches, as text; places in it are in the file of this path."""
-    options = ["--compile-to=flow", f"--iree-input-type={kind}", "--mlir-print-debuginfo", *flags, "-o", "-"]
+def _compiled(
+    tools: Path, content: bytes, path: Path | None, kind: str, flags: Sequence[str], until: Sequence[str] = ()
+) -> bytes:  # fmt: skip
+    """Returns the compiled program, or, with the options `until`, what it is until then; places in it are in the file of this path."""
+    options = [f"--iree-input-type={kind}", *until, *flags, "-o", "-"]
     command = [str(tools / "iree-compile"), "-" if path is None else str(path), *options]
     return _ran(command, "iree-compile does not take this program", content if path is None else b"")
 
@@ -162,23 +250,28 @@ def _ran(command: Sequence[str], what: str, given: bytes = b"") -> bytes:
 class _Reader:
     """The reading of one module of the flow dialect: dispatches are inlined into the function that calls them."""
 
-    def __init__(self, root: Any, bindings: mlir_source.Bindings) -> None:
+    def __init__(self, root: Any, bindings: mlir_source.Bindings, names: Mapping[str, str]) -> None:
         from irscope.frontends.mlir.control import read_branches
 
         control, meanings = mlir_source.rules()
         control = {
             **control, "flow.dispatch": self.dispatch, _STORE: self.store, "util.call": self.call,
+            "flow.dispatch.tie_shape": self.tie_shape, "iree_tensor_ext.dispatch.tie_shape": self.tie_shape,
             _IMPORT: _passed_on, "hal.tensor.export": _passed_on, "hal.tensor.barrier": _passed_on,
         }  # fmt: skip
         self.slicing = meanings["tensor.extract_slice"]
         self.inserting = meanings["tensor.insert_slice"]
+        self.names, self.callers = names, dict[str, Any]()
+        """The executables that dispatches have at last; for one, the first dispatch."""
         self.functions: dict[str, Any] = {}
         self.globals: dict[str, Any] = {}
         self.find_symbols(root, "")
         own = {**meanings, **_MEANINGS, _LOAD: self.load, "util.global.load": self.load_global}
         own["flow.tensor.load"] = meanings["tensor.extract"]  # of a tensor of known extents, as each of its operands is an index
         self.reading = Reading(bindings.ir, "", root, control, own, read_branches)
-        self.emitter = Emitter("main")
+        self.ir, self.emitter = bindings.ir, Emitter("main")
+        self.tied: dict[Any, tuple[Any, list[Any]]] = {}
+        """For an argument whose extents are known only at run time: the one that it is, and the extents."""
         self.called: dict[object, tuple[str, Any, tuple[Node, ...]]] = {}
         """The name, the function and the nodes of each dispatch of the current program. Of the test of a loop, which the program has before
         the loop, too, those at the end of its body."""
@@ -197,7 +290,7 @@ class _Reader:
     def entries(self) -> list[tuple[str, Any]]:
         """Returns the public functions that take the runtime's buffers: others only wait for one of these."""
         functions = [(title, op) for title, op in self.functions.items() if op.name == "util.func"]
-        public = [(title, op) for title, op in functions if getattr(op.attributes.get("sym_visibility"), "value", "public") == "public"]
+        public = [(title, op) for title, op in functions if is_public(op)]
         taking = [(title, op) for title, op in public if any(item.operation.name == _IMPORT for item in op.regions[0].blocks[0].operations)]
         if not taking and len(public) != 1:
             names = listed([title for title, _ in public]) or "none"
@@ -207,29 +300,33 @@ class _Reader:
     def program(self, title: str, function: Any) -> Program:
         self.emitter, self.called = Emitter("main"), {}
         reader = BlockReader(self.reading, self.emitter)
-        self.bind_inputs(reader, function.regions[0].blocks[0])
+        fences = self.bind_inputs(reader, function)
         returned = run(reader.read_region(function.regions[0]))
         graph = self.emitter.build.finish(returned)
-        inputs = tuple([value for value in graph.inputs if value in graph.users or isinstance(value.type, TensorType)])
-        body = replace(graph.body, params=inputs)  # without what the runtime waits for
+        inputs = tuple([value for value in graph.inputs if value in graph.users or value not in fences])
+        body = replace(graph.body, params=inputs)
         graph = Graph(body, title.lstrip("@").removesuffix("$async"), {}, functional=language_of(graph, reader.dialects))
         verify(graph)
         graph = remove_dead_nodes(graph).after  # without the tensors that linalg's ops are given to write into
         return _program(graph, list(self.called.values()), self.reading.types, _text(function))
 
-    def bind_inputs(self, reader: BlockReader, block: Any) -> None:
-        """Gives each argument an input with the type and the name as which it is imported."""
-        imported = {}
-        for item in block.operations:
-            operation = item.operation
-            if operation.name == _IMPORT:
-                imported[operation.operands[0]] = operation
+    def bind_inputs(self, reader: BlockReader, function: Any) -> set[Value]:
+        """Gives each argument an input with the name and type as which it is imported, one that nothing reads those of the function's
+        declaration; returns those that the runtime waits for."""
+        block = function.regions[0].blocks[0]
+        imported = {each.operation.operands[0]: each.operation for each in block.operations if each.operation.name == _IMPORT}
+        declared = dict(_DECLARED.findall(str(function.attributes["iree.reflection"]) if "iree.reflection" in function.attributes else ""))
+        fences = set[Value]()
         for index, argument in enumerate(block.arguments):
-            known = imported.get(argument)
-            type = self.reading.types(known.results[0].type if known is not None else argument.type)
+            type = imported[argument].results[0].type if argument in imported else argument.type
+            if argument not in imported and f"input{index}" in declared:
+                type = self.ir.Type.parse(declared[f"input{index}"], function.context)
             place = self.reading.places(argument.location) if hasattr(argument, "location") else None
             title = place.name if place is not None and place.name else f"input{index}"
-            reader.values[argument] = self.emitter.build.input(title, type)
+            made = reader.values[argument] = self.emitter.build.input(title, self.reading.types(type))
+            if str(argument.type) == "!hal.fence":
+                fences.add(made)
+        return fences
 
     # Dispatches
 
@@ -248,18 +345,42 @@ class _Reader:
         writable = dict.fromkeys(arguments[len(operands) :])
         for argument, value in zip(arguments, operands, strict=False):
             reader.values[argument] = value
+        places = self.reading.places
+        if self.callers.setdefault(symbol, operation) != operation:  # the ops of a shared executable have the places of the first
+            self.reading.places = lambda _: places(operation.location)
         yield reader.read_block(block)
+        self.reading.places = places
         fresh = iter(writable)
         sources = [arguments[place - workload] if place >= 0 else next(fresh, None) for place in tied]
         reader.bind(operation.results, [reader.values[source] for source in sources])
         key = operation if _is_in_test(operation) else object()
         self.called.pop(key, None)
-        self.called[key] = symbol.rpartition("@")[2], function, self.emitter.build.since(mark)
+        self.called[key] = self.names.get(symbol, symbol).rpartition("@")[2], function, self.emitter.build.since(mark)
+
+    def tie_shape(self, reader: BlockReader, operation: Any) -> Call:
+        """An argument of an executable, with the extents that are known only at run time."""
+        source, *extents = operation.operands
+        self.tied[operation.results[0]] = source, extents
+        if source in reader.values:
+            reader.bind(operation.results, [reader.values[source]])
+        yield from ()
+
+    def is_whole(self, operation: Any, argument: Any) -> bool:
+        """Whether a load or store takes all of an argument whose extents are known only at run time."""
+        *_, starts, sizes, steps = _segments(operation)
+        operands = list(operation.operands)
+        given = operands[len(operands) - sizes - steps : len(operands) - steps]
+        held = "static_offsets" not in operation.attributes or not re.search(
+            r"[1-9]", str(operation.attributes["static_offsets"]).partition(":")[2]
+        )
+        return argument in self.tied and self.tied[argument][1] == given and not starts and not steps and held
 
     def load(self, op: Operation) -> Value | None:
         """What an executable reads of an operand, all of it or a slice."""
         source = op.operands[0]
         if shape_of(source) == op.shape and len(op.operands) == 1 and not any(op.ints("static_offsets") or ()):
+            return source
+        if self.is_whole(op.handle, op.handle.operands[0]):
             return source
         return self.slicing(op)  # type: ignore[return-value]
 
@@ -267,8 +388,9 @@ class _Reader:
         """What an executable writes becomes the value of its argument, from here on."""
         part, target = operation.operands[0], operation.operands[1]
         made, shape = reader.values[part], _shape_in(str(target.type))
-        e = self.emitter
-        if shape is None or shape_of(made) != shape:
+        e, is_whole = self.emitter, self.is_whole(operation, target)
+        target = self.tied.get(target, (target,))[0]
+        if not is_whole and (shape is None or shape_of(made) != shape):
             known = isinstance(made.type, TensorType) and made.type.dtype and shape is not None
             if not known:
                 yield reader.keep_with_regions(operation)
@@ -400,8 +522,8 @@ def _softmax(op: Operation) -> Value | None:
 
 
 _MEANINGS: Final[Mapping[str, Any]] = {
-    "iree_tensor_ext.dispatch.tie_shape": _same, "iree_tensor_ext.dispatch.workload.ordinal": _same, "flow.tensor.transfer": _same,
-    "flow.tensor.clone": _same, "flow.tensor.reshape": _reshape,
+    "iree_tensor_ext.dispatch.workload.ordinal": _same, "flow.tensor.transfer": _same, "flow.tensor.clone": _same,
+    "flow.tensor.reshape": _reshape,
     "flow.tensor.slice": _slice, "flow.tensor.update": _update, "flow.tensor.splat": _splat, "flow.tensor.empty": _empty,
     "linalg.softmax": _softmax,
 }  # fmt: skip
@@ -426,7 +548,7 @@ def _program(graph: Graph, called: Sequence[tuple[str, Any, tuple[Node, ...]]], 
 
 
 def _text(function: Any) -> str:
-    return str(function.get_asm(enable_debug_info=False, large_elements_limit=16)) + "\n"
+    return str(function.get_asm(enable_debug_info=False, large_elements_limit=16, use_local_scope=True)) + "\n"
 
 
 def _moved(function: Any, text: str, types: Any) -> int | None:

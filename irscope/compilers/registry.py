@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, cast, overload
 
 from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, LoadError, public
+from irscope.frontends.registry import is_path
 
 READERS: Final[Mapping[str, str]] = {
     "irscope.compilers.inductor.source": "inductor",
@@ -102,8 +103,7 @@ def _check_options(reader: Reader, options: Iterable[str]) -> None:
 
 def _existing(source: object) -> object:
     """A string of one line, or a path, as a Path. Raises LoadError if there is nothing of that name."""
-    is_name = isinstance(source, str) and "\n" not in source and source.strip() != ""
-    if not isinstance(source, Path) and not is_name:
+    if not is_path(source):
         return source
     path = Path(cast("str | Path", source))
     try:

@@ -11,13 +11,10 @@ from dataclasses import replace
 from functools import partial
 from glob import escape
 from importlib import import_module
-from inspect import isfunction
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
-
-import numpy as np
 
 from irscope._base.words import plural
 from irscope.analysis.memory_plan import OwnMemory
@@ -29,6 +26,7 @@ from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra,
 from irscope.files import read_text
 from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text, is_serialised, read_proto, recognizes
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
+from irscope.frontends.jax import flat_call, flattened, written_function
 from irscope.frontends.refusals import start_of
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, make_block, make_node
 from irscope.ops.registry import category_of, effect_of
@@ -124,9 +122,9 @@ def _of_jax(source: Any, args: Sequence[Any], measure: bool) -> Decisions:
             what = f"JAX cannot compile {getattr(source, '__name__', type(source).__name__)}: {type(error).__name__}"
             raise CaptureError(what, where=said, hint="check that jax.jit(function)(*arguments) runs") from None
         programs = _timed(tuple(_programs(made, Path(dump))), made, args) if measure else tuple(_programs(made, Path(dump)))
-        written = getattr(source, "__wrapped__", source if isfunction(source) else None)
-        eager = None if written is None else _flat_call(made, lambda *args, **named: jax.block_until_ready(written(*args, **named)))
-        return Decisions(compiler, programs, version=f"JAX {jax.__version__}", call=made, eager=eager, flattened=partial(_flattened, made))
+        written = written_function(source)
+        eager = None if written is None else flat_call(made, written)
+        return Decisions(compiler, programs, version=f"JAX {jax.__version__}", call=made, eager=eager, flattened=partial(flattened, made))
 
 
 def _timed(programs: tuple[Program, ...], made: Any, args: Sequence[Any]) -> tuple[Program, ...]:
@@ -161,7 +159,7 @@ def _programs(made: Any, dump: Path) -> Iterator[Program]:
     try:
         modules = made.runtime_executable().hlo_modules()
         texts = [(module.to_string(), module.as_serialized_hlo_module_proto()) for module in modules]
-        run = _flat_call(made)
+        run = flat_call(made)
     except Exception as error:
         what = f"JAX {jax.__version__} does not show what it compiled: {type(error).__name__}: {error}"
         raise LoadError(what, hint="irscope reads it with JAX 0.10; compiled.as_text() gives the text, which irs.decisions reads") from None
@@ -171,42 +169,6 @@ def _programs(made: Any, dump: Path) -> Iterator[Program]:
         path = next(dump.glob(f"*.{escape(module.name)}.{_DUMPS}"), None)
         beside = Dump(path, module.name) if path is not None else None
         yield _program(graph_of_proto(xla, proto, module), module, text, beside, run=run, figures=figures)
-
-
-def _described(made: Any) -> tuple[list[Any], list[int]]:
-    """Returns the descriptions of a compiled function's arguments, as leaves, and which of them it reads."""
-    import jax
-
-    described = jax.tree_util.tree_leaves(made.args_info)
-    read = getattr(getattr(made, "_executable", None), "_kept_var_idx", None)
-    return described, sorted(read) if read is not None else list(range(len(described)))
-
-
-def _flattened(made: Any, *args: Any) -> tuple[Any, ...]:
-    """Returns the arrays that a compiled function reads of its arguments; other arguments as they are."""
-    import jax
-
-    leaves, (described, kept) = jax.tree_util.tree_leaves(args), _described(made)
-    if len(leaves) != len(described):
-        return args
-    return tuple([np.asarray(leaves[k], described[k].dtype) if isinstance(leaves[k], int | float) else leaves[k] for k in kept])
-
-
-def _flat_call(made: Any, function: Any = None) -> Any:
-    """Returns a compiled function, or another that takes its arguments, as one of the arrays that it reads, in the order of the program's
-    inputs."""
-    import jax
-
-    described, kept = _described(made)
-
-    def run(*arrays: Any) -> Any:
-        given = dict(zip(kept, (np.asarray(x.detach()) if hasattr(x, "detach") else x for x in arrays), strict=True))
-        flat = [given[k] if k in given else jax.numpy.zeros(each.shape, each.dtype) for k, each in enumerate(described)]
-        positional, named = jax.tree_util.tree_unflatten(made.in_tree, flat)
-        results = jax.tree_util.tree_leaves((function or made)(*positional, **named))
-        return results[0] if len(results) == 1 else tuple(results)
-
-    return run
 
 
 def _figures(made: Any) -> Mapping[str, float]:

@@ -100,6 +100,48 @@ def lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
         raise CaptureError(what, where="\n".join(lines), hint=hint) from None
 
 
+# Functions of JAX as functions of the arrays that the lowered program reads.
+
+
+def _described(made: Any) -> tuple[list[Any], list[int]]:
+    """Returns the descriptions of a lowered or compiled function's arguments, as leaves, and which of them it reads."""
+    jax = _require()
+    described = jax.tree_util.tree_leaves(made.args_info)
+    lowering = getattr(getattr(made, "_lowering", None), "compile_args", {})
+    read = getattr(getattr(made, "_executable", None), "_kept_var_idx", lowering.get("kept_var_idx"))
+    return described, sorted(read) if read is not None else list(range(len(described)))
+
+
+def flattened(made: Any, *args: Any) -> tuple[Any, ...]:
+    """Returns the arrays that a lowered or compiled function reads of its arguments; other arguments as they are."""
+    leaves, (described, kept) = _require().tree_util.tree_leaves(args), _described(made)
+    if len(leaves) != len(described):
+        return args
+    return tuple([np.asarray(leaves[k], described[k].dtype) if isinstance(leaves[k], int | float) else leaves[k] for k in kept])
+
+
+def flat_call(made: Any, function: Any = None) -> Callable[..., Any]:
+    """Returns a compiled function, or another that takes the arguments of one that was lowered, as one of the arrays that it reads, in the
+    order of the program's inputs."""
+    jax = _require()
+    described, kept = _described(made)
+
+    def run(*arrays: Any) -> Any:
+        given = dict(zip(kept, (np.asarray(x.detach()) if hasattr(x, "detach") else x for x in arrays), strict=True))
+        flat = [given[k] if k in given else jax.numpy.zeros(each.shape, each.dtype) for k, each in enumerate(described)]
+        positional, named = jax.tree_util.tree_unflatten(made.in_tree, flat)
+        results = jax.tree_util.tree_leaves((function or made)(*positional, **named))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return run
+
+
+def written_function(source: Any) -> Callable[..., Any] | None:
+    """Returns what the user wrote, op by op, which waits for its results; None for what is lowered or compiled already."""
+    jax, written = _require(), getattr(source, "__wrapped__", source if inspect.isfunction(source) else None)
+    return None if written is None else lambda *args, **named: jax.block_until_ready(written(*args, **named))
+
+
 def _imported(lowered: Any, name: str | None) -> Graph:
     from irscope.frontends.mlir.source import bindings_of, import_mlir
 

@@ -5,6 +5,7 @@
 """
 
 import importlib.util
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.compilers.iree_beside import vanished
 from irscope.errors import ArgumentError, LoadError, MissingExtra
+from irscope.frontends.mlir.source import parse_module
+from irscope.frontends.mlir.types import read_place
 
 FILES = Path(__file__).parent / "iree"
 pytest.importorskip("jaxlib")
@@ -69,6 +73,30 @@ def test_bytes_are_those_that_an_executable_loads_and_stores() -> None:
     assert moved["5_reduction_8_f32"] == 8 * 4 + 1 and d.fusion.cost().bytes == sum(moved.values())
 
 
+def test_an_op_whose_place_is_not_in_the_output_vanished_for_a_reason() -> None:
+    """Ops that are added here to the program that was recorded stand in lines of others, so that these keep their places."""
+    text = (FILES / "layer.mlir").read_text()
+    line = "  %3 = stablehlo.tanh %2 : tensor<8x16xf32>"
+    added = """ %dead = stablehlo.sine %3 : tensor<8x16xf32> %again = stablehlo.tanh %2 : tensor<8x16xf32>
+    %c = stablehlo.constant dense<1.0> : tensor<8x16xf32>""".replace("\n", " ")
+    more = " %n = stablehlo.negate %c : tensor<8x16xf32> %kept = stablehlo.multiply %again, %c : tensor<8x16xf32>"
+    last = " %lost = stablehlo.add %kept, %n : tensor<8x16xf32>"
+    text = text.replace(line, line + added + more + last).replace("pad %3,", "pad %lost,")
+    d = irs.decisions(FILES / "layer.flow.mlir", compiler="iree")
+    root, bindings = parse_module(text.encode(), "layer.mlir")
+    after, _ = parse_module((FILES / "layer.flow.mlir").read_bytes(), "")
+    places = partial(read_place, bindings.ir, "layer.mlir")
+    found = list(vanished(root.operation, after.operation, "main", d.graph, bindings, places, "layer.mlir"))
+    assert [each.op for each in found] == ["sine", "tanh", "negate", "multiply", "add"]
+    assert [each.because for each in found] == [
+        "nothing reads its result", "the same as tanh (layer.mlir:5:8), which is computed once", "its result is a constant",
+        "its result is its operand, unchanged", "",
+    ]  # fmt: skip
+    assert found[1].nodes[-1].op == "aten::tanh" and {each.certainty for each in found} == {"matched"}
+    with pytest.raises(LoadError, match="none of its places"):
+        list(vanished(root.operation, after.operation, "main", d.graph, bindings, places, "other.mlir"))
+
+
 def test_other_sources_are_refused(tmp_path: Path) -> None:
     graph = irs.parse("graph(%x : Float(3)):\n  %y : Float(3) = aten::relu(%x)\n  return (%y)")
     with pytest.raises(LoadError, match=r"a graph of irscope cannot be written as MLIR"):
@@ -117,6 +145,57 @@ def test_a_jax_function_keeps_its_results_and_lines() -> None:
     for d in (plain, irs.decisions(jax.jit(function).lower(*args), compiler="iree")):
         assert len(d.kernels) > 1 and __file__ in {node.location.file for node in d.graph.nodes() if node.location is not None}
         _same(irs.compile(d.fusion)(*args), jax.jit(function)(*args))
+
+
+@iree_only
+def test_its_program_runs_beside_others_and_each_dispatch_has_a_time() -> None:
+    """Equal layers share an executable; the ops of each have the lines of their own, and none of them vanished."""
+    jax = pytest.importorskip("jax")
+    pytest.importorskip("iree.runtime")
+
+    def layers(weights: Any, x: Any, unread: Any, number: Any) -> Any:
+        x = jax.numpy.tanh(x @ weights["a"])
+        x = jax.numpy.tanh(x @ weights["b"]) + 1.0 * jax.numpy.sin(x * 0) * 0
+        return x * number, x.sum()
+
+    draw = np.random.default_rng(0).standard_normal
+    args = [{key: draw((8, 8), np.float32) for key in "ab"}, draw((8, 8), np.float32), np.zeros(3, np.float32), 2]
+    d = irs.decisions(layers, *args, compiler="iree", measure=True)
+    products = [kernel for kernel in d.kernels if "mm" in _ops(kernel)]
+    assert len({node.location.line for kernel in products for node in kernel.nodes if node.op == "aten::tanh"}) == 2
+    assert not set(d.vanished()["op"]) & {"tanh", "dot_general"}
+    assert all(kernel.ms is not None and 0 < kernel.ms < 1000 for kernel in d.kernels)
+    want = jax.jit(layers)(*args)
+    assert d.call is not None
+    _same(d.call(*args), want)
+    table = irs.compare(d, *args).table()
+    assert set(table.index) == {"fused", "eager", "iree", "iree's groups"} and table["relative error"].max() < 1e-5
+    with pytest.raises(ArgumentError, match=r"does not run with float32\[3\]"):
+        d.program.run(np.zeros(3, np.float32))  # type: ignore[misc]
+    with pytest.raises(ArgumentError, match="0 arguments to measure a program that takes 3"):
+        irs.decisions(FILES / "layer.mlir", compiler="iree", measure=True)
+
+
+@iree_only
+def test_several_functions_and_extents_that_are_known_at_run_time_are_read() -> None:
+    text = """
+    func.func @first(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %0 = stablehlo.tanh %x : tensor<?x8xf32>
+      return %0 : tensor<?x8xf32>
+    }
+    func.func @second(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.add %x, %x : tensor<8xf32>
+      %1 = stablehlo.add %x, %x : tensor<8xf32>
+      %2 = stablehlo.multiply %0, %1 : tensor<8xf32>
+      return %2 : tensor<8xf32>
+    }"""
+    d = irs.decisions(text, compiler="iree")
+    assert [program.name for program in d.programs] == ["first", "second"]
+    assert "linalg::generic is kept as it is, and has no meaning in irscope" in d.programs[0].notes
+    (row,) = d.programs[1].vanished().to_dict("records")
+    assert row["because"].startswith("the same as add (<mlir>:7:")
+    with pytest.raises(ArgumentError, match="IREE compiled 2 functions, and one is measured"):
+        irs.decisions(text, compiler="iree", measure=True)
 
 
 @iree_only

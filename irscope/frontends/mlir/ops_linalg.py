@@ -121,7 +121,10 @@ class _LoopNest:
                 return None
             shaped = known[1:] if op.name == "tensor.extract" else known
             types = [self._type(result, shaped) for result in op.results]
+            outside, own = self.e.place, self.reader.reading.places(op.location)
+            self.e.place = outside if own.location is None else own._replace(scope=f"{self.reader.scope}.{own.scope}".strip("."))
             made = rule(Operation(op.name, op, known, types, self.e, self.reader.reading))
+            self.e.place = outside
             if made is None:
                 return None
             values.update(zip(op.results, (made,) if isinstance(made, Value) else made, strict=True))

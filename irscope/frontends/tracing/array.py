@@ -7,9 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.tracing.importer import Recorder, Traced, code_of, refused
-from irscope.frontends.tracing.ops_arrays import FUNCTIONS, get_item, set_item
+from irscope.frontends.tracing.ops_arrays import FUNCTIONS, SHAPES, get_item, set_item
 from irscope.frontends.tracing.ops_pointwise import apply_ufunc, as_traced, assign, cast, copied, extents_of, filled
 
+_ARRAYS: Final = SHAPES.keys() - {"clip", "round", "around", "take", "angle"}
+"""The functions that give an array where others give a number."""
 _DATA: Final = "the value of an array is not known while the function is traced"
 _REDUCE: Final = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 
@@ -23,12 +25,14 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "__call__":
             if ufunc.signature is None:
-                return apply_ufunc(ufunc, inputs, options)
+                if any(isinstance(out, Traced) and out.is_number for out in options.get("out", ())):
+                    options = {key: option for key, option in options.items() if key != "out"}  # `a += 1` gives `a` another number
+                return _as_given(apply_ufunc(ufunc, inputs, options), options)
             if ufunc.__name__ in ("matmul", "vecdot") and options.keys() <= {"axis"}:
                 return FUNCTIONS[ufunc.__name__](*inputs, **options)
         name = _REDUCE.get(ufunc.__name__)
         if method == "reduce" and name is not None:
-            return FUNCTIONS[name](*inputs, **{"axis": 0, **options})
+            return _as_given(FUNCTIONS[name](*inputs, **{"axis": 0, **options}), options)
         if method == "outer" and len(inputs) == 2:
             first = np.expand_dims(inputs[0], tuple(range(np.ndim(inputs[0]), np.ndim(inputs[0]) + np.ndim(inputs[1]))))
             return ufunc(first, inputs[1])
@@ -41,7 +45,8 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         found = FUNCTIONS.get(name)
         if found is None:
             raise refused(f"np.{name} cannot be traced", "write it with simpler functions")
-        return found(*args, **options)
+        made = found(*args, **options)
+        return made if name in _ARRAYS else _as_given(made, options)
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
@@ -87,6 +92,8 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Any:
         found = get_item(self, key)
+        if not found.shape and not (key is Ellipsis or (isinstance(key, tuple) and Ellipsis in key)):
+            return self.record.number(found)
         if isinstance(key, int | slice) or (isinstance(key, tuple) and all(isinstance(k, int | slice) for k in key)):
             found.origin = (self.value, key)
         return found
@@ -160,6 +167,12 @@ def _power_of(dtype: np.dtype[Any], exponent: Any) -> np.ufunc | None:
     return np.sqrt if is_root and (dtype.kind == "c" or dtype == np.float16) else None
 
 
+def _as_given(made: Any, options: Mapping[str, Any]) -> Any:
+    """Returns the result of a function; without `out=`, one without axes is a number."""
+    is_number = isinstance(made, Traced) and not made.shape and options.get("out") is None
+    return made.record.number(made) if is_number else made
+
+
 def _one(given: tuple[Any, ...]) -> Any:
     return given[0] if len(given) == 1 else given
 
@@ -168,7 +181,8 @@ def _method(name: str) -> Any:
     function = FUNCTIONS[name]
 
     def method(self: Array, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **options)
+        made = function(self, *args, **options)
+        return made if name in _ARRAYS and not self.is_number else _as_given(made, options)
 
     method.__name__ = name
     return method

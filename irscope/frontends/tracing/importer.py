@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+from weakref import ref
 
 import numpy as np
 
@@ -28,7 +29,7 @@ _NUMPY: Final = str(Path(np.__file__).parent)
 class Traced:
     """An array of the function that is being traced."""
 
-    __slots__ = ("dtype", "origin", "read_only", "record", "root", "shape", "value")
+    __slots__ = ("__weakref__", "dtype", "is_number", "origin", "read_only", "record", "root", "shape", "value")
 
     def __init__(self, record: "Recorder", value: Value, dtype: np.dtype[Any], shape: tuple[int, ...], root: object) -> None:
         self.record = record
@@ -41,6 +42,8 @@ class Traced:
         """The value it was indexed from, and the key; None if it was not."""
         self.read_only = False
         """True for broadcast arrays and views of them, whose elements share memory."""
+        self.is_number = False
+        """Whether NumPy gives a number here, which no write changes: `x[0]` of a vector, `x.sum()`."""
 
     @property
     def ndim(self) -> int:
@@ -68,6 +71,7 @@ class Recorder:
         """The frame of the traced function; a frame that is referenced keeps its variables after the return."""
         self._arrays: dict[int, tuple[Any, Traced]] = {}  # holds the array, so that its id is not reused
         self._bound: dict[Value, Any] = {}
+        self._numbers: list[ref[Traced]] = []
         self.copied_view = ""
         """The line of the first view that is a copy in the graph; after it no array may be written."""
         self.is_open = True
@@ -124,6 +128,20 @@ class Recorder:
             self._bound[made.value] = held.copy()
             self._arrays[id(given)] = (given, made)
         return made
+
+    def number(self, made: Traced) -> Traced:
+        """Say that NumPy gives a number here."""
+        made.is_number = True
+        self._numbers.append(ref(made))
+        return made
+
+    def keep_numbers(self, root: object) -> None:
+        """Copy the numbers that were read out of memory before it is written; those that nobody holds any more are forgotten."""
+        held = [number for each in self._numbers if (number := each()) is not None]
+        self._numbers = [ref(number) for number in held if number.root is not root]
+        for number in held:
+            if number.root is root:
+                number.value, number.root = self.op("aten::clone", number, None).value, object()
 
     def constant(self, payload: Any, type: Type | None = None) -> Value:
         """Return a constant, which is recorded once."""

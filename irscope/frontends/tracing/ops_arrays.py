@@ -253,7 +253,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
 
 
 def view_of(op: str, array: Any, *operands: Any) -> Any:
-    """Records a view, which has the same memory."""
+    """Records a view, which has the same memory; that of a number is an array of its own."""
+    array = copied(array) if array.is_number else array
     made = array.record.op(f"aten::{op}", array, *operands, root=array.root)
     made.read_only = array.read_only or op == "expand"
     return made

@@ -236,6 +236,7 @@ def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:
         raise refused(what, "cast it with .astype", wrong_arguments=True)
     if broadcast(source.shape, target.shape) != target.shape:
         raise refused(f"shape {source.shape} does not fit into {target.shape}", wrong_arguments=True)
+    record.keep_numbers(target.root)
     if source.root is target.root:  # NumPy buffers when the two overlap
         source = copied(source)
     record.op("aten::copy_", target, source, False, root=target.root)

@@ -119,7 +119,8 @@ def _names(function: Callable[..., Any], arguments: Sequence[Any], options: dict
 def _made(record: Recorder, described: Any, name: str) -> Any:
     """Returns the traced array, or the container of arrays, that an argument describes."""
     if isinstance(described, np.ndarray | np.generic):
-        return _input(record, name, described.dtype, described.shape)
+        made = _input(record, name, described.dtype, described.shape)
+        return record.number(made) if isinstance(described, np.generic) else made
     if isinstance(described, tuple) and all(isinstance(extent, int | np.integer) for extent in described):
         if any(extent < 0 for extent in described):
             raise ArgumentError(f"the shape {described} of {name} has a negative extent", hint=_HOW)

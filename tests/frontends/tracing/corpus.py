@@ -116,6 +116,19 @@ def writes_its_argument(x):  # type: ignore[no-untyped-def]
     return x.sum()
 
 
+def numbers_stay(x):  # type: ignore[no-untyped-def]
+    first, view, total = x[0], x[..., 1], x.sum()
+    before, same, reshaped, exact = total, first, np.reshape(first, (1,)), x[2]
+    x[0] = x[3]
+    x[3] = first
+    x += 1
+    x[2] = exact
+    total -= first
+    first *= 2
+    view *= 3
+    return x, first, same, view, total, before, reshaped, -x[1]
+
+
 def array_api(x):  # type: ignore[no-untyped-def]
     xp = x.__array_namespace__()
     y = xp.concat([xp.ones((1, x.shape[1])), x, xp.zeros((1, x.shape[1]))], axis=0)
@@ -140,6 +153,6 @@ CORPUS: list[Example] = [
     (lstm_cell, ((2, 3), (2, 4), (2, 4), (7, 16))), (unrolled, ((5, 2, 3), (3, 3))), (laplacian, ((6, 7),)), (huber, (S,)),
     (cross_entropy, (S, SMALL)), (rope, ((5, 6),)), (pool, ((4, 6),)), (mandelbrot, (S,)), (polar, (S, S)), (nested, (P, (2, 3))),
     (gathered, (T, np.array([1, 0, -1]))), (writes_a_slice, (S,)), (writes_in_place, (S,)), (writes_its_argument, (S,)),
-    (array_api, ((3, 4),)), (scalars, ((), ())), (constant_results, (S,)),
+    (numbers_stay, ((5,),)), (array_api, ((3, 4),)), (scalars, ((), ())), (constant_results, (S,)),
 ]  # fmt: skip
 """Functions and what they take: shapes of float arrays, or arrays."""

@@ -1,5 +1,8 @@
 """Measurements: turns, warm-up, restoring, and the numbers drawn from them."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import pytest
 
 from irscope.runtime.timer import Spread, measure
@@ -36,6 +39,21 @@ def test_quick_calls_are_repeated():
 
     measure({"quick": run}, turns=3)
     assert count > 3 * 10
+
+
+def test_who_comes_after_whom_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is slow after another one, and in its first calls, is timed as it is in a row."""
+    now, last, calls = 0.0, "", {"a": 0, "b": 0}
+    monkeypatch.setattr("irscope.runtime.timer.time", SimpleNamespace(perf_counter=lambda: now))
+
+    def run(name: str) -> None:
+        nonlocal now, last
+        calls[name] += 1
+        now += 5e-3 if last != name or calls[name] < 4 else 1e-5
+        last = name
+
+    found = measure({name: partial(run, name) for name in "ab"}, turns=5)
+    assert [round(spread.median) for spread in found.values()] == [10_000, 10_000]
 
 
 def test_an_error_is_not_swallowed():

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -20,7 +21,7 @@ from irscope._base.nested import leaves
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count
-from irscope.runtime.arrays import are_torchs, host_array, is_cupys, is_foreign, is_torch_tensor, off_the_gpu, on_processor
+from irscope.runtime.arrays import are_torchs, host_array, is_cupys, is_foreign, is_torch_tensor, off_the_gpu, on_processor, torch_is_there
 from irscope.runtime.cpu import CpuDevice
 
 # The number of threads that a measurement runs on: as many as usual, or one where other programs keep the processors busy.
@@ -103,10 +104,14 @@ def _busy_seconds() -> float | None:
 
 
 def with_threads(count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns the result of a call during which torch and NumPy's BLAS use this many threads, whatever interrupts it."""
-    torch, switches = sys.modules.get("torch"), list(_blas())
-    if hasattr(torch, "set_num_threads"):
-        switches.insert(0, (torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
+    """Returns the result of a call during which torch and NumPy's BLAS use this many threads, whatever interrupts it.
+
+    torch is imported first if it is there: what a program of arrays calls of it would come later, with all its threads.
+    """
+    torch = import_module("torch") if torch_is_there() else None
+    switches = list(_blas())
+    if torch is not None:
+        switches.insert(0, (torch.get_num_threads, torch.set_num_threads))
     before = [get() for get, _ in switches]
     if all(each == count for each in before):
         return work(*args, **kwargs)

@@ -201,6 +201,8 @@ def test_threads_are_chosen_and_given_back(torch: Any) -> None:
     x = torch.rand(8)
     irs.compare(irs.load(torch.tanh, x), x, peers={"peer": lambda x: seen.append(torch.get_num_threads()) or x}, repeats=1, threads=3)
     assert set(seen) == {3} and torch.get_num_threads() == before
+    code = "from irscope.runtime.measure import with_threads as w; print(w(1, lambda: __import__('torch').get_num_threads()))"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"1\n", "also if imported only then"
     with pytest.raises(ArgumentError, match="there cannot be 0 threads"):
         irs.compare(irs.load(torch.tanh, x), x, threads=0)
 

@@ -489,7 +489,8 @@ def _number_like(number: int, a: Any, dtype: Any = None, **others: Any) -> Any:
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     if axis is None or not a.ndim:
         a, axis = ravel(a), 0
-    return a[(*(slice(None),) * axis_of(axis, a.ndim), indices)]
+    taken = a[(*(slice(None),) * axis_of(axis, a.ndim), indices)]
+    return copied(taken) if taken.root is a.root else taken  # unlike `a[1]`, a copy
 
 
 SHAPES: Final[dict[str, Callable[..., Any]]] = {

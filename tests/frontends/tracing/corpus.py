@@ -95,11 +95,11 @@ def gathered(x, index):  # type: ignore[no-untyped-def]
 
 def writes_a_slice(x):  # type: ignore[no-untyped-def]
     y = x.copy()
-    row = y[1]
+    row, taken = y[1], np.take(y, 1, 0)
     y[1:, 0] = 7
     y[0] += 1
     y[:, 1:] = y[:, :-1]
-    return y, row
+    return y, row, taken
 
 
 def writes_in_place(x):  # type: ignore[no-untyped-def]

@@ -331,6 +331,16 @@ def test_a_function_that_calls_torch_says_how_to_load_it(torch: Any) -> None:
     assert "irs.load(function, *tensors)" in str(caught.value)
 
 
+def test_a_function_that_calls_jax_says_how_to_load_it() -> None:
+    jax = pytest.importorskip("jax")
+    for function in (lambda x: jax.nn.gelu(x), lambda x: jax.numpy.tanh(x)):
+        with pytest.raises(CaptureError, match="JAX takes arrays of its own") as caught:
+            irs.trace(function, (3,))
+        assert "irs.load(jax.jit(function)" in str(caught.value) and "test_tracing.py" in str(caught.value)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        irs.trace(lambda x: x + 1 + (1 + "a"), (3,))  # type: ignore[operator]
+
+
 def test_float64_becomes_the_nearest_float16_in_one_rounding() -> None:
     """Numbers on, beside and near every middle between two float16: float32 cannot tell those from the middle."""
     halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)

@@ -260,7 +260,9 @@ class _Reader:
         return Instruction(result[2], opcode[1], shape, tuple(operands), attrs, bool(result[1]), number)
 
     def check(self, module: HloText) -> None:
-        """Raises ParseError where an instruction names an operand or a computation that is not there, or runs itself."""
+        """Raises ParseError where an instruction names an operand or a computation that is not there, or runs itself, or has not the
+        operands that the computations take which it runs."""
+        takes = {name: sum(each.opcode == "parameter" for each in inside) for name, inside in module.computations.items()}
         for inside in module.computations.values():
             names = {each.name for each in inside}
             for each in inside:
@@ -270,12 +272,24 @@ class _Reader:
                     raise self.refused(f"%{each.name} reads %{lost}, which its computation does not have", each.line)
                 if absent is not None:
                     raise self.refused(f"%{each.name} runs computation %{absent}, which the text does not have", each.line)
-                if each.opcode in ("fusion", "call") and each.called:
-                    takes = sum(inner.opcode == "parameter" for inner in module.computations[each.called[0]])
-                    if takes != len(each.operands):
-                        what = f"%{each.name} has {plural(len(each.operands), 'operand')} for a computation of {plural(takes, 'parameter')}"
-                        raise self.refused(what, each.line)
+                what = _wrong_count(each, takes) if each.called else ""
+                if what:
+                    raise self.refused(f"%{each.name} {what}", each.line)
         _refuse_circles(self, module)
+
+
+def _wrong_count(each: Instruction, takes: Mapping[str, int]) -> str:
+    """Returns what is wrong with the number of operands of an instruction that runs computations, which take so many."""
+    called, given = each.called, plural(len(each.operands), "operand")
+    if each.opcode in ("fusion", "call", "async-start") and len(each.operands) != takes[called[0]]:
+        return f"has {given} for a computation of {plural(takes[called[0]], 'parameter')}"
+    if each.opcode not in ("while", "conditional"):
+        return ""
+    if len(each.operands) != (1 if each.opcode == "while" else 1 + len(called)):
+        one_each = f"{plural(len(called), 'branch', 'branches')}: it takes one for each, after what decides between them"
+        return f"has {given} for {'a loop, which takes one' if each.opcode == 'while' else one_each}"
+    other = next((name for name in called if takes[name] != 1), None)
+    return f"runs computation %{other}, which has {plural(takes[other], 'parameter')} and should have one" if other is not None else ""
 
 
 def _refuse_circles(reader: _Reader, module: HloText) -> None:

@@ -79,6 +79,16 @@ def test_a_constant_over_several_lines_and_one_without_its_elements() -> None:
     (f"{HEAD}ENTRY %e (x: f32[2]) -> f32[2] {{\n{X}  ROOT %y = f32[2]\n}}", 4, "no shape and op"),
     (f"{HEAD}%f (x: f32[2]) -> f32[2] {{\n{X}  ROOT %n = f32[2] tanh(%x)\n}}\nENTRY %e (x: f32[2]) -> f32[2] {{\n{X}"
      "  ROOT %y = f32[2] fusion(%x, %x), calls=%f\n}", 8, "2 operands for a computation of 1 parameter"),
+    *((HEAD + "%f (p: f32[2]) -> f32[2] {\n  ROOT %p = f32[2] parameter(0)\n}\n%g (p: f32[2], q: f32[2]) -> f32[2] {\n"
+       "  %p = f32[2] parameter(0)\n  ROOT %q = f32[2] parameter(1)\n}\nENTRY %e (x: f32[2]) -> f32[2] {\n" + X +
+       f"  ROOT %y = f32[2] {op}\n}}", 11, what) for op, what in (
+        ("while(%x, %x), condition=%f, body=%f", "2 operands for a loop, which takes one"),
+        ("while(%x), condition=%f, body=%g", "%y runs computation %g, which has 2 parameters"),
+        ("conditional(%x, %x), branch_computations={%f, %f}", "2 operands for 2 branches"),
+        ("conditional(), true_computation=%f, false_computation=%f", "0 operands for 2 branches"),
+        ("conditional(%x, %x), branch_computations={%g}", "%y runs computation %g, which has 2 parameters"),
+        ("async-start(%x), calls=%g", "1 operand for a computation of 2 parameters"),
+    )),
 ])  # fmt: skip
 def test_what_is_not_hlo_is_refused_with_its_line(text: str, line: int, what: str) -> None:
     with pytest.raises(ParseError, match=what) as caught:

@@ -166,6 +166,8 @@ def _tools() -> Path:
     """Returns the folder of IREE's programs."""
     try:
         from iree.compiler.tools import binaries
+
+        mlir_source.required("iree")
     except ImportError:
         raise MissingExtra("iree-base-compiler", extra="mlir", purpose="to see what IREE makes of a program") from None
     return Path(binaries.find_tool("iree-compile")).parent

@@ -162,7 +162,9 @@ def _programs(made: Any, dump: Path) -> Iterator[Program]:
         run = flat_call(made)
     except Exception as error:
         what = f"JAX {jax.__version__} does not show what it compiled: {type(error).__name__}: {error}"
-        raise LoadError(what, hint="irscope reads it with JAX 0.10; compiled.as_text() gives the text, which irs.decisions reads") from None
+        raise LoadError(
+            what, hint="irscope reads it with JAX 0.10.1; compiled.as_text() gives the text, which irs.decisions reads"
+        ) from None
     xla, figures = Converter(), _figures(made)
     for text, proto in texts:
         module = parse_hlo(text)

@@ -43,7 +43,7 @@ name: Final = "HLO, as text or .hlo.pb"
 suffixes: Final = (".hlo", ".hlo.pb")
 has_weights_elsewhere: Final = True
 
-NEEDS: Final = "jax>=0.10"
+NEEDS: Final = "jax>=0.10.1"
 """The version whose converter this was written for; an older one is refused if it lacks what is asked of it."""
 
 
@@ -156,9 +156,11 @@ class Converter:
         except ImportError:
             raise MissingExtra("jaxlib", extra="jax", purpose="to know what HLO's ops mean") from None
         try:
-            own = import_module("jaxlib._hlo")
+            required("jaxlib")
+            jax = import_module("jaxlib._jax")
+            own = jax if hasattr(jax, "hlo_module_from_text") else import_module("jaxlib._hlo")  # since 0.10.2
             self._parse, self._module = own.hlo_module_from_text, own.HloModule.from_serialized_hlo_module_proto
-            self.stablehlo = import_module("jaxlib._jax").mlir.hlo_to_stablehlo
+            self.stablehlo = jax.mlir.hlo_to_stablehlo
         except (ImportError, AttributeError) as error:
             what = f"jaxlib {version} has no way from HLO to StableHLO that irscope knows: {error}"
             raise LoadError(what, hint=f"pip install '{NEEDS}'; if it is newer than that, please report it") from None

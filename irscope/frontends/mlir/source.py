@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -124,6 +125,8 @@ BYTECODE: Final = b"ML\xefR"
 """The first bytes of bytecode."""
 _PACKAGES: Final = {"iree": "iree.compiler.ir", "jaxlib": "jaxlib.mlir.ir"}
 """Maps a package's name to its module; the one that reads more dialects is first."""
+_LEAST: Final = {"iree": ("iree-base-compiler", "3.12"), "jaxlib": ("jaxlib", "0.10.1")}
+"""The first versions whose bindings have the classes of locations, by the name under which each is installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,33 +139,58 @@ class Bindings:
     """The module with Context, Module, Operation, and the classes of types, attributes and locations."""
 
 
+def _is_old(name: str) -> bool:
+    with suppress(PackageNotFoundError):  # built by somebody, or not there
+        package, least = _LEAST[name]
+        return _numbers(version(package)) < _numbers(least)
+    return False
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", text)]
+
+
+def _refuse_old(name: str) -> None:
+    """Raises LoadError for an installed package that is older than what is read with it."""
+    if _is_old(name):
+        package, least = _LEAST[name]
+        what = f"{package} {version(package)} is too old to read MLIR with: its bindings have no classes of locations"
+        raise LoadError(what, hint=f"pip install '{'jax' if name == 'jaxlib' else package}>={least}'")
+
+
 def installed() -> tuple[str, ...]:
-    """Returns the names of the installed packages, the one that reads more dialects first; imports neither."""
+    """Returns the names of the installed packages that are new enough, the one that reads more dialects first; imports neither."""
     found = []
     for name, module in _PACKAGES.items():
         with suppress(ImportError, ValueError):
-            found += [name] if find_spec(module.rpartition(".")[0]) is not None else []
+            found += [name] if find_spec(module.rpartition(".")[0]) is not None and not _is_old(name) else []
     return tuple(found)
 
 
 def required(name: str = "") -> Bindings:
     """Returns the bindings of this name, which are installed, or the best ones.
 
-    Raises MissingExtra if there are none, ImportError if those of this name do not load."""
+    Raises MissingExtra if there are none, LoadError for those that are too old, ImportError if those of this name do not load."""
     if name:
+        _refuse_old(name)
         return Bindings(name, import_module(_PACKAGES[name]))
     for known in installed():
         with suppress(ImportError):
             return Bindings(known, import_module(_PACKAGES[known]))
+    for known in _PACKAGES:
+        _refuse_old(known)
     raise MissingExtra("iree-base-compiler", extra="mlir", purpose="to read MLIR (jaxlib, of the extra 'jax', will do too)")
 
 
 def bindings_of(source: object) -> Bindings | None:
-    """Returns the bindings that an operation or module belongs to; None for anything else."""
+    """Returns the bindings that an operation or module belongs to; None for anything else. Raises LoadError for those that are too old."""
     home = type(source).__module__
     name = next((name for name in _PACKAGES if home.startswith(f"{name}.")), "")
     loaded = sys.modules.get(_PACKAGES[name]) if name else None
-    return Bindings(name, loaded) if loaded is not None and hasattr(source, "operation") else None
+    if loaded is None or not hasattr(source, "operation"):
+        return None
+    _refuse_old(name)
+    return Bindings(name, loaded)
 
 
 def new_context(bindings: Bindings) -> Any:

@@ -1,5 +1,6 @@
 """A parser that crashes, cannot start, or has few resources: an error of ours."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -44,3 +45,15 @@ def test_a_crash_of_the_parser_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(source, "new_context", lambda bindings: os.abort())
     with pytest.raises(LoadError, match=r"parser fail: it crashes with signal 6"):
         irs.load(SAMPLES[0])
+
+
+def test_bindings_that_are_too_old_are_passed_over_and_named_where_they_are_the_only_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"iree-base-compiler": "3.11.0rc20260401", "jaxlib": "0.10.10"}
+    monkeypatch.setattr(source, "version", versions.get)
+    assert "iree" not in installed() and ("jaxlib" in installed()) == (importlib.util.find_spec("jaxlib") is not None)
+    versions["jaxlib"] = "0.10.0"
+    with pytest.raises(LoadError, match=r"iree-base-compiler 3\.11\.0rc20260401 is too old") as caught:
+        irs.load(SAMPLES[0])
+    assert caught.value.hint == "pip install 'iree-base-compiler>=3.12'"
+    with pytest.raises(LoadError, match=r"jaxlib 0\.10\.0 is too old"):
+        source.required("jaxlib")

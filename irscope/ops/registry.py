@@ -197,6 +197,11 @@ def reads_on_host(graph: Graph, node: Node) -> bool:
         return (size is None or size.type == NONE) and named.get("repeats") in tensors
     if node.op == "aten::one_hot":
         return bool(constant_arguments(graph, node).get("num_classes", -1) == -1)
+    if node.op == "aten::histc":
+        known = constant_arguments(graph, node)
+        return bool(known.get("min", 0) == known.get("max", 0))  # then they are those of the elements
+    if node.op in ("aten::to", "aten::_to_copy"):
+        return str(constant_arguments(graph, node).get("device")) == "cpu"
     return bool(tensors) and (node.op in GIVES_TO_HOST or node.op in SHAPED_BY_ELEMENTS or node.op in CHECKED_ON_HOST)
 
 

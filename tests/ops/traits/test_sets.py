@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+import irscope as irs
 from irscope.ops import traits
 from irscope.ops.op import has_side_effects
-from irscope.ops.registry import known_names, overloads
+from irscope.ops.registry import known_names, overloads, reads_on_host
 
 from irscope.ops.traits import (  # isort: skip
     CHANGES_RANDOM_STATE, KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, OBJECT_WRITERS, REBINDS_STORAGE, RUNS_UNSEEN_CODE, SHAPE_READERS,
@@ -83,3 +84,21 @@ def test_what_torch_calls_shaped_by_elements_is_read_on_the_host(torch: Any) -> 
             tagged.add(name)
     assert len(tagged) > 15
     assert tagged <= traits.GIVES_TO_HOST | traits.SHAPED_BY_ELEMENTS | traits.INDEXED | {"aten::repeat_interleave"}
+
+
+@pytest.mark.parametrize(("call", "waits"), [
+    ("aten::histc(%x, %ten, %none_, %none_)", True), ("aten::histc(%x, %ten, %none_, %ten)", False),
+    ("aten::to(%x, %there, %ten, %false, %false, %none)", True), ("aten::to(%x, %ten, %false, %false, %none)", False),
+    ("aten::_pack_padded_sequence(%x, %x, %false)", True),
+])  # fmt: skip
+def test_what_the_host_reads_may_depend_on_arguments(call: str, waits: bool) -> None:
+    text = f"""graph(%x : Tensor):
+      %ten : int = prim::Constant[value=10]()
+      %none_ : int = prim::Constant[value=0]()
+      %false : bool = prim::Constant[value=0]()
+      %there : Device = prim::Constant[value="cpu"]()
+      %none : NoneType = prim::Constant()
+      %y : Tensor{", %z : Tensor" if "pack" in call else ""} = {call}
+      return (%y)"""
+    graph = irs.parse(text)
+    assert reads_on_host(graph, graph.node("y")) is waits

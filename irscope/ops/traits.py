@@ -23,6 +23,9 @@ CREATES: Final = _aten("arange eye full ones zeros")
 CREATES_LIKE: Final = _aten("full_like new_full new_ones new_zeros ones_like zeros_like")
 """The same, but reads the element type and the extents of a tensor operand."""
 
+ALLOCATES: Final = _aten("empty empty_like empty_strided new_empty new_empty_strided")
+"""The result is memory that nothing was written into."""
+
 DENSE_RESULT: Final = _aten("clone empty_like full_like ones_like zeros_like")
 """Not pointwise, but the result is also in memory of its own and laid out without gaps."""
 
@@ -261,10 +264,15 @@ PATCHES: Final = frozenset(PUTS_BACK.values())
 JOINS: Final = _aten("cat concat stack")
 """They join a list of tensors along an axis."""
 
-OVERWRITES: Final = _aten("copy_ copy fill_ zero_ normal_ uniform_ bernoulli_")
+OVERWRITES: Final = _aten("copy_ copy fill_ zero_ normal_ uniform_ bernoulli_ exponential_ random_ geometric_ cauchy_ log_normal_")
 """They do not read the elements of their first operand, only its shape."""
+
 LOOKS_UP: Final = _aten("embedding index_select gather index _unsafe_index take take_along_dim")
 """They read as many elements of the first operand as they return."""
+
+WRITES_INDEXED: Final = _aten("""
+    index_copy_ index_add_ index_fill_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_ index_put_ _index_put_impl_""")
+"""They write, and read where they add, no elements of the first operand but those that indices name."""
 
 LAYS_OUT: Final = frozenset({"mkldnn::_convolution_pointwise", "irscope::convolution"})
 """They read a weight `W` in an order of their own: a program that holds the weight lays it out once, and keeps both."""

@@ -1,8 +1,9 @@
 """The least work of a program: the bytes that it must move and its arithmetic, counted in one run.
 
-Bytes are counted for the whole program, not for each op: what is read of every input tensor, and every result, once. A perfect
-fusion would move exactly these, and the number is the same for all competitors, so that their speeds can be compared. Of an input that
-only views show to other ops, what these views touch is read; of a table that elements are looked up in, as many as are returned.
+Bytes are counted for the whole program, not for each op: what is read and written of every input tensor, and every other result,
+once. A perfect fusion would move exactly these, and the number is the same for all competitors, so that their speeds can be compared. Of
+an input that only views show to other ops, what these views touch is read; of a table that elements are looked up in, as many as are
+returned. A result that is an input, or a view of one, is not moved.
 Arithmetic is counted op by op in the run: as many additions and multiplications per element as the float32 code of this
 package's kernels has, and two for each term of a matrix product. Unknown ops are listed, not guessed.
 """
@@ -10,14 +11,17 @@ package's kernels has, and two for each term of a matrix product. Unknown ops ar
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import prod
 from typing import Any, Final
+
+import numpy as np
 
 from irscope._base.nested import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
-from irscope.ops.registry import category_of, op_of, schema_of
-from irscope.ops.traits import LOOKS_UP
+from irscope.ops.registry import category_of, effect_of, op_of, schema_of
+from irscope.ops.traits import ALLOCATES, CREATES_LIKE, LOOKS_UP, OBJECT_WRITERS, OVERWRITES, WRITES_INDEXED
 from irscope.ops.view_steps import ByteSet, byte_set, bytes_covered
 from irscope.runtime.arrays import Library, is_cupys
 from irscope.runtime.program import flatten
@@ -29,6 +33,7 @@ _ADDED_TO: Final = ("addmm", "addmv", "baddbmm", "addbmm")
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
 _PASSED_ON: Final = ("view", "container", "scalar", "control")
 """Categories of ops that read no elements of tensors."""
+MOVES_NOTHING: Final = OBJECT_WRITERS | ALLOCATES
 _FREE: Final = ("view", "memory", "container", "scalar", "control", "random")
 
 
@@ -44,10 +49,11 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
     """Counts one run of a program on arguments that the library owns; the run may write them."""
     code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
-    given = iter(args)
+    rest = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
-        slots[slot] = bound[value] if value in bound else next(given)
-    inputs, flops = _Inputs([slots[slot] for slot in code.inputs]), 0
+        slots[slot] = bound[value] if value in bound else next(rest)
+    given = [slots[slot] for slot in code.inputs]
+    inputs, written, flops = _Parts(given), _Parts(given), 0
 
     def after(position: int) -> None:
         nonlocal flops
@@ -56,15 +62,19 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
             operands, results = [slots[slot] for slot in step.reads], [slots[slot] for slot in step.writes]
             flops += flops_of(step.node, operands, results) or 0
             if category_of(step.node) not in _PASSED_ON:
-                inputs.read(operands, of_table=bytes_of(results) if step.node.op in LOOKS_UP else None)
+                inputs.read(read_by(step.node, operands), part_read(step.node, operands, results))
+            if effect_of(step.node) == "in-place":
+                written.read(written_by(step.node, operands, results), part_written(step.node, operands))
 
     code.run(slots, after=after)
-    results = [slots[slot] for slot in code.outputs]
-    return Workload(inputs.bytes + bytes_of(results), flops)
+    made = [leaf for leaf in leaves([slots[slot] for slot in code.outputs]) if inputs.input_of(_place(leaf)) is None]
+    results = _Parts(made)
+    results.read(made)
+    return Workload(inputs.bytes + written.bytes + results.bytes, flops)
 
 
-class _Inputs:
-    """The tensors that a program is given, and which of their bytes it has read."""
+class _Parts:
+    """Some tensors, and which of their bytes were read, or written."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         known = {place for leaf in leaves(values) if (place := _place(leaf)) is not None and not place.is_empty}
@@ -72,20 +82,22 @@ class _Inputs:
         self.parts: dict[ByteSet, set[ByteSet]] = {}
         self.looked_up: dict[ByteSet, int] = {}
 
-    def read(self, operands: Sequence[Any], of_table: int | None) -> None:
-        """Notes what an op reads; `of_table`: the bytes that it reads of its first operand, if that is a table."""
+    def read(self, operands: Sequence[Any], of_first: int | None = None) -> None:
+        """Notes what an op reads; `of_first`: the bytes that it reads of its first operand, if these are not all."""
         for index, leaf in enumerate(leaves(operands)):
             place = _place(leaf)
-            found = None if place is None else self._input_of(place)
+            found = self.input_of(place)
             if place is None or found is None:
                 continue
-            if index == 0 and of_table is not None:
-                self.looked_up[found] = self.looked_up.get(found, 0) + of_table
+            if index == 0 and of_first is not None:
+                self.looked_up[found] = self.looked_up.get(found, 0) + of_first
             else:
                 self.parts.setdefault(found, set()).add(place)
 
-    def _input_of(self, place: ByteSet) -> ByteSet | None:
-        """The first input that reaches over all bytes of a tensor."""
+    def input_of(self, place: ByteSet | None) -> ByteSet | None:
+        """The first of the tensors that reaches over all bytes of another one."""
+        if place is None or place.is_empty:
+            return None
         for known in self.known[: bisect_right(self.known, place.start, key=lambda x: x.start)]:
             if place.stop <= known.stop:
                 return known
@@ -93,7 +105,7 @@ class _Inputs:
 
     @property
     def bytes(self) -> int:
-        """The bytes that were read; of more parts of one input than are worth comparing, each counts, up to the whole input."""
+        """The bytes that were touched; of more parts of one input than are worth comparing, each counts, up to the whole input."""
         found = 0
         for place in {*self.parts, *self.looked_up}:
             parts = self.parts.get(place, set())
@@ -101,6 +113,50 @@ class _Inputs:
             read = (sum(map(_size, parts)) if covered is None else covered) + self.looked_up.get(place, 0)
             found += min(read, _size(place))
         return found
+
+
+def read_by(node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+    """Returns the operands whose elements a node may read: not those that `out=` names."""
+    if node.op in MOVES_NOTHING:
+        return ()
+    schema = schema_of(node)
+    arguments = () if schema is None else schema.arguments
+    outs = {index for index, each in enumerate(arguments) if each.keyword_only and each.alias is not None and each.alias.is_write}
+    return [operand for index, operand in enumerate(operands) if index not in outs] if outs else operands
+
+
+def written_by(node: Node, operands: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+    """Returns the tensors that a node writes: its results, or its first operand where it has none."""
+    return () if node.op in MOVES_NOTHING else results or operands[:1]
+
+
+def part_read(node: Node, operands: Sequence[Any], results: Sequence[Any]) -> int | None:
+    """Returns how many bytes of its first operand a node reads; None for all of it."""
+    if node.op in LOOKS_UP:
+        return bytes_of(results)
+    if node.op in WRITES_INDEXED:
+        adds = "_add" in node.op or "_reduce" in node.op or (len(operands) > 3 and operands[3] is True)
+        return part_written(node, operands) if adds else 0
+    return 0 if node.op in OVERWRITES or node.op in CREATES_LIKE else None
+
+
+def part_written(node: Node, operands: Sequence[Any]) -> int | None:
+    """Returns how many bytes of its first operand a node writes, where indices say which; None for all of it."""
+    if node.op not in WRITES_INDEXED:
+        return None
+    first, place = operands[:2]
+    elements: int
+    if isinstance(place, list | tuple):  # an index for each axis, or None
+        named = [index for index in place if index is not None]
+        if any(str(index.dtype).endswith("bool") for index in named):
+            return None
+        free = prod(extent for extent, index in zip_longest(first.shape, place) if index is None)
+        elements = prod(np.broadcast_shapes(*(tuple(index.shape) for index in named))) * free
+    else:
+        elements = prod(next(tuple(operand.shape) for operand in operands[1:] if hasattr(operand, "shape")))
+        if "index_" in node.op:
+            elements *= prod(first.shape) // max(first.shape[place], 1)
+    return min(elements * int(first.itemsize), bytes_of([first]))
 
 
 def _size(place: ByteSet) -> int:

@@ -1,7 +1,7 @@
 """What an op costs, and what the machine allows: reads, writes, arithmetic and allocations, counted on the tensors of one run.
 
-A view moves nothing; an in-place op moves its operands and the elements it writes. A lookup reads only as much of its table
-as it returns. An expanded operand counts with the memory that it occupies.
+A view moves nothing; an in-place op moves its operands and the elements it writes, and by indices only those that they name. A lookup
+reads only as much of its table as it returns. An expanded operand counts with the memory that it occupies.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,8 @@ from typing import Any, Final
 from irscope.ir import GROUPS, Node
 from irscope.ops.op import PYTHON_CATEGORIES
 from irscope.ops.registry import category_of, effect_of
-from irscope.ops.traits import LOOKS_UP, OVERWRITES
 from irscope.runtime.machine import limits
-from irscope.runtime.measure.workload import bytes_of, flops_of
+from irscope.runtime.measure.workload import bytes_of, flops_of, part_read, part_written, read_by, written_by
 from irscope.runtime.program import Code, PeakMemory, Slots, blocks_of
 
 
@@ -127,14 +126,14 @@ def _count(cost: NodeCost, node: Node, inputs: Sequence[Any], outputs: Sequence[
         cost.flops += flops or 0
         if category_of(node) in PYTHON_CATEGORIES or (shares and not writes):
             return  # a reshape or a `contiguous` that copies does not share
-    written = bytes_of(outputs)
-    if not outputs and writes:
-        written = bytes_of(inputs[:1])
-    read = bytes_of(inputs[1:] if node.op in OVERWRITES else inputs)
-    if node.op in LOOKS_UP:
-        read = min(read, written + bytes_of([item for item in inputs[1:] if item is not None]))
+    if is_group:
+        of_first, read, written = None, inputs, bytes_of(outputs)
+    else:
+        of_first, read = part_read(node, inputs, outputs), read_by(node, inputs)
+        part = part_written(node, inputs)
+        written = bytes_of(written_by(node, inputs if writes else (), outputs)) if part is None else part
+    cost.read_bytes += bytes_of(read) if of_first is None else min(of_first, bytes_of(read[:1])) + bytes_of(read[1:])
     cost.written_bytes += written
-    cost.read_bytes += read
 
 
 def _facts(value: Any) -> TensorFacts | None:

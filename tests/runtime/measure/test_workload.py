@@ -35,8 +35,9 @@ def test_of_an_input_that_views_show_what_they_touch_is_read():
     numbers = "i0 = 0; i1 = 1; i2 = 2; i3 = 3; i5 = 5; i8 = 8; no = False;"
     for program, read, made in (
         ("a = select x i0 i2; c = neg a | c", 80, 80), ("a = slice x i1 i0 i8 i2; c = neg a | c", 8 * 24, 8 * 24),
-        ("a = slice x i0 i0 i3 i1; b = slice x i0 i2 i5 i1; c = mul a b | c", 8 * 50, 8 * 30), ("a = select x i0 i2 | a", 0, 80),
+        ("a = slice x i0 i0 i3 i1; b = slice x i0 i2 i5 i1; c = mul a b | c", 8 * 50, 8 * 30), ("a = select x i0 i2 | a x", 0, 0),
         ("a = t x; b = select a i0 i3; c = neg b; d = sum x | c d", 8 * 60, 8 * 7), ("b = select x i0 i2; c = add_ b b i1 | c", 80, 80),
+        ("c = neg x; d = t c | c d c x", 480, 480), ("b = select x i0 i2; c = add_ b b i1 | x", 80, 80),
         ("b:Tensor[] = unbind x i0; u v w p q r = ListUnpack b; c = mul u w | c", 160, 80),
     ):  # fmt: skip
         for given in (x, x[::-1], x[:, ::-1]):

@@ -59,6 +59,24 @@ def test_every_node_has_its_calls_bytes_and_memory_and_a_group_the_cost_of_its_k
     assert table["live MB"].max() * 1e6 <= way.counter.peak_bytes == way.plain.peak_bytes(torch.from_numpy(X))
 
 
+def test_what_is_given_to_write_is_not_read_and_of_a_cache_only_the_rows_that_indices_name_move() -> None:
+    def written(x: Any, cache: Any, out: Any, rows: Any) -> Any:
+        torch.mul(x, x, out=out)
+        cache.index_copy_(0, rows, x[:2])
+        cache.index_add_(0, rows, x[:2])
+        cache[rows] = x[:2]
+        return torch.zeros_like(x), torch.empty_like(x).t_()
+
+    x, row = torch.from_numpy(X), X.nbytes / 64
+    args = x, torch.ones(1000, 64), torch.empty(64, 64), torch.tensor([3, 5])
+    profile = profiled(torch.jit.trace(written, args, check_trace=False), *args)
+    moved = profile.table("node", way="op by op").groupby("op")["MB"].sum() * 1e6
+    copied = 4 * row + 16  # rows of x, the same number of rows of the cache, and two indices
+    expected = {"mul": 2 * X.nbytes, "index_copy_": copied, "index_add_": copied + 2 * row, "index_put_": copied, "zeros_like": X.nbytes}
+    expected |= {"empty_like": 0, "t_": 0}
+    assert {op: moved[f"aten::{op}"] for op in expected} == pytest.approx(expected)
+
+
 def test_times_are_quartiles_of_as_many_runs_and_shares_sum_to_one(profile: Profile) -> None:
     for label, way in profile.ways.items():
         table = profile.table("node", way=label)

@@ -143,7 +143,8 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         return FUNCTIONS["transpose"](self, extents_of(_one(axes)) if axes and axes != (None,) else None)
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
-        return FUNCTIONS["astype"](self, dtype, copy=copy)
+        made = FUNCTIONS["astype"](self, dtype, copy=copy)
+        return self.record.number(made) if self.is_number else made
 
     def flatten(self, order: str = "C") -> Any:
         return FUNCTIONS["ravel"](copied(self), order)

@@ -126,7 +126,9 @@ def numbers_stay(x):  # type: ignore[no-untyped-def]
     total -= first
     first *= 2
     view *= 3
-    return x, first, same, view, total, before, reshaped, -x[1]
+    other = kept = same.astype(x.dtype)
+    other += 1
+    return x, first, same, view, total, before, reshaped, -x[1], kept
 
 
 def array_api(x):  # type: ignore[no-untyped-def]

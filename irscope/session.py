@@ -300,7 +300,7 @@ def compare(
     from irscope.runtime.measure import compare as run
     from irscope.runtime.measure.fx_export import torch_peer
 
-    given_back: dict[str, Sequence[int | None]] = {}
+    given_back: dict[str, Sequence[int | None] | None] = {}
     if isinstance(program, Decisions):
         if program.breaks:
             hint = "irs.compare(d.programs[0], *its_arguments) compares one part"
@@ -310,7 +310,7 @@ def compare(
         peers = {**program.rivals(), **asked}
         args = args if program.flattened is None else program.flattened(*args)
         whole = program.program
-        given_back = dict.fromkeys(("eager", whole.compiler, *names), whole.given_back) if whole.given_back is not None else {}
+        given_back = dict.fromkeys(("eager", whole.compiler, *names), whole.given_back)
         program, eager, ways = whole.graph, eager or program.eager, ways or ("fused",)
     made = _program(program, args, exact)
     if eager is None and made is not program and callable(program) and are_torchs(args):

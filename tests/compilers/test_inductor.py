@@ -174,7 +174,21 @@ def test_a_result_that_is_kept_and_not_returned_is_not_compared() -> None:
     assert d.program.notes == ("computed and not among what the call returns: %mul, kept in Python, as in a cache in a dictionary",)
     found = irs.compare(d, torch.randn(3, 4), repeats=1)
     assert [row.label for row in found.rows if row.error < 1e-6] == ["fused", "eager", "inductor", "inductor's groups"]
-    assert "%mul is not among the results of eager, inductor, as that is called: it is not compared there." in found.warnings
+    assert "%mul is not compared for eager and inductor, whose calls do not return it." in found.warnings
+
+
+def test_a_call_that_returns_other_results_by_now_has_no_error() -> None:
+    kept: list[Any] = []
+
+    def fills(x: Any) -> Any:
+        kept.append(x * 2)
+        return tuple(kept)
+
+    d = irs.decisions(torch.compile(fills), torch.randn(3, 4))
+    found = irs.compare(d, torch.randn(3, 4), repeats=1)
+    assert {row.label: row.error for row in found.rows if row.error != 0} == {"eager": None, "inductor": None}
+    said = [each.partition(",")[0] for each in found.warnings if " now gives other results than " in each]
+    assert [each.partition(" (")[2] for each in said] == ["2 results instead of 1)", "3 results instead of 1)"]
 
 
 def test_options_of_the_users_torch_compile_are_carried_over() -> None:

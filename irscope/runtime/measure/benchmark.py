@@ -16,7 +16,7 @@ necessary shows as a lower bandwidth.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -71,13 +71,14 @@ def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = LEAST_TURNS, keep_memory: bool = True,
     rotate: bool = False, ways: Sequence[str] | None = None, exact: Exact = None, steps: Sequence[Relation] | bool = (),
-    threads: int | None = None, given_back: Mapping[str, Sequence[int | None]] = EMPTY,
+    threads: int | None = None, given_back: Mapping[str, Sequence[int | None] | None] = EMPTY,
 ) -> Comparison:  # fmt: skip
     """Runs a program in several ways and compares their times and errors; a program without groups is fused first.
 
     `irs.compare` says what the arguments are. What the program writes is restored before each run, and at the end. A program that was
     read from a function or a model has a row for that: `NumPy`, `jax.jit` or `eager`; a peer that fails is listed with the reason.
-    `given_back` says of a peer that returns other results than the program which of the program's each of them is, or None.
+    `given_back` says of a call that the program was read from which of the program's results each of its own is, or None; None if they are
+    the same. Where such a call returns another number of results, or other shapes, it is not compared: it is no longer that program.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
@@ -216,7 +217,7 @@ class _Contest:
     base: str
     """The label of the row that the others are told against."""
     truth: list[np.ndarray[Any, Any]] | str
-    given_back: Mapping[str, Sequence[int | None]]
+    given_back: Mapping[str, Sequence[int | None] | None]
 
     def __post_init__(self) -> None:
         self.graph = graph = graph_of(self.program, "compare")
@@ -225,6 +226,8 @@ class _Contest:
         self.missing: list[tuple[str, str]] = []
         self.scales: list[float] = []
         """Of each result the size of what cancels in it; empty where none was in doubt."""
+        self.changed: dict[str, str] = {}
+        """The calls that return something else than the program that was read from them, and how."""
 
     def run(self, repeats: int) -> Comparison:
         """Returns the comparison. Restores what the program has written, even if the run fails or is interrupted."""
@@ -268,7 +271,7 @@ class _Contest:
         base = self.base if self.base in times else self.entries[0].label
         rows = tuple([_row(entry, firsts[entry.label], far[entry.label], times, base, work, copy) for entry in self.entries])
         reason = truth if isinstance(truth, str) else ""
-        warnings = tuple(filter(None, (self.threads.warning, cause, self._uncompared())))
+        warnings = tuple(filter(None, (self.threads.warning, cause, *self._uncompared())))
         return Comparison(
             self.graph.name, rows, self._caption(times, len(sets), reason), tuple(self.missing), work.bytes, work.flops,
             work.bytes / copy / 1e9 if copy else 0.0, limit.flops / 1e9 if limit is not None and work.flops else 0.0, warnings, reason,
@@ -301,7 +304,7 @@ class _Contest:
         truth = self.truth
         if isinstance(truth, str):
             return dict.fromkeys(firsts)
-        found = {label: self._as_the_programs(label, first.results, len(truth)) for label, first in firsts.items()}
+        found = {label: self._as_the_programs(label, first.results, truth) for label, first in firsts.items()}
         far = {label: distance(results, truth) for label, results in found.items()}
         if any(each is not None and 0.5 < each.relative < np.inf for each in far.values()):
             self.scales = cancelled(self.graph, self.args, truth)
@@ -309,22 +312,37 @@ class _Contest:
             far = {label: distance(results, truth, self.scales) for label, results in found.items()}
         return far
 
-    def _as_the_programs(self, label: str, results: list[np.ndarray[Any, Any]], count: int) -> Sequence[np.ndarray[Any, Any] | None]:
+    def _as_the_programs(
+        self, label: str, results: list[np.ndarray[Any, Any]], truth: list[np.ndarray[Any, Any]]
+    ) -> Sequence[np.ndarray[Any, Any] | None]:
         """The results of a peer in the order of the program's, None for what it does not return."""
-        places = self.given_back.get(label)
-        if places is None or len(places) != len(results):
+        if label not in self.given_back:
             return results
-        found = {place: each for place, each in zip(places, results, strict=True) if place is not None}
-        return [found.get(place) for place in range(count)]
+        given = self.given_back[label]
+        places = range(len(truth)) if given is None else given
+        found = {place: each for place, each in zip(places, results, strict=False) if place is not None}
+        other = [(each.shape, truth[place].shape) for place, each in found.items() if each.shape != truth[place].shape]
+        if len(places) != len(results):
+            self.changed[label] = f"{plural(len(results), 'result')} instead of {len(places)}"
+        elif other:
+            self.changed[label] = f"shape {other[0][0]} instead of {other[0][1]}"
+        return [None if label in self.changed else found.get(place) for place in range(len(truth))]
 
-    def _uncompared(self) -> str:
-        """Says which results some do not return."""
-        names = [entry.label for entry in self.entries if entry.label in self.given_back]
-        lost = list(dict.fromkeys(each for label in names for each in not_returned(self.graph, self.given_back[label])))
-        if not lost:
-            return ""
-        they, are = ("it", "is") if len(lost) == 1 else ("they", "are")
-        return f"{listed(lost)} {are} not among the results of {listed(names)}, as that is called: {they} {are} not compared there."
+    def _uncompared(self) -> Iterator[str]:
+        """Says which results some do not return, and which calls no longer do what was read."""
+        names = [entry.label for entry in self.entries if self.given_back.get(entry.label) is not None and entry.label not in self.changed]
+        lost = list(dict.fromkeys(each for label in names for each in not_returned(self.graph, self.given_back[label] or ())))
+        if lost:
+            whose = "whose calls do not return" if len(names) > 1 else "whose call does not return"
+            are, them = ("are", "them") if len(lost) > 1 else ("is", "it")
+            yield f"{listed(lost)} {are} not compared for {' and '.join(names)}, {whose} {them}."
+        for how in dict.fromkeys(self.changed.values()):
+            names = [label for label, each in self.changed.items() if each == how]
+            give, they_are, they_do = ("give", "they are", "they do") if len(names) > 1 else ("gives", "it is", "it does")
+            yield (
+                f"{' and '.join(names)} now {give} other results than when the program was read ({how}), as a model does that keeps "
+                f"what it computed: {they_are} not compared, and the time is of what {they_do} now."
+            )
 
     def _cause(self, firsts: Mapping[str, _FirstRun]) -> str:
         """Says how the fused results differ from those of op by op by more than some roundings, and whether rounding between

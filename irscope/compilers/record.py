@@ -70,7 +70,7 @@ class Kernel:
     function: str = ""
     """The function that holds it, where that is not the kernel itself: one C++ function may hold several loop nests."""
     part_of: tuple[Node, ...] = ()
-    """The nodes of which it computes a part: a partial sum, an operand in another layout."""
+    """The nodes of which it computes a part: a partial sum, an operand or a result in another layout."""
     stores: frozenset[Node] | None = field(default=None, repr=False)
     """The nodes whose results it writes to memory; None if the compiler does not say."""
     certainty: Certainty = "exact"
@@ -88,9 +88,10 @@ class Kernel:
 
     @property
     def ops(self) -> str:
-        """The first of its ops, or of those that it computes a part of, in words."""
+        """The first of its ops, and of those that it computes a part of, in words."""
         shown = (node for node in self.nodes or self.part_of if node.blocks or not node.op.startswith("prim::"))
-        return listed([node.op.partition("::")[2] for node in shown])
+        begun = [node for node in self.part_of if self.nodes and node not in self.nodes]
+        return listed([node.op.partition("::")[2] for node in shown] + [f"a part of {node.op.partition('::')[2]}" for node in begun])
 
     def __repr__(self) -> str:
         what = "library call" if self.is_library else "kernel"

@@ -276,6 +276,8 @@ def _as_reasons(said: list[Any]) -> tuple[str, ...]:
     texts = [_USERS_STACK.sub("", str(each)) for each in said]
     for line in (line for text in texts for line in text.splitlines()):
         text = re.sub(r"^\s*-?\s*(?:\d+/\d+: )?", "", line.partition("  # ")[0]).strip()
+        text = re.sub(r"^_*check_type_id\((.*), \d+\), type=<class '(.*)'>.*", r"\1 is not a \2", text)
+        text = re.sub(r"^_*check_obj_id\((.*), \d+\).*", r"\1 is another object", text)
         if text:
             found[_users_name(text)] = None
     return tuple(found)
@@ -447,6 +449,19 @@ def users_ops(nodes_of: Mapping[Any, tuple[Node, ...]]) -> Mapping[str, tuple[No
         for name in {str(title), getattr(made, "__name__", ""), first.partition(".")[2].partition(".")[0]} - {""}:
             found.setdefault(name, {}).update(dict.fromkeys(nodes))
     return {name: tuple(nodes) for name, nodes in found.items()}
+
+
+def forward_ops(backward: Mapping[Any, Sequence[Node]], forward: Mapping[Any, Sequence[Node]]) -> Iterator[tuple[Node, tuple[Node, ...]]]:
+    """Yields for each node of a backward program those of the forward program that autograd has the same number for; both are given as what
+    each FX node became."""
+    of: dict[Any, dict[Node, None]] = {}
+    for node, nodes in forward.items():
+        of.setdefault(node.meta.get("seq_nr"), {}).update(dict.fromkeys(nodes))
+    of.pop(None, None)
+    for node, nodes in backward.items():
+        number, is_sum = node.meta.get("seq_nr"), node.meta.get("is_gradient_acc")
+        if number in of and not is_sum and node.meta.get("partitioner_tag") == "is_backward":
+            yield from ((each, tuple(of[number])) for each in nodes)
 
 
 # AOTAutograd's graph, and what Inductor's rewrites made of it

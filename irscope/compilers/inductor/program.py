@@ -21,7 +21,7 @@ from typing import Any, Final
 from irscope._base.frozen import FrozenDict
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.inductor.dynamo import Compile, Rewrites, users_ops
+from irscope.compilers.inductor.dynamo import Compile, Rewrites, forward_ops, users_ops
 from irscope.compilers.inductor.output_code import ops_of_lines, read_output_code, with_times
 from irscope.compilers.record import Certainty, Change, Kernel, Program, Region, likely
 from irscope.frontends.torch.export_importer import call_target, import_traced
@@ -127,7 +127,7 @@ def program_seen(
         guards=compiled.guards if compiled is not None else (),
         recompiled_because="; ".join(compiled.recompiled_because) if compiled is not None else "",
         called=FrozenDict(users_ops(nodes_of)), buffers=FrozenDict(_buffers(links, nodes_of)),
-        gradient_of=FrozenDict(_forward_ops(seen, forward)),
+        gradient_of=FrozenDict(forward_ops(nodes_of, forward.nodes_of) if seen.is_backward else ()),
     )  # fmt: skip
     kernels = [_with_lines(kernel, node, seen, links, nodes_of) for kernel, node in zip(made.kernels, seen.nodes, strict=True)]
     made = replace(made, kernels=tuple(kernels))
@@ -235,7 +235,8 @@ class _Links:
         self.op_of: dict[str, list[Any]] = {}
         """The FX nodes that a name of the scheduler stands for: of a buffer, of one computation, of one that was fused."""
         self.copied: dict[str, Any] = {}
-        """The `cat` into whose memory a buffer is a copy, or a part, of an operand that has memory of its own, or is a view."""
+        """The `cat` into whose memory a buffer is a copy, or a part, of an operand that has memory of its own, or is a view; or the
+        call of a library whose result it is, in another layout."""
         self.joined: set[Any] = set()
         """The `cat`s that no kernel computes."""
         self.traced: dict[str, set[Any]] = {}
@@ -248,7 +249,7 @@ class _Links:
         self._link()
 
     def _link(self) -> None:
-        exact = self.exact
+        exact, called = self.exact, dict[str, Any]()
         for node in self.seen.nodes:
             for name, buffers, ir in node.parts:
                 made, mine = self._exact(ir) or self._returned(buffers, ir), self._origins(ir)
@@ -260,10 +261,12 @@ class _Links:
                 if made is None and targets and mine and _fits(held, mine[-1]):
                     made = mine[-1]  # of several scatters into one copy, that has the name of the last
                 self.op_of[name] = [made] if made is not None else mine
+                is_copy = made is not None and not node.is_library and made in [called.get(read) for read in ir.get_read_names()]
                 for buffer in buffers:
                     self.op_of[buffer] = self.op_of[name]
                     if made is not None:
-                        exact[buffer] = made
+                        (self.copied if is_copy else exact)[buffer] = made
+                        called |= {buffer: made} if node.is_library else {}
         for buffer, ir in self.seen.results.items():
             made = self._exact(ir)
             if made is not None:
@@ -302,20 +305,26 @@ class _Links:
         """The FX node whose value Inductor says a buffer is; None if it does not say."""
         found: Any = None
         if type(ir).__name__ in ("FallbackKernel", "EffectfulKernel"):
-            packet = getattr(ir.op_overload, "overloadpacket", ir.op_overload)  # `sort.stable` where the program has `sort.default`
-            same = [each for each in ir.origins if packet in (call_target(each), getattr(call_target(each), "overloadpacket", None))]
-            found = max(same, key=lambda node: (call_target(node) is ir.op_overload, self.order.get(node, -1)), default=None)
+            found = self._called(ir)
         elif type(getattr(ir, "layout", None)).__name__.startswith("MutationLayout"):
             found = next((node for node in ir.origins if getattr(getattr(node.target, "_schema", None), "is_mutable", False)), None)
         if found is None:
             found = getattr(ir, "origin_node", None)
         if found is None and hasattr(ir, "get_origin_node"):
             found = ir.get_origin_node()
+        if found is None and getattr(ir, "op_overload", None) is not None:  # its origin is a copy of it in another layout
+            found = self._called(ir)
         if found in self.pieces:
             found = self._piece(ir, self.pieces[found])
         if "force_stride_order" in str(getattr(found, "target", "")) and found.args[0] in ir.origins:
             found = found.args[0]  # which has that order already
         return found if found in self.order and found.op == "call_function" else None
+
+    def _called(self, ir: Any) -> Any:
+        """The FX node whose op a library call computes; None if none of its origins does."""
+        packet = getattr(ir.op_overload, "overloadpacket", ir.op_overload)  # `sort.stable` where the program has `sort.default`
+        same = [each for each in ir.origins if packet in (call_target(each), getattr(call_target(each), "overloadpacket", None))]
+        return max(same, key=lambda node: (call_target(node) is ir.op_overload, self.order.get(node, -1)), default=None)
 
     def _returned(self, buffers: Sequence[str], ir: Any) -> Any:
         """The FX node that a buffer is as a result of the graph, but for views of it; None if there is none."""
@@ -409,8 +418,12 @@ class _Links:
         if node.is_library:
             return sorted(map(_source, roots), key=self.order.__getitem__)
         read = {_source(self.stored[buffer][0]) for buffer in self._memory(node, mine) if buffer in self.stored}
+        for other in self.parts_read(node):  # what it reads nothing of, it cannot compute again
+            read |= {*self.body_of(other)} if other.reads.isdisjoint(node.reads) else set()
         allowed.update(self.created - read, *(self.traced.get(buffer, ()) for buffer in mine))
-        found, views, waiting = set[Any](), set[Any](), [*roots]
+        sums = [ir for ir in self.unknown(node) if hasattr(getattr(ir, "data", None), "reduction_type")]
+        summed = [before for ir in sums for made in self._origins(ir)[-1:] for before in made.all_input_nodes]
+        found, views, waiting = set[Any](), set[Any](), [*roots, *(each for each in summed if not _is_view(each))]
         while waiting:
             each = _source(waiting.pop())
             if each not in found and each not in views and (each in allowed or _is_view(each)):  # one that changes nothing is no origin
@@ -441,7 +454,7 @@ class _Links:
 
     def parts_read(self, node: SeenNode) -> list[SeenNode]:
         """The kernels that make the parts of ops that a kernel reads: it finishes what they began."""
-        unknown = {buffer for buffer in node.reads if buffer not in self.stored}
+        unknown = {buffer for buffer in node.reads if buffer not in self.stored and buffer not in self.copied}
         return [other for other in self.seen.nodes if other is not node and any(unknown & {*buffers} for _, buffers, _ in other.parts)]
 
     def readers(self, node: SeenNode) -> list[Any]:
@@ -458,7 +471,9 @@ class _Links:
                     yield _source(made), certainty
 
 
-_REDUCTIONS: Final = {"sum": ("sum", "mean"), "max": ("amax", "max"), "min": ("amin", "min"), "prod": ("prod",), "any": ("any",)}
+_REDUCTIONS: Final = {
+    "sum": ("sum", "mean"), "welford_reduce": ("var",), "max": ("amax", "max"), "min": ("amin", "min"), "prod": ("prod",), "any": ("any",),
+}  # fmt: skip
 """The ops that Inductor makes of each of its kinds of reductions."""
 
 
@@ -570,18 +585,6 @@ def _words(name: str, links: _Links) -> str:
 def _is_view(node: Any) -> bool:
     arguments = getattr(getattr(node.target, "_schema", None), "arguments", ())
     return any(argument.alias_info is not None and not argument.alias_info.is_write for argument in arguments)
-
-
-def _forward_ops(seen: SeenGraph, forward: SeenGraph) -> Iterable[tuple[Node, tuple[Node, ...]]]:
-    """For each node of a backward program, those of the forward program that autograd has the same number for."""
-    of: dict[Any, dict[Node, None]] = {}
-    for node, nodes in forward.nodes_of.items():
-        of.setdefault(node.meta.get("seq_nr"), {}).update(dict.fromkeys(nodes))
-    of.pop(None, None)
-    for node, nodes in seen.nodes_of.items() if seen.is_backward else ():
-        number, is_sum = node.meta.get("seq_nr"), node.meta.get("is_gradient_acc")
-        if number in of and not is_sum and node.meta.get("partitioner_tag") == "is_backward":
-            yield from ((each, tuple(of[number])) for each in nodes)
 
 
 def _training_notes(seen: SeenGraph, forward: SeenGraph, inputs: _Inputs) -> Iterable[str]:

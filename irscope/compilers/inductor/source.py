@@ -96,7 +96,7 @@ def decisions(
             seen, records = observe(original, every, options, backward=True)
         threads = threads_for(None) if measure else None
         times = with_threads(threads.count, _times, original, args, options, seen) if threads is not None else {}
-    version, programs, learns = str(torch.__version__), list[Program](), _learns(torch, args, seen)
+    version, programs, learns = str(torch.__version__), list[Program](), _learns(torch, every, seen)
     breaks, compiles = breaks_and_compiles(records)
     by_id = {each.id: each for each in compiles}
     learned = {graph.compile_id for graph in seen if graph.is_backward}
@@ -161,10 +161,10 @@ def _options_of(source: Any) -> _Options:
     return _Options(dict(getattr(backend, "config", {})), dynamic, bool(getattr(context, "fullgraph", False)))
 
 
-def _learns(torch: Any, args: Sequence[Any], seen: Sequence[SeenGraph]) -> bool:
-    """Whether gradients could be asked for: of an argument, or of what a graph reads, unless it is the step that changes it."""
+def _learns(torch: Any, calls: Sequence[Any], seen: Sequence[SeenGraph]) -> bool:
+    """Whether gradients could be asked for: of an argument of a call, or of what a graph reads, unless it is the step that changes it."""
     read = [each for graph in seen for place, each in enumerate(graph.inputs) if place not in graph.written]
-    return any(getattr(each, "requires_grad", False) for each in (*torch.utils._pytree.tree_leaves(list(args)), *read))
+    return any(getattr(each, "requires_grad", False) for each in (*torch.utils._pytree.tree_leaves(list(calls)), *read))
 
 
 # Observing.

@@ -23,6 +23,7 @@ from irscope.ir import INT, TensorType, Value
 _JOINS: Final = {
     "arith.addf": "add", "arith.addi": "add", "arith.mulf": "mul", "arith.muli": "mul", "arith.maximumf": "max",
     "arith.minimumf": "min", "arith.maxsi": "max", "arith.minsi": "min", "arith.andi": "and", "arith.ori": "or",
+    "arith.subf": "sub", "arith.subi": "sub",
 }  # fmt: skip
 _NAMED: Final = (
     "generic", "matmul", "batch_matmul", "matvec", "vecmat", "dot", "add", "sub", "mul", "div", "exp", "log", "abs", "ceil",
@@ -168,24 +169,29 @@ class _LoopNest:
         if kind is None or readings != 1 or list(end.operands) != list(last.results):
             return None
         places = [place for place, operand in enumerate(last.operands) if operand == so_far]
-        return (kind, 1 - places[0]) if places else None
+        return (kind, 1 - places[0]) if places and (kind != "sub" or places == [0]) else None
 
     def _reduction(self) -> list[Value] | None:
         joined = self._combination()
         result = self.operands[-1]
-        if joined is None or not is_reducible(joined[0], dtype_of(result)):
+        if joined is None:
             return None
         kind, place = joined
+        sums = "add" if kind == "sub" else kind  # what is subtracted one by one is subtracted as a sum
+        if not is_reducible(sums, dtype_of(result)):
+            return None
         *body, last, _ = self.body
         made = self._elements(body, [last.operands[place]], self.in_loops())
         if made is None:
             return None
-        return [self._with_result(kind, reduced(self.e, kind, self._spread(made[0], self.extents), self.reduces))]
+        return [self._with_result(kind, reduced(self.e, sums, self._spread(made[0], self.extents), self.reduces))]
 
     def _with_result(self, kind: str, made: Value) -> Value:
         """Combines a reduced value, over the remaining loops in order, with the result so far."""
         dims, result = self.results[-1], self.operands[-1]
         transposed = permuted(self.e, made, [sorted(dims).index(axis) for axis in dims])
+        if kind == "sub":
+            return self.e.op("sub", result, transposed)
         if is_identity(kind, dtype_of(result), self.e.known.get(result)):
             return transposed
         return combined(self.e, kind, result, transposed)

@@ -1,5 +1,6 @@
 """`linalg` on tensors, against NumPy."""
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -168,10 +169,15 @@ def test_indices_are_taken_apart_by_known_numbers() -> None:
 
 
 def test_other_reductions_become_loops() -> None:
-    body = '%s = "arith.subf"(%e1, %e0) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32\n' + _yield("%s")
-    run = _nest(["d0, d1, d2", "d1"], "rpr", ["tensor<2x3x4xf32>", "tensor<3xf32>"], ["tensor<3xf32>"], body)
-    x = np.random.default_rng(1).normal(size=(2, 3, 4)).astype(np.float32)
-    np.testing.assert_allclose(run(x, V[:3]), V[:3] - x.sum((0, 2)), rtol=1e-4)
+    x = np.random.default_rng(1).uniform(1, 2, size=(2, 3, 4)).astype(np.float32)
+    for op, combine in (
+        ('"arith.divf"(%e1, %e0)', np.divide), ('"arith.subf"(%e0, %e1)', lambda so_far, part: part - so_far),
+        ('"arith.subf"(%e1, %e0)', np.subtract),
+    ):  # fmt: skip
+        body = f"%s = {op} <{{fastmath = #arith.fastmath<none>}}> : (f32, f32) -> f32\n" + _yield("%s")
+        run = _nest(["d0, d1, d2", "d1"], "rpr", ["tensor<2x3x4xf32>", "tensor<3xf32>"], ["tensor<3xf32>"], body)
+        np.testing.assert_allclose(run(x, V[:3]), reduce(combine, x.transpose(0, 2, 1).reshape(8, 3), V[:3]), rtol=1e-4)
+        assert ("prim::Loop" in {node.op for node in run.graph.nodes()}) == (combine is not np.subtract)
     body = """%i = "linalg.index"() <{dim = 1 : i64}> : () -> index
     %n = "arith.index_cast"(%i) : (index) -> i64
     %w = "arith.cmpf"(%e0, %e1) <{predicate = 2 : i64, fastmath = #arith.fastmath<none>}> : (f32, f32) -> i1

@@ -259,14 +259,16 @@ class _Reader:
         control = {
             **control, "flow.dispatch": self.dispatch, _STORE: self.store, "util.call": self.call,
             "flow.dispatch.tie_shape": self.tie_shape, "iree_tensor_ext.dispatch.tie_shape": self.tie_shape,
-            _IMPORT: _passed_on, "hal.tensor.export": _passed_on, "hal.tensor.barrier": _passed_on,
+            _IMPORT: _passed_on, "hal.tensor.export": _passed_on, "hal.tensor.barrier": _passed_on, "util.global.store": self.store_global,
         }  # fmt: skip
         self.slicing = meanings["tensor.extract_slice"]
         self.inserting = meanings["tensor.insert_slice"]
         self.names, self.callers = names, dict[str, Any]()
         """The executables that dispatches have at last; for one, the first dispatch."""
         self.functions: dict[str, Any] = {}
-        self.globals: dict[str, Any] = {}
+        self.globals, self.initializers = dict[str, Any](), list[Any]()
+        self.initial: dict[str, Value] = {}
+        """What the initializers store in globals, for the current program."""
         self.find_symbols(root, "")
         own = {**meanings, **_MEANINGS, _LOAD: self.load, "util.global.load": self.load_global}
         own["flow.tensor.load"] = meanings["tensor.extract"]  # of a tensor of known extents, as each of its operands is an index
@@ -284,6 +286,8 @@ class _Reader:
             title = operation.attributes["sym_name"].value if "sym_name" in operation.attributes else ""
             if operation.name in ("flow.executable", "builtin.module"):
                 self.find_symbols(operation, f"{path}@{title}::" if operation.name == "flow.executable" else path)
+            elif operation.name == "util.initializer":
+                self.initializers.append(operation)
             elif "function_type" in operation.attributes and len(operation.regions) and len(operation.regions[0].blocks):
                 self.functions[f"{path}@{title}"] = operation
             elif operation.name == "util.global":
@@ -300,9 +304,12 @@ class _Reader:
         return taking or public
 
     def program(self, title: str, function: Any) -> Program:
-        self.emitter, self.called = Emitter("main"), {}
+        self.emitter, self.called, self.initial = Emitter("main"), {}, {}
         reader = BlockReader(self.reading, self.emitter)
         fences = self.bind_inputs(reader, function)
+        for each in self.initializers:
+            run(reader.read_region(each.regions[0]))
+        once, self.called = len(self.called), {}
         returned = run(reader.read_region(function.regions[0]))
         graph = self.emitter.build.finish(returned)
         inputs = tuple([value for value in graph.inputs if value in graph.users or value not in fences])
@@ -310,7 +317,8 @@ class _Reader:
         graph = Graph(body, title.lstrip("@").removesuffix("$async"), {}, functional=language_of(graph, reader.dialects))
         verify(graph)
         graph = remove_dead_nodes(graph).after  # without the tensors that linalg's ops are given to write into
-        return _program(graph, list(self.called.values()), self.reading.types, _text(function))
+        notes = (f"{plural(once, 'dispatch', 'dispatches')} of constants, which run once and are no kernels here",) if once else ()
+        return _program(graph, list(self.called.values()), self.reading.types, _text(function), notes)
 
     def bind_inputs(self, reader: BlockReader, function: Any) -> set[Value]:
         """Gives each argument an input with the name and type as which it is imported, one that nothing reads those of the function's
@@ -418,11 +426,21 @@ class _Reader:
         reader.values.update(zip(arguments, reader.operands(operation), strict=True))
         reader.bind(operation.results, (yield reader.read_region(function.regions[0])))
 
+    def store_global(self, reader: BlockReader, operation: Any) -> Call:
+        """What an initializer computes; other stores are kept."""
+        if operation.parent.operation.name != "util.initializer":
+            yield reader.keep_with_regions(operation)
+            return
+        self.initial[str(operation.attributes["global"]).lstrip("@")] = reader.values[operation.operands[0]]
+
     def load_global(self, op: Operation) -> Value | None:
         """A constant of the program; other globals are read as they are."""
-        known = self.globals.get(str(op.attr("global")).lstrip("@"))
+        title = str(op.attr("global")).lstrip("@")
+        known = self.globals.get(title)
         if known is None or "is_mutable" in known.attributes:
             return None
+        if title in self.initial:
+            return self.initial[title]
         held = self.reading.attributes.of(known).get("initial_value")
         return op.e.constant(held, op.types[0]) if isinstance(held, TensorData) else None
 
@@ -456,7 +474,7 @@ def _tied(operation: Any) -> list[int]:
 
 def _shape_in(text: str) -> tuple[int, ...] | None:
     """Returns the extents of the tensor in the type of an executable's argument; None if one is not known."""
-    found = re.search(r"tensor<((?:\d+x)*)[^x?<>]+>+$", text)
+    found = re.search(r"tensor<((?:\d+x)*)(?:complex<\w+>|[^x?<>]+)>+$", text)
     return tuple(int(each) for each in found[1].split("x") if each) if found else None
 
 
@@ -531,15 +549,18 @@ _MEANINGS: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-def _program(graph: Graph, called: Sequence[tuple[str, Any, tuple[Node, ...]]], types: Any, text: str) -> Program:
+def _program(
+    graph: Graph, called: Sequence[tuple[str, Any, tuple[Node, ...]]], types: Any, text: str, notes: Sequence[str]
+) -> Program:  # fmt: skip
     kernels = []
+    there = {node.id: node for node in graph.nodes()}  # a loop from whose body something was removed is another node
     for title, function, nodes in called:
         own = _text(function)
         source = SourceText(own, "mlir", (NO_NODE,) * own.count("\n"), title)
-        computing = tuple(node for node in nodes if node.op != "prim::Constant" and node in graph.position)
+        computing = tuple([there[node.id] for node in nodes if node.op != "prim::Constant" and node.id in there])
         kernels.append(Kernel(title, computing, False, source, bytes=_moved(function, own, types)))
     strange = dict.fromkeys(node.op for node in graph.nodes() if schema_of(node) is None and not node.op.startswith("prim::"))
-    notes = [f"{op} is kept as it is, and has no meaning in irscope" for op in strange]
+    notes = [*notes, *(f"{op} is kept as it is, and has no meaning in irscope" for op in strange)]
     moving = Counter(re.findall(r"\bflow\.tensor\.(?:splat|update|slice|clone)\b", text))
     if moving:
         notes.append(f"IREE's runtime fills and copies outside of dispatches: {listed([f'{n} {op}' for op, n in moving.items()])}")

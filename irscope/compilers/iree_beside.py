@@ -2,8 +2,9 @@
 
 *What vanished.* IREE keeps the location of an op on what it makes of it, through inlining and fusing. An op whose location is on nothing of
 IREE's output has no op of its own there. Why is told where the program before says it: nothing reads the op; its operands are constants;
-another op, whose location is there, is the same of the same operands; its result is its operand. Otherwise nothing is said but that it is
-not seen. Ops that share one location are not told apart: while one of them may be there, none is called vanished.
+another op, whose location is there, is the same of the same operands; its result is its operand, or that in another shape; it leads to a
+softmax alone, which IREE makes of several ops. Otherwise nothing is said but that it is not seen. Ops that share one location are not told
+apart: while one of them may be there, none is called vanished.
 
 *Its times.* IREE's runtime for CPUs, with one thread, writes when each dispatch began and ended, into a file that its own tool reads.
 """
@@ -63,6 +64,7 @@ def vanished(
     program = _Before([*own, *others])
     if not any(_text(each.location) in there for each in program.operations):
         raise LoadError("IREE's output has none of its places")
+    part_of = program.parts({_text(each.location) for each in _walk(after) if each.name == "linalg.softmax"}, there)
     shown: dict[tuple[object, ...], tuple[Node, ...]] = {}
     for node in graph.nodes():
         for value in node.outputs[:1]:
@@ -79,6 +81,8 @@ def vanished(
         if where in there or named in _NO_OPS or named.startswith("constant.") or operation.parent.operation.name not in _CONTROL:
             continue
         because, other = program.cause(operation, lambda each: _text(each.location) in there and bool(nodes_of(each)))
+        if not because and operation in part_of:
+            because, other = "part of the softmax that IREE made at {}", part_of[operation]
         place = places(operation.location)
         if because and other is not None:
             its = places(other.location)
@@ -148,6 +152,8 @@ class _Before:
         """For a result, that of the first op that is the same of the same operands."""
         self.twins: dict[Any, list[Any]] = {}
         """The ops that are the same of the same operands, by the first result of the first of them."""
+        self.present: dict[Any, Any] = {}
+        """The first of these that is in the output, as far as that was asked."""
         forms: dict[tuple[object, ...], Any] = {}
         for each in self.operations:
             if not len(each.results) or not _is_value(each):
@@ -179,16 +185,29 @@ class _Before:
         if len(operation.results) != 1:
             return "", None
         result = operation.results[0]
-        twins = self.twins.get(self.same.get(result, result), [])
-        twin = next((each for each in twins if each != operation and is_there(each)), None)
+        first = self.same.get(result, result)
+        if first not in self.present:
+            self.present[first] = next((each for each in self.twins.get(first, ()) if is_there(each)), None)
+        twin = self.present[first]
         if twin is not None:
             return "the same as {}, which is computed once", twin
         operand = self._kept_operand(operation)
         if operand is None:
-            return "", None
+            return "it changes the shape alone" if name_of(operation) == "reshape" else "", None
         maker = getattr(operand.owner, "operation", operand.owner)
         is_made = maker is not None and not hasattr(maker, "arguments") and is_there(maker)
         return ("its result is that of {}, unchanged", maker) if is_made else ("its result is its operand, unchanged", None)
+
+    def parts(self, wholes: set[str], there: set[str]) -> dict[Any, Any]:
+        """Returns, for ops whose location is not in the output, an op at the one location of `wholes` to which alone their results lead."""
+        ends, at = dict[Any, str](), {_text(each.location): each for each in self.operations}
+        for each in reversed(self.operations) if wholes else ():
+            if _text(each.location) not in there:
+                users = [getattr(use.owner, "operation", use.owner) for result in each.results for use in result.uses]
+                found = {where if (where := _text(user.location)) in wholes else ends.get(user) for user in users}
+                if len(found) == 1 and (end := found.pop()) is not None:
+                    ends[each] = end
+        return {each: at[end] for each, end in ends.items()}
 
     def _kept_operand(self, operation: Any) -> Any:
         """Returns the operand that an op leaves as it is; None if there is none."""

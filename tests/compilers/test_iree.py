@@ -148,6 +148,28 @@ def test_a_jax_function_keeps_its_results_and_lines() -> None:
 
 
 @iree_only
+def test_loops_complex_numbers_and_constants_that_are_computed_once_are_read() -> None:
+    """A softmax takes its ops with it; a dispatch with a reduction that is a loop in irscope is one group with what is around it."""
+    jax = pytest.importorskip("jax")
+    jnp, lax = jax.numpy, jax.lax
+
+    def function(x: Any) -> Any:
+        divided = lax.reduce(x * 2, np.float32(1), lambda a, b: a / (b + 2), (1,)) + 1
+        less = jax.grad(lambda x: (jax.nn.log_softmax(jnp.tanh(x)) * x).mean())(x)
+        return divided, less, lax.complex(jnp.sin(x), x), jax.nn.softmax(x)
+
+    x = np.random.default_rng(0).standard_normal((6, 10), np.float32)
+    d = irs.decisions(function, x, compiler="iree")
+    assert all(kernel.group is not None for kernel in d.kernels)
+    for made in (irs.compile(d.fusion)(x), d.call(x)):  # type: ignore[misc]
+        _same(made, jax.jit(function)(x))
+    assert sum(str(because).startswith("part of the softmax that IREE made at div") for because in d.vanished()["because"]) >= 4
+
+    d = irs.decisions(lambda x: jnp.take_along_axis(x, jnp.argsort(x, -1), -1), x, compiler="iree")
+    assert not [node for node in d.graph.nodes() if node.op.startswith("util::")] and "run once" in d.program.notes[0]
+
+
+@iree_only
 def test_its_program_runs_beside_others_and_each_dispatch_has_a_time() -> None:
     """Equal layers share an executable; the ops of each have the lines of their own, and none of them vanished."""
     jax = pytest.importorskip("jax")

@@ -36,7 +36,7 @@ _HALVES: Final = frozenset({"float16", "bfloat16"})
 
 def is_exact(given: object) -> bool:
     """Whether torch's bits are required. Raises ArgumentError for anything but `"torch"` and None."""
-    if given in (None, "torch"):
+    if given is None or (isinstance(given, str) and given == "torch"):
         return given is not None
     raise ArgumentError(f"exact={given!r} is not a choice", hint='exact is "torch" or None')
 

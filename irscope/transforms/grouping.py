@@ -12,6 +12,7 @@ from irscope.analysis.dependence import Dependence, Dependences
 from irscope.ir import Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, make_block, make_node, make_value, new_id
 from irscope.ir.module import renamed_body
 from irscope.ir.structural import free_values
+from irscope.ir.text import named_as
 from irscope.ops.registry import effect_of, lookup
 from irscope.ops.traits import OVERWRITES, PACKS_SEQUENCE
 
@@ -156,7 +157,8 @@ def with_groups(
         if edits:
             nodes = [node for node in scheduled.get(block, block.nodes) if node not in unused]
             rewriter.set_nodes(block, nodes, edits)
-    return rewriter.finish(), rewriter.edits
+    after = rewriter.finish()
+    return after if graph.keeps_given_names else named_as(after, graph), rewriter.edits
 
 
 # An order-maintenance list: decides in constant time which of two items comes first, while items move to any place.

@@ -237,6 +237,9 @@ class Questions:
         return self._escapes(self._value(value)).in_words("escapes", "does not escape")
 
     def _escapes(self, found: Value) -> Verdict:
+        for words, ends in (("an output", self.graph.outputs), ("an input", self.graph.inputs)):
+            if found in ends and self.is_memory(found):
+                return yes(f"it is {words}", found)
         for output in self.graph.outputs:
             shared = self._may_contain_alias(found, output) if self.is_memory(output) and self.is_memory(found) else None
             if shared:
@@ -339,8 +342,8 @@ class Questions:
             written = self._has_writers(value)
             if written:
                 return no(written.because, *written.witness)
-        left = next((v for v in (self.escapes(value) for value in self._values(a)) if v), None)
-        right = next((v for v in (self.escapes(value) for value in self._values(b)) if v), None)
+        left, right = (next(((v, why) for v in self._values(each) if (why := self.escapes(v))), None) for each in (a, b))
         if left and right:
-            return no(f"both can be reached from outside: {left.because}; {right.because}", *left.witness, *right.witness)
+            told = "; ".join(f"%{self.graph.names[value]}, as {why.because}" for value, why in (left, right))
+            return no(f"both can be reached from outside: {told}", *left[1].witness, *right[1].witness)
         return yes("nothing writes them, and the caller cannot see both")

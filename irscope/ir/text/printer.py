@@ -170,12 +170,13 @@ class _Writer:
         return scope + text
 
 
-def assign_names(graph: Graph) -> dict[Value, str]:
+def assign_names(graph: Graph, before: Graph | None = None) -> dict[Value, str]:
     """A name for each value, without `%`: its own if no earlier value has it, `x.1` if one has, the smallest free
-    number if it has none. All are names that TorchScript reads.
+    number if it has none; values of the graph `before` keep their names. All are names that TorchScript reads.
     """
     values = list(graph.values())
-    given = [value.name for value in values]
+    printed: Mapping[Value, str] = {} if before is None else before.names
+    given = [printed.get(value, value.name) for value in values] if printed else [value.name for value in values]
     different = set(given)
     if _are_legal(different):
         if len(different) == len(given):
@@ -183,7 +184,14 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     else:
         legal = {name: _legal(name) for name in different}
         given = [legal[name] for name in given]
-    return _resolve(values, given)
+    return _resolve(values, given, printed)
+
+
+def named_as(graph: Graph, before: Graph) -> Graph:
+    """A graph that was just made, with the values of the one before named as there, so that what is said of either fits both."""
+    if graph is not before:
+        vars(graph).update(names=assign_names(graph, before), keeps_given_names=False)
+    return graph
 
 
 def keeps_given_names(graph: Graph) -> bool:
@@ -211,15 +219,15 @@ def _legal(name: str) -> str:
     return f"{first}_{dot}{rest}" if keyword.iskeyword(first) else name
 
 
-def _resolve(values: list[Value], wanted: list[str]) -> dict[Value, str]:
+def _resolve(values: list[Value], wanted: list[str], printed: Mapping[Value, str]) -> dict[Value, str]:
     """Unique names for values, some of which have the same wanted name or none; a name wanted once is kept."""
     names = dict(zip(values, wanted, strict=True))
-    taken = set(wanted)
-    owners = {""}
+    taken = {*wanted, *printed.values()}
+    owners = {"", *printed.values()}
     suffixes: dict[str, int] = {}
     number = 0
     several = {name for name, count in Counter(wanted).items() if count > 1 or not name}
-    for value in [value for value, name in names.items() if name in several]:
+    for value in [value for value, name in names.items() if name in several and value not in printed]:
         name = names[value]
         if name not in owners:
             owners.add(name)

@@ -12,6 +12,7 @@ from operator import is_
 
 from irscope._base.frozen import FrozenDict
 from irscope.ir import BOOL, Block, Created, Edit, Erased, Graph, Node, TensorType, Value, make_block, make_node, make_value, new_id, steps
+from irscope.ir.text import named_as
 from irscope.ops.traits import INVERSES, LIKE_ANOTHER, PUTS_BACK
 from irscope.transforms.functionalize.alias_families import Families, Family, Member, Write, restores
 
@@ -65,7 +66,8 @@ def renamed(families: Families, writes: Sequence[Write]) -> tuple[Graph, list[Ed
         constant = make_node(new_id(), "prim::Constant", (), (walk.false,), FrozenDict(value=0), (), None, "")
         walk.edits.append(Created(constant, "the copies are not asynchronous (non_blocking is False)"))
         body = make_block(body.id, body.params, (constant, *body.nodes), body.returns)
-    return (graph if body is graph.body else replace(graph, body=body)), walk.edits
+    after = graph if body is graph.body else replace(graph, body=body)
+    return after if after.keeps_given_names else named_as(after, graph), walk.edits
 
 
 class _Walk:

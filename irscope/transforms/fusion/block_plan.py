@@ -31,7 +31,7 @@ from irscope.transforms.fusion.domains import (
     misaligned_use,
     times_computed,
 )
-from irscope.transforms.fusion.eligibility import same_space
+from irscope.transforms.fusion.eligibility import EXAMPLES, same_space
 from irscope.transforms.grouping import Partition, Refusal, explain_path, leaving_values
 
 MAX_ARGUMENTS: Final = 128
@@ -320,7 +320,8 @@ class Candidate:
         if second.kind == "view" or not self.shared:
             view = self.nodes[second.kind == "view"]
             what = "copies elements to other places" if self._plan.rules.copies(view) else "is a view"
-            return Refusal("view", f"{view.op} {what}, which only joins the kernel that reads it: ask about that one", self.nodes)
+            other = self.nodes[second.kind != "view"]
+            return Refusal("view", f"{view.op} {what}, which only joins the kernel that reads it: ask about that one", (view, other))
         kept = self.kept()
         if kept is not None or self.leaves():
             name = self._plan.rules.name(kept or self.shared[0])
@@ -333,7 +334,8 @@ class Candidate:
     def _in_parts(self, first: Domain, second: Domain, patches: int) -> Refusal | None:
         """Returns why a group that replaces ranges cannot be computed part by part; None if it can."""
         if patches > MAX_PATCHES:
-            because = f"the kernel would replace {patches} ranges, the limit is {MAX_PATCHES}"
+            because = f"the kernel would replace {patches} ranges, the limit is {MAX_PATCHES}, which no option raises; "
+            because += "a cat or stack of parts that kernels compute has no such limit"
             return Refusal("patch-limit", because, self.nodes)
         both = (*self.first, *self.second) if first.axes or second.axes else ()
         gathering = next((node for node in both if self._plan.rules.axes(node)), None)
@@ -363,7 +365,11 @@ class Candidate:
         wrong = misaligned_use(self.shared, self.second, first.space, first.axes, self._plan.rules)
         if wrong is not None:
             node, value = wrong
-            because = f"{node.op} reads {self._plan.rules.name(value)} along other axes than those that {first} leaves"
+            name, found, made = self._plan.rules.name(value), self._plan.rules.tensor_type(value), self._plan.rules.graph.producer[value]
+            because = f"{node.op} reads {name} along other axes than those that {first} leaves: each part of its result needs all of {name}"
+            drops = self._plan.rules.axes(made) and found is not None and len(found.shape or ()) < len(first.space or ())
+            if drops and category_of(node) == "pointwise":
+                because += f"; with keepdim=True in {made.op} it would need one part, if that is what is meant"
             return Refusal("iteration-space", because, (node, value))
         row = _row(first)
         if full and row is not None and row > MAX_ROW:
@@ -377,6 +383,7 @@ class Candidate:
         spaces = f"the iteration spaces {'may differ' if maybe else 'differ'}, {first} and {second}"
         if not self.shared:
             because = f"{spaces}, and neither group reads from the other: such groups share a kernel only where their spaces are the same"
+            because += f"; {EXAMPLES}" if maybe and self.common else ""
             return Refusal("iteration-space", because, self.nodes)
         kept, name = self.kept(), self._plan.rules.name
         if first.axes:

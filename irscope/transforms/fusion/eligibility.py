@@ -5,13 +5,14 @@ fresh result cannot be distinguished from one that shares an argument's memory. 
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any, Final
 
+from irscope._base.words import listed
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import (
     BOOL,
@@ -32,12 +33,13 @@ from irscope.ir import (
     Type,
     Value,
     constant_of,
+    new_id,
 )
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import NoExpression, cycles_at_a_point, flops_at_a_point, input_element, number, reduced_axes
 from irscope.ops.op import Op, draws_random_numbers
 from irscope.ops.registry import bind, effect_of, known_names, named_inputs, op_of, schema_of
-from irscope.ops.traits import CUTS, JOINS, MAY_COPY, MOVES_STATISTICS, PATCHES, RESHAPES, SEEN_THROUGH
+from irscope.ops.traits import CUTS, GIVES_TO_HOST, JOINS, MAY_COPY, MOVES_STATISTICS, PATCHES, RESHAPES, SEEN_THROUGH
 from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.grouping import Refusal
 
@@ -195,7 +197,7 @@ _OTHER_WORDS: Final = {
 }  # fmt: skip
 
 _EXACT: Final = 'without exact="torch" a kernel computes it'
-_EXAMPLES: Final = "irs.load(program, *example arguments) makes them known"
+EXAMPLES: Final = "irs.load(program, *example arguments) makes them known"
 
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
 _GROUP_NORM_WORK: Final = 8, 0.5
@@ -333,7 +335,7 @@ class Eligibility:
             library = _LIBRARY_WORDS.get(op.category)
             what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
             if op.category == "scalar" and any(isinstance(value.type, TensorType) for value in node.inputs):
-                what = "makes a Python value of a tensor"
+                what = "makes a Python value of a tensor" + self._without_host(node)
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         if effect == "opaque":
             return Refusal("side-effect", f"{node.op} has side effects", (node,))
@@ -342,6 +344,20 @@ class Eligibility:
         if refusal is None and effect == "view":
             refusal = self._judge_aliasing(node, schema)
         return refusal
+
+    def _without_host(self, node: Node) -> str:
+        """What could read the tensor itself in place of the number that a node makes of its element; empty where not all users can."""
+        users = [use.user for value in node.outputs for use in self.graph.users.get(value, ())]
+        if node.op not in GIVES_TO_HOST or not users or len(node.inputs) != 1:
+            return ""
+        for user in users:
+            if not isinstance(user, Node) or self.refusal(user) is not None:
+                return ""
+            direct = tuple([node.inputs[0] if value is node.outputs[0] else value for value in user.inputs])
+            if self.refusal(replace(user, id=new_id(), inputs=direct)) is not None:
+                return ""
+        readers = listed(list(dict.fromkeys(user.op for user in users if isinstance(user, Node))))
+        return f"; {readers} could read {self.name(node.inputs[0])} itself"
 
     def _known_arguments(self, node: Node) -> dict[str, Any]:
         """The constant arguments by name; they show, for example, that a batch norm does not train and so writes nothing."""
@@ -355,7 +371,14 @@ class Eligibility:
         for value in (*node.inputs, *node.outputs):
             type = self.tensor_type(value)
             if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZE:
-                return Refusal("element-type", f"{self.name(value)} is {type.dtype}, which kernels do not compute with", (node, value))
+                if node.op in ("aten::to", "aten::_to_copy", "aten::type_as"):
+                    change = "what follows the cast may be in one"
+                elif type.dtype.startswith("complex"):
+                    change = "with its .real and .imag they do"
+                else:
+                    change = "cast to a type of theirs, such as float32 or int64, it could be in one"
+                what = f"{node.op} works on {self.name(value)} of {type.dtype}, which kernels do not compute with; {change}"
+                return Refusal("element-type", what, (node, value))
         return None
 
     def _judge_arguments(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:
@@ -404,7 +427,7 @@ class Eligibility:
         found = self.tensor_type(node.inputs[0])
         channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None
         if found is None or found.shape is None or not isinstance(channels, int):
-            return Refusal("no-expression", f"{node.op}: the number of channels is not known; {_EXAMPLES}", (node,))
+            return Refusal("no-expression", f"{node.op}: the number of channels is not known; {EXAMPLES}", (node,))
         if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
             return Refusal("no-expression", f"torch does not compute {node.op} of {found.dtype}", (node,))
         given = {name: value for name, value in bind(node).items() if not isinstance(value, Value)} | self._known_arguments(node)
@@ -456,7 +479,7 @@ class Eligibility:
             if not safe:
                 certain = self.db.must_alias(operand, result)
                 same = f"{node.op} {'returns' if certain else 'may return'} {self.name(operand)} itself"
-                what = f"{same}, and a copy would be observable: {safe.because}"
+                what = f"{same}, and a copy would be observable: {safe.because}; a clone(), which always copies, could be in a kernel"
                 return Refusal("may-alias-argument", what, (node, operand))
         return None
 
@@ -482,10 +505,10 @@ class Eligibility:
             return refusal
         found = self.tensor_type(join.output)
         if any(self.known(value) is NOT_CONSTANT for value in join.inputs[1:]) or found is None or not found.is_static:
-            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents; {_EXAMPLES}", (join,))
+            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents; {EXAMPLES}", (join,))
         computed = sum(map(self._is_computed_for, packed.inputs))
         if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
-            such = f"of the {len(packed.inputs)} that {join.op} joins, {computed} {'is' if computed == 1 else 'are'} such"
+            such = f"{computed or 'none'} of the {len(packed.inputs)} that {join.op} joins {'are' if computed > 1 else 'is'} such"
             detail = f"a kernel spares the copy of a tensor that it makes and nothing else reads: {such}"
             return Refusal("not-pointwise", detail, (join,))
         return None

@@ -299,7 +299,10 @@ class Fusion(Unpicklable, Drawn):
             assert group is not None  # nothing keeps them apart
             names = listed(group.outputs, lambda value: f"%{self.graph.names[value]}")
             return _fused(f"both are in the fusion group that makes {names}", group, a, b)
-        return _apart(found.because, *found.evidence)
+        subject, because = found.evidence[0] if found.evidence else None, found.because
+        if isinstance(subject, Node) and because.startswith(f"{subject.op} ") and not because.startswith(f"{subject.op} (%"):
+            because = because.replace(subject.op, self.rules.db.node_words(subject), 1)
+        return _apart(because, *found.evidence)
 
     def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
         """The obstacle that keeps two nodes apart, with the stable name of its rule; None for nodes of one group.

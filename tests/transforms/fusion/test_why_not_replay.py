@@ -1,8 +1,9 @@
 """Every reason why two neighbours did not fuse is true: replayed on real models and on random programs, 200 of each kind."""
 
 import random
+import re
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import irscope as irs
 from irscope.ir import Graph, Node
 from irscope.transforms.fusion import POLICIES, Fusion, fuse
 from irscope.transforms.grouping import Refusal
+from tests.conftest import read_sections
 from tests.programs import ir, parsed
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.judges import confirm, neighbours, typed
@@ -79,7 +81,8 @@ def test_a_write_in_place_says_what_keeps_it_there() -> None:
     fusion = fuse(irs.parse("graph(%x : Float(4)):\n  %y : Float(4) = aten::relu_(%x)\n  %z : Float(4) = aten::exp(%y)\n  return (%z)"))
     written = "%x is an input, and the caller sees what is written there; returning the new tensor instead is pure"
     expected = f"aten::relu_ writes %x in place, and groups are pure: {written}"
-    assert fusion.why_not("y", "z").because == fusion.why_alone("y").because == expected
+    assert fusion.why_alone("y").because == expected
+    assert fusion.why_not("y", "z").because == expected.replace("aten::relu_", "aten::relu_ (%y)", 1)
     assert [remark.because for remark in fusion.remarks] == [expected]
 
 
@@ -114,3 +117,21 @@ def test_reasons_in_random_programs_are_true(seeds: range) -> None:
             rules[case[-1].rule] += 1
             confirm(*case)
     assert rules["blocked-by-write"] and rules["size-limit"] and rules["argument-limit"], rules
+
+
+def test_a_value_has_one_name_in_what_is_said_of_a_fusion_and_in_its_graph() -> None:
+    renamed = 0
+    for path in sorted((Path(__file__).parents[2] / "cases" / "passes").glob("[ef]*-*.ir")):
+        text = read_sections(path.read_text(encoding="utf-8")).get("input", "LINE")
+        if "LINE" in text:
+            continue
+        fusion = fuse(irs.load(text))
+        planned, fused = fusion.rules.graph, fusion.graph
+        renamed += not planned.keeps_given_names
+        assert [
+            planned.names[value] for value in planned.names if value in fused.names and planned.names[value] != fused.names[value]
+        ] == []
+        nodes = [node for node in planned.nodes() if node.outputs and node.op != "prim::Constant"]
+        said = " ".join(fusion.why_not(a, b).because for a, b in pairwise(nodes))
+        assert set(re.findall(r"%(\w+(?:\.\w+)*)", said)) <= {*fusion.original.names.values(), *fused.names.values()}
+    assert renamed > 3

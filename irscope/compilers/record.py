@@ -125,6 +125,14 @@ class Change:
     certainty: Certainty = "exact"
     at: tuple[Node, ...] = ()
     """Of one that vanished and is still in the graph: its nodes, which no kernel computes."""
+    called: frozenset[str] = frozenset()
+    """What the user called it, or that it was made of, where the compiler says so: an `exp` was part of a `softmax`."""
+
+    def is_called(self, subject: str) -> bool:
+        """Whether a name means it: of its result, its op, what the user called that, or the line that it came from."""
+        line = f"{PurePath(self.location.file).name}:{self.location.line}" if self.location is not None else ""
+        words = re.split("::|[.]", subject.strip().removeprefix("%"))[-1]
+        return subject == line or (bool(words) and words in (self.name, *re.split("::|[.]", self.op), *self.called))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +201,9 @@ class Program(Drawn):
         for subject in (a, b):
             meant, gone = self._meant(subject)
             if gone is not None:
-                because = gone.because or NOT_SEEN
-                return no(f"{self.compiler} has no kernel for {gone.op} %{gone.name} ({because})").in_words("", "not fused")
+                name, because = str(subject).strip().removeprefix("%"), gone.because or NOT_SEEN
+                whole = f", a part of {name}" if name in gone.called and name not in gone.op else ""
+                return no(f"{self.compiler} has no kernel for {gone.op} %{gone.name}{whole} ({because})").in_words("", "not fused")
             asked.append(meant)
         one, other = asked
         if len(one) == len(other) == 1:
@@ -222,8 +231,7 @@ class Program(Drawn):
         try:
             found = self.named(subject)
         except UnknownName:
-            words = re.split("::|[.]", subject.strip().removeprefix("%"))[-1] if isinstance(subject, str) else ""
-            named = next((each for each in gone if words and words in (each.name, *re.split("::|[.]", each.op))), None)
+            named = next((each for each in gone if isinstance(subject, str) and each.is_called(subject)), None)
             if named is None:
                 raise
             return (), named

@@ -149,6 +149,17 @@ def test_a_view_that_changes_nothing_does_not_end_what_a_kernel_computes() -> No
     assert not [change for change in each.program.changes if "in another form" in change.because]
 
 
+def test_what_vanished_is_found_by_what_the_user_called_it_and_by_its_line() -> None:
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(q @ k.transpose(-1, -2) / 4, -1) @ v
+
+    d = ask(attend, *(torch.randn(2, 4, 8, 16) for _ in range(3)))
+    made = next(iter(d.program.library_calls[0].nodes)).outputs[0]
+    told = f"inductor has no kernel for aten.amax.default %amax, a part of softmax (rewritten: %{d.graph.names[made]} computes it"
+    assert d.why_not("softmax", "permute").because == f"{told}, with what read it)"
+    assert d.why_not(f"test_inductor.py:{attend.__code__.co_firstlineno + 1}", "exp").because.startswith("inductor has no kernel for aten.")
+
+
 def test_an_unused_view_does_not_keep_a_kernel_from_its_nodes() -> None:
     def f(x: Any, y: Any) -> Any:
         x[1:3].mul_(2)

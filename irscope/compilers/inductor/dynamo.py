@@ -443,12 +443,17 @@ def users_ops(nodes_of: Mapping[Any, tuple[Node, ...]]) -> Mapping[str, tuple[No
     saw it, and the op that it became first."""
     found: dict[str, dict[Node, None]] = {}
     for fx, nodes in nodes_of.items():
-        stack: Sequence[Any] = fx.meta.get("source_fn_stack") or fx.meta.get("fwd_source_fn_stack") or ()
-        title, made = stack[-1] if stack else ("", "")
-        first = str(fx.meta.get("original_aten") or "")
-        for name in {str(title), getattr(made, "__name__", ""), first.partition(".")[2].partition(".")[0]} - {""}:
+        for name in _users_op(fx):
             found.setdefault(name, {}).update(dict.fromkeys(nodes))
     return {name: tuple(nodes) for name, nodes in found.items()}
+
+
+def _users_op(fx: Any) -> frozenset[str]:
+    """Returns what the user called that an FX node was made of."""
+    stack: Sequence[Any] = fx.meta.get("source_fn_stack") or fx.meta.get("fwd_source_fn_stack") or ()
+    title, made = stack[-1] if stack else ("", "")
+    first = str(fx.meta.get("original_aten") or "")
+    return frozenset({str(title), getattr(made, "__name__", ""), first.partition(".")[2].partition(".")[0]} - {""})
 
 
 def forward_ops(backward: Mapping[Any, Sequence[Node]], forward: Mapping[Any, Sequence[Node]]) -> Iterator[tuple[Node, tuple[Node, ...]]]:
@@ -477,6 +482,8 @@ class SeenOp(NamedTuple):
     """Its arguments, without the names of those that it reads."""
     location: Location | None
     scope: str
+    called: frozenset[str]
+    """What the user called it, or that it was made of."""
 
     @classmethod
     def of(cls, node: Any) -> "SeenOp":
@@ -487,7 +494,7 @@ class SeenOp(NamedTuple):
             return "%"
 
         arguments = sys.modules["torch"].fx.map_arg((node.args, node.kwargs), hole)
-        return cls(node.name, str(node.target), tuple(reads), repr(arguments), *place_of(node))
+        return cls(node.name, str(node.target), tuple(reads), repr(arguments), *place_of(node), _users_op(node))
 
 
 def ops_of(module: Any) -> list[SeenOp]:
@@ -553,7 +560,9 @@ class Rewrites:
 
     def because(self, op: SeenOp, called: Mapping[str, str]) -> str:
         """Why an op vanished; `called` names the inputs of the program."""
-        names = listed([f"%{called.get(name, name)}" for name in self.into[op.name]])
+        now = [self.after[name] for name in self.into[op.name] if name in self.after]
+        results = [f"{each.args[0].name}.{each.args[1]}" if "getitem" in each.name else called.get(each.name, each.name) for each in now]
+        names = listed([f"%{each}" for each in results])
         if op.name in self.twins:
             return f"{names} computes the same, and is computed once"
         if not self.readers.get(op.name):

@@ -632,7 +632,7 @@ def _changes(
             because = found.because(op, called)
             names = () if op.name in found.constant and op.name not in found.twins else found.into[op.name]
             became = _nodes([found.after[name] for name in names if name in found.after], nodes_of)
-            yield Change("vanished", op.target, op.name, became, because=because, location=op.location, scope=op.scope, certainty="matched")
+            yield Change("vanished", op.target, op.name, became, because, op.location, op.scope, "matched", called=op.called)
     whole = {piece: node for node, pieces in seen.pieces.items() for piece in pieces}
     for node in seen.module.graph.nodes:
         made = nodes_of.get(node, ())

@@ -16,6 +16,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
@@ -88,13 +90,20 @@ def decisions(
     eager, flat = eager_call(source), None
     if lowered is not None:
         written = written_function(source)
-        flat, eager = partial(flattened, lowered), None if written is None else flat_call(lowered, written)
+        flat, eager = partial(_flat, lowered), None if written is None else flat_call(lowered, written)
     if measure and any("llvm-cpu" in flag for flag in flags):
         programs = (_timed(programs, code, args if flat is None else flat(*args)),)
     call = None
     if len(programs) == 1 and (run := programs[0].run) is not None:
         call = run if flat is None else lambda *args: run(*flat(*args))
     return Decisions(compiler, programs, version=_version(tools), notes=notes, call=call, eager=eager, flattened=flat)
+
+
+def _flat(lowered: Any, *args: Any) -> tuple[Any, ...]:
+    """Returns the arrays that a lowered function reads of its arguments, unsigned ones as IREE's types have them, with signs."""
+    arrays = flattened(lowered, *args)
+    kinds = [np.dtype(x.dtype) if isinstance(getattr(x, "dtype", None), np.dtype) else np.dtype(object) for x in arrays]
+    return tuple([np.asarray(x).view(kind.name[1:]) if kind.kind == "u" else x for x, kind in zip(arrays, kinds, strict=True)])
 
 
 def _timed(programs: Sequence[Program], code: Compiled, args: Sequence[Any]) -> Program:

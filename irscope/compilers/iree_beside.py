@@ -271,7 +271,8 @@ class Compiled:
         except (RuntimeError, ValueError, AttributeError, TypeError) as error:
             said = str(error).partition("\n")[0][:200]
             what = f"IREE's runtime does not load what its compiler made: {type(error).__name__}: {said}"
-            raise LoadError(what, hint="install iree-base-runtime of the version of iree-base-compiler") from None
+            hint = "give device='local-task' or 'local-sync', and install iree-base-runtime of the version of iree-base-compiler"
+            raise LoadError(what, hint=hint) from None
 
     def why_not_run(self, flags: Sequence[str]) -> Iterator[str]:
         """Yields why the program of these flags of the compiler is not run here."""

@@ -128,6 +128,9 @@ def flat_call(made: Any, function: Any = None) -> Callable[..., Any]:
 
     def run(*arrays: Any) -> Any:
         given = dict(zip(kept, (np.asarray(x.detach()) if hasattr(x, "detach") else x for x in arrays), strict=True))
+        for k, x in given.items():
+            if getattr(described[k].dtype, "kind", "") == "u" and getattr(getattr(x, "dtype", None), "kind", "") == "i":
+                given[k] = np.asarray(x).view(described[k].dtype)  # a compiler whose types have no signs
         flat = [given[k] if k in given else jax.numpy.zeros(each.shape, each.dtype) for k, each in enumerate(described)]
         positional, named = jax.tree_util.tree_unflatten(made.in_tree, flat)
         results = jax.tree_util.tree_leaves((function or made)(*positional, **named))

@@ -165,6 +165,10 @@ def test_loops_complex_numbers_and_constants_that_are_computed_once_are_read() -
         _same(made, jax.jit(function)(x))
     assert sum(str(because).startswith("part of the softmax that IREE made at div") for because in d.vanished()["because"]) >= 4
 
+    key = jax.random.PRNGKey(3)  # of unsigned numbers, which IREE's types are not
+    d = irs.decisions(lambda key, x: x + jax.random.uniform(key, x.shape), key, x, compiler="iree")
+    assert irs.compare(d, key, x).table()["relative error"].max() < 1e-5
+
     d = irs.decisions(lambda x: jnp.take_along_axis(x, jnp.argsort(x, -1), -1), x, compiler="iree")
     assert not [node for node in d.graph.nodes() if node.op.startswith("util::")] and "run once" in d.program.notes[0]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from irscope.ir import FLOAT, INT, NONE, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
 from irscope.ops.op import (
@@ -51,6 +51,7 @@ def functional_source(name: str) -> str:
     return "" if name in _OUTSIDE else _FUNCTIONAL.get(name.partition("::")[0], "")
 
 
+_T = TypeVar("_T")
 _VALUE_TENSORS: Final = frozenset(
     {"linalg", "flow", "iree_tensor_ext", "iree_linalg_ext", "iree_encoding", "hal", "stream"} | _FUNCTIONAL.keys()
 )
@@ -152,6 +153,14 @@ def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:
 def category_of(node: Node) -> Category:
     """Return the kind of work the node does; `other` when that is not known."""
     return _choice(node).category
+
+
+def read_of(node: Node, operands: Sequence[_T]) -> Sequence[_T]:
+    """Return those of a node's operands that it may read: without the ones that `out=` names."""
+    schema = schema_of(node)
+    arguments = () if schema is None else schema.arguments
+    outs = {index for index, each in enumerate(arguments) if each.keyword_only and each.alias is not None and each.alias.is_write}
+    return [operand for index, operand in enumerate(operands) if index not in outs] if outs else operands
 
 
 def bind(node: Node) -> dict[str, Any]:

@@ -102,6 +102,9 @@ OBJECT_WRITERS: Final = SHAPE_WRITERS | {"aten::detach_"}
 """The first operand, as an object, may have properties other than its elements changed, including its autograd state: the ops
 that torch tags `inplace_view`, and more. An op that creates a view of that operand must not be reordered with them."""
 
+MOVES_NOTHING: Final = OBJECT_WRITERS | ALLOCATES
+"""Neither views nor free of effects, but they read and write no elements."""
+
 SHAPE_READERS: Final = _aten("""
     size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
     is_contiguous element_size""") | in_space(

@@ -20,8 +20,8 @@ import numpy as np
 from irscope._base.nested import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
-from irscope.ops.registry import category_of, effect_of, op_of, schema_of
-from irscope.ops.traits import ALLOCATES, CREATES_LIKE, LOOKS_UP, OBJECT_WRITERS, OVERWRITES, WRITES_INDEXED
+from irscope.ops.registry import category_of, effect_of, op_of, read_of, schema_of
+from irscope.ops.traits import CREATES_LIKE, LOOKS_UP, MOVES_NOTHING, OVERWRITES, WRITES_INDEXED
 from irscope.ops.view_steps import ByteSet, byte_set, bytes_covered
 from irscope.runtime.arrays import Library, is_cupys
 from irscope.runtime.program import flatten
@@ -33,7 +33,6 @@ _ADDED_TO: Final = ("addmm", "addmv", "baddbmm", "addbmm")
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
 _PASSED_ON: Final = ("view", "container", "scalar", "control")
 """Categories of ops that read no elements of tensors."""
-MOVES_NOTHING: Final = OBJECT_WRITERS | ALLOCATES
 _FREE: Final = ("view", "memory", "container", "scalar", "control", "random")
 
 
@@ -116,13 +115,8 @@ class _Parts:
 
 
 def read_by(node: Node, operands: Sequence[Any]) -> Sequence[Any]:
-    """Returns the operands whose elements a node may read: not those that `out=` names."""
-    if node.op in MOVES_NOTHING:
-        return ()
-    schema = schema_of(node)
-    arguments = () if schema is None else schema.arguments
-    outs = {index for index, each in enumerate(arguments) if each.keyword_only and each.alias is not None and each.alias.is_write}
-    return [operand for index, operand in enumerate(operands) if index not in outs] if outs else operands
+    """Returns the operands whose elements a node may read."""
+    return () if node.op in MOVES_NOTHING else read_of(node, operands)
 
 
 def written_by(node: Node, operands: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:

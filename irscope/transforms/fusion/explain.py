@@ -16,8 +16,8 @@ from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, ITEM_SIZE, NOT_CONSTANT, Block, Graph, Node, TensorType, Value
 from irscope.ops.op import PYTHON_CATEGORIES
-from irscope.ops.registry import category_of, effect_of, lookup
-from irscope.ops.traits import ALWAYS_SHARES, JOINS, LOOKS_UP, OVERWRITES, PACKS_SEQUENCE, PATCHES
+from irscope.ops.registry import category_of, effect_of, lookup, read_of
+from irscope.ops.traits import ALWAYS_SHARES, CREATES_LIKE, JOINS, LOOKS_UP, MOVES_NOTHING, OVERWRITES, PACKS_SEQUENCE, PATCHES
 from irscope.ops.type_rules import static_shape
 from irscope.ops.view_steps import KINDS, Num, byte_set, byte_words, formula, is_at_least, is_unknown, quotient, tensor_bytes, typical
 from irscope.transforms.base import LateRemark, Remark
@@ -316,6 +316,7 @@ class Part(NamedTuple):
 
 _ALL_BYTES: Final = frozenset({"same place", "exchange", "unit axes", "regroup", "stretch"})
 """The kinds of views that show all bytes of their operand."""
+_READS_NO_FIRST: Final = OVERWRITES | CREATES_LIKE
 _COPIES: Final = frozenset({"aten::clone", "aten::contiguous", "aten::to", "aten::type_as"})  # or cast, element by element
 
 
@@ -389,17 +390,18 @@ class Memory:
         """Whether a node moves no tensor: a view that shares memory, and what works on containers, numbers and the order of the run."""
         if node.op in GROUPS:
             return False
-        return node.op.startswith("prim::") or node.op in CONTROL_FLOW or category_of(node) in PYTHON_CATEGORIES or self._shares(node)
+        is_free = node.op.startswith("prim::") or node.op in CONTROL_FLOW or node.op in MOVES_NOTHING
+        return is_free or category_of(node) in PYTHON_CATEGORIES or self._shares(node)
 
     def alone(self, node: Node) -> Num:
         """The bytes that a node moves by itself."""
         if self.is_free(node):
             return 0
-        read = self._tensors(node)
+        read = self._tensors(node, read_of(node, node.inputs))
         written = sum(map(self.size, self._results(node)))
         if not node.outputs and effect_of(node) == "in-place":
             written = self.size(node.inputs[0])
-        if node.op in OVERWRITES:
+        if node.op in _READS_NO_FIRST:
             read = read[1:]
         parts = list(map(self._part, read))
         if node.op in LOOKS_UP:
@@ -425,7 +427,7 @@ class Memory:
                 if amount != 0 and root is not value and amount == self.size(value):
                     (shown.setdefault(root, []) if root in made else read).append(self._part(value))
                 elif amount != 0:
-                    for operand in self._tensors(node)[node.op in OVERWRITES :] if source is None else [source]:
+                    for operand in self._tensors(node)[node.op in _READS_NO_FIRST :] if source is None else [source]:
                         size = self.size(operand)
                         need[operand] = _least(need.get(operand, 0) + self._needed(node, value, amount, operand), size)
         read += [self._piece(value, amount) for value, amount in need.items() if value not in made]
@@ -448,10 +450,10 @@ class Memory:
         found = self._rules.tensor_type(value)
         return ITEM_SIZE.get(found.dtype, 8) if found is not None and found.dtype is not None else 4
 
-    def _tensors(self, node: Node) -> list[Value]:
-        """The tensors that a node reads, those in its lists included."""
+    def _tensors(self, node: Node, operands: Sequence[Value] | None = None) -> list[Value]:
+        """The tensors that a node reads, or those of some operands, those in its lists included."""
         found: list[Value] = []
-        for value in node.inputs:
+        for value in node.inputs if operands is None else operands:
             made = self._made.get(value)
             found += made.inputs if made is not None and made.op in PACKS_SEQUENCE else [value]
         return found

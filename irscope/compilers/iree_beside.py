@@ -64,7 +64,8 @@ def vanished(
     program = _Before([*own, *others])
     if not any(_text(each.location) in there for each in program.operations):
         raise LoadError("IREE's output has none of its places")
-    part_of = program.parts({_text(each.location) for each in _walk(after) if each.name == "linalg.softmax"}, there)
+    made = [each.location for each in _walk(after) if each.name == "linalg.softmax"]
+    part_of = program.parts({_text(each.callee if isinstance(each, bindings.ir.CallSiteLoc) else each) for each in made}, there)
     shown: dict[tuple[object, ...], tuple[Node, ...]] = {}
     for node in graph.nodes():
         for value in node.outputs[:1]:

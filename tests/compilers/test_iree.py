@@ -159,7 +159,7 @@ def test_loops_complex_numbers_and_constants_that_are_computed_once_are_read() -
         return divided, less, lax.complex(jnp.sin(x), x), jax.nn.softmax(x)
 
     x = np.random.default_rng(0).standard_normal((6, 10), np.float32)
-    d = irs.decisions(function, x, compiler="iree")
+    d = irs.decisions(jax.jit(function), x, compiler="iree")
     assert all(kernel.group is not None for kernel in d.kernels)
     for made in (irs.compile(d.fusion)(x), d.call(x)):  # type: ignore[misc]
         _same(made, jax.jit(function)(x))

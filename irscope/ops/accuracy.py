@@ -38,7 +38,7 @@ def is_exact(given: object) -> bool:
     """Whether torch's bits are required. Raises ArgumentError for anything but `"torch"` and None."""
     if given is None or (isinstance(given, str) and given == "torch"):
         return given is not None
-    raise ArgumentError(f"exact={given!r} is not a choice", hint='exact is "torch" or None')
+    raise ArgumentError(f"exact={given!r} is not a choice", hint='give exact="torch", or leave it out')
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,6 +291,9 @@ def test_a_value_that_its_annotation_excludes() -> None:
         lambda: irs.quiz.own(FUSION, "q", subject="a", right=any_, wrong={}): ("right is Mapping[str, str]", "3"),
         lambda: compared.chart(theme=any_): ("theme is 'light' or 'dark'", "3"),
         lambda: compared.roofline(any_): ("others is Comparison", "3"),
+        lambda: irs.fuse(GRAPH, exact=several): ("exact=array", "leave it out"),
+        lambda: DB.index_of(any_): ("by itself or by its printed name, not by int",),
+        lambda: irs.dedup(GRAPH).size_by("alpha", [any_]): ("Dedup.size_by(): member is Node or str", "3"),
     }.items():
         refused(ArgumentError, action, *words)
     for line in (9999, "a"):

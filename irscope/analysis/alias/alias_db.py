@@ -346,7 +346,8 @@ class AliasDb(Questions, Drawn):
 
     def index_of(self, node: Node) -> int:
         """The node's position in its block."""
-        return self._index[node]
+        known = node.__class__ is Node and node in self._index
+        return self._index[node if known else self._node(node)]
 
     # For analyses and passes on top
 

@@ -203,6 +203,7 @@ class Questions:
         found_here = [numbered for other in self.reach.all_meeting(place) for numbered in held.get(other, ())]
         return tuple(other for _, other in sorted(found_here, key=itemgetter(0)))
 
+    @public
     def same_alias_set(self, value: Value) -> Hashable:
         """A key that is equal for values with the same alias set and the same writers, so that both are computed once for all."""
         place = self._place(value)

@@ -179,6 +179,7 @@ class ViewAliases:
         """
         return self._covered(self.placement(value).layout)
 
+    @public
     def bytes_together(self, values: Collection[Value]) -> int | None:
         """How many bytes of one buffer are in at least one of several values; None if that is not known, or too much to count."""
         roots, places = {self.decided_root(value) for value in values}, [self.bytes(value) for value in values]

@@ -159,9 +159,11 @@ class Dedup(Drawn):
     def _sizes(self) -> Mapping[Relation, Mapping[Any, int]]:
         return {step: {member: len(members) for members in self.members(step) for member in members} for step in RELATIONS}
 
+    @public
     def size_by(self, relation: Relation, member: Node | str) -> int:
         """The number of members of the class that a piece is in by another relation."""
-        return self._sizes[relation][member]
+        sizes = self._sizes[known_relation(relation)]
+        return sizes[member if member in sizes else self._member(member)]
 
     def class_of(self, piece: Node | Value | str) -> EquivalenceClass:
         """The class of a piece; a group can also be named by a result, or by a node or value inside it."""

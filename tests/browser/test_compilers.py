@@ -42,6 +42,11 @@ def test_two_compilers_stand_in_one_strip_with_the_names_of_their_kernels(views:
     ]  # fmt: skip
     expect(page.locator(ROWS).nth(3)).to_contain_text("4 of 4 ops")
     expect(page.locator(f"{LIVE} .irs-graph .irs-label", has_text="relu_tanh_0")).to_have_count(1)
+    kernels = page.locator(f"{LIVE} .irs-dock [data-row]")
+    kernels.nth(0).click()
+    kernels.nth(1).click(modifiers=["Shift"])
+    expect(page.locator(f"{LIVE} .irs-dock .irs-row.selected")).to_have_count(2)
+    expect(page.locator(f"{LIVE} .irs-inspector")).to_contain_text("first gave no reason")
     page.locator(ROWS).nth(3).get_by_role("button", name="compare branch 3").click()
     expect(page.locator(f"{LIVE} .irs-branch-diff")).to_contain_text("4 of 4 ops matched (4 by line and op)")
     page.locator(f"{ROWS} .irs-branch-name", has_text="second").click()

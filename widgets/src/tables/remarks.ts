@@ -1,4 +1,5 @@
-// Remarks, or kernels, as a table that sorts by any column and filters by any word; a row selects the records it is about.
+// Remarks, or kernels, as a table that sorts by any column and filters by any word; a row selects the records it is about, and with
+// Shift its first one makes a pair with the first one selected.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
@@ -17,13 +18,24 @@ export function recordTable(context: Context, table: TableView, name: string): H
   let sorted: { column: number; up: boolean } | null = null;
   let word = "";
   const tracks = widths(columns, rows);
-  const isSelected = (k: number) => selects[k].length > 0 && selects[k].length === selection.ids.length && selects[k].every((id) => selection.ids.includes(id));
+  let pair: readonly number[] = [];
+  const isSelected = (k: number) => {
+    const { ids } = selection;
+    if (pair.length === 2 && ids.length === 2 && ids.every((id, n) => id === pair[n])) return ids.includes(selects[k][0]);
+    return selects[k].length > 0 && selects[k].length === ids.length && selects[k].every((id) => ids.includes(id));
+  };
+  const choose = (k: number, extend: boolean) => {
+    if (!extend || !selects[k].length) return selection.set(selects[k]);
+    selection.pick(selects[k][0], true);
+    pair = [...selection.ids];
+    scroller.redraw();
+  };
   const scroller = new Scroller(ROW, (k) => {
     const row = order[k];
     const cells = columns.map((column, c) => h("div", { role: "gridcell", class: `irs-cell ${column.kind}`, title: shown(rows[row][c]) }, shown(rows[row][c])));
     const element = h("div", {
       role: "row", class: `irs-row ${isSelected(row) ? "selected" : ""} ${cells[0]?.textContent ?? ""}`, "aria-rowindex": k + 2, "aria-selected": String(isSelected(row)),
-      "data-row": row, onclick: () => selection.set(selects[row]),
+      "data-row": row, onclick: (event: MouseEvent) => choose(row, event.shiftKey),
     }, ...cells);
     element.style.gridTemplateColumns = tracks;
     return element;

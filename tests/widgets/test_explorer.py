@@ -339,12 +339,12 @@ def test_a_long_answer_is_sent_as_text_beside_its_message() -> None:
 
 
 def test_a_short_question_is_answered_while_a_long_part_is_worked_out() -> None:
-    begun, may_end = threading.Event(), threading.Event()
+    begun, may_end, usual = threading.Event(), threading.Event(), sys.getswitchinterval()
 
     def part(message: Mapping[str, Any]) -> Mapping[str, Any]:
         begun.set()
         may_end.wait(10)
-        return {"part": {"title": message["name"]}}
+        return {"part": {"title": message["name"], "turn": sys.getswitchinterval()}}
 
     async def page() -> list[Mapping[str, Any]]:
         e = explorer(part=part, find=lambda message: {"found": message["query"]})
@@ -358,7 +358,8 @@ def test_a_short_question_is_answered_while_a_long_part_is_worked_out() -> None:
 
     short, long = asyncio.run(page())
     assert (short["token"], short["found"]) == ("short", "relu")
-    assert (long["token"], long["part"]) == ("long", {"title": "numbers"})
+    assert (long["token"], long["part"]["title"]) == ("long", "numbers")
+    assert long["part"]["turn"] < usual == sys.getswitchinterval(), "other threads wait for a short turn, as long as it lasts"
 
 
 # Branches: Python and page see the same, what is selected stays, and errors leave everything as it was.

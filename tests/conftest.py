@@ -30,18 +30,31 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("irscope-long" if "long" in config.option.markexpr.replace("not long", "") else "irscope")
 
 
+_WITHOUT_LAB = {f"tests/browser/test_{name}.py" for name in ("accessible", "notebook_7", "page", "speedscope")}
+
+
+def _needs_lab(nodeid: str) -> bool:
+    return nodeid.startswith("tests/browser/") and nodeid.split("::")[0] not in _WITHOUT_LAB
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files are shared out whole; those of `tests/browser` go to one process, in their order, since they share one Lab."""
+    """Files are shared out whole; those of `tests/browser` that share one Lab go to one process, in their order."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "tests/browser" if nodeid.startswith("tests/browser/") else str(super()._split_scope(nodeid))
+            return "tests/browser" if _needs_lab(nodeid) else str(super()._split_scope(nodeid))
 
     return Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What one process does for half of the time begins first, where there are several."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not _needs_lab(item.nodeid))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

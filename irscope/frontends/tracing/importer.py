@@ -71,7 +71,8 @@ class Recorder:
         """The frame of the traced function; a frame that is referenced keeps its variables after the return."""
         self._arrays: dict[int, tuple[Any, Traced]] = {}  # holds the array, so that its id is not reused
         self._bound: dict[Value, Any] = {}
-        self._numbers: list[ref[Traced]] = []
+        self._numbers: dict[int, list[ref[Traced]]] = {}
+        """By the identity of the memory that they were read from, which lives as long as one of them."""
         self.copied_view = ""
         """The line of the first view that is a copy in the graph; after it no array may be written."""
         self.is_open = True
@@ -132,15 +133,13 @@ class Recorder:
     def number(self, made: Traced) -> Traced:
         """Say that NumPy gives a number here."""
         made.is_number = True
-        self._numbers.append(ref(made))
+        self._numbers.setdefault(id(made.root), []).append(ref(made))
         return made
 
     def keep_numbers(self, root: object) -> None:
         """Copy the numbers that were read out of memory before it is written; those that nobody holds any more are forgotten."""
-        held = [number for each in self._numbers if (number := each()) is not None]
-        self._numbers = [ref(number) for number in held if number.root is not root]
-        for number in held:
-            if number.root is root:
+        for number in [each() for each in self._numbers.pop(id(root), ())]:
+            if number is not None and number.root is root:
                 number.value, number.root = self.op("aten::clone", number, None).value, object()
 
     def constant(self, payload: Any, type: Type | None = None) -> Value:

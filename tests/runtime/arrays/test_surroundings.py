@@ -174,12 +174,13 @@ def test_torch_compile_calls_it_and_does_not_look_inside() -> None:
     for source in (one_kernel, Net()):
         run = warm(source)
         torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
         outer = torch.compile(lambda x, y, run=run: run(x * 2, y) + 1, backend="eager")
         for seed in range(4):
             x, y = given(seed)
             with torch.no_grad():
                 torch.testing.assert_close(outer(x, y), source(x * 2, y) + 1)
-        assert torch._dynamo.utils.counters["frames"]["total"] < 12
+        assert torch._dynamo.utils.counters["frames"]["total"] < 6
         with pytest.raises(Exception, match="irscope has compiled"):
             torch.compile(lambda x, y, run=run: run(x, y), backend="eager", fullgraph=True)(*given())
         torch._dynamo.reset()

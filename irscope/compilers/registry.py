@@ -74,6 +74,8 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
     hint = "give one of these"
     if callable(source) and compiler is None:
         hint = 'irs.decisions(torch.compile(model), x), or name one: compiler="xla" in Python, --compiler xla in a shell'
+    elif isinstance(source, Path) and (source.suffix == ".gz" or (source.is_dir() and any(source.glob("*.gz")))):
+        hint = "it is packed: unpack it with gunzip, and give what comes out"
     elif hasattr(source, "dtype"):
         hint = "this is a result: give what was called, and its arguments: irs.decisions(f, x)"
     raise LoadError(f"no reader takes {kind}", where=takes, hint=hint)

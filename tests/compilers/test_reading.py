@@ -127,3 +127,7 @@ def test_an_unknown_source_is_an_error_that_says_what_can_be_read(tmp_path: Path
     (tmp_path / "a.what").write_text("?")
     with pytest.raises(LoadError, match=r"no reader takes .*a\.what"):
         irs.decisions(str(tmp_path / "a.what"))
+    (tmp_path / "rank0.log.gz").write_bytes(b"\x1f\x8b")
+    for packed in (tmp_path, tmp_path / "rank0.log.gz"):
+        with pytest.raises(LoadError, match="unpack it with gunzip"):
+            irs.decisions(packed)

@@ -87,6 +87,8 @@ def decisions(
     notes = tuple(code.why_not_run(flags))
     if not notes:
         programs = tuple([replace(each, run=code.function(each.name)) for each in programs])
+        threads = {"local-task": ", with a thread for each core", "local-sync": ", with one thread"}.get(device, "")
+        notes = (f"IREE's own program runs on its device {device}{threads}",)
     eager, flat = eager_call(source), None
     if lowered is not None:
         written = written_function(source)

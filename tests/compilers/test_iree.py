@@ -191,6 +191,7 @@ def test_its_program_runs_beside_others_and_each_dispatch_has_a_time() -> None:
     assert len({node.location.line for kernel in products for node in kernel.nodes if node.op == "aten::tanh"}) == 2
     assert not set(d.vanished()["op"]) & {"tanh", "dot_general"}
     assert all(kernel.ms is not None and 0 < kernel.ms < 1000 for kernel in d.kernels)
+    assert d.notes == ("IREE's own program runs on its device local-task, with a thread for each core",)
     want = jax.jit(layers)(*args)
     assert d.call is not None
     _same(d.call(*args), want)

@@ -28,8 +28,6 @@ from irscope.compilers.record import Decisions, Kernel, Program, program_of
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, ParseError, PassError
 from irscope.files import read_file
 from irscope.frontends import jax as jax_source
-from irscope.frontends.jax import flat_call, flattened, written_function
-from irscope.frontends.jax import lowered as lower
 from irscope.frontends.mlir import source as mlir_source
 from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, extents_of, language_of, operations_in, shape_of
 from irscope.frontends.mlir.ops_shaping import Part, cut, inserted, reshaped, spread
@@ -91,8 +89,8 @@ def decisions(
         notes = (f"IREE's own program runs on its device {device}{threads}",)
     eager, flat = eager_call(source), None
     if lowered is not None:
-        written = written_function(source)
-        flat, eager = partial(_flat, lowered), None if written is None else flat_call(lowered, written)
+        written = jax_source.written_function(source)
+        flat, eager = partial(_flat, lowered), None if written is None else jax_source.flat_call(lowered, written)
     if measure and any("llvm-cpu" in flag for flag in flags):
         programs = (_timed(programs, code, args if flat is None else flat(*args)),)
     call = None
@@ -103,7 +101,7 @@ def decisions(
 
 def _flat(lowered: Any, *args: Any) -> tuple[Any, ...]:
     """Returns the arrays that a lowered function reads of its arguments, unsigned ones as IREE's types have them, with signs."""
-    arrays = flattened(lowered, *args)
+    arrays = jax_source.flattened(lowered, *args)
     kinds = [np.dtype(x.dtype) if isinstance(getattr(x, "dtype", None), np.dtype) else np.dtype(object) for x in arrays]
     return tuple([np.asarray(x).view(kind.name[1:]) if kind.kind == "u" else x for x, kind in zip(arrays, kinds, strict=True)])
 
@@ -131,9 +129,9 @@ def _flow(compile: Callable[[Sequence[str]], bytes]) -> tuple[bytes, Mapping[str
         after = compile(("--compile-to=flow", "--mlir-print-debuginfo", *dump)).replace(b'"<stdin>":', b'"-":')
         dumped = [path.read_bytes().replace(b'"<stdin>":', b'"-":') for path in Path(folder).rglob(f"*{_SHARING}.mlir")]
     for before in dumped[:1]:
-        names = list(zip(*(_CALLED.findall(text.decode()) for text in (before, after)), strict=False))
-        last = dict(names)
-        if len(_CALLED.findall(before.decode())) == len(_CALLED.findall(after.decode())) and all(last[old] == new for old, new in names):
+        old, new = (_CALLED.findall(text.decode()) for text in (before, after))
+        last = dict(zip(old, new, strict=False))
+        if len(old) == len(new) and all(last[one] == other for one, other in zip(old, new, strict=True)):
             return before, last
     return after, {}
 
@@ -158,10 +156,10 @@ def _read(
 
 def _with_vanished(programs: Sequence[Program], after: Any, before: bytes, path: Path | None, kind: str) -> Iterator[Program]:
     """Yields the programs with what vanished; with a note where the program before cannot be read here."""
-    file = str(path) if path is not None else ""
+    file, read = str(path) if path is not None else "", cache(mlir_source.parse_module)
     for program in programs:
         try:
-            root, bindings = mlir_source.parse_module(before, file)
+            root, bindings = read(before, file)
             places = cache(partial(read_place, bindings.ir, file))
             found = tuple(vanished(root.operation, after, program.name, program.graph, bindings, places, file))
         except (LoadError, ParseError) as error:
@@ -214,7 +212,7 @@ def _mlir_of(source: Any, args: Sequence[Any], measure: bool) -> tuple[bytes, st
             path.write_bytes(exported(source, args).SerializeToString())
             return _imported_onnx(path), "onnx", None
     if jax_source.reads(source, args) or callable(source):
-        lowered, _ = lower(source, args)
+        lowered, _ = jax_source.lowered(source, args)
         return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo", lowered
     kind = "a graph of irscope" if isinstance(source, Graph) else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     hint = f"give what it was made from: {name}"
@@ -391,10 +389,9 @@ class _Reader:
         *_, starts, sizes, steps = _segments(operation)
         operands = list(operation.operands)
         given = operands[len(operands) - sizes - steps : len(operands) - steps]
-        held = "static_offsets" not in operation.attributes or not re.search(
-            r"[1-9]", str(operation.attributes["static_offsets"]).partition(":")[2]
-        )
-        return argument in self.tied and self.tied[argument][1] == given and not starts and not steps and held
+        offsets = str(operation.attributes["static_offsets"]) if "static_offsets" in operation.attributes else ""
+        is_moved = re.search(r"[1-9]", offsets.partition(":")[2])
+        return argument in self.tied and self.tied[argument][1] == given and not starts and not steps and not is_moved
 
     def load(self, op: Operation) -> Value | None:
         """What an executable reads of an operand, all of it or a slice."""

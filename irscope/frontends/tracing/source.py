@@ -85,7 +85,7 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
             raise
         frame = traceback.extract_tb(error.__traceback__)[-1]
         what = f"an array has no {error.name!r} that can be traced"
-        raise CaptureError(what, where=f"{cell_name(frame.filename)}:{frame.lineno}\n    {frame.line}", hint=_METHODS) from None
+        raise CaptureError(what, where=_where(frame), hint=_METHODS) from None
     except (TypeError, ValueError) as error:
         frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
         first = next((place for place, name in enumerate(frames) if name.partition(".")[0] == "jax"), len(frames))
@@ -93,8 +93,7 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
             raise
         frame = traceback.extract_tb(error.__traceback__)[first - 1]
         what = "JAX takes arrays of its own, and tracing gives NumPy-like ones"
-        where = f"{cell_name(frame.filename)}:{frame.lineno}\n    {frame.line}"
-        raise CaptureError(what, where=where, hint="irs.load(jax.jit(function), *arrays)") from None
+        raise CaptureError(what, where=_where(frame), hint="irs.load(jax.jit(function), *arrays)") from None
     parts = result if isinstance(result, tuple) and len(result) > 1 else (result,)
     outputs = [_returned(record, part, title) for part in parts]
     graph = record.finish(title if title.isidentifier() else "traced", outputs)
@@ -102,6 +101,10 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
     graph = replace(graph, argument_paths=nested_paths(given, len(graph.inputs)), origin=origin)
     verify(graph)
     return graph
+
+
+def _where(frame: traceback.FrameSummary) -> str:
+    return f"{cell_name(frame.filename)}:{frame.lineno}\n    {frame.line}"
 
 
 def _names(function: Callable[..., Any], arguments: Sequence[Any], options: dict[str, Any], title: str) -> list[str]:

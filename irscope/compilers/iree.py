@@ -46,7 +46,7 @@ _DISPATCHED: Final = re.compile(rb'"?flow\.dispatch"? ?[@(]')
 _FLAGS: Final = (
     "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host",
 )  # fmt: skip
-"""For this processor: without its name, IREE compiles for any of its family, which takes several times as long."""
+"""For this processor: without its name, IREE compiles for any of its family, and its times would be those of another program."""
 _SECONDS: Final = 600
 _DECLARED: Final = re.compile(r"%(\w+): (tensor<[^>]*>)")
 """The arguments in IREE's declaration of a function, `sync func @f(%input0: tensor<8xf32>) -> …`."""

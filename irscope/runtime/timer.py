@@ -4,7 +4,7 @@ Taking turns spreads disturbances of the machine over all competitors alike, and
 same state for each. The order changes from turn to turn, because a competitor finds other cache contents after a copy
 than after one that uses the same operands. A fast competitor is called several times per turn, so that the cost of the
 clock is negligible, and once more before them, untimed: after a peer with threads of its own, the first call of a small
-program takes twice to ten times as long, and who comes after whom would decide.
+program takes twice as long, and who comes after whom would decide.
 
 *One is faster than another* if the middle halves of their turns do not overlap, and neither is noisy: a program whose
 median is more than three times its best turn waited for something else most of the time, and no ratio of it means anything.

@@ -110,7 +110,8 @@ def test_a_group_has_its_nodes_before_and_its_kernel_after(profile: Profile) -> 
     one_by_one = profile.table("node", way="op by op").set_index("group")
     members = one_by_one.loc[[first["group"]], "ms"]
     assert first["before ms"] <= members.sum() * 10 and len(members) == first["ops"]
-    assert first["verdict"] in ("faster", "slower", "the same")
+    if first["verdict"] in ("faster", "slower"):  # a busy machine cannot tell
+        assert (first["after ms"] < first["before ms"]) == (first["verdict"] == "faster")
 
 
 def test_the_cost_of_measuring_the_first_call_and_the_environment_are_reported(profile: Profile) -> None:

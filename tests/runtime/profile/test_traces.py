@@ -224,7 +224,7 @@ def test_two_profiles_are_matched_by_what_is_computed_not_by_names() -> None:
 def test_nothing_is_slower_than_itself_by_more_than_the_spread() -> None:
     p = irs.profile(lambda x: torch.exp(x) @ x, torch.ones(64, 64), seconds=0.05)
     table = p.diff(p).table()
-    assert (table["verdict"] == "the same").all() and np.allclose(table["change ms"], 0.0)
+    assert not set(table["verdict"]) & {"faster", "slower"} and np.allclose(table["change ms"], 0.0)
 
 
 def test_the_same_op_on_other_sizes_and_strides_is_matched() -> None:

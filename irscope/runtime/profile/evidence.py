@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from irscope._base.results import Rows
-from irscope._base.words import time_words
+from irscope._base.words import listed, time_words
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import new_table
@@ -52,6 +52,8 @@ class Remark:
     """Applies the advice, where that needs no author; None where the source must be changed by hand."""
     is_measured: bool = False
     """Whether the gain was measured rather than predicted."""
+    beside: tuple[int, ...] = ()
+    """The numbers of the remarks before it that are about some of the same nodes: following both saves less than the sum."""
 
     @property
     def worth_ns(self) -> float:
@@ -77,8 +79,12 @@ class Remark:
         takes = f"{where}: {self.share:.0%} of the time op by op ({time_words(self.now_ns)}), {self.because}"
         if not self.advice:
             return takes
-        saved = f"{'saves' if self.is_measured else 'would save about'} {time_words(self.gain_ns)}"
-        return f"{takes}; {self.advice} ({saved})"
+        return f"{takes}; {self.advice} ({'saves' if self.is_measured else 'would save about'} {self.saving()})"
+
+    def saving(self) -> str:
+        """The gain in words, with the remarks that save some of it too: `422 µs, in part those of remark 0`."""
+        others = f", in part those of {'remark' + 's' * (len(self.beside) > 1)} {listed(self.beside)}" if self.beside else ""
+        return f"{time_words(self.gain_ns)}{others}"
 
 
 class Remarks(Rows[Remark]):
@@ -89,7 +95,7 @@ class Remarks(Rows[Remark]):
         rows = [
             (
                 _places(each.lines) or repr(each.node), f"{each.share:.0%}", time_words(each.now_ns),
-                time_words(each.gain_ns) if each.advice else "", each.because, each.advice,
+                each.saving() if each.advice else "", each.because, each.advice,
             )
             for each in self
         ]  # fmt: skip

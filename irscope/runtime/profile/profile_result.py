@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -221,7 +222,10 @@ def _remarks_of(readings: Readings) -> tuple[Remark, ...]:
     by_particular = {node: part for node, part in claimed.items() if node in own}
     left_of = {id(remark): 1.0 - _claimed_part(evidence, remark, by_particular) for remark in kept[len(particular) :]}
     kept.sort(key=lambda remark: -remark.worth_ns * left_of.get(id(remark), 1.0))
-    return (*kept, *sorted(ends, key=lambda remark: -remark.now_ns)[:3])
+    takes = [{node for node in each.nodes if evidence.ns(node) and each.rule != "waits-for-python"} for each in kept]  # which is idle time
+    told = [replace(remark, beside=tuple(k for k in range(place) if takes[k] & takes[place])) for place, remark in enumerate(kept)]
+    ends = [remark for remark in ends if not any(remark.node in nodes for nodes in takes)]  # of which something can be gained
+    return (*told, *sorted(ends, key=lambda remark: -remark.now_ns)[:3])
 
 
 def _claimed_part(evidence: Evidence, remark: Remark, claimed: dict[Node, float]) -> float:

@@ -154,13 +154,14 @@ def _faster(evidence: Evidence, groups: _Groups) -> Iterator[Remark]:
             by_lines.setdefault(frozenset(line_of(node) or node.op for node in nodes), []).append((row, nodes))
     for found in by_lines.values():
         nodes = [node for _, inner in found for node in inner]
-        before, after = evidence.sum_ns(nodes), sum(row.self_time.median for row, _ in found)
+        before = sum(evidence.readings.group_before(row.node).median for row, _ in found)
+        after = sum(row.self_time.median for row, _ in found)
         moved, moves = sum(evidence.cost(node).bytes for node in nodes), sum(row.cost.bytes for row, _ in found)
         kernels = "one kernel" if len(found) == 1 else f"{len(found)} kernels"
         yield evidence.remark(
             "fuse", nodes, before - after / evidence.scale,
             f"{_describe(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
-            "irs.compile(irs.fuse(g)) runs them fused", is_measured=evidence.scale == 1.0,
+            "irs.compile(irs.fuse(g)) runs them fused", is_measured=evidence.scale == 1.0, now_ns=before,
         )  # fmt: skip
 
 
@@ -246,6 +247,8 @@ _CALLED: Final = 3.0
 """The factor over the roof from which on a small op's time counts as that of the call."""
 _SMALL_NS: Final = 30_000.0
 _SLICES: Final = frozenset({"aten::select", "aten::slice", "aten::narrow", "aten::unbind", "aten::index", "aten::__getitem__"})
+_TO_HOST: Final = frozenset({"aten::to", "aten::_to_copy", "aten::cpu"})
+"""Copies to the host, for which it waits where they come from a GPU."""
 _WAIT_WEIGHT: Final = 0.25
 """The part of the time before a wait that is attributed to it: a GPU's host could have been that far ahead."""
 
@@ -275,10 +278,12 @@ def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
     count = turns if turns >= _MANY else launches // max(ops, 1)
     if (sliced or turns >= _MANY) and _leads_on(evidence, nodes, count):
         because = f"it runs {plural(launches, 'op')} one after the other, {time_words(took / launches)} each"
-        advice = "each turn needs the one before: fuse what a turn does, or use an op of the library for the whole loop"
+        advice = "each turn needs the one before: an op of the library for the whole loop, if there is one, spares the calls"
     elif sliced or turns >= _MANY:
         because = f"it runs {plural(launches, 'op')} on parts of tensors, one after the other, {time_words(took / launches)} each"
         advice = f"one op over the whole tensor instead of {count} would do"
+    elif "fused" in evidence.readings.ways:  # what fusing saves was measured
+        return None
     else:
         because = f"it runs {plural(launches, 'small op')}, {time_words(took / launches)} each"
         advice = "fused, those that follow each other are one kernel"
@@ -319,8 +324,9 @@ def _join(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
 
 def _waits(evidence: Evidence) -> Iterator[Remark]:
     by_line: dict[object, list[Node]] = {}
+    passed = CHECKED_ON_HOST | INDEXED | (_TO_HOST if evidence.readings.device == "cpu" else set())
     for row in evidence.rows:
-        if row.node.op not in CHECKED_ON_HOST | INDEXED and any(row.cost.operands) and reads_on_host(evidence.graph, row.node):
+        if row.node.op not in passed and any(row.cost.operands) and reads_on_host(evidence.graph, row.node):
             by_line.setdefault(line_of(row.node) or row.node, []).append(row.node)
     for nodes in by_line.values():
         first = nodes[0]

@@ -153,10 +153,12 @@ def _is_replaceable(evidence: Evidence, nodes: list[Node]) -> bool:
 
 def repeated_remarks(evidence: Evidence) -> Iterator[Remark]:
     """Yields remarks on work that need not be repeated."""
+    needed = {node.id for node in remove_dead_nodes(evidence.graph).after.nodes()}
+    unused = {row.node for row in evidence.rows if row.node.id not in needed}
     known = _same_in_every_call(evidence)
-    yield from _rebuilt(evidence, known)
-    yield from _twice(evidence, known)
-    yield from _unused(evidence)
+    yield from _rebuilt(evidence, known - unused)
+    yield from _twice(evidence, known | unused)
+    yield from _unused(evidence, unused)
     yield from _in_every_turn(evidence)
 
 
@@ -239,11 +241,10 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         )  # fmt: skip
 
 
-def _unused(evidence: Evidence) -> Iterator[Remark]:
-    kept = {node.id for node in remove_dead_nodes(evidence.graph).after.nodes()}
+def _unused(evidence: Evidence, unused: set[Node]) -> Iterator[Remark]:
     by_line: dict[object, list[Node]] = {}
     for row in evidence.rows:
-        if row.node.id not in kept and row.launches:
+        if row.node in unused and row.launches:
             by_line.setdefault(line_of(row.node), []).append(row.node)
     for nodes in by_line.values():
         yield evidence.remark(
@@ -353,6 +354,14 @@ def _is_wide(facts: tuple[TensorFacts | None, ...]) -> bool:
     return any(each is not None and each.dtype in _WIDE for each in facts)
 
 
+def _spared(evidence: Evidence, node: Node) -> float:
+    """Half of the bytes that it moves of float64 tensors, each once."""
+    cost = evidence.cost(node)
+    facts = (*dict(zip(node.inputs, cost.operands, strict=False)).values(), *cost.results)
+    wide = sum(each.bytes for each in facts if each is not None and each.dtype in _WIDE) * cost.calls
+    return min(wide, cost.bytes) / 2  # a view moves nothing
+
+
 def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
     kinds = {node: {facts.dtype for facts in evidence.cost(node).operands if facts is not None} for node in nodes}
     joins = [node for node in nodes if node is not source and kinds[node] & set(_WIDE) and kinds[node] & set(_FLOATS)]
@@ -362,6 +371,7 @@ def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
     text = (
         f"{name} introduces float64" if source is first else f"{name} creates a float64 tensor, and {first.op.partition('::')[2]} uses it"
     )
-    through = f": {len(nodes)} ops then move {byte_count(wide)}, twice as much as in float32" if len(nodes) > 1 else ""
+    narrow = wide - sum(map(partial(_spared, evidence), nodes))
+    through = f": {len(nodes)} ops then move {byte_count(wide)}, and {byte_count(narrow)} in float32" if len(nodes) > 1 else ""
     gain = 0.5 * evidence.sum_ns(nodes)
     return evidence.remark("float64", nodes, gain, f"{text}{through}", "give it the type of the other tensors", first=first)

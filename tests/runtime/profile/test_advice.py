@@ -79,7 +79,7 @@ def test_the_first_or_second_remark_names_the_line(name: str) -> None:
 RULES = {
     "copy": "copy", "broadcast": "expanding-broadcast", "float64": "float64", "python loop": "many-small-ops",
     "transposed": "transposed-operand", "item": "waits-for-a-number", "rebuilt constant": "rebuilt-constant",
-    "expanded": "expanded-copy", "twice": "computed-again", "unused": "unused", "written softmax": "fuse",
+    "expanded": "expanded-copy", "tiny kernels": "fuse", "twice": "computed-again", "unused": "unused", "written softmax": "fuse",
     "growing": "grows-by-copies", "growing in a loop": "grows-by-copies",
 }  # fmt: skip
 
@@ -110,6 +110,23 @@ def test_the_advice_against_a_wait_is_that_of_the_op() -> None:
     assert told["masked_select"].startswith("torch.where") and told["repeat_interleave"].startswith("give output_size")
     assert told["item"].startswith("keep it") and told["bincount"].startswith("what it waits for is in the elements")
     assert sum(len(remark.nodes) for remark in remarks if remark.because.startswith("bincount")) == 1
+
+
+def test_no_remark_contradicts_another() -> None:
+    for name in PLANTED:
+        at_the_roof = [remark for remark in planted(name).remarks if remark.rule == "at-the-roof"]
+        others = planted(name).remarks[: len(planted(name).remarks) - len(at_the_roof)]
+        assert not {remark.node for remark in at_the_roof} & {node for remark in others for node in remark.nodes}, "nothing to gain"
+        for place, remark in enumerate(others):
+            shared = [k for k in remark.beside if k < place and {*others[k].nodes} & {*remark.nodes}]
+            assert len(shared) == len(remark.beside) and ("in part those of" in str(remark)) == bool(shared)
+
+    def wasteful(x: Any) -> Any:
+        torch.ones(1 << 16).exp()
+        return torch.relu(x.to("cpu"))
+
+    rules = {remark.rule for remark in on_the_machine(wasteful, torch.ones(64, 64)).remarks}
+    assert not rules & {"rebuilt-constant", "waits-for-a-number"}, "what is unused is not to be kept, and nothing is copied from a GPU"
 
 
 def test_a_recurrence_is_not_advised_to_be_one_op() -> None:

@@ -163,18 +163,21 @@ def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mappin
 def _wrong_value(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
     """The error for the first argument that its annotation excludes; None if there is none, or if that cannot be told."""
     from inspect import Parameter, formatannotation, signature
-    from typing import get_args, get_origin
+    from types import UnionType
+    from typing import Union, get_args, get_origin
 
     known, called = function.__globals__, signature(function)
     for name, value in called.bind(*args, **named).arguments.items():
-        kind = function.__annotations__.get(name, "Any")
+        kind: Any = function.__annotations__.get(name, "Any")
         words = kind if isinstance(kind, str) else formatannotation(kind)
-        kinds = [word.strip() for word in re.split(r"\|(?![^\[]*\])", words)]
+        kinds = [word.strip() for word in re.split(r"\|(?![^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])", words)]
         several = called.parameters[name].kind is Parameter.VAR_POSITIONAL
         wrong = [each for each in (value if several else [value]) if not any(_fits(each, word, known) for word in kinds)]
         if called.parameters[name].kind is not Parameter.VAR_KEYWORD and wrong:
-            choice = get_args(known.get(words)) if get_origin(known.get(words)) is Literal else ()
-            told = " or ".join(map(repr, choice)) or re.sub(r"\b\w+\.", "", words).replace(" | ", " or ")
+            named_kinds = {word: known[word] for word in kinds if get_origin(known.get(word)) in (Literal, Union, UnionType)}
+            meant = kind if get_origin(kind) is Literal else named_kinds.get(words)
+            told = " or ".join(map(repr, get_args(meant))) if get_origin(meant) is Literal else ""
+            told = told or re.sub(r"\b\w+\.", "", " | ".join(str(named_kinds.get(word, word)) for word in kinds)).replace(" | ", " or ")
             return ArgumentError(f"{_name_of(function)}(): {name} is {told}, not {wrong[0]!r:.60}", hint=_call_of(function))
     return None
 
@@ -184,7 +187,8 @@ def _fits(value: Any, word: str, known: Mapping[str, Any]) -> bool:
     import builtins
     import collections.abc
     from operator import index
-    from typing import get_args, get_origin
+    from types import UnionType
+    from typing import Union, get_args, get_origin
 
     name = word.partition("[")[0].rpartition(".")[2]
     if name == "None":
@@ -197,8 +201,13 @@ def _fits(value: Any, word: str, known: Mapping[str, Any]) -> bool:
             return isinstance(index(value) if found is int else value.__float__(), found)
         if get_origin(found) is Literal:
             return isinstance(value, str) and value in get_args(found)
-        return not isinstance(found, type) or isinstance(value, found)
-    except (TypeError, AttributeError):  # not a number; or a protocol, which is not asked about
+        if name in ("Iterable", "Sequence", "Collection") and hasattr(value, "__array__"):  # of names, which no array of numbers has
+            return False
+        if getattr(found, "_is_protocol", False):
+            return all(hasattr(value, member) for member in vars(found) if not member.startswith("_"))
+        kinds = [get_origin(each) or each for each in (get_args(found) if get_origin(found) in (Union, UnionType) else [found])]
+        return not all(isinstance(each, type) and not isinstance(value, each) for each in kinds)
+    except (TypeError, AttributeError):  # not a number
         return found not in (int, float)
 
 

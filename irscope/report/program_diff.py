@@ -51,6 +51,7 @@ class ProgramDiff:
     fusions: tuple[Fusion, Fusion] | None = None
     """The two groupings, if both are."""
 
+    @public
     def of(self, kind: Kind) -> tuple[Change, ...]:
         """The changes of one kind."""
         return tuple(change for change in self.changes if change.kind == kind)

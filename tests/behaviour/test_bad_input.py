@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -294,6 +294,12 @@ def test_a_value_that_its_annotation_excludes() -> None:
         lambda: irs.fuse(GRAPH, exact=several): ("exact=array", "leave it out"),
         lambda: DB.index_of(any_): ("by itself or by its printed name, not by int",),
         lambda: irs.dedup(GRAPH).size_by("alpha", [any_]): ("Dedup.size_by(): member is Node or str", "3"),
+        lambda: irs.ViewAliases(GRAPH, layouts=cast("Any", "x")): ("layouts is Mapping[Value, Demand or Sequence[int] or str]", "'x'"),
+        lambda: DB.to_graphviz(any_): ("values is Value or str or Sequence[Value or str] or None", "3"),
+        lambda: DB.follow(any_): ("record is Record", "3"),
+        lambda: irs.diff(GRAPH, OTHER).of(cast("Any", several)): ("kind is 'kept' or 'changed' or 'new' or 'gone'", "array"),
+        lambda: FUSION.made(cast("Any", [])): ("node is Node, not []",),
+        lambda: irs.compile(FUSION).run(any_): ("args is Sequence[Any]", "3"),
     }.items():
         refused(ArgumentError, action, *words)
     for line in (9999, "a"):

@@ -281,6 +281,7 @@ class AliasDb(Questions, Drawn):
         self.sealed: PointsTo = build(graph, self._knowledge.structures, distinct_inputs=self.distinct_inputs, callees=known)
         self.reach = Reachability(self.sealed)
 
+    @public
     def follow(self, record: Record) -> AliasDb:
         """Return the db of the graph after a pass, derived in time linear in the edits; this db is not changed.
 
@@ -344,6 +345,7 @@ class AliasDb(Questions, Drawn):
         """Whether `node` can move directly after `point`; the witness lists the nodes that move along."""
         return can_move(self, self._node(node), self._node(point), before=False)
 
+    @public
     def index_of(self, node: Node) -> int:
         """The node's position in its block."""
         known = node.__class__ is Node and node in self._index
@@ -351,18 +353,22 @@ class AliasDb(Questions, Drawn):
 
     # For analyses and passes on top
 
+    @public
     def region(self, place: int) -> int:
         """The region of a class: accesses in different regions never conflict; `EVERYTHING` is a region of its own."""
         return place if place == EVERYTHING else self.reach.region[place]
 
+    @public
     def node_words(self, node: Node) -> str:
         """A node in a sentence: `aten::mul (%c)`."""
         return self._explainer.paths.node_words(node)
 
+    @public
     def place_words(self, label: Label) -> str:
         """A value by its name, a place in words: `what %list holds`."""
         return self._explainer.paths.describe(label)
 
+    @public
     def obstacle_words(self, obstacle: OrderConflict) -> str:
         """Why one node must come after another, as a sentence."""
         return self._explainer.obstacle_words(obstacle)
@@ -381,6 +387,7 @@ class AliasDb(Questions, Drawn):
         rows = [(self.place_words(value), str(value.type), *answers.of(value)) for value in wanted if self.is_memory(value)]
         return new_table(rows, columns=["value", "type", "alias set", "locations", "writers"])
 
+    @public
     def dot(self, values: Values | None = None) -> str:
         """The points-to graph in Graphviz's language, for some values and what they may be and hold, or for all.
 
@@ -397,6 +404,7 @@ class AliasDb(Questions, Drawn):
             starts = {place for place in map(self._place, self._values(values)) if place is not None}
         return points_to_dot(self.sealed, self.reach, self._explainer.paths.describe, starts)
 
+    @public
     def to_graphviz(self, values: Values | None = None) -> Any:
         """The same as a `graphviz.Source`, which shows itself in a notebook, with or without the program `dot`.
 

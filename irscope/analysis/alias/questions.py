@@ -55,6 +55,7 @@ class Questions:
         element = self.sealed.element_of.get(value)
         return None if element is None else self.sealed.class_of[element]
 
+    @public
     def is_memory(self, value: Value) -> bool:
         """Whether values of its type can be shared at all, unlike numbers or strings."""
         return self._knowledge.structures.of(value.type) is not None
@@ -143,6 +144,7 @@ class Questions:
     def _in_one_place(self, a: Value, b: Value) -> Verdict:
         return self._explainer.why_alias(a, b).in_words("may overlap", "no overlap")
 
+    @public
     def lie_apart(self, a: Value, b: Value) -> bool:
         """Whether two tensors for which `may_alias` says yes have no byte in common."""
         both_tensors = isinstance(a.type, TensorType) and isinstance(b.type, TensorType)
@@ -173,9 +175,10 @@ class Questions:
         """
         return tuple(self._explainer.steps(self._value(a), self._value(b)))
 
-    def derived_from(self, value: Value) -> Step | None:
+    @public
+    def derived_from(self, value: Value | str) -> Step | None:
         """The step from a value to what it was made from, if it is not memory of its own."""
-        return self._explainer.paths.step(value)
+        return self._explainer.paths.step(self._value(value))
 
     def points_to(self, value: Value | str) -> tuple[Label, ...]:
         """The values and places that a value points to in one step; the value itself if it is memory of its own."""

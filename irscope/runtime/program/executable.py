@@ -28,7 +28,7 @@ from irscope._base.nested import leaves
 from irscope._base.results import Drawn
 from irscope._base.words import plural, time_words, warn_caller
 from irscope.codegen.kernel import SourceText
-from irscope.errors import ArgumentError, DeviceUnavailable
+from irscope.errors import ArgumentError, DeviceUnavailable, public
 from irscope.ir import FLOAT, GROUPS, Graph, Node, Type, Value, check_count, flatten_arguments, graph_of, has_kernel
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.runtime.arrays import (
@@ -272,6 +272,7 @@ class Executable(Drawn):
         `remarks` names them, `laid_out` says what they hold."""
         return KernelList(self._kernels.compiled.values(), self._why_none)
 
+    @public
     def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
         """Returns how much longer groups of one class run in a graph where one body serves them all, measured now, as a fraction
         of their time; None where it cannot be measured. `irs.dedup(f).recommend(executable=x, measure=True)` calls it."""
@@ -459,12 +460,12 @@ class Executable(Drawn):
     def _writes(self) -> bool:
         return may_write(self.graph)
 
+    @public
     def run(
         self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
         footprints: list[PeakMemory] | None = None,
     ) -> Any:  # fmt: skip
         """Runs the program; `launched` is called for each node that launches a kernel, ours or the library's, before it does.
-
         A `PeakMemory` that follows the run is appended to `footprints`."""
 
         def visit(node: Node) -> None:
@@ -523,18 +524,17 @@ class Executable(Drawn):
         return len(nodes)
 
     def peak_bytes(self, *args: Any) -> int:
-        """Returns the peak memory of one run's tensors, without arguments and parameters; it runs the program.
-
-        See `irscope.runtime.program.arena` for which tensors count.
-        """
+        """Returns the peak memory of one run's tensors, those that `irscope.runtime.program.arena` counts; it runs the program."""
         footprints: list[PeakMemory] = []
         self.run(args, footprints=footprints)
         return footprints[0].peak if footprints else 0
 
+    @public
     def has_kernels(self, node: Node) -> bool:
         """Checks whether a node is a group that runs as kernels here, where one can be built."""
         return node in self._groups
 
+    @public
     def threads_of(self, group: Node) -> int:
         """Returns the threads that a group's kernels use, on the arguments it last ran on; 1 for any other node."""
         return self._kernels.threads.get(group, 1)

@@ -261,9 +261,9 @@ GIVES_UP: Final[Mapping[str, str]] = {
 
 def known_relation(relation: Any) -> Relation:
     """Returns a relation of pieces. Raises ArgumentError for anything else."""
-    if relation not in RELATIONS:
+    if not isinstance(relation, str) or relation not in RELATIONS:
         raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
-    return relation  # type: ignore[no-any-return]
+    return relation
 
 
 # --- holes ------------------------------------------------------------------------------------------------------------

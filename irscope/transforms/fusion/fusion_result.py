@@ -203,6 +203,7 @@ class Fusion(Unpicklable, Drawn):
         node = self._find(subject)
         return self._group(node) if isinstance(node, Node) else None
 
+    @public
     def made(self, node: Node) -> bool:
         """Whether a node is one of `groups`, in constant time."""
         return node in self._members

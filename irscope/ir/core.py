@@ -274,6 +274,11 @@ class Graph(Drawn):
         return assign_names(self)
 
     @cached_property
+    def numbers_gone(self) -> frozenset[str]:
+        """The numbers that unnamed values of the graphs before it had: no other value has one of them."""
+        return frozenset()
+
+    @cached_property
     def keeps_given_names(self) -> bool:
         """Whether every value is printed under its given name: all names are legal and distinct."""
         from irscope.ir.text import keeps_given_names

@@ -184,13 +184,17 @@ def assign_names(graph: Graph, before: Graph | None = None) -> dict[Value, str]:
     else:
         legal = {name: _legal(name) for name in different}
         given = [legal[name] for name in given]
-    return _resolve(values, given, printed)
+    return _resolve(values, given, printed, frozenset() if before is None else before.numbers_gone)
 
 
 def named_as(graph: Graph, before: Graph) -> Graph:
-    """A graph that was just made, with the values of the one before named as there, so that what is said of either fits both."""
+    """A graph that was just made, with the values of the one before named as there, and no number of one that is gone given to
+    another, so that what is said of either fits both."""
     if graph is not before:
-        vars(graph).update(names=assign_names(graph, before), keeps_given_names=False)
+        names = assign_names(graph, before)
+        gone = before.numbers_gone.union(filter(str.isdecimal, before.names.values())).difference(names.values())
+        vars(graph).pop("_value_by_name", None)
+        vars(graph).update(names=names, numbers_gone=gone, keeps_given_names=False)
     return graph
 
 
@@ -219,10 +223,10 @@ def _legal(name: str) -> str:
     return f"{first}_{dot}{rest}" if keyword.iskeyword(first) else name
 
 
-def _resolve(values: list[Value], wanted: list[str], printed: Mapping[Value, str]) -> dict[Value, str]:
+def _resolve(values: list[Value], wanted: list[str], printed: Mapping[Value, str], gone: frozenset[str]) -> dict[Value, str]:
     """Unique names for values, some of which have the same wanted name or none; a name wanted once is kept."""
     names = dict(zip(values, wanted, strict=True))
-    taken = {*wanted, *printed.values()}
+    taken = {*wanted, *printed.values(), *gone}
     owners = {"", *printed.values()}
     suffixes: dict[str, int] = {}
     number = 0

@@ -12,6 +12,7 @@ from irscope.analysis.dependence import dependences_by
 from irscope.analysis.per_graph import leads, once
 from irscope.errors import ArgumentError, public
 from irscope.ir import Block, Graph, Merged, Module, Node, Value, graph_of, nest_of
+from irscope.ir.text import named_as
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
 from irscope.ops.view_steps import Num
@@ -237,6 +238,8 @@ def _nothing() -> None:
 def _then(history: History, record: PassRecord) -> History:
     """The history with one more pass, if that changed something; the first pass is always recorded."""
     leads(record)
+    if record.edits and not record.before.keeps_given_names:
+        named_as(record.after, record.before)
     return history.then(record) if record.edits or not history.records else history
 
 
@@ -401,6 +404,8 @@ def frozen(fusion: Fusion) -> Fusion:
         for run in (fold_weights, restore_exported, fold_batch_norm, channels_last, group_pools, use_onednn):
             record = run(history.final)
             leads(record)
+            if record.edits and not record.before.keeps_given_names:
+                named_as(record.after, record.before)
             history = history.then(record) if record.edits or record.remarks else history
         if history.final is records[at].before:
             made = replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))

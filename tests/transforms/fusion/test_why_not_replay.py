@@ -135,3 +135,14 @@ def test_a_value_has_one_name_in_what_is_said_of_a_fusion_and_in_its_graph() -> 
         said = " ".join(fusion.why_not(a, b).because for a, b in pairwise(nodes))
         assert set(re.findall(r"%(\w+(?:\.\w+)*)", said)) <= {*fusion.original.names.values(), *fused.names.values()}
     assert renamed > 3
+
+
+def test_a_number_is_not_given_to_another_value() -> None:
+    torch = pytest.importorskip("torch")
+
+    def masked(x):  # type: ignore[no-untyped-def]
+        return torch.where(torch.arange(4).view(1, 4).expand(4, 4) + 1 > 2, x, x.relu() * 3).tanh()
+
+    fusion = fuse(irs.load(masked, torch.ones(4, 4)))
+    now = {name: value for value, name in fusion.graph.names.items()}
+    assert all(now.get(name, value) is value for value, name in fusion.original.names.items() if name.isdecimal())

@@ -163,7 +163,8 @@ def vanished(before: HloText, after: HloText, named: Mapping[str, Sequence[Node]
     now: dict[str, list[Instruction]] = {}
     for _, each in after.instructions():
         if each.opcode not in ("parameter", "fusion"):
-            now.setdefault(after.provenance(each).op_name, []).append(each)
+            for name in after.provenance(each).names:
+                now.setdefault(name, []).append(each)
     now.pop("", None)
     was: dict[str, set[str]] = {}
     for _, each in before.instructions():

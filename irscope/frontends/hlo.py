@@ -141,7 +141,7 @@ def graph_of_proto(xla: "Converter", proto: bytes, module: HloText, *, name: str
             raise
         what = f"{module.file or 'this text'} has HLO of an unexpected form: {type(error).__name__}: {error}"
         raise LoadError(what, hint="the text is damaged; if XLA wrote it so, please report it") from error
-    graph = inlined(made, "main") if isinstance(made, Module) else made
+    graph = inlined(made, "main", absolute=True) if isinstance(made, Module) else made
     title = re.sub(r"\W", "_", name or module.name)
     return replace(graph, name=title if title.isidentifier() else "hlo", functional="StableHLO" if graph.functional else "")
 
@@ -383,7 +383,7 @@ def _reading(bindings: Bindings, operation: Any, module: HloText) -> Reading:
     }  # fmt: skip
     meanings = {**meanings, **known, **own}
     reading = Reading(bindings.ir, module.file, operation, {**control, **others}, meanings, read_branches)
-    reading.places = _places(bindings.ir, module)
+    reading.places, reading.is_absolute = _places(bindings.ir, module), True
     return reading
 
 
@@ -528,7 +528,7 @@ def _places(ir: Any, module: HloText) -> Callable[[Any], Place]:
         said = module.provenance(instruction)
         frame = next((frame for frame in said.frames if frame.file), None)
         location = None if frame is None else Location(cell_name(frame.file), frame.line, frame.column)
-        return Place(location, instruction.name if is_unique else path.replace("/", "."), split_name(said.op_name)[1])
+        return Place(location, instruction.name if is_unique else path.replace("/", "."), split_name(said.names[0])[1])
 
     def place(location: Any) -> Place:
         while isinstance(location, ir.FusedLoc):

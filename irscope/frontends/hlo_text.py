@@ -80,6 +80,11 @@ class Provenance(NamedTuple):
     frames: tuple[Frame, ...]
     """The lines that lead to it, the innermost first."""
 
+    @property
+    def names(self) -> list[str]:
+        """The paths, of which XLA joins those of ops that it made one of."""
+        return self.op_name.split(";")
+
 
 @dataclass(frozen=True)
 class HloText:

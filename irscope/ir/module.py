@@ -97,8 +97,9 @@ def verify_module(module: Module) -> None:
         todo.extend(here.modules.values())
 
 
-def inlined(module: Module, name: str = "") -> Graph:
-    """One graph of a module, named as in `graphs_of`, with its calls replaced by the callees' bodies.
+def inlined(module: Module, name: str = "", *, absolute: bool = False) -> Graph:
+    """One graph of a module, named as in `graphs_of`, with its calls replaced by the callees' bodies. With `absolute` the scopes of
+    their nodes are whole paths already; otherwise they are in that of the call.
 
     Calls of graphs that the module does not have stay. Raises ArgumentError for unknown names, recursive programs, and
     programs that would become larger than `MAX_INLINED` nodes.
@@ -108,7 +109,7 @@ def inlined(module: Module, name: str = "") -> Graph:
     size = run(_size(graph, module.graphs, {}, []))
     if size > MAX_INLINED:
         raise ArgumentError(f"inlined, the program has {size} nodes, and the limit is {MAX_INLINED}", hint="load it as a Module")
-    inliner = _Inliner(module.graphs)
+    inliner = _Inliner(module.graphs, absolute=absolute)
     body = run(inliner.block(graph.body, {}, "", fresh=False))
     languages = [graph.functional, *inliner.languages]
     return replace(graph, body=body, functional=max(languages) if all(languages) else "")
@@ -156,8 +157,8 @@ def renamed_body(body: Block, renamed: Mapping[Value, Value]) -> Block:
 class _Inliner:
     """Copies bodies, with each call replaced by its callee's nodes."""
 
-    def __init__(self, graphs: Mapping[str, Graph]) -> None:
-        self.graphs = graphs
+    def __init__(self, graphs: Mapping[str, Graph], *, absolute: bool = False) -> None:
+        self.graphs, self.absolute = graphs, absolute
         self.languages: list[str] = []
         """The languages of the inlined callees; if one of them has memory, the program is not functional."""
 
@@ -189,11 +190,21 @@ class _Inliner:
         self.languages.append(callee.functional)
         operands = [env.get(value, value) for value in node.inputs]
         own = dict(zip(callee.inputs, operands, strict=True))
-        path = ".".join(part for part in (scope, node.scope, name) if part)
+        title = scope_of_call(name, node.outputs[0].name if node.outputs else "")
+        path = "" if self.absolute else ".".join(part for part in (scope, node.scope, title) if part)
         nodes = yield self.nodes(callee.body, own, path, fresh=True)
         returned = [own.get(value, value) for value in callee.outputs]
         env.update(zip(node.outputs, returned, strict=True))
         return nodes
+
+
+def scope_of_call(callee: str, label: str) -> str:
+    """The name of a function as a scope: JAX numbers functions of one name, and its calls have the name without.
+
+    >>> scope_of_call("layer_3", "layer"), scope_of_call("layer_3", "x")
+    ('layer', 'layer_3')
+    """
+    return label if label and re.fullmatch(rf"{re.escape(label)}_\d+", callee) else callee
 
 
 def _callee_name(node: Node) -> str:

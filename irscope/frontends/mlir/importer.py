@@ -22,7 +22,7 @@ from irscope.frontends.mlir.types import AttributeReader, attribute_of, bfloat16
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder, ModuleBuilder
 from irscope.ir.invariants import verify
-from irscope.ir.module import verify_module
+from irscope.ir.module import scope_of_call, verify_module
 from irscope.ops.registry import effect_of, functional_source
 
 # The emitter of MLIR's rules: constants and conversions of tensors of known extents, and what is known of their elements.
@@ -225,6 +225,8 @@ class Reading:
         self.places: Callable[[Any], Place] = cache(partial(read_place, ir, file))
         self.attributes = AttributeReader(ir, root)
 
+        self.is_absolute = False
+        """Whether the scopes of ops in a function are whole paths, and not in that of its call."""
 
 def _is_same(made: Type, wanted: Type) -> bool:
     """Checks whether two types are equivalent: tensors of the same element type and extents, or a bool and its tensor."""
@@ -350,8 +352,9 @@ class BlockReader:
 
     def inline(self, operation: Any, region: Any) -> Call:
         """Reads a function's region in the place of its call."""
-        outside, place, name = (self.opened, self.scope), self.e.place, _name_of(region.owner)
-        self.opened, self.scope = (*self.opened, name), f"{place.scope}.{name}".strip(".")
+        outside, place, name, reading = (self.opened, self.scope), self.e.place, _name_of(region.owner), self.reading
+        title = scope_of_call(name, reading.places(operation.location).name)
+        self.opened, self.scope = (*self.opened, name), "" if reading.is_absolute else f"{place.scope}.{title}".strip(".")
         self.values.update(zip(region.blocks[0].arguments, self.operands(operation), strict=True))
         made = yield self.read_region(region)
         (self.opened, self.scope), self.e.place = outside, place

@@ -486,6 +486,7 @@ def is_plain_string(text: str) -> bool:
 # `while.body`.
 
 _CALL = re.compile(r"^(?:p?jit|vmap|jvp|transpose|remat|checkpoint|custom_jvp|custom_vjp)\((.*)\)$")
+_OUTERMOST = re.compile(r"^p?jit\(")
 _MAX_STEPS = 64
 
 
@@ -524,14 +525,17 @@ def split_name(name: str) -> tuple[str, str]:
 
     >>> split_name("jit(f)/while/body/add"), split_name("x"), split_name("jit(f)/jit(g)/sin")
     (('add', 'while.body'), ('x', ''), ('sin', 'g'))
+    >>> split_name("jit(f)/transpose(jvp(block))/mul"), split_name("jvp(block)/mul")  # of a gradient, and in a function of its own
+    (('mul', 'block'), ('mul', 'block'))
     """
     *path, last = name.rstrip(":").split("/")
-    if path and _CALL.match(path[0]):
+    if path and _OUTERMOST.match(path[0]):
         del path[0]
     plain = [_plain(part) for part in path]
     return _plain(last), ".".join(part for part in plain if part)
 
 
 def _plain(part: str) -> str:
-    found = _CALL.match(part)
-    return re.sub(r"[\s#,()]+", "_", found.group(1) if found else part).strip("_")
+    while (found := _CALL.match(part)) is not None:
+        part = found[1]
+    return re.sub(r"[\s#,()]+", "_", part).strip("_")

@@ -37,6 +37,28 @@ def test_nodes_have_jax_s_names_and_lines() -> None:
     assert node.location.line == _layer.__code__.co_firstlineno + 1
 
 
+def test_the_ops_of_a_gradient_are_in_the_scopes_of_those_that_they_are_of() -> None:
+    """Also those of a jitted function, which has a name of its own for its gradient, and of an optimized program, in a loop, too."""
+
+    @jax.jit
+    def layer(x: Any, w: Any) -> Any:
+        with jax.named_scope("layer"):
+            return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, w)[0]
+
+    def loss(x: Any, w: Any) -> Any:
+        with jax.named_scope("model"):
+            return layer(x, w).sum() ** 2
+
+    args = jnp.ones((3, 4)), jnp.ones((2, 4, 4))
+    graph = irs.load(jax.jit(jax.vmap(jax.grad(loss), (0, None))), *args)
+    assert {node.scope for node in graph.nodes() if node.op in ("aten::mm", "aten::bmm", "aten::tanh")} <= {
+        f"loss.model.layer.layer.while.body.closed_call{end}" for end in ("", ".closed_call")
+    }
+    d = irs.decisions(jax.jit(jax.grad(loss)), *args)
+    scopes = {node.scope for node in d.graph.nodes() if node.op in ("aten::mm", "aten::tanh")}
+    assert scopes == {"model.layer.layer.while.body.closed_call"}
+
+
 def test_lowered_and_jitted_functions_load() -> None:
     jitted = jax.jit(_layer)
     by_function, by_lowered = irs.load(jitted, PARAMS, X), irs.load(jitted.lower(PARAMS, X))

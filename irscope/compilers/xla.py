@@ -26,7 +26,7 @@ from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra,
 from irscope.files import read_text
 from irscope.frontends.hlo import Converter, graph_of_proto, graph_of_text, is_serialised, read_proto, recognizes
 from irscope.frontends.hlo_text import HloText, Instruction, is_hlo_text, parse_hlo
-from irscope.frontends.jax import flat_call, flattened, written_function
+from irscope.frontends.jax import flat_call, flattened, keeping_arguments, written_function
 from irscope.frontends.refusals import start_of
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, make_block, make_node
 from irscope.ops.registry import category_of, effect_of
@@ -121,10 +121,18 @@ def _of_jax(source: Any, args: Sequence[Any], measure: bool) -> Decisions:
             said = "\n".join([line for line in str(error).splitlines() if line.strip()][:6])
             what = f"JAX cannot compile {getattr(source, '__name__', type(source).__name__)}: {type(error).__name__}"
             raise CaptureError(what, where=said, hint="check that jax.jit(function)(*arguments) runs") from None
-        programs = _timed(tuple(_programs(made, Path(dump))), made, args) if measure else tuple(_programs(made, Path(dump)))
+        call = keeping_arguments(made)
+        programs = _timed(tuple(_programs(made, Path(dump))), call, args) if measure else tuple(_programs(made, Path(dump)))
         written = written_function(source)
         eager = None if written is None else flat_call(made, written)
-        return Decisions(compiler, programs, version=f"JAX {jax.__version__}", call=made, eager=eager, flattened=partial(flattened, made))
+        notes = (
+            ("XLA's program writes to arguments that are donated: here it gets copies of them, whose time counts",)
+            if call is not made
+            else ()
+        )
+        return Decisions(
+            compiler, programs, version=f"JAX {jax.__version__}", call=call, eager=eager, flattened=partial(flattened, made), notes=notes
+        )  # fmt: skip
 
 
 def _timed(programs: tuple[Program, ...], made: Any, args: Sequence[Any]) -> tuple[Program, ...]:
@@ -199,14 +207,15 @@ def _figures(made: Any) -> Mapping[str, float]:
 
 _FREE: Final = frozenset({
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier", "add-dependency", "domain",
-    "partition-id", "replica-id", "while", "conditional", "call", "all-reduce-done", "all-gather-done", "all-to-all-done",
-    "collective-permute-done", "reduce-scatter-done", "copy-done", "async-start", "async-update", "async-done", "send-done", "recv-done",
+    "partition-id", "replica-id", "while", "conditional", "call", "async-start", "call-start",
 })  # fmt: skip
-"""Ops that run nothing of their own: names of values, control flow, and the ends of what began before."""
-_CONTROL: Final = frozenset({"while", "conditional", "call", "async-start"})
+"""Ops that run nothing of their own: names of values and control flow."""
+_ENDS: Final = ("-done", "-update")
+"""How the ends of what began before end."""
+_CONTROL: Final = frozenset({"while", "conditional", "call", "async-start", "call-start"})
 """Ops whose computations run instruction by instruction."""
 _LIBRARY: Final = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve", "custom-call"})
-_TALK: Final = ("all-", "collective-", "reduce-scatter", "send", "recv", "infeed", "outfeed")
+_TALK: Final = ("all-", "ragged-all-", "collective-", "reduce-scatter", "send", "recv", "infeed", "outfeed")
 """How ops begin that communicate with other devices or with the host."""
 _MARKERS: Final = ("Sharding", "LayoutConstraint", "annotate_device_placement", "AllocateBuffer", "AssumeGatherIndicesInBound")
 """Targets of custom calls that run nothing."""
@@ -239,6 +248,11 @@ class HloKernel(NamedTuple):
         return self.instruction.name
 
     @property
+    def opcode(self) -> str:
+        """What runs: the `fusion` of a `fusion-start`."""
+        return _begun(self.instruction)
+
+    @property
     def is_library(self) -> bool:
         """Whether code runs that XLA did not generate."""
         return self.kind in ("library", "communication")
@@ -261,18 +275,24 @@ def kernels_of(module: HloText) -> list[HloKernel]:
     return found
 
 
+def _begun(each: Instruction) -> str:
+    """Returns the op that an instruction begins, for which XLA has no other word than `-start` behind its name; or the op that it is."""
+    opcode = each.opcode
+    return opcode.removesuffix("-start") if not opcode.startswith((*_TALK, "copy", "async")) else opcode
+
+
 def _kernel(computation: str, each: Instruction) -> HloKernel | None:
-    kind, library = "communication" if each.opcode.startswith(_TALK) else "alone", ""
-    if each.opcode == "fusion":
+    kind, library, opcode = "communication" if each.opcode.startswith(_TALK) else "alone", "", _begun(each)
+    if opcode == "fusion":
         said = _KIND.search(each.attrs.get("backend_config", ""))
         library = said[1] if said is not None and said[1].startswith(_OF_LIBRARIES) else ""
         own = each.attrs.get("kind", "").removeprefix("k").lower()
         kind = "library" if library else own if own in ("loop", "input", "output") else "custom"
-    elif each.opcode == "custom-call":
+    elif opcode == "custom-call":
         kind, library = "library", each.attrs.get("custom_call_target", "").strip('"')
-    elif each.opcode in _LIBRARY:
-        kind, library = "library", each.opcode
-    is_free = each.opcode in _FREE or (each.opcode == "custom-call" and library in _MARKERS)
+    elif opcode in _LIBRARY:
+        kind, library = "library", opcode
+    is_free = each.opcode in _FREE or each.opcode.endswith(_ENDS) or (opcode == "custom-call" and library in _MARKERS)
     return None if is_free else HloKernel(computation, each, kind, library)
 
 
@@ -298,6 +318,8 @@ _BITS: Final = re.compile(r"[a-z]+(\d+)")
 _SHAPE: Final = re.compile(r"(\w+)\[([\d,<=]*)\]")
 _WORKSPACE: Final = re.compile(r", [su]8\[\d+\](?:\{[^{}]*\})?\)$")
 """The memory that a call of one of NVIDIA's libraries works in, its last result."""
+_MARKS: Final = re.compile(r"(?:, [su]32\[\](?:\{[^{}]*\})?)+\)$")
+"""The marks by which what began is waited for, the last results of an op that begins something."""
 _SLICES: Final = frozenset({"dynamic-slice", "slice", "gather"})
 
 
@@ -327,20 +349,23 @@ def bytes_moved(module: HloText, kernel: HloKernel, around: Mapping[str, Instruc
     """Returns the bytes that a kernel reads and writes; None where that is not known. `around` are the instructions of its computation."""
     each = kernel.instruction
     sizes = [size_in_bytes(around[operand].shape) for operand in each.operands]
-    result = size_in_bytes(_WORKSPACE.sub(")", each.shape) if kernel.library.startswith("__cu") else each.shape)
-    if each.opcode == "copy-start":  # its result has the operand and a mark, too
+    shape = _MARKS.sub(")", each.shape) if each.opcode.endswith("-start") else each.shape
+    result, opcode = size_in_bytes(_WORKSPACE.sub(")", shape) if kernel.library.startswith("__cu") else shape), kernel.opcode
+    if each.opcode == "copy-start":  # its result has the operand, too
         result = sizes[0]
-    elif each.opcode.endswith("-start") and each.opcode != "all-reduce-start" and each.shape.startswith("("):  # operands and results
-        return result
-    elif each.opcode == "fusion" and len(each.called) == 1:
+    elif each.opcode.endswith("-start") and each.opcode != "all-reduce-start" and shape.startswith("("):  # operands and results
+        if opcode == each.opcode:
+            return result
+        result = None if result is None or None in sizes else result - sum(size or 0 for size in sizes)
+    if opcode == "fusion" and len(each.called) == 1:
         inside = module.computations[each.called[0]]
         params = sorted((i for i in inside if i.opcode == "parameter"), key=lambda i: int(i.attrs["value"] or 0))
         sizes = [_read(inside, param, size) for param, size in zip(params, sizes, strict=False)]
         sizes += [size_in_bytes(i.shape) for i in inside if i.opcode == "constant" and not _ONE.search(i.shape)]  # weights, not operands
         result = _stored(inside, next(i for i in inside if i.is_root))
-    elif each.opcode in _SLICES:
+    elif opcode in _SLICES:
         sizes[0] = result
-    elif each.opcode == "dynamic-update-slice":
+    elif opcode == "dynamic-update-slice":
         sizes[0], result = 0, sizes[1]
     return None if result is None or None in sizes else result + sum(size or 0 for size in sizes)
 
@@ -450,7 +475,7 @@ def _sites(flat: "_Flat", known: Sequence[HloKernel], module: HloText) -> list[S
     found = list[Site]()
     for label, nodes, stored, is_group in flat.sites:
         kernel = by_name.get(label)
-        if kernel is not None and is_group == (kernel.instruction.opcode == "fusion"):
+        if kernel is not None and is_group == (kernel.opcode == "fusion"):
             found.append((kernel, nodes, stored))
     there = {id(kernel) for kernel, _, _ in found}
     last = {id(kernel): place for place, (kernel, _, _) in enumerate(found)}
@@ -483,7 +508,7 @@ def _source(
         return made.source(hlo.name, found[1])
     inside = kernel.group.blocks[0].nodes if kernel.group is not None else kernel.nodes
     place = {value.name: position for position, node in enumerate(inside) for value in node.outputs}
-    computations = hlo.instruction.called if hlo.instruction.opcode == "fusion" else ()
+    computations = hlo.instruction.called if hlo.opcode == "fusion" else ()
     for each in [each for called in computations for each in module.computations[called]] or [hlo.instruction]:
         node, line = place.get(each.name), _METADATA.sub("", lines[each.line - 1]).strip()
         made.add(line, node=node) if node is not None else made.add(line)

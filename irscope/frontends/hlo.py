@@ -85,10 +85,14 @@ def load(
     return graph
 
 
+_TILES: Final = re.compile(r"\{([\d,]*):[A-Z*#][^{}]*\}")
+"""How a TPU cuts a tensor into tiles, and which memory it is in, behind a layout: XLA's converter refuses a call with them."""
+
+
 def graph_of_text(text: str, module: HloText, *, name: str | None = None) -> Graph:
     """Returns the graph of a text that has been read."""
     xla = Converter()
-    text = _without_elided(text, module)
+    text = _TILES.sub(lambda found: f"{{{found[1]}}}" if found[1] else "", _without_elided(text, module))
     answer = _isolated(lambda: _tried(xla, lambda: xla.proto_of(text)), len(text), module.file or "this text")
     if answer:
         raise _refused(answer, module)
@@ -379,6 +383,7 @@ def _reading(bindings: Bindings, operation: Any, module: HloText) -> Reading:
     pending, calls = _Pending(functions), _Calls(bindings.ir, functions)
     others: Mapping[str, ControlRule] = {
         "mhlo.fusion": _Fusions(), "mhlo.async_start": pending.begin, "mhlo.async_update": pending.wait, "mhlo.async_done": pending.end,
+        "stablehlo.async_start": pending.begin, "stablehlo.async_done": pending.end,
         "stablehlo.get_tuple_element": calls.part, "stablehlo.custom_call": calls.call,
     }  # fmt: skip
     meanings = {**meanings, **known, **own}
@@ -484,8 +489,9 @@ class _Pending:
         self._begun: dict[Any, tuple[Any, Sequence[Value], Place]] = {}
 
     def begin(self, reader: BlockReader, operation: Any) -> Call:
-        """Keeps the function that is called, its operands, and where."""
-        called = self._functions.get(str(operation.attributes["called_computation"].value))
+        """Keeps the function that is called, or itself if it has what runs, its operands, and where."""
+        is_own = len(operation.regions) > 0
+        called = operation if is_own else self._functions.get(str(operation.attributes["called_computation"].value))
         if called is None or not len(called.regions[0].blocks):
             raise reader.refusal(operation, f"{operation.name} calls a function that the module does not have")
         self._begun[operation.results[0]] = called, reader.operands(operation), reader.e.place
@@ -499,13 +505,17 @@ class _Pending:
     def end(self, reader: BlockReader, operation: Any) -> Call:
         """Reads the function in its place."""
         called, given, place = self._found(reader, operation)
-        region = called.regions[0]
-        if called.attributes["sym_name"].value == "copy_":  # XLA's converter makes a function of a copy, without a name
+        region, places = called.regions[0], reader.reading.places
+        if (
+            "sym_name" in called.attributes and called.attributes["sym_name"].value == "copy_"
+        ):  # XLA's converter makes a function of a copy, without a name
             reader.e.place = place
             made: Sequence[Value] = [reader.e.op("clone", given[0], None, type=reader.reading.types(operation.results[0].type))]
         else:
             reader.values.update(zip(region.blocks[0].arguments, given, strict=True))
-            made = yield reader.read_region(region)
+            reader.reading.places = lambda location: found if (found := places(location)) != Place() else place
+            made = yield reader.read_region(region)  # which the text need not have: `slice-start(…)`
+            reader.reading.places = places
         reader.bind(operation.results, made)
 
     def _found(self, reader: BlockReader, operation: Any) -> tuple[Any, Sequence[Value], Place]:

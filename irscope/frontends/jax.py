@@ -113,11 +113,36 @@ def _described(made: Any) -> tuple[list[Any], list[int]]:
 
 
 def flattened(made: Any, *args: Any) -> tuple[Any, ...]:
-    """Returns the arrays that a lowered or compiled function reads of its arguments; other arguments as they are."""
-    leaves, (described, kept) = _require().tree_util.tree_leaves(args), _described(made)
+    """Returns the arrays that a lowered or compiled function reads of its arguments, of keys their numbers; other arguments as they are."""
+    jax, (described, kept) = _require(), _described(made)
+    leaves = jax.tree_util.tree_leaves(args)
     if len(leaves) != len(described):
         return args
-    return tuple([np.asarray(leaves[k], described[k].dtype) if isinstance(leaves[k], int | float) else leaves[k] for k in kept])
+    leaves = [np.asarray(x, of.dtype) if isinstance(x, int | float) else x for x, of in zip(leaves, described, strict=True)]
+    return tuple([jax.random.key_data(leaves[k]) if is_key(leaves[k]) else leaves[k] for k in kept])
+
+
+def is_key(array: Any) -> bool:
+    """Whether an array, or its description, is of JAX's typed keys."""
+    dtypes = _require().dtypes
+    return bool(dtypes.issubdtype(getattr(array, "dtype", None) or np.float32, dtypes.extended))
+
+
+def keeping_arguments(made: Any) -> Callable[..., Any]:
+    """Returns a compiled function as one that leaves its arguments as they are: it is given copies of those that it may write to."""
+    jax = _require()
+    donated = [each.donated for each in jax.tree_util.tree_leaves(made.args_info)]
+    if not any(donated):
+        return made  # type: ignore[no-any-return]
+
+    def run(*args: Any, **named: Any) -> Any:
+        leaves, form = jax.tree_util.tree_flatten((args, named))
+        if len(leaves) == len(donated):
+            leaves = [jax.numpy.array(x, copy=True) if lent else x for x, lent in zip(leaves, donated, strict=True)]
+        args, named = jax.tree_util.tree_unflatten(form, leaves)
+        return made(*args, **named)
+
+    return run
 
 
 def flat_call(made: Any, function: Any = None) -> Callable[..., Any]:
@@ -125,18 +150,32 @@ def flat_call(made: Any, function: Any = None) -> Callable[..., Any]:
     order of the program's inputs."""
     jax = _require()
     described, kept = _described(made)
+    called = keeping_arguments(made) if function is None else function
 
     def run(*arrays: Any) -> Any:
         given = dict(zip(kept, (np.asarray(x.detach()) if hasattr(x, "detach") else x for x in arrays), strict=True))
         for k, x in given.items():
             if getattr(described[k].dtype, "kind", "") == "u" and getattr(getattr(x, "dtype", None), "kind", "") == "i":
                 given[k] = np.asarray(x).view(described[k].dtype)  # a compiler whose types have no signs
-        flat = [given[k] if k in given else jax.numpy.zeros(each.shape, each.dtype) for k, each in enumerate(described)]
+            elif is_key(described[k]) and not is_key(x):
+                given[k] = _keys(described[k].dtype, np.asarray(x).view(np.uint32))
+        flat = [given[k] if k in given else _zeros(each) for k, each in enumerate(described)]
         positional, named = jax.tree_util.tree_unflatten(made.in_tree, flat)
-        results = jax.tree_util.tree_leaves((function or made)(*positional, **named))
+        results = [jax.random.key_data(x) if is_key(x) else x for x in jax.tree_util.tree_leaves(called(*positional, **named))]
         return results[0] if len(results) == 1 else tuple(results)
 
     return run
+
+
+def _zeros(described: Any) -> Any:
+    if not is_key(described):
+        return _require().numpy.zeros(described.shape, described.dtype)
+    return _keys(described.dtype, np.zeros((*described.shape, *described.dtype._impl.key_shape), np.uint32))
+
+
+def _keys(dtype: Any, numbers: Any) -> Any:
+    """Returns typed keys of these numbers."""
+    return _require().random.wrap_key_data(numbers, impl=str(dtype._impl.name))
 
 
 def written_function(source: Any) -> Callable[..., Any] | None:

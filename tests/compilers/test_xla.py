@@ -200,6 +200,45 @@ def test_asynchronous_ops_are_one_kernel_each_and_the_workspace_of_a_library_doe
     assert [node.op for node in d.program.kernel("ar").nodes] == ["stablehlo::all_reduce"]
 
 
+BEGUN = """HloModule step, is_scheduled=true
+
+%fused (p: f32[16]) -> f32[16] {
+  %p = f32[16]{0} parameter(0)
+  ROOT %e = f32[16]{0} exponential(%p)
+}
+
+ENTRY %main (x: f32[16], y: f32[8,8]) -> (f32[32], f32[4,4], f32[16], f32[16]) {
+  %x = f32[16]{0:T(128)} parameter(0)
+  %y = f32[8,8]{1,0:T(8,128)} parameter(1)
+  %ag = (f32[16]{0:T(128)}, f32[32]{0:T(128)}) all-gather-start(%x), channel_id=2, replica_groups={{0,1}}, dimensions={0}
+  %sl = ((f32[8,8]{1,0:T(8,128)}), f32[4,4]{1,0:T(8,128)S(1)}, u32[]{:S(2)}) slice-start(%y), slice={[0:4], [0:4]}
+  %fu = ((f32[16]{0:T(128)}), f32[16]{0:T(128)}, u32[]{:S(2)}) fusion-start(%x), kind=kLoop, calls=%fused
+  %agd = f32[32]{0:T(128)} all-gather-done(%ag)
+  %sld = f32[4,4]{1,0:T(8,128)S(1)} slice-done(%sl)
+  %fud = f32[16]{0:T(128)} fusion-done(%fu)
+  %own = f32[16]{0:T(128)} custom-call(%x), custom_call_target="tpu_custom_call", operand_layout_constraints={f32[16]{0}}
+  ROOT %t = (f32[32]{0:T(128)}, f32[4,4]{1,0:T(8,128)}, f32[16]{0:T(128)}, f32[16]{0:T(128)}) tuple(%agd, %sld, %fud, %own)
+}
+"""
+
+
+def test_what_begins_under_its_own_name_is_one_kernel_and_a_call_on_tiles_is_read() -> None:
+    d = irs.decisions(BEGUN)
+    assert {kernel.name: (kernel.kind, kernel.bytes, kernel.ops) for kernel in d.kernels} == {
+        "ag": ("communication", 4 * (16 + 32), "all_gather"), "sl": ("alone", 2 * 4 * 16, "slice, slice"),
+        "fu": ("loop", 2 * 4 * 16, "exp"), "own": ("library", 2 * 4 * 16, "custom_call"),
+    }  # fmt: skip
+
+
+def test_donated_arguments_stay_and_typed_keys_are_run() -> None:
+    function = jax.jit(lambda x, unread, key: x + jax.random.normal(key, x.shape), donate_argnums=0)
+    args = jnp.ones((4, 4)), jax.random.key(1), jax.random.key(3)
+    d = irs.decisions(function, *args, measure=True)
+    found = irs.compare(d, *args, repeats=1)
+    assert not args[0].is_deleted() and not found.missing and "donated" in d.notes[0]
+    assert {"eager", "xla"} < {row.label for row in found.rows} and all(row.error < 1e-6 and not row.wrong for row in found.rows)
+
+
 def test_constants_that_the_text_leaves_out_are_noted_and_never_run() -> None:
     w = floats(16, 16)
     text = jax.jit(lambda x: jnp.tanh(x @ w) * 2).lower(jnp.ones((4, 16))).compile().as_text()

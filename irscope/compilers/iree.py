@@ -22,15 +22,16 @@ from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
 from irscope.codegen.kernel import NO_NODE, SourceText
-from irscope.compilers.iree_beside import Compiled, is_public, vanished
+from irscope.compilers.iree_beside import Compiled, Output, is_public, ran, vanished, walked
+from irscope.compilers.iree_ops import MEANINGS, passed_on, segments
 from irscope.compilers.ort import eager_call, exported, torch_model_of
 from irscope.compilers.record import Decisions, Kernel, Program, program_of
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, ParseError, PassError
 from irscope.files import read_file
 from irscope.frontends import jax as jax_source
 from irscope.frontends.mlir import source as mlir_source
-from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, extents_of, language_of, operations_in, shape_of
-from irscope.frontends.mlir.ops_shaping import Part, cut, inserted, reshaped, spread
+from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, language_of, operations_in, shape_of
+from irscope.frontends.mlir.ops_shaping import spread
 from irscope.frontends.mlir.types import read_place
 from irscope.frontends.onnx import source as onnx_source
 from irscope.ir import Graph, Node, TensorData, TensorType, Value
@@ -47,7 +48,8 @@ _FLAGS: Final = (
     "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host",
 )  # fmt: skip
 """For this processor: without its name, IREE compiles for any of its family, and its times would be those of another program."""
-_SECONDS: Final = 600
+_HALVES: Final = re.compile(r" = linalg\.\w*(?:mat|dot|conv)\w* .*-> tensor<[\dx?]*(b?f16)>")
+"""A product that is added up in halves."""
 _DECLARED: Final = re.compile(r"%(\w+): (tensor<[^>]*>)")
 """The arguments in IREE's declaration of a function, `sync func @f(%input0: tensor<8xf32>) -> …`."""
 _IMPORT: Final = "hal.tensor.import"
@@ -72,6 +74,10 @@ def decisions(
 
     Raises LoadError for a program that it does not take, MissingExtra without the package.
     """
+    on_processor = any("llvm-cpu" in flag for flag in flags)
+    if measure and not on_processor:
+        what = "only a program for processors (llvm-cpu) is run here: with these flags no dispatch has a time"
+        raise ArgumentError(what, hint="leave measure out, or flags")
     text, kind, lowered = _mlir_of(source, args, measure)
     if _DISPATCHED.search(text):
         if measure:
@@ -82,28 +88,44 @@ def decisions(
     compile = partial(_compiled, tools, text, path, kind, flags)
     code = Compiled(compile, device)
     programs = _read(*_flow(compile), text, path, kind)
-    notes = tuple(code.why_not_run(flags))
-    if not notes:
+    notes = reasons = tuple(code.why_not_run(flags))
+    if not reasons:
         programs = tuple([replace(each, run=code.function(each.name)) for each in programs])
         threads = {"local-task": ", with a thread for each core", "local-sync": ", with one thread"}.get(device, "")
         notes = (f"IREE's own program runs on its device {device}{threads}",)
     eager, flat = eager_call(source), None
     if lowered is not None:
         written = jax_source.written_function(source)
-        flat, eager = partial(_flat, lowered), None if written is None else jax_source.flat_call(lowered, written)
-    if measure and any("llvm-cpu" in flag for flag in flags):
+        flat, eager = partial(_flat, lowered), None if written is None else _with_signs(jax_source.flat_call(lowered, written))
+        programs = tuple([each if each.run is None else replace(each, run=_with_signs(each.run)) for each in programs])
+    if measure:
         programs = (_timed(programs, code, args if flat is None else flat(*args)),)
     call = None
-    if len(programs) == 1 and (run := programs[0].run) is not None:
-        call = run if flat is None else lambda *args: run(*flat(*args))
+    if len(programs) == 1 and not reasons:
+        own = code.function(programs[0].name)
+        call = own if flat is None else lambda *args: own(*flat(*args))
     return Decisions(compiler, programs, version=_version(tools), notes=notes, call=call, eager=eager, flattened=flat)
 
 
 def _flat(lowered: Any, *args: Any) -> tuple[Any, ...]:
-    """Returns the arrays that a lowered function reads of its arguments, unsigned ones as IREE's types have them, with signs."""
-    arrays = jax_source.flattened(lowered, *args)
-    kinds = [np.dtype(x.dtype) if isinstance(getattr(x, "dtype", None), np.dtype) else np.dtype(object) for x in arrays]
-    return tuple([np.asarray(x).view(kind.name[1:]) if kind.kind == "u" else x for x, kind in zip(arrays, kinds, strict=True)])
+    """Returns the arrays that a lowered function reads of its arguments, as IREE's types have them."""
+    return tuple(map(_with_sign, jax_source.flattened(lowered, *args)))
+
+
+def _with_sign(array: Any) -> Any:
+    """Returns an array of unsigned numbers as one of the same bits with signs: IREE's types have no others."""
+    dtype = getattr(array, "dtype", None)
+    return np.asarray(array).view(dtype.name[1:]) if isinstance(dtype, np.dtype) and dtype.kind == "u" else array
+
+
+def _with_signs(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function whose results are as the program of IREE has them."""
+
+    def called(*args: Any) -> Any:
+        made = run(*args)
+        return tuple(map(_with_sign, made)) if isinstance(made, tuple) else _with_sign(made)
+
+    return called
 
 
 def _timed(programs: Sequence[Program], code: Compiled, args: Sequence[Any]) -> Program:
@@ -156,12 +178,12 @@ def _read(
 
 def _with_vanished(programs: Sequence[Program], after: Any, before: bytes, path: Path | None, kind: str) -> Iterator[Program]:
     """Yields the programs with what vanished; with a note where the program before cannot be read here."""
-    file, read = str(path) if path is not None else "", cache(mlir_source.parse_module)
+    file, read, output = str(path) if path is not None else "", cache(mlir_source.parse_module), Output(after)
     for program in programs:
         try:
-            root, bindings = read(before, file)
+            root, bindings = read(before.replace(b'"<stdin>":', b'"-":'), file)
             places = cache(partial(read_place, bindings.ir, file))
-            found = tuple(vanished(root.operation, after, program.name, program.graph, bindings, places, file))
+            found = tuple(vanished(root.operation, output, program.name, program.graph, bindings, places, file))
         except (LoadError, ParseError) as error:
             note = f"what vanished is not known, since the program that IREE was given cannot be compared with its output: {error.what}"
             yield replace(program, notes=(*program.notes, note))
@@ -213,10 +235,22 @@ def _mlir_of(source: Any, args: Sequence[Any], measure: bool) -> tuple[bytes, st
             return _imported_onnx(path), "onnx", None
     if jax_source.reads(source, args) or callable(source):
         lowered, _ = jax_source.lowered(source, args)
-        return lowered.as_text(dialect="stablehlo", debug_info=True).encode(), "stablehlo", lowered
+        text = lowered.as_text(dialect="stablehlo", debug_info=True).encode()
+        return _without_shardings(text) if b" sdy." in text else text, "stablehlo", lowered
     kind = "a graph of irscope" if isinstance(source, Graph) else f"an object of type {type(source).__module__}.{type(source).__qualname__}"
     hint = f"give what it was made from: {name}"
     raise LoadError(f"iree-compile takes MLIR, and {kind} cannot be written as MLIR here", hint=hint)
+
+
+def _without_shardings(text: bytes) -> bytes:
+    """Returns a program without what says on which devices values are, which JAX writes of typed keys, and IREE does not read."""
+    root, _ = mlir_source.parse_module(text, "JAX's program")
+    for operation in list(walked(root.operation)):
+        if operation.name == "sdy.sharding_constraint":
+            operation.results[0].replace_all_uses_with(operation.operands[0])
+        if operation.name in ("sdy.sharding_constraint", "sdy.mesh"):
+            operation.erase()
+    return str(root.operation.get_asm(enable_debug_info=True)).encode()
 
 
 def _no_arguments(args: Sequence[Any], what: str, measure: bool) -> None:
@@ -229,7 +263,8 @@ def _imported_onnx(path: Path) -> bytes:
     """Returns an ONNX model as MLIR, by IREE's importer, which is a program of its own in its package."""
     with tempfile.TemporaryDirectory(prefix="irscope-iree-") as folder:
         made = Path(folder) / "model.mlir"
-        _ran([sys.executable, "-m", "iree.compiler.tools.import_onnx", str(path), "-o", str(made)], f"{str(path)!r} cannot be imported")
+        command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", str(path), "-o", str(made)]
+        ran(command, f"{str(path)!r} cannot be imported", _CHECK)
         return made.read_bytes()
 
 
@@ -239,20 +274,10 @@ def _compiled(
     """Returns the compiled program, or, with the options `until`, what it is until then; places in it are in the file of this path."""
     options = [f"--iree-input-type={kind}", *until, *flags, "-o", "-"]
     command = [str(tools / "iree-compile"), "-" if path is None else str(path), *options]
-    return _ran(command, "iree-compile does not take this program", content if path is None else b"")
+    return ran(command, "iree-compile does not take this program", _CHECK, content if path is None else b"")
 
 
-def _ran(command: Sequence[str], what: str, given: bytes = b"") -> bytes:
-    try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        raise LoadError(f"{what}: it takes over {_SECONDS} s", hint="give it a smaller program") from None
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").splitlines()
-        said = [line for line in lines if "error:" in line] or lines[-3:]
-        where = "\n".join(line[:300] for line in said[:6])
-        raise LoadError(what, where=where, hint="check that iree-compile compiles it; flags= says for which device")
-    return done.stdout
+_CHECK: Final = "check that iree-compile compiles it; flags= says for which device"
 
 
 # Its output
@@ -268,7 +293,7 @@ class _Reader:
         control = {
             **control, "flow.dispatch": self.dispatch, _STORE: self.store, "util.call": self.call,
             "flow.dispatch.tie_shape": self.tie_shape, "iree_tensor_ext.dispatch.tie_shape": self.tie_shape,
-            _IMPORT: _passed_on, "hal.tensor.export": _passed_on, "hal.tensor.barrier": _passed_on, "util.global.store": self.store_global,
+            _IMPORT: passed_on, "hal.tensor.export": passed_on, "hal.tensor.barrier": passed_on, "util.global.store": self.store_global,
         }  # fmt: skip
         self.slicing = meanings["tensor.extract_slice"]
         self.inserting = meanings["tensor.insert_slice"]
@@ -279,7 +304,7 @@ class _Reader:
         self.initial: dict[str, Value] = {}
         """What the initializers store in globals, for the current program."""
         self.find_symbols(root, "")
-        own = {**meanings, **_MEANINGS, _LOAD: self.load, "util.global.load": self.load_global}
+        own = {**meanings, **MEANINGS, _LOAD: self.load, "util.global.load": self.load_global}
         own["flow.tensor.load"] = meanings["tensor.extract"]  # of a tensor of known extents, as each of its operands is an index
         self.reading = Reading(bindings.ir, "", root, control, own, read_branches)
         self.ir, self.emitter = bindings.ir, Emitter("main")
@@ -355,7 +380,7 @@ class _Reader:
         function = self.functions.get(symbol)
         if function is None:
             raise reader.refusal(operation, f"there is no executable {symbol}")
-        workload, given = _segments(operation)[:2]
+        workload, given = segments(operation)[:2]
         operands = [reader.values[value] for value in list(operation.operands)[workload : workload + given]]
         tied = _tied(operation)
         mark = self.emitter.build.mark()
@@ -370,7 +395,7 @@ class _Reader:
         yield reader.read_block(block)
         self.reading.places = places
         fresh = iter(writable)
-        sources = [arguments[place - workload] if place >= 0 else next(fresh, None) for place in tied]
+        sources = [arguments[place] if place >= 0 else next(fresh, None) for place in tied]
         reader.bind(operation.results, [reader.values[source] for source in sources])
         key = operation if _is_in_test(operation) else object()
         self.called.pop(key, None)
@@ -386,7 +411,7 @@ class _Reader:
 
     def is_whole(self, operation: Any, argument: Any) -> bool:
         """Whether a load or store takes all of an argument whose extents are known only at run time."""
-        *_, starts, sizes, steps = _segments(operation)
+        *_, starts, sizes, steps = segments(operation)
         operands = list(operation.operands)
         given = operands[len(operands) - sizes - steps : len(operands) - steps]
         offsets = str(operation.attributes["static_offsets"]) if "static_offsets" in operation.attributes else ""
@@ -468,13 +493,8 @@ def _symbol(operation: Any) -> str:
     return found[0] if found else ""
 
 
-def _segments(operation: Any) -> list[int]:
-    """Returns how many operands of each kind an op has."""
-    return [int(each) for each in re.findall(r"\d+", str(operation.attributes["operandSegmentSizes"]).partition(":")[2])]
-
-
 def _tied(operation: Any) -> list[int]:
-    """Returns for each result the operand that it overwrites, or -1."""
+    """Returns for each result the argument that it overwrites, or -1."""
     if "tied_operands" not in operation.attributes:
         return [-1] * len(operation.results)
     return [int(each) for each in re.findall(r"(-?\d+) : index", str(operation.attributes["tied_operands"]))]
@@ -484,77 +504,6 @@ def _shape_in(text: str) -> tuple[int, ...] | None:
     """Returns the extents of the tensor in the type of an executable's argument; None if one is not known."""
     found = re.search(r"tensor<((?:\d+x)*)(?:complex<\w+>|[^x?<>]+)>+$", text)
     return tuple(int(each) for each in found[1].split("x") if each) if found else None
-
-
-# Ops around the dispatches
-
-
-def _passed_on(reader: BlockReader, operation: Any) -> Call:
-    """Inputs and results stay tensors here; the runtime's buffers around them have other types."""
-    count = len(operation.results)
-    reader.bind(operation.results, [reader.values[value] for value in list(operation.operands)[:count]])
-    yield from ()
-
-
-def _same(op: Operation) -> Value | None:
-    return op.operands[0]
-
-
-def _reshape(op: Operation) -> Value | None:
-    return reshaped(op.e, op.operands[0], op.shape) if op.is_static or shape_of(op.operands[0]) is not None else None
-
-
-def _starts(op: Operation, values: Sequence[Value]) -> list[int | Value]:
-    """Returns the numbers that are known, and else the values, which the program has inside of the tensor."""
-    known = [op.e.facts.get(value) for value in values]
-    return [number if isinstance(number, int) else value for number, value in zip(known, values, strict=True)]
-
-
-def _slice(op: Operation) -> Value | None:
-    counts = _segments(op.handle)
-    x, first = op.operands[0], counts[0] + counts[1]
-    starts = _starts(op, op.operands[first : first + counts[2]])
-    if shape_of(x) is None or len(starts) != len(op.shape):
-        return None
-    *_, made = cut(op.e, x, _parts(x, starts, op.shape))
-    return made
-
-
-def _parts(whole: Value, starts: Sequence[int | Value], sizes: Sequence[int]) -> list[Part]:
-    """Returns the dimensions that are not taken whole."""
-    places = enumerate(zip(starts, sizes, extents_of(whole), strict=True))
-    return [(axis, start, size, 1) for axis, (start, size, extent) in places if (start, size) != (0, extent)]
-
-
-def _update(op: Operation) -> Value | None:
-    """A slice of a tensor that is replaced by another tensor."""
-    counts = _segments(op.handle)
-    whole, first = op.operands[0], counts[0] + counts[1]
-    starts, part = _starts(op, op.operands[first : first + counts[2]]), op.operands[first + counts[2]]
-    sizes = shape_of(part)
-    if sizes is None or shape_of(whole) is None or len(starts) != len(sizes):
-        return None
-    return inserted(op.e, whole, part, _parts(whole, starts, sizes))
-
-
-def _splat(op: Operation) -> Value | None:
-    return spread(op.e, op.operands[0], op.shape) if op.is_static else None
-
-
-def _empty(op: Operation) -> Value | None:
-    return spread(op.e, op.e.scalar(0, op.dtype), op.shape) if op.is_static and op.dtype else None
-
-
-def _softmax(op: Operation) -> Value | None:
-    return op.e.op("softmax", op.operands[0], op.number("dimension"), None, type=op.type)
-
-
-_MEANINGS: Final[Mapping[str, Any]] = {
-    "iree_tensor_ext.dispatch.workload.ordinal": _same, "flow.tensor.transfer": _same, "flow.tensor.clone": _same,
-    "flow.tensor.reshape": _reshape,
-    "flow.tensor.slice": _slice, "flow.tensor.update": _update, "flow.tensor.splat": _splat, "flow.tensor.empty": _empty,
-    "linalg.softmax": _softmax,
-}  # fmt: skip
 
 
 def _program(
@@ -572,6 +521,15 @@ def _program(
     moving = Counter(re.findall(r"\bflow\.tensor\.(?:splat|update|slice|clone)\b", text))
     if moving:
         notes.append(f"IREE's runtime fills and copies outside of dispatches: {listed([f'{n} {op}' for op, n in moving.items()])}")
+    single = Counter(re.findall(r"\barith\.(?!constant|index_cast)\w+", text))
+    if single:
+        notes.append(f"IREE's program computes single numbers around its dispatches: {listed([f'{n} {op}' for op, n in single.items()])}")
+    texts = "".join(kernel.source.text for kernel in kernels if kernel.source is not None)
+    halves = set(_HALVES.findall(texts))
+    if halves:
+        notes.append(f"IREE adds up products in {listed(sorted(halves))}, as its program says; irscope's kernels of its groups in f32")
+    if "iree_linalg_ext.scatter" in texts:
+        notes.append("IREE's scatter does not ask whether a place is inside of the tensor: one that is not is other memory, or a crash")
     try:
         return program_of(graph, kernels, compiler=compiler, silence="formed dispatches without a word on others", notes=tuple(notes))
     except PassError as error:

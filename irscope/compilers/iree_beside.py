@@ -6,6 +6,8 @@ another op, whose location is there, is the same of the same operands; its resul
 softmax alone, which IREE makes of several ops. Otherwise nothing is said but that it is not seen. Ops that share one location are not told
 apart: while one of them may be there, none is called vanished.
 
+An op whose location is on constants alone is one, too.
+
 *Its times.* IREE's runtime for CPUs, with one thread, writes when each dispatch began and ended, into a file that its own tool reads.
 """
 
@@ -25,7 +27,7 @@ import numpy as np
 
 from irscope._base.words import listed
 from irscope.compilers.record import Change, Kernel
-from irscope.errors import ArgumentError, CaptureError, LoadError, MissingExtra
+from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.frontends.emit import Place
 from irscope.frontends.mlir.importer import operations_in
 from irscope.ir import Graph, Node
@@ -39,24 +41,56 @@ _NO_OPS: Final = frozenset({
 })  # fmt: skip
 """Ops that are none of the user's: numbers spread to a shape, calls, and control flow, whose inner ops are."""
 _CONTROL: Final = ("func.func", "util.func", "stablehlo.while", "stablehlo.if", "stablehlo.case", "scf.while", "scf.if", "scf.for")
+_CONSTANTS: Final = (".constant", ".return", "util.global", "util.global.load")
+"""How ops of the output end that compute nothing: an op that is a constant there leaves its place on it."""
 _VALUES: Final = ("stablehlo.", "chlo.", "mhlo.", "arith.", "math.", "linalg.", "tensor.", "tosa.", "torch.")
 """Dialects of ops on values."""
 _NOT_PURE: Final = ("custom_call", "rng", "random", "bernoulli", "multinomial", "dropout", "feed", "send", "recv", "all_", "collective")
-_SAME: Final = {"multiply": (1, (0, 1)), "divide": (1, (1,)), "power": (1, (1,)), "subtract": (0, (1,))}
+_SAME: Final = {
+    "multiply": (1, (0, 1)), "divide": (1, (1,)), "power": (1, (1,)), "subtract": (0, (1,)),
+    "maximum": (-np.inf, (0, 1)), "minimum": (np.inf, (0, 1)),
+}  # fmt: skip
 """For an op the number that leaves its other operand as it is, and where that number may stand."""
 _SPREADING: Final = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert")
 _MOST: Final = 256
 """Characters of the type of a constant and of its elements that are compared."""
 
 
+class Output:
+    """The places of IREE's output, which are gathered once for all of its functions."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    @cached_property
+    def locations(self) -> set[str]:
+        """The locations of what computes, and those that they are made of: what was inlined, fused, or named."""
+        found = set[str]()
+        todo = [each.location for each in walked(self._module) if not each.name.endswith(_CONSTANTS)]
+        while todo:
+            location = todo.pop()
+            text = _text(location)
+            if text in found:
+                continue
+            found.add(text)
+            todo += _parts(location)
+        return found
+
+    @cached_property
+    def softmaxes(self) -> set[str]:
+        """The locations of each softmax."""
+        made = [each.location for each in walked(self._module) if each.name == "linalg.softmax"]
+        return {_text(getattr(each, "callee", each)) for each in made}
+
+
 def vanished(
-    before: Any, after: Any, title: str, graph: Graph, bindings: Any, places: Callable[[Any], Place], file: str
+    before: Any, output: Output, title: str, graph: Graph, bindings: Any, places: Callable[[Any], Place], file: str
 ) -> Iterator[Change]:  # fmt: skip
-    """Yields the ops of a program whose locations are on nothing of IREE's output; `before` and `after` are modules, `graph` is what was
-    read of the output, `title` the function. `places` reads locations, which are in `file` in the output, and in no file before. Raises
-    LoadError if the output has no place of the program."""
-    there = {each.replace(f'"{file}":', '"-":') for each in _locations(after, bindings.ir)}
-    functions = [each for each in _walk(before) if each.name == "func.func"]
+    """Yields the ops of a program whose locations are on nothing of IREE's output; `before` is a module, `graph` is what was read of the
+    output, `title` the function. `places` reads locations, which are in `file` in the output, and in no file before. Raises LoadError if
+    the output has no place of the program."""
+    there = {each.replace(f'"{file}":', '"-":') for each in output.locations}
+    functions = [each for each in walked(before) if each.name == "func.func"]
     own = [each for each in functions if each.attributes["sym_name"].value == title]
     others = [each for each in functions if not is_public(each)]
     if not own:
@@ -64,8 +98,7 @@ def vanished(
     program = _Before([*own, *others])
     if not any(_text(each.location) in there for each in program.operations):
         raise LoadError("IREE's output has none of its places")
-    made = [each.location for each in _walk(after) if each.name == "linalg.softmax"]
-    part_of = program.parts({_text(each.callee if isinstance(each, bindings.ir.CallSiteLoc) else each) for each in made}, there)
+    part_of = program.parts(output.softmaxes, there)
     shown: dict[tuple[object, ...], tuple[Node, ...]] = {}
     for node in graph.nodes():
         for value in node.outputs[:1]:
@@ -104,7 +137,7 @@ def name_of(operation: Any) -> str:
     return str(known).partition(".")[2]
 
 
-def _walk(root: Any) -> Iterator[Any]:
+def walked(root: Any) -> Iterator[Any]:
     """Yields the ops inside of an op, those of its regions after it."""
     todo = [*operations_in(root)][::-1]
     while todo:
@@ -117,23 +150,10 @@ def _text(location: Any) -> str:
     return str(location).removeprefix("loc(").removesuffix(")")
 
 
-def _locations(root: Any, ir: Any) -> set[str]:
-    """Returns the locations of all ops, and those that they are made of: what was inlined, fused, or named."""
-    found = set[str]()
-    todo = [each.location for each in _walk(root)]
-    while todo:
-        location = todo.pop()
-        text = _text(location)
-        if text in found:
-            continue
-        found.add(text)
-        if isinstance(location, ir.NameLoc):
-            todo.append(location.child_loc)
-        elif isinstance(location, ir.CallSiteLoc):
-            todo += [location.callee, location.caller]
-        elif isinstance(location, ir.FusedLoc):
-            todo += list(location.locations)
-    return found
+def _parts(location: Any) -> list[Any]:
+    """Returns the locations that one is made of."""
+    found = [getattr(location, each) for each in ("child_loc", "callee", "caller") if hasattr(location, each)]
+    return [*found, *getattr(location, "locations", ())]
 
 
 class _Before:
@@ -141,7 +161,7 @@ class _Before:
     that another computes the same."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
-        self.operations = [each for function in functions for each in _walk(function)]
+        self.operations = [each for function in functions for each in walked(function)]
         self.unread = set[Any]()
         for each in reversed(self.operations):
             users = (use.owner for result in each.results for use in result.uses)
@@ -325,7 +345,7 @@ class Compiled:
         return times, f"IREE's profile has no times of {silent} of {len(times)} dispatches" if silent else ""
 
     def _events(self, programs: Path, title: str, args: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-        """Yields what IREE's tools write of some runs. Raises CaptureError where they do not run it."""
+        """Yields what IREE's tools write of some runs. Raises LoadError where they do not run it."""
         with TemporaryDirectory(prefix="irscope-iree-") as folder:
             (Path(folder) / "module.vmfb").write_bytes(self._code)
             inputs = [f"--input=@{Path(folder) / f'{number}.npy'}" for number in range(len(args))]
@@ -338,17 +358,26 @@ class Compiled:
             ]  # fmt: skip
             said = b""
             for command in (run, [programs / "iree-profile", "dispatch", "--dispatch_events", "--format=jsonl", profile]):
-                done = subprocess.run(list(map(str, command)), capture_output=True, check=False)
-                said = done.stdout
-                if done.returncode:
-                    lines = done.stderr.decode("utf-8", "replace").splitlines()
-                    where = "\n".join([line for line in lines if _FAILED.search(line)] or lines[-3:])[:1000]
-                    raise CaptureError("IREE's own benchmark does not run this program", where=where, hint="leave measure out")
+                said = ran(list(map(str, command)), "IREE's own benchmark does not run this program", "leave measure out")
         yield from (json.loads(line) for line in said.splitlines() if line.startswith(b"{"))
 
 
 _RUNS: Final = 10
-_FAILED: Final = re.compile(r"error|INVALID_ARGUMENT|[A-Z]{4,};|\.c:\d")
+_FAILED: Final = re.compile(r"error:|INVALID_ARGUMENT|[A-Z]{4,};|\.c:\d")
+_SECONDS: Final = 600
+
+
+def ran(command: Sequence[str], what: str, hint: str, given: bytes = b"") -> bytes:
+    """Returns what one of IREE's programs writes. Raises LoadError, which says `what`, where it fails, and where it takes too long."""
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise LoadError(f"{what}: it takes over {_SECONDS} s", hint="give it a smaller program") from None
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").splitlines()
+        said = [line for line in lines if _FAILED.search(line)] or lines[-3:]
+        raise LoadError(what, where="\n".join(line[:300] for line in said[:6]), hint=hint)
+    return done.stdout
 
 
 def _array(arg: Any) -> np.ndarray[Any, Any]:

@@ -124,6 +124,10 @@ class Operation:
         type = TensorType(dtype, self.type.shape, () if self.type.shape == () else None)
         return Operation(self.name, self.handle, operands, [type], self.e, self._reading)
 
+    def on(self, operands: Sequence[Value]) -> "Operation":
+        """Returns the op on the same operands in another order."""
+        return Operation(self.name, self.handle, operands, self.types, self.e, self._reading)
+
     def attr(self, name: str) -> Any:
         """Returns an attribute as the bindings' object, or its text if they cannot build one; None if the op does not have it."""
         return attribute_of(self.handle, name)
@@ -221,12 +225,12 @@ class Reading:
         """Whether the current function belongs to an executable, whose bodies are kept unchanged."""
         self.as_written = False
         """Whether the current region belongs to a kept op: its ops are kept, too, so that the op can be written out again."""
+        self.is_absolute = False
+        """Whether the scopes of ops in a function are whole paths, and not in that of its call."""
         self.types: Callable[[Any], Type] = cache(partial(read_type, ir))
         self.places: Callable[[Any], Place] = cache(partial(read_place, ir, file))
         self.attributes = AttributeReader(ir, root)
 
-        self.is_absolute = False
-        """Whether the scopes of ops in a function are whole paths, and not in that of its call."""
 
 def _is_same(made: Type, wanted: Type) -> bool:
     """Checks whether two types are equivalent: tensors of the same element type and extents, or a bool and its tensor."""

@@ -34,13 +34,13 @@ def compared(op: Operation, word: str) -> Value | None:
     if dtype == "bool":
         sides = [op.e.cast(value, "int8") for value in op.operands]
     elif dtype in SIGNED:
-        sides = [_sign_flipped(op.e, value) for value in op.operands]
+        sides = [sign_flipped(op.e, value) for value in op.operands]
     else:
         return None
     return op.e.op(_WORDS[word], *sides, type=op.type)
 
 
-def _sign_flipped(e: Emitter, value: Value) -> Value:
+def sign_flipped(e: Emitter, value: Value) -> Value:
     """Flips the sign bit."""
     return e.op("bitwise_xor", value, int(np.iinfo(dtype_of(value)).min))
 
@@ -53,7 +53,7 @@ def _unsigned_extreme(aten: str, of_bools: str, op: Operation) -> Value | None:
         return op.e.op(of_bools, *op.operands, type=op.type)
     if op.dtype not in SIGNED:
         return None
-    return _sign_flipped(op.e, op.e.op(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
+    return sign_flipped(op.e, op.e.op(aten, *(sign_flipped(op.e, value) for value in op.operands)))
 
 
 _INT64: Final = TensorType("int64", (), ())

@@ -398,14 +398,18 @@ RULES: Final[Mapping[str, _Rule]] = {
 _MAX_OPS: Final = 64
 _MAX_TEXT: Final = 4096
 
-_KINDS: Final = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or"}
+_KINDS: Final = {
+    "add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or",
+    "arith.addf": "add", "arith.addi": "add", "arith.mulf": "mul", "arith.muli": "mul", "arith.maximumf": "max", "arith.maxsi": "max",
+    "arith.minimumf": "min", "arith.minsi": "min", "arith.andi": "and", "arith.ori": "or",
+}  # fmt: skip
 
 
 def expressions(region: Any) -> list[str] | None:
     """Returns the results of a region of one block as texts; None if it is too large or has nested regions.
 
-    Constants are written with their elements, so that nothing is omitted; conversions and types of scalars are implied
-    by the operands' types, which the ops determine.
+    Constants are written with their elements, so that nothing is omitted, those from outside of the region, too; conversions
+    and types of scalars are implied by the operands' types, which the ops determine.
     """
     blocks = list(region.blocks)
     if len(blocks) != 1 or len(blocks[0].operations) > _MAX_OPS:
@@ -413,6 +417,10 @@ def expressions(region: Any) -> list[str] | None:
     text: dict[Any, str] = {argument: f"a{i}" for i, argument in enumerate(blocks[0].arguments)}
     operations = [op.operation for op in blocks[0].operations]
     for op in operations[:-1]:
+        for operand in op.operands:
+            outer = producer(operand, "arith.constant") if operand not in text else None
+            if outer is not None:
+                text[operand] = f"arith.constant{_word('value', attribute_of(outer, 'value'))}()"
         if len(op.regions) or any(operand not in text for operand in op.operands):
             return None
         inside = ",".join(text[operand] for operand in op.operands)
@@ -434,6 +442,8 @@ def _word(name: str, attribute: Any) -> str:
     if name == "compare_type":
         kind = str(attribute).rpartition(" ")[2].rstrip(">")
         return ".TOTALORDER" if kind == "TOTALORDER" else ""
+    if name in ("fastmath", "overflowFlags"):  # which say what may be assumed
+        return ""
     return f"[{name}={attribute}]"
 
 
@@ -495,7 +505,7 @@ def _order(types: list[str], sign: str) -> str:
 def _one_zero_and_nan(argument: str, type: str) -> str:
     element = type.removeprefix("tensor<").removesuffix(">")
     zero = f"constant[value=dense<0.000000e+00> : tensor<{element}>]()"
-    nan = f"constant[value=dense<{_NANS.get(element, '?')}> : tensor<{element}>]()"
+    nan = f"constant[value=dense<{NANS.get(element, '?')}> : tensor<{element}>]()"
     plain = f"select(compare.EQ({argument},{zero}),{zero},{argument})"
     return f"select(compare.NE({argument},{argument}),{nan},{plain})"
 
@@ -507,7 +517,7 @@ def has_one_zero_and_nan(value: Any) -> bool:
         return False
     is_nan, nan, rest = outer.operands
     inner = producer(rest, "stablehlo.select")
-    if inner is None or not _is_constant(nan, tuple(_NANS.values())):
+    if inner is None or not _is_constant(nan, tuple(NANS.values())):
         return False
     is_zero, zero, x = inner.operands
     return (
@@ -531,7 +541,7 @@ def _compares(value: Any, sign: str, x: Any, is_other: Callable[[Any], bool]) ->
     return bool(left == x) and is_other(right)
 
 
-_NANS: Final = {"f32": "0x7FC00000", "f64": "0x7FF8000000000000", "f16": "0x7E00", "bf16": "0x7FC0"}
+NANS: Final = {"f32": "0x7FC00000", "f64": "0x7FF8000000000000", "f16": "0x7E00", "bf16": "0x7FC0"}
 
 
 # Follows the counter of a loop through the arithmetic of indices: sums with constants, and JAX's test for a negative index.

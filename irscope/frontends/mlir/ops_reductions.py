@@ -229,10 +229,22 @@ def _cumulative(e: Emitter, kind: str, x: Value, window: tuple[tuple[int, ...], 
     if sizes[axis] != extent or any(others) or {low[axis], high[axis]} != {0, extent - 1}:
         return None
     backwards = low[axis] == 0
-    name, dtype = {"add": "cumsum", "mul": "cumprod"}[kind], dtype_of(x)
-    ordered = e.op("flip", x, [axis]) if backwards else x
-    made = e.op(name, ordered, axis, CODES[dtype])
+    made = running(e, kind, e.op("flip", x, [axis]) if backwards else x, axis)
     return e.op("flip", made, [axis]) if backwards else made
+
+
+def running(e: Emitter, kind: str, x: Value, axis: int) -> Value:
+    """Emits the sum, product, or extreme of the elements up to each one along an axis, which are numbers."""
+    dtype, shape = dtype_of(x), extents_of(x)
+    if kind in ("add", "mul"):
+        return e.op("cumsum" if kind == "add" else "cumprod", x, axis, CODES[dtype])
+    reach = [shape[axis] - 1 if place == axis else 0 for place in range(len(shape))]
+    limits = np.iinfo(dtype) if dtype in INTEGERS else None
+    fill = (-np.inf if kind == "max" else np.inf) if limits is None else int(limits.min if kind == "max" else limits.max)
+    none = [0] * len(shape)
+    longer = padded(e, x, reach, none, none, fill)
+    ones, inside = [1] * len(shape), range(len(shape), 2 * len(shape))
+    return reduced(e, kind, windows(e, longer, [each + 1 for each in reach], ones, ones), inside)
 
 
 def _select_and_scatter(op: Operation) -> Value | None:
@@ -368,7 +380,12 @@ def _sort(op: Operation) -> Sequence[Value] | None:
     keys, descending = order
     if any(dtype_of(key) not in FLOATS | INTEGERS for key in op.operands[:keys]):
         return None
-    e, axis, current = op.e, op.number("dimension") % len(op.shape), list(op.operands)
+    return ordered(op.e, op.operands, keys, op.number("dimension") % len(op.shape), descending=descending)
+
+
+def ordered(e: Emitter, values: Sequence[Value], keys: int, axis: int, *, descending: bool) -> Sequence[Value]:
+    """Emits a stable sort of several tensors by the first of them; where elements of one are equal, by the next."""
+    current = list(values)
     for number in reversed(range(keys)):
         made, index = e.ops("sort", 2, current[number], True, axis, descending)
         current = [made if place == number else e.op("gather", value, axis, index, False) for place, value in enumerate(current)]

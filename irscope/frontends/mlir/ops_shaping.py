@@ -460,22 +460,31 @@ _REDUCED: Final = FLOATS | INTEGERS - {"uint16", "uint32", "uint64"}
 
 
 def _scatter(op: Operation) -> Sequence[Value] | None:
-    if len(op.operands) != 3 or not op.is_static:
+    if len(op.operands) != 3:
         return None
-    e, text, (x, _, updates) = op.e, op.text("scatter_dimension_numbers"), op.operands
-    (region,) = op.regions
-    kind = "set" if keeps_new(region) else reducer(region)
+    text, (region,) = op.text("scatter_dimension_numbers"), op.regions
+    batching = numbers_in(text, "input_batching_dims"), numbers_in(text, "scatter_indices_batching_dims")
+    window, dropped = numbers_in(text, "update_window_dims"), numbers_in(text, "inserted_window_dims")
+    starts, vector = numbers_in(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
+    return scattered(op, "set" if keeps_new(region) else reducer(region), window, dropped, starts, vector, batching)
+
+
+def scattered(
+    op: Operation, kind: str | None, window: Sequence[int], dropped: Sequence[int], starts: Sequence[int], vector_axis: int,
+    batching: tuple[Sequence[int], Sequence[int]] = ((), ()),
+) -> Sequence[Value] | None:  # fmt: skip
+    """Emits a scatter of its operands, tensor, indices and updates, with the dimensions as StableHLO numbers them; None for one that is
+    not known."""
+    if not op.is_static:
+        return None
+    e, (x, _, updates) = op.e, op.operands
     shape, moved = shape_of(x) or (), shape_of(updates) or ()
     is_known = op.dtype in (FLOATS | INTEGERS if kind in ("set", "add") else _REDUCED) or (op.dtype == "bool" and kind == "set")
-    if kind not in ("set", *_REDUCES) or not is_known or prod(shape) == 0 or {dtype_of(x), dtype_of(updates)} != {op.dtype}:
+    if kind is None or kind not in ("set", *_REDUCES) or not is_known or prod(shape) == 0 or {dtype_of(x), dtype_of(updates)} != {op.dtype}:
         return None
     if prod(moved) == 0:
         return [x]
-    batching = numbers_in(text, "input_batching_dims"), numbers_in(text, "scatter_indices_batching_dims")
-    window, dropped = numbers_in(text, "update_window_dims"), numbers_in(text, "inserted_window_dims")
-    index = _Indexing(
-        op, None, moved, window, dropped, batching, numbers_in(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
-    )
+    index = _Indexing(op, None, moved, window, dropped, batching, starts, vector_axis)
     parts = _part_inside(op, index)
     is_row = len(dropped) == 1 and tuple(index.start_map) == tuple(dropped) and not index.batch and not index.batching
     if parts is None and is_row and moved == (*shape[: dropped[0]], *shape[dropped[0] + 1 :]):

@@ -8,7 +8,7 @@ that nothing is seen, an error says so, with torch's version.
 
 import re
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from math import prod
@@ -377,28 +377,64 @@ def internals_changed(version: str, what: str) -> CaptureError:
 
 
 def _take_apart(seen: SeenGraph) -> None:
-    """Puts the ops on tensors in place of each op on lists of tensors that Inductor computes one by one: a kernel computes some of them."""
+    """Puts ops on tensors in place of each op on lists of tensors that Inductor computes one by one, as a kernel computes some of them,
+    and in place of what cannot run by itself."""
     torch = require_torch(_PURPOSE)
     one_by_one: Container[Any] = getattr(inductor_module("lowering"), "foreach_ops", ())
     graph = seen.module.graph
-    for node in [each for each in graph.nodes if each.target in one_by_one and hasattr(each.target, "_schema")]:
-        op = node.target._schema.name.partition("_foreach_")[2]
-        names = [argument.name for argument in node.target._schema.arguments]
-        given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-        made = []
-        for index in range(max(len(each) for each in given.values() if isinstance(each, list | tuple))):
-            mine = {name: each[index] if isinstance(each, list | tuple) else each for name, each in given.items()}
-            named = {name: mine.pop(name) for name in ("alpha", "value") if name in mine}
-            bound = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(op, op) if "scalar" in mine else op
-            known = torch.fx.map_arg((tuple(mine.values()), named), lambda each: each.meta["val"])
-            target = getattr(getattr(torch.ops.aten, bound), torch._C._jit_resolve_packet(f"aten::{bound}", *known[0], **known[1]))
-            with graph.inserting_before(node):
-                made.append(graph.create_node("call_function", target, tuple(mine.values()), named, name=bound.strip("_")))
-            made[-1].meta = {**node.meta, "val": node.meta["val"][index]}
-        for user in list(node.users):  # each takes one of the results
-            seen.pieces[user] = [made[user.args[1]]]
-            user.replace_all_uses_with(made[user.args[1]])
-            graph.erase_node(user)
+    for node in list(graph.nodes):
+        if node.target in one_by_one and hasattr(node.target, "_schema"):
+            made = _one_by_one(torch, node)
+            for user in list(node.users):  # each takes one of the results
+                seen.pieces[user] = [made[user.args[1]]]
+                user.replace_all_uses_with(made[user.args[1]])
+                graph.erase_node(user)
+        elif (write := _WRITTEN_OUT.get(getattr(node.target, "__name__", ""))) is not None:
+            made = write(torch.ops.aten, node)
+            node.replace_all_uses_with(made[-1])
+        else:
+            continue
         graph.erase_node(node)
         seen.pieces[node] = made
     seen.returned = {buffer: seen.pieces.get(fx, [fx])[0] for buffer, fx in seen.returned.items()}
+
+
+def _one_by_one(torch: Any, node: Any) -> list[Any]:
+    """The ops on tensors of an op on lists, before it."""
+    op = node.target._schema.name.partition("_foreach_")[2]
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    made = []
+    for index in range(max(len(each) for each in given.values() if isinstance(each, list | tuple))):
+        mine = {name: each[index] if isinstance(each, list | tuple) else each for name, each in given.items()}
+        named = {name: mine.pop(name) for name in ("alpha", "value") if name in mine}
+        bound = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(op, op) if "scalar" in mine else op
+        known = torch.fx.map_arg((tuple(mine.values()), named), lambda each: each.meta["val"])
+        target = getattr(getattr(torch.ops.aten, bound), torch._C._jit_resolve_packet(f"aten::{bound}", *known[0], **known[1]))
+        made.append(_before(node, target, tuple(mine.values()), named, node.meta["val"][index], bound.strip("_")))
+    return made
+
+
+def _before(node: Any, target: Any, given: tuple[Any, ...], named: Mapping[str, Any], val: Any, name: str) -> Any:
+    with node.graph.inserting_before(node):
+        made = node.graph.create_node("call_function", target, given, named, name=name)
+    made.meta = {**node.meta, "val": val}
+    return made
+
+
+def _seed(aten: Any, node: Any) -> list[Any]:
+    """One of several seeds, as a view: torch 2.6 refuses to run its own op, since what that returns is one."""
+    return [_before(node, aten.select.int, (node.args[0], 0, node.args[1]), {}, node.meta["val"], node.name)]
+
+
+def _scatter(aten: Any, node: Any) -> list[Any]:
+    """A scatter into a constant, which torch 2.6 to 2.8 lower as one loop."""
+    of, where = node.kwargs, node.kwargs["selector"].meta["val"].device
+    full = _before(
+        node, aten.full.default, (of["shape"], of["background_val"]), {"dtype": of["dtype"], "device": where}, node.meta["val"], "full"
+    )
+    return [full, _before(node, aten.scatter.value, (full, of["dim"], of["selector"], of["val"]), {}, node.meta["val"], "scatter")]
+
+
+_WRITTEN_OUT: Final = {"inductor_lookup_seed.default": _seed, "scatter_upon_const_tensor": _scatter}
+"""Ops by the names of their targets, and what writes them in others."""

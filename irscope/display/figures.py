@@ -125,7 +125,10 @@ def png_of(thing: Any, scale: float) -> bytes:
     except ImportError:
         fonts = []
     sans, mono = ("DejaVu Sans", "DejaVu Sans Mono") if fonts else (None, None)
-    return bytes(svg_to_bytes(svg_string=svg_of(thing), zoom=scale, font_dirs=fonts, sans_serif_family=sans, monospace_family=mono))
+    made = svg_to_bytes(
+        svg_string=svg_of(thing), zoom=scale, background="#fff", font_dirs=fonts, sans_serif_family=sans, monospace_family=mono
+    )
+    return bytes(made)
 
 
 def graphviz_of(thing: Any) -> Any:

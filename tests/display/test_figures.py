@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import xml.dom.minidom
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,13 @@ def test_a_png_has_the_size_that_was_asked_for(tmp_path: Path) -> None:
         assert (tmp_path / "picture.png").read_bytes() == picture
         sizes.append(int.from_bytes(picture[16:20], "big"))
     assert abs(sizes[1] - 2 * sizes[0]) <= 2
+
+
+def test_a_png_can_be_read_on_a_dark_slide() -> None:
+    pytest.importorskip("resvg_py")
+    image = pytest.importorskip("PIL.Image")
+    for thing in (results()[0], irs.memory_plan(results()[0])):
+        assert image.open(BytesIO(thing.to_png())).convert("RGBA").getchannel("A").getextrema() == (255, 255)
 
 
 def test_a_large_program_is_drawn_closed() -> None:

@@ -175,6 +175,8 @@ class BoxTree:
                 label = " · ".join(short_op(inner.op) for inner in ops[:3])
             detail = f"{plural(len(ops), 'op')} → {detail}"
             label = str(node.attrs.get("kernel") or label + further)  # the name that another compiler gave
+        elif node.blocks:
+            detail = f"{plural(made['size'], 'op')} → {detail}" if detail else plural(made["size"], "op")
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)
         made["values"] = [value.id for value in node.outputs]
         made["writes"], made["equivalence_class"] = writes_memory(self.graph, node), self.classes.get(node, -1)

@@ -38,8 +38,9 @@ type Way = readonly [columns: number, inRow: number];
 const WAYS: readonly Way[] = [[1, MAX_IN_ROW], [2, MAX_IN_ROW], [3, MAX_IN_ROW], [1, 6], [1, 4], [1, 3]];
 /** A lower window, in pixels, is scrolled rather than filled with closed boxes. */
 const LOW = 300;
-/** A window of this many times the pixels has room for more. */
+/** A window of this many times the pixels has room for more; where a first look was cut, of fewer. */
 const MUCH = 1.25;
+const SOME = 1.08;
 /** How long a window rests before the small map looks for a free corner. */
 const RESTS_MS = 150;
 
@@ -410,7 +411,7 @@ export class GraphPane {
       }
       return true;
     };
-    const limits = [[all.filter((box) => !held.has(box)), FEWEST], [all, FEWEST], [all, LEAST]] as const;
+    const limits = [[all.filter((box) => !held.has(box)), FEWEST], [all, FEWEST], [all, LEAST], [all, 1]] as const; // one box, ×12, rather than five of the twelve
     if (!limits.some(([closable, fewest]) => WAYS.some((way) => closeTo(way, closable, fewest)))) {
       closeTo(WAYS[0], all, FEWEST);
       const narrow = WAYS.filter((way) => fitsAcross(tried(way), frame)); // what is cut on one side only is better
@@ -434,10 +435,10 @@ export class GraphPane {
   }
 
   /** Whether the window became much larger, or small again, since a first look that nobody has moved. */
-  #hasNewRoom(): boolean {
+  #hasNewRoom(whole: boolean): boolean {
     if (this.viewport !== this.#looked?.viewport || this.#isRearranged()) return false;
     const grown = (this.#frame.width * this.#frame.height) / this.#looked.room;
-    return grown > MUCH || (grown > 0 && grown < 1 / MUCH && this.#frame.height >= LOW);
+    return grown > (whole ? MUCH : SOME) || (grown > 0 && grown < 1 / MUCH && this.#frame.height >= LOW);
   }
 
   /** Opens boxes from the first on while there are fewer than say something, and all of them are in sight. */
@@ -555,7 +556,7 @@ export class GraphPane {
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
       const all = fit(this.layout, this.#frame);
       const untouched = this.viewport === this.#looked?.viewport && !this.#isRearranged();
-      if (this.#hasNewRoom() || (untouched && whole && all.scale < READABLE && this.#frame.height >= LOW)) {
+      if (this.#hasNewRoom(whole) || (untouched && whole && all.scale < READABLE && this.#frame.height >= LOW)) {
         this.#lookFirst();
       } else if (whole && all.scale >= Math.min(READABLE, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
         if (this.#looked?.viewport === this.viewport) this.#looked.viewport = all;

@@ -89,7 +89,7 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
   }
   if (look.share) {
     const wide = 8 + 7 * look.share.length;
-    made.push(" ", s("g", { class: "irs-share", transform: `translate(${w - wide + 6} -12)` },
+    made.push(" ", s("g", { class: "irs-share", transform: `translate(${w - wide + 6} -10)` },
       s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, look.share), s("title", {}, `${look.share} of the time`)));
   }
   if (look.cluster) {

@@ -118,6 +118,6 @@ function drawn(context: Context, view: PointsToView): HTMLElement[] {
   const all = context.selection.ids.length ? h("button", { class: "irs-plain", onclick: () => context.selection.set([]) }, "whole program") : null;
   return [
     h("div", { class: "irs-points-holder", tabindex: "0" }, memoryPicture(context, view, true)),
-    h("div", { class: "irs-points-told" }, all, ...view.told.map((line) => h("p", {}, line)), h("p", { class: "irs-quiet" }, view.legend.join(" ").split(" · ").join("\n"))),
+    h("div", { class: "irs-points-told" }, all, ...view.told.map((line) => h("p", {}, line)), h("p", { class: "irs-quiet" }, ...view.legend.join(" ").split(" · ").map((part) => h("span", {}, part)))),
   ];
 }

@@ -19,7 +19,7 @@ export function slowest(context: Context, way: TimedWay, status: HTMLElement): H
   const rows = nodes.map((node) => {
     const bar = barElement({ label: node.label, median: node.ms, low: node.low, high: node.high }, longest);
     bar.style.setProperty("--c", HEAT_COLOURS[stepOf(node.share) ?? 0]);
-    return h("div", { class: "irs-row irs-slow" }, cell(`${node.label} = ${node.op.replace(/^\w+::/u, "")}`, "record"), cell(node.line.replace(/^.*[\\/]/u, ""), "irs-quiet"),
+    return h("div", { class: "irs-row irs-slow" }, cell(`${node.label} = ${node.op.replace(/^\w+::/u, "")}`, "record"), place(node.line),
       h("span", { class: "irs-cell" }, bar), cell(milliseconds(node.ms)), cell(percent(node.share)), cell(bytes(1e6 * node.megabytes)), cell(part(node.of_copy)), cell(part(node.of_peak)));
   });
   const heads = ["node", "line", "median and quartiles", "", "share", "moved", "of copy", "of peak"].map((word, k) => cell(word, k > 2 ? "number" : ""));
@@ -30,6 +30,12 @@ export function slowest(context: Context, way: TimedWay, status: HTMLElement): H
   }));
   pickable(context, list, `the slowest nodes, ${way.label}`, items, inOrder(items.length), status);
   return h("div", { class: "irs-bars" }, h("div", { class: "irs-row irs-slow irs-slow-head", "aria-hidden": "true" }, ...heads), list);
+}
+
+/** A line of a file; a narrow column cuts the name, never the number. */
+function place(line: string): HTMLElement {
+  const [, file, number] = /([^\\/]*?)(:\d+)?$/u.exec(line)!;
+  return h("span", { class: "irs-cell irs-quiet irs-place" }, h("span", {}, file), number ?? "");
 }
 
 export function beforeAfter(context: Context, profile: ProfileView, status: HTMLElement): HTMLElement | null {

@@ -25,7 +25,7 @@ function side(context: Context, words: readonly Word[], node: number, alone: boo
     return h("button", { ...marked, class: `irs-name ${hole >= 0 ? "irs-hole" : ""}`, onclick: (event: MouseEvent) => {
       event.stopPropagation();
       selection.pick(value, event.shiftKey);
-    } }, text);
+    } }, ...text.split(/(?<=\.)/u).flatMap((part, k) => (k ? [h("wbr"), part] : [part])));
   });
   return h("td", { class: alone ? "alone" : null, onclick: node ? (event: MouseEvent) => selection.pick(node, event.shiftKey) : null }, h("code", {}, ...pieces));
 }

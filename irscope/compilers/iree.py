@@ -29,6 +29,7 @@ from irscope.compilers.record import Decisions, Kernel, Program, program_of
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra, ParseError, PassError
 from irscope.files import read_file
 from irscope.frontends import jax as jax_source
+from irscope.frontends.emit import Refused
 from irscope.frontends.mlir import source as mlir_source
 from irscope.frontends.mlir.importer import BlockReader, Emitter, Operation, Reading, language_of, operations_in, shape_of
 from irscope.frontends.mlir.ops_shaping import spread
@@ -171,7 +172,7 @@ def _read(
             return programs if not before else tuple(_with_vanished(programs, root.operation, before, path, kind))
         except IrscopeError:
             raise
-        except (LookupError, AttributeError, ValueError, TypeError) as error:
+        except (LookupError, AttributeError, ValueError, TypeError, Refused) as error:
             what = f"IREE's output has another form than that of version 3.13 ({type(error).__name__}: {str(error)[:200]})"
             raise LoadError(what, hint="pip install 'iree-base-compiler==3.13.*'; if it is that one, please report the program") from None
 
@@ -221,7 +222,13 @@ def _mlir_of(source: Any, args: Sequence[Any], measure: bool) -> tuple[bytes, st
         return _imported_onnx(source), "onnx", None
     if isinstance(source, Path | str | bytes):
         _no_arguments(args, "a text of MLIR", measure)
-        content = read_file(source).getvalue() if isinstance(source, Path) else source if isinstance(source, bytes) else source.encode()
+        content = (
+            read_file(source).getvalue()
+            if isinstance(source, Path)
+            else source
+            if isinstance(source, bytes)
+            else source.encode("utf-8", "surrogatepass")
+        )
         if not content.startswith(mlir_source.BYTECODE) and not mlir_source.is_mlir_text(content.decode("utf-8", "replace")):
             raise LoadError("this is not MLIR", where=content[:200].decode("utf-8", "replace"), hint=f"give {name}")
         return content, "auto", None

@@ -185,7 +185,7 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     batches = [len(listed)] if len(mapped) == 1 else []  # a dimension for the numbers of one place may be there, or not
     batches += [len(listed) - 1] if listed and listed[-1] == len(mapped) else []
     batches = [n for n in batches if moved[:n] == listed[:n] and len(moved) - n + len(mapped) == len(shape)]
-    if len(batches) != 1:
+    if len(batches) != 1 or not {*mapped} <= {*range(len(shape))}:
         return None
     (batch,) = batches
     window = range(batch, len(moved))

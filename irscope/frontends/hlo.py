@@ -92,7 +92,7 @@ _TILES: Final = re.compile(r"\{([\d,]*):[A-Z*#][^{}]*\}")
 def graph_of_text(text: str, module: HloText, *, name: str | None = None) -> Graph:
     """Returns the graph of a text that has been read."""
     xla = Converter()
-    text = _TILES.sub(lambda found: f"{{{found[1]}}}" if found[1] else "", _without_elided(text, module))
+    text = _TILES.sub(lambda found: f"{{{found[1]}}}" if found[1] else "", _without_elided(text.lstrip("\ufeff"), module))
     answer = _isolated(lambda: _tried(xla, lambda: xla.proto_of(text)), len(text), module.file or "this text")
     if answer:
         raise _refused(answer, module)
@@ -204,9 +204,10 @@ _PLACE: Final = re.compile(r"(?:line |parsing line )?(\d+):(\d+)")
 def _refused(answer: str, module: HloText) -> LoadError | ParseError:
     """Returns the error for what XLA's parser, or its converter, said."""
     lines = [line.strip() for line in answer.splitlines() if line.strip()]
-    said = next((line for line in lines if "error:" in line), lines[0] if lines else answer)
+    errors = [line for line in lines if "error:" in line]
+    said = next((line for line in errors if not line.endswith(":")), errors[0] if errors else lines[0] if lines else answer)
     found = _PLACE.search(said)
-    what = re.sub(r"^.*?error:\s*", "", said)[:300]
+    what = re.sub(r"^.*?error:\s*", "", said)[:300].rstrip(":")
     hint = "XLA's own parser says so; it may be older than the XLA that wrote the text"
     if found is None:
         return LoadError(f"XLA cannot read {module.file or 'this text'}: {what}", hint=hint)

@@ -22,8 +22,10 @@ _NAME: Final = re.compile(r"%?([\w.-]+)$")
 _TITLE: Final = re.compile(r"[A-Z][A-Za-z]+")
 _ROW: Final = re.compile(r'(\d+)\s+(?:"((?:[^"\\]|\\.)*)"|\{(.*)\})')
 _PAIR: Final = re.compile(r'(\w+)=(?:"((?:[^"\\]|\\.)*)"|(-?\d+))')
-_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|[][(){},]', re.DOTALL)
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/', re.DOTALL)
+_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|/\*.*?(?:\*/|\Z)|[][(){},]', re.DOTALL)  # what does not end is read once, too
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*"?)|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_TENSOR: Final = re.compile(r"\w+\[([^]]*)\](?:\{([\d,]*))?")
+_EXTENTS: Final = re.compile(r"(?:(?:<=)?(?:\d+|\?)(?:,|$))*")
 _ESCAPE: Final = re.compile(rb"\\(?:([0-7]{3})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _LETTERS: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 _CALLS: Final = (
@@ -253,6 +255,9 @@ class _Reader:
         if opcode is None or close < 0:
             raise self.refused(f"%{result[2]} has no shape and op, or a bracket is not closed", number)
         inside, shape = line[opcode.end() : close - 1], line[start:end]
+        wrong = _wrong_shape(shape)
+        if wrong:
+            raise self.refused(f"%{result[2]} {wrong}", number)
         attrs = {key.strip(): text.strip() for key, _, text in (part.partition("=") for part in _parts(line[close:].lstrip(", ")))}
         if opcode[1] in _LITERALS:
             return Instruction(result[2], opcode[1], shape, (), {**attrs, "value": inside.strip()}, bool(result[1]), number)
@@ -267,9 +272,18 @@ class _Reader:
     def check(self, module: HloText) -> None:
         """Raises ParseError where an instruction names an operand or a computation that is not there, or runs itself, or has not the
         operands that the computations take which it runs."""
+        roots = {name: next(each.shape for each in inside if each.is_root) for name, inside in module.computations.items()}
         takes = {name: sum(each.opcode == "parameter" for each in inside) for name, inside in module.computations.items()}
         for inside in module.computations.values():
-            names = {each.name for each in inside}
+            names = {each.name: each for each in inside}
+            numbers = sorted(
+                (each for each in inside if each.opcode == "parameter"), key=lambda each: (len(each.attrs["value"]), each.attrs["value"])
+            )
+            wrong = next((each for place, each in enumerate(numbers) if each.attrs["value"] != str(place)), None)
+            if wrong is not None:
+                raise self.refused(
+                    f"%{wrong.name} has a number that is not one of {plural(len(numbers), 'parameter')}, or another's", wrong.line
+                )
             for each in inside:
                 lost = next((operand for operand in each.operands if operand not in names), None)
                 absent = next((called for called in each.called if called not in module.computations), None)
@@ -277,10 +291,37 @@ class _Reader:
                     raise self.refused(f"%{each.name} reads %{lost}, which its computation does not have", each.line)
                 if absent is not None:
                     raise self.refused(f"%{each.name} runs computation %{absent}, which the text does not have", each.line)
-                what = _wrong_count(each, takes) if each.called else ""
+                what = _wrong_count(each, takes) if each.called else _wrong_index(each, names)
+                if (
+                    not what
+                    and each.opcode == "while"
+                    and not roots[each.attrs.get("condition", "").removeprefix("%")].startswith("pred[]")
+                ):
+                    what = "has a condition that is not one truth value"
                 if what:
                     raise self.refused(f"%{each.name} {what}", each.line)
         _refuse_circles(self, module)
+
+
+def _wrong_shape(shape: str) -> str:
+    """Returns what is wrong with the tensors of a shape: their extents, or the order of their dimensions in memory."""
+    for found in _TENSOR.finditer(shape):
+        if not _EXTENTS.fullmatch(found[1]):
+            return f"has an extent that is no number: [{found[1][:40]}]"
+        order = found[2].split(",") if found[2] else []
+        rank = found[1].count(",") + 1 if found[1] else 0
+        if order and {*order} != {*map(str, range(rank))}:
+            return f"has the layout {{{found[2][:40]}}}, and {plural(rank, 'dimension')}"
+    return ""
+
+
+def _wrong_index(each: Instruction, around: Mapping[str, Instruction]) -> str:
+    """Returns what is wrong with what takes one element of a tuple."""
+    if each.opcode != "get-tuple-element" or not each.operands:
+        return ""
+    shape, index = around[each.operands[0]].shape, each.attrs.get("index", "")
+    count = len(_parts(shape[1:-1])) if shape.startswith("(") else 0
+    return "" if index.isdecimal() and int(index[:9]) < count else f"takes element {index[:20]} of {plural(count, 'element')}"
 
 
 def _wrong_count(each: Instruction, takes: Mapping[str, int]) -> str:

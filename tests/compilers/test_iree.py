@@ -119,6 +119,9 @@ def test_other_sources_are_refused(tmp_path: Path) -> None:
     (tmp_path / "strange.mlir").write_text(text.replace("tied_operands", "tied"))
     with pytest.raises(LoadError, match="another form"):
         irs.decisions(tmp_path / "strange.mlir", compiler="iree")
+    for odd in (text.replace("static_sizes = array<i64: 8, 16>", "static_sizes = array<i64: 80, 160>"), text.replace("@main", "@\ud800")):
+        with pytest.raises(LoadError, match=r"another form|not UTF-8"):
+            irs.decisions(odd, compiler="iree")
     (tmp_path / "other.mlir").write_text(text.replace("@main_dispatch_1::", "@main_dispatch_9::"))
     with pytest.raises(irs.errors.IrscopeError, match="no executable"):
         irs.decisions(tmp_path / "other.mlir", compiler="iree")

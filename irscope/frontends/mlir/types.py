@@ -485,7 +485,7 @@ def is_plain_string(text: str) -> bool:
 # place is the last part of the innermost name, such as `add`, and its scope the parts before it without the outermost function's, such as
 # `while.body`.
 
-_CALL = re.compile(r"^(?:p?jit|vmap|jvp|transpose|remat|checkpoint|custom_jvp|custom_vjp)\((.*)\)$")
+_CALLS = re.compile(r"(?:(?:p?jit|vmap|jvp|transpose|remat|checkpoint|custom_jvp|custom_vjp)\()*")
 _OUTERMOST = re.compile(r"^p?jit\(")
 _MAX_STEPS = 64
 
@@ -536,6 +536,8 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _plain(part: str) -> str:
-    while (found := _CALL.match(part)) is not None:
-        part = found[1]
+    opened = _CALLS.match(part)
+    depth = opened[0].count("(") if opened is not None else 0
+    if opened is not None and part.endswith(")" * depth):
+        part = part[opened.end() : len(part) - depth]
     return re.sub(r"[\s#,()]+", "_", part).strip("_")

@@ -88,7 +88,14 @@ def test_a_constant_over_several_lines_and_one_without_its_elements() -> None:
         ("conditional(), true_computation=%f, false_computation=%f", "0 operands for 2 branches"),
         ("conditional(%x, %x), branch_computations={%g}", "%y runs computation %g, which has 2 parameters"),
         ("async-start(%x), calls=%g", "1 operand for a computation of 2 parameters"),
+        ("while(%x), condition=%f, body=%f", "a condition that is not one truth value"),
+        ("get-tuple-element(%x), index=1", "takes element 1 of 0 elements"),
+        ("parameter(2)", "%y has a number that is not one of 2 parameters"),
+        ('tanh(%x), metadata={op_name="' + r'\"' * 100_000, "a bracket of this instruction is not closed"),
+        ("tanh(" + "/*" * 100_000, "a bracket of this instruction is not closed"),
     )),
+    (f"{HEAD}ENTRY %e () -> f32[2] {{\n  ROOT %x = f32[-2] parameter(0)\n}}", 3, r"an extent that is no number: \[-2\]"),
+    (f"{HEAD}ENTRY %e () -> f32[2] {{\n  ROOT %x = f32[2]{{1}} parameter(0)\n}}", 3, r"the layout \{1\}, and 1 dimension"),
 ])  # fmt: skip
 def test_what_is_not_hlo_is_refused_with_its_line(text: str, line: int, what: str) -> None:
     with pytest.raises(ParseError, match=what) as caught:

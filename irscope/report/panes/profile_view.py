@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from irscope._base.loaded_code import loaded_lines
-from irscope._base.words import byte_count, time_words
+from irscope._base.words import byte_count, listed, time_words
 from irscope.report import view_models as vm
 from irscope.runtime.profile import place, shares
 
@@ -185,12 +185,15 @@ def _lines(profile: Profile, known: Container[int]) -> list[vm.HeatLine]:
     for file, _ in per_file.most_common(3):
         text = loaded_lines(file) if file in live else []
         timed = {line for name, line in found if name == file}
-        shown = sorted({near for line in timed for near in range(line - _AROUND, line + _AROUND + 1) if 0 < near <= max(len(text), line)})
+        around = _AROUND if text else 0  # of a file that is not shown, what runs there
+        shown = sorted({near for line in timed for near in range(line - around, line + around + 1) if 0 < near <= max(len(text), line)})
         for line in shown:
             ns = sum(share.ns for share in found.get((file, line), ()))
+            ops = dict.fromkeys(share.node.op.partition("::")[2] for share in found.get((file, line), ()) if share.ns)
+            told = text[line - 1] if line <= len(text) else "" if text else listed(list(ops))
             made.append(
                 vm.HeatLine(
-                    file=file, line=line, text=text[line - 1] if line <= len(text) else "", ms=ns / 1e6, share=ns / whole,
+                    file=file, line=line, text=told, ms=ns / 1e6, share=ns / whole,
                     selects=[
                         id for id in dict.fromkeys(share.row.node.id for share in found.get((file, line), ())) if id in known
                     ],

@@ -54,6 +54,8 @@ class Remark:
     """Whether the gain was measured rather than predicted."""
     beside: tuple[int, ...] = ()
     """The numbers of the remarks before it that are about some of the same nodes: following both saves less than the sum."""
+    whose: str = ""
+    """Whose call the times are of, where that is not the program op by op: NumPy's."""
 
     @property
     def worth_ns(self) -> float:
@@ -76,7 +78,8 @@ class Remark:
 
     def __str__(self) -> str:
         where = _places(self.lines) or repr(self.node)
-        takes = f"{where}: {self.share:.0%} of the time op by op ({time_words(self.now_ns)}), {self.because}"
+        whose = self.whose and f" of the call in {self.whose}"
+        takes = f"{where}: {self.share:.0%} of the time op by op ({time_words(self.now_ns)}{whose}), {self.because}"
         if not self.advice:
             return takes
         return f"{takes}; {self.advice} ({'saves' if self.is_measured else 'would save about'} {self.saving()})"
@@ -135,6 +138,7 @@ class Evidence:
         own = readings.measured.own
         self.scale = 1.0 if own is None else min(1.0, own[1].median / self.total_ns)
         """What the user's own function takes of the time of irscope's interpreter: no more than that can be saved."""
+        self.whose = own[0] if own is not None and self.scale < 1 else ""
 
     def idle_ns(self, way: str) -> float:
         """Returns the time in which a GPU waits in a call without stamps, which make it wait longer; 0 on a processor."""
@@ -226,7 +230,7 @@ class Evidence:
         gain = max(0.0, min(gain_ns, now))
         return Remark(
             rule, slowest, tuple(every), now * self.scale, gain * self.scale, now / self.total_ns, because, advice, certainty,
-            change, is_measured,
+            change, is_measured, whose=self.whose,
         )  # fmt: skip
 
 

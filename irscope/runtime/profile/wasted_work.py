@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.frozen import FrozenDict
-from irscope._base.words import byte_count, plural
+from irscope._base.words import byte_count, listed, plural
 from irscope.frontends.torch.types import payload_of
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, constant_of, make_node, new_id
 from irscope.ops.registry import category_of
@@ -341,13 +341,17 @@ def dtype_remarks(evidence: Evidence) -> Iterator[Remark]:
         node = row.node
         if not (_is_wide(evidence.cost(node).results) or _is_wide(evidence.cost(node).operands)):
             continue
-        reached[node] = set().union(*(reached.get(maker, set()) for maker in evidence.makers(node))) or {node}
+        wide = (maker for maker in evidence.makers(node) if maker in reached and _is_wide(evidence.cost(maker).results))
+        reached[node] = set().union(*(reached[maker] for maker in wide)) or {node}
     touched: dict[Node, list[Node]] = {}
     for node, sources in reached.items():
         for source in sources:
             touched.setdefault(source, []).append(node)
-    for source, nodes in touched.items():
-        yield _remark(evidence, source, nodes)
+    alike: dict[object, list[Node]] = {}  # the layers of a model read their own tensors in one line
+    for source in touched:
+        alike.setdefault((source.op, source.location and (source.location.file, source.location.line)), []).append(source)
+    for several in alike.values():
+        yield _remark(evidence, several, list(dict.fromkeys(node for source in several for node in touched[source])))
 
 
 def _is_wide(facts: tuple[TensorFacts | None, ...]) -> bool:
@@ -362,16 +366,27 @@ def _spared(evidence: Evidence, node: Node) -> float:
     return min(wide, cost.bytes) / 2  # a view moves nothing
 
 
-def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
+def _remark(evidence: Evidence, sources: list[Node], nodes: list[Node]) -> Remark:
     kinds = {node: {facts.dtype for facts in evidence.cost(node).operands if facts is not None} for node in nodes}
-    joins = [node for node in nodes if node is not source and kinds[node] & set(_WIDE) and kinds[node] & set(_FLOATS)]
+    joins = [node for node in nodes if node not in sources and kinds[node] & set(_WIDE) and kinds[node] & set(_FLOATS)]
+    source = sources[0]
     first = joins[0] if joins and evidence.ns(joins[0]) > evidence.ns(source) else source
     wide = sum(evidence.cost(node).bytes for node in nodes)
-    name = source.op.partition("::")[2]
-    text = (
-        f"{name} introduces float64" if source is first else f"{name} creates a float64 tensor, and {first.op.partition('::')[2]} uses it"
-    )
+    name, known = source.op.partition("::")[2], evidence.graph.names
+    read = [value for each in sources for value in each.inputs if value not in evidence.graph.producer and _is_wide_type(value)]
+    if read and first is source:
+        tensors = list(dict.fromkeys(read))
+        called = listed(tensors, lambda value: f"%{known[value]}", 3)
+        text = f"{name} reads {called}, which {'is' if len(tensors) == 1 else 'are'} float64"
+    elif source is first:
+        text = f"{name} introduces float64"
+    else:
+        text = f"{name} creates a float64 tensor, and {first.op.partition('::')[2]} uses it"
     narrow = wide - sum(map(partial(_spared, evidence), nodes))
     through = f": {len(nodes)} ops then move {byte_count(wide)}, and {byte_count(narrow)} in float32" if len(nodes) > 1 else ""
-    gain = 0.5 * evidence.sum_ns(nodes)
-    return evidence.remark("float64", nodes, gain, f"{text}{through}", "give it the type of the other tensors", first=first)
+    advice = f"give {'it' if len(sources) == 1 else 'them'} the type of the other tensors"
+    return evidence.remark("float64", nodes, 0.5 * evidence.sum_ns(nodes), f"{text}{through}", advice, first=first)
+
+
+def _is_wide_type(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.dtype in _WIDE

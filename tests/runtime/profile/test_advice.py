@@ -129,6 +129,22 @@ def test_no_remark_contradicts_another() -> None:
     assert not rules & {"rebuilt-constant", "waits-for-a-number"}, "what is unused is not to be kept, and nothing is copied from a GPU"
 
 
+def test_tensors_of_float64_are_named_in_one_remark_for_a_line() -> None:
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name in ("a", "b"):
+                self.register_buffer(name, torch.ones(256, dtype=torch.float64))
+
+        def forward(self, x: Any) -> Any:
+            for scale in (self.a, self.b):
+                x = torch.tanh(x * scale).float()
+            return x
+
+    found = [str(remark.because) for remark in on_the_machine(Layers(), torch.randn(512, 256)).remarks if remark.rule == "float64"]
+    assert len(found) == 1 and found[0].startswith("mul reads %a, %b, which are float64")
+
+
 def test_a_recurrence_is_not_advised_to_be_one_op() -> None:
     remark = next(r for r in planted("recurrent").remarks if r.rule == "many-small-ops")
     assert "needs the one before" in remark.advice

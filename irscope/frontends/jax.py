@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.loaded_code import loaded_files
 from irscope._base.nested import leaves_by_path
 from irscope.errors import ArgumentError, CaptureError, MissingExtra, RunError
 from irscope.frontends.mlir.types import ELEMENTS, is_plain_string
@@ -190,7 +191,7 @@ def _imported(lowered: Any, name: str | None) -> Graph:
     module = lowered.compiler_ir(dialect="stablehlo")
     bindings = bindings_of(module)
     assert bindings is not None  # JAX's own
-    made = import_mlir(module.operation, bindings, name=name or "")
+    made = import_mlir(module.operation, bindings, name=name or "", is_live=loaded_files().__contains__)
     graph = inlined(made, "main") if isinstance(made, Module) else made
     title = re.sub(r"\W", "_", name or str(graph.name)) or "jax"
     return replace(graph, name=title if title.isidentifier() else "jax")

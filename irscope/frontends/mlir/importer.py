@@ -214,7 +214,7 @@ class Reading:
 
     def __init__(
         self, ir: Any, file: str, root: Any, control: Mapping[str, ControlRule], meanings: Mapping[str, Rule],
-        branches: "Callable[[BlockReader, Sequence[Any]], Call]",
+        branches: "Callable[[BlockReader, Sequence[Any]], Call]", is_live: Callable[[str], bool] = lambda _: False,
     ) -> None:  # fmt: skip
         self.control, self.meanings = control, meanings
         """Readers of the ops that become ifs and loops, and rules of those that become other ops; `torch.*` is that of all others of a
@@ -228,7 +228,7 @@ class Reading:
         self.is_absolute = False
         """Whether the scopes of ops in a function are whole paths, and not in that of its call."""
         self.types: Callable[[Any], Type] = cache(partial(read_type, ir))
-        self.places: Callable[[Any], Place] = cache(partial(read_place, ir, file))
+        self.places: Callable[[Any], Place] = cache(partial(read_place, ir, file, is_live=is_live))
         self.attributes = AttributeReader(ir, root)
 
 

@@ -91,15 +91,17 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
         ) from None
 
 
-def import_mlir(operation: Any, bindings: "Bindings", *, file: str = "", name: str = "") -> Graph | Module:
-    """Returns the program of an MLIR module or of one function.
+def import_mlir(
+    operation: Any, bindings: "Bindings", *, file: str = "", name: str = "", is_live: Callable[[str], bool] = lambda _: False
+) -> Graph | Module:
+    """Returns the program of an MLIR module or of one function; `is_live` says which files hold code that is loaded in this process.
 
     Raises CaptureError, with op, file and line, for anything that has no counterpart.
     """
     from irscope.frontends.mlir.control import read_branches
     from irscope.frontends.mlir.importer import Reading, import_program
 
-    return import_program(Reading(bindings.ir, file, operation, *rules(), read_branches), operation, name)
+    return import_program(Reading(bindings.ir, file, operation, *rules(), read_branches, is_live), operation, name)
 
 
 def rules() -> "tuple[Mapping[str, ControlRule], Mapping[str, Rule]]":

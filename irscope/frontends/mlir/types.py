@@ -10,7 +10,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final
@@ -490,8 +490,9 @@ _OUTERMOST = re.compile(r"^p?jit\(")
 _MAX_STEPS = 64
 
 
-def read_place(ir: Any, file: str, location: Any) -> Place:
-    """Returns what a location becomes; `file` replaces the name that MLIR gives to a text.
+def read_place(ir: Any, file: str, location: Any, is_live: Callable[[str], bool] = lambda _: False) -> Place:
+    """Returns what a location becomes; `file` replaces the name that MLIR gives to a text, and `is_live` says which files hold code that is
+    loaded in this process.
 
     Raises UnicodeDecodeError for a name that is not UTF-8, for which the bindings would end the process."""
     check_utf8(location)
@@ -515,7 +516,8 @@ def read_place(ir: Any, file: str, location: Any) -> Place:
     if isinstance(location, ir.FileLineColLoc):
         named = location.filename
         named = str(getattr(named, "value", named))
-        found = Location((file or "<mlir>") if named in ("-", "") else cell_name(named), location.start_line, location.start_col)
+        shown = (file or "<mlir>") if named in ("-", "") else cell_name(named)
+        found = Location(shown, location.start_line, location.start_col, live=is_live(named))
     return Place(found, *split_name(name))
 
 

@@ -33,7 +33,7 @@ def test_nested_arguments_keep_the_order_of_python() -> None:
 def test_nodes_have_jax_s_names_and_lines() -> None:
     graph = irs.load(_layer, PARAMS, X)
     node = graph.node("tanh")
-    assert node.op == "aten::tanh" and node.location is not None and node.location.file == __file__
+    assert node.op == "aten::tanh" and node.location is not None and node.location.file == __file__ and node.location.live
     assert node.location.line == _layer.__code__.co_firstlineno + 1
 
 

@@ -270,7 +270,7 @@ class _Rows:
         # a small box beside a large open one stays near the top, where its edges come in
         y = [tops[row] + min((tall[row] - heights[box]) / 2, GAP_Y) for box, row in enumerate(self.rank)]
         bottom = [y[box] + heights[box] for box in range(self.count)]
-        ways = _Ways(column, edge_of, tops, [top + high for top, high in zip(tops, tall, strict=True)], lowest)
+        ways = _Ways(column, edge_of, tops, [top + high for top, high in zip(tops, tall, strict=True)])
         ports = zip(self.chains, self._ports(), strict=True)
         paths = [None if chain is None else self._path(chain, ends, y, bottom, ways) for chain, ends in ports]
         return Layered(x, y, paths, edge - _GAP_COLUMN, max(0.0, lowest))
@@ -318,7 +318,6 @@ class _Ways:
     left: list[float]  # The left edge of each column.
     top: list[float]
     bottom: list[float]
-    height: float
 
     def between(self, row: int, x: float, after: float) -> list[Point]:
         """The corners of an edge on its way from a row to the next, where that begins another column."""
@@ -326,7 +325,7 @@ class _Ways:
         if column == self.column[row]:
             return []
         lane = _LANES[int(after) % len(_LANES)]
-        foot, side = self.height + lane, self.left[column] - _GAP_COLUMN / 2 + 3 * (lane - _LANES[1])
+        foot, side = self.bottom[row] + lane, self.left[column] - _GAP_COLUMN / 2 + 3 * (lane - _LANES[1])
         return [(x, foot), (side, foot), (side, -lane), (after, -lane)]
 
 

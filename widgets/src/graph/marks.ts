@@ -52,6 +52,8 @@ export class EdgeIndex {
       const shown = hierarchy.shown(box, open);
       if (shown === box && hierarchy.holds(record)) to.add(box);
       else marks.holding.add(shown);
+      const maker = hierarchy.boxes[box].kind === "output" ? records.makerOf(record) : 0;
+      if (maker) add(maker, to); // a result is what its op computes
     };
     for (const record of selection.lit) add(record, marks.lit);
     for (const record of selection.ids) add(record, marks.selected);

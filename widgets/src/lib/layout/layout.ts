@@ -200,8 +200,8 @@ function spreadPorts(level: Level, arrangement: Arrangement, placement: Placemen
   return { leaving, entering };
 }
 
-/** The corners of an edge: vertical within rows, where its place is free, and a curve only between two rows; to another column below all
- * rows, between the columns, and above all rows. */
+/** The corners of an edge: vertical within rows, where its place is free, and a curve only between two rows; to another column below its
+ * own, between the columns, and above all rows. */
 function route(
   arrangement: Arrangement, placement: Placement, e: number, leaves: [number, number], enters: [number, number], dx: number, dy: number,
 ): Float64Array | null {
@@ -218,7 +218,7 @@ function route(
     if (k) {
       if (columnOf[row] !== columnOf[row - 1]) {
         const lane = LANES[Math.floor(here) % LANES.length];
-        const foot = dy + placement.height + lane;
+        const foot = dy + rowTop[row - 1] + rowHeight[row - 1] + lane;
         const side = dx + columnLeft[columnOf[row]] - GAP_COLUMN / 2 + 3 * (lane - LANES[1]);
         corners.push([corners[corners.length - 1][0], foot], [side, foot], [side, dy - lane], [here, dy - lane]);
       }

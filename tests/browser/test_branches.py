@@ -54,8 +54,10 @@ def test_the_menu_forbids_a_merge_by_mouse_and_the_branch_is_shown_beside_the_ol
     prints(views, "(e.branch, [b.name for b in e.branches])", "(1, ['greedy', 'a | b apart'])")
     copy = page.locator(f"{ROWS}.shown").get_by_role("button", name="copy the Python")
     expect(copy).to_have_attribute("title", re.compile(r"f\.what_if\(forbid=\[\("))
-    page.locator(ROWS).first.locator(".irs-branch-name").click()
+    page.locator(ROWS).first.locator(".irs-branch-name").focus()
+    page.keyboard.press("Enter")
     page.locator(f"{ROWS}.shown", has_text="greedy").wait_for()
+    expect(page.locator(f"{ROWS}.shown .irs-branch-name")).to_be_focused()  # though all rows were drawn anew
     prints(views, "e.branch", "0")
 
 

@@ -28,6 +28,8 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
     const now = branching ? branching.now() : stored;
     element.hidden = !now;
     if (!now || signal.aborted) return;
+    const held = document.activeElement;
+    const [inRow, inBar] = [[...rows.children].findIndex((each) => each.contains(held)), bar.contains(held)];
     const several = now.branches.length > 1;
     const steps = Math.max(1, ...now.branches.map((branch) => branch.steps), ...now.branches.map((branch) => branch.step));
     rows.hidden = !several;
@@ -45,6 +47,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
       h("span", { class: "irs-quiet" }, several ? `${now.branches.length} branches` : "try a change in a new branch of the timeline"),
       h("span", { class: "irs-spring" }), ...(measure ? [measure] : []),
     );
+    (inRow >= 0 ? rows.children[inRow] : inBar ? bar : undefined)?.querySelector("button")?.focus({ preventScroll: true });
     const refused = now.branches[now.shown].refused.map((because) => {
       const line = sentence(context, `refused: ${because}`);
       line.classList.add("irs-refused");
@@ -68,7 +71,7 @@ function row(branching: Branching | null, branch: BranchView, index: number, sho
   const origin = branch.parent >= 0 ? `branches off ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
   const track = h("span", { class: "irs-branch-track", title: `${origin}${branch.steps} steps`, "aria-hidden": "true" }, line);
   const cell = (text: string, title: string, look = "") => h("span", { class: `irs-branch-cost ${look}`, title }, text);
-  const copy = h("button", { class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
+  const copy = h("button", { class: "irs-switch", title: branch.code, "aria-label": `code: copy the Python of branch ${index}`, onclick: () => {
     Promise.resolve().then(() => navigator.clipboard.writeText(branch.code)).then(() => (copy.textContent = "copied"), () => (copy.textContent = "copying is not allowed: print(e.branches.code(…))"));
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
@@ -78,7 +81,7 @@ function row(branching: Branching | null, branch: BranchView, index: number, sho
     cell(branch.own >= 0 ? `${micros(1000 * branch.own)} own` : "", "measured median of one call of what that compiler compiled"),
     cell(branch.matched, branch.matching && `of branch 0: ${branch.matching}`, "irs-branch-matched"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
-    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "how the branch shown differs from it, line by line, and as colours of the graph", "aria-label": `compare branch ${index} with the branch shown`, onclick: () => compare(index, shown) }, "diff"), copy);
+    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "how the branch shown differs from it, line by line, and as colours of the graph", "aria-label": `diff: compare branch ${index} with the branch shown`, onclick: () => compare(index, shown) }, "diff"), copy);
 }
 
 function many(count: number, noun: string): string {

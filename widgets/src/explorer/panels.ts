@@ -108,6 +108,7 @@ export class Panels {
   #fill(name: Panel): void {
     this.#whole = this.#whole === name ? null : name;
     this.#show();
+    this.#find(name)?.querySelector(".irs-whole")?.scrollIntoView({ block: "nearest" }); // the bar moves: focus stays in sight
   }
 
   #toggle(name: Panel): void {

@@ -100,7 +100,7 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
   const text = `×${look.copies}`;
   const wide = look.copies > 1 ? 10 + 7 * text.length : 0;
   if (wide) {
-    made.push(s("g", { class: "irs-badge", transform: `translate(${w - wide - 4} 4)` },
+    made.push(" ", s("g", { class: "irs-badge", transform: `translate(${w - wide - 4} 4)` },
       s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, text),
       s("title", {}, box.kind === "repeat" ? `${look.copies} parts, ${box.detail}` : `${look.copies} equal parts; click to select them all`)));
   }
@@ -112,8 +112,9 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
 
 /** The name of a box for those who hear it: first what is written on it. */
 function spoken(box: Box, { open, copies, share }: Look): string {
-  const seen = (open ? [box.label, share] : [box.label, box.detail, share]).filter((part) => part).join(" ");
-  const parts = [share ? `${seen} of the time` : seen, open ? box.detail : "", box.kind === "op" ? "" : box.kind, box.writes ? "writes in place" : "", copies > 1 ? (box.kind === "repeat" ? `${copies} parts` : `one of ${copies} equal`) : ""];
+  const label = middleCut(box.label, MOST_LABEL);
+  const seen = [label, open ? "" : shortened(box.detail, MOST_DETAIL), share, copies > 1 ? `×${copies}` : ""].filter((part) => part).join(" ");
+  const parts = [seen, label === box.label ? "" : box.label, share ? `${share} of the time` : "", open ? box.detail : "", box.kind === "op" ? "" : box.kind, box.writes ? "writes in place" : "", copies > 1 ? (box.kind === "repeat" ? `${copies} parts` : `one of ${copies} equal`) : ""];
   return parts.filter((part) => part).join(", ");
 }
 

@@ -46,7 +46,7 @@ function drawn(context: Context, memory: MemoryView, when: string, own?: OwnMemo
   const moments = Math.max(1, memory.moments);
   const x = (moment: number) => `${(100 * moment) / moments}%`;
   const bars = memory.bars.map((bar) => {
-    const element = h("div", { class: `irs-memory-bar ${bar.at_peak ? "peak" : ""} ${bar.start * 3 > moments * 2 ? "late" : ""}` }, h("span", {}, bar.label));
+    const element = h("div", { class: `irs-memory-bar ${bar.at_peak ? "peak" : ""} ${bar.start * 3 > moments * 2 ? "late" : ""}`, "aria-label": bar.label || bar.title }, h("span", {}, bar.label));
     element.style.left = x(bar.start);
     element.style.width = `max(2px, ${(100 * (bar.end - bar.start + 1)) / moments}%)`;
     element.style.bottom = `${(100 * bar.low) / high}%`;

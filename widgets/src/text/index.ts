@@ -160,6 +160,7 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
   const element = h("div", {
     class: `irs-line ${mark} ${look.classes} ${lines.fate(index)} ${waits}`, role: "option", id: `${listId}-${index}`, "data-line": index,
     "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
+    "aria-label": pieces.length ? null : `${lines.number(index)}, blank`,
   }, numberOf(lines, index), h("code", {}, ...pieces));
   element.style.setProperty("--g", look.colour || null);
   printedWords.set(element, wordsOf(lines, index));

@@ -80,6 +80,7 @@ function description(context: Context, steps: Steps): Node[] {
   const why = sentence(context, `because ${step.because}`);
   why.classList.add("irs-quiet");
   why.title = `${step.rule}: ${step.because}`;
+  for (const name of why.querySelectorAll("button")) name.tabIndex = -1; // cut off where the window is narrow
   return [...made, why];
 }
 

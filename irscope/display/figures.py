@@ -238,6 +238,12 @@ def fusion_cell(fusion: Any) -> str:
     return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
 
 
+def pass_record_cell(record: Any) -> str:
+    told = _folded("remarks", record.remarks._repr_html_()) if record.remarks else ""
+    picture = embedded_svg(graph_svg(ProgramIndex(record.after).first_graph(), themed=True), "the program after the pass")
+    return f"{picture}<pre>{in_markup(repr(record))}</pre>{told}"
+
+
 def table_cell(thing: Any) -> str:
     return f"<pre>{in_markup(repr(thing))}</pre>{thing.table()._repr_html_()}"
 

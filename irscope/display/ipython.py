@@ -21,6 +21,7 @@ def register(shell: Any) -> None:
         ("irscope.ir.core", "Graph", "graph_cell"),
         ("irscope.transforms.fusion.fusion_result", "Fusion", "fusion_cell"),
         ("irscope.transforms.dedup.result", "Dedup", "dedup_cell"),
+        ("irscope.transforms.base", "PassRecord", "pass_record_cell"),
         ("irscope.transforms.pipeline", "Pipelined", "table_cell"),
         ("irscope.transforms.autodiff", "AutodiffSubgraphs", "table_cell"),
         ("irscope.analysis.alias.alias_db", "AliasDb", "alias_db_cell"),

@@ -9,6 +9,7 @@ from irscope.ir import GROUPS
 from irscope.report.view_models import ExplorerView, TimelineView
 from irscope.report.words import duration
 from irscope.runtime.profile import Profile
+from irscope.transforms.base import NAMES
 
 _WIDEST = 72
 _MOST = 20
@@ -18,9 +19,14 @@ def overview(view: ExplorerView) -> str:
     """The head line, the remarks and the equivalence classes of an exploration."""
     counts = " · ".join(f"{count['value']} {count['label']}".strip() for count in view["headline"])
     parts = [f"{one_line(view['title'])}: {counts}"]
-    missed = [row for row in view["remarks"]["rows"] if row[0] == "missed"]
+    alike: dict[object, list[Sequence[object]]] = {}
+    for row in view["remarks"]["rows"]:
+        if row[0] == "missed":
+            alike.setdefault((row[1], NAMES.sub("%", str(row[-1]))), []).append(row)
+    missed = [(f"{len(rows)}×" if len(rows) > 1 else "", *rows[0]) for rows in alike.values()]
     if missed:
-        parts += ["", "what did not fuse, and why", _aligned([column["label"] for column in view["remarks"]["columns"]], missed[:_MOST])]
+        head = ["×", *(column["label"] for column in view["remarks"]["columns"])]
+        parts += ["", "what did not fuse, and why", _aligned(head, missed[:_MOST])]
         parts += [f"… and {len(missed) - _MOST} more"] if len(missed) > _MOST else []
     if view["classes"]:
         rows: list[Sequence[object]] = [(c["index"], len(c["members"]), c["label"]) for c in view["classes"]]
@@ -46,14 +52,17 @@ def steps_text(timeline: TimelineView) -> str:
 
 
 def _aligned(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    cells = [[_short(cell) for cell in row] for row in (head, *rows)]
+    cells = [[*map(_short, row[:-1]), _told(row[-1])] for row in (head, *rows)]  # a terminal wraps the last column
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
 
 
+def _told(cell: object) -> str:
+    return one_line("" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell))
+
+
 def _short(cell: object) -> str:
-    text = "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
-    text = one_line(text)
+    text = _told(cell)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 

@@ -201,7 +201,9 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
     if any(map(callable, args)):
         hint = "the program comes first: irs.load(model, x)"
     if type(source).__module__.startswith("irscope."):  # a Fusion, Decisions, …
-        hint = "its program is .graph; what takes a program mostly takes it as it is, such as irs.explore, irs.fuse and irs.compile"
+        hint = "it is no program, and shows itself at the end of a cell"
+        if hasattr(source, "graph"):
+            hint = "its program is .graph; what takes a program mostly takes it as it is, such as irs.explore, irs.fuse and irs.compile"
     return LoadError(f"no frontend reads {_kind(source)}", where=known, hint=hint)
 
 

@@ -102,7 +102,8 @@ class LateRemark(Remark):
         return Remark, (self.kind, self.rule, self.subject, self.because, self.evidence)
 
 
-_NAMES: Final = re.compile(r"%[\w.]*\w| \(×\d+\)")
+NAMES: Final = re.compile(r"%[\w.]*\w| \(×\d+\)")
+"""What may differ in remarks of one reason."""
 
 
 class Remarks(Rows[Remark]):
@@ -130,7 +131,7 @@ class Remarks(Rows[Remark]):
         """One row for each reason: how often it was given, and where first."""
         alike: dict[tuple[str, str, str], list[Remark]] = {}
         for remark in self:
-            alike.setdefault((remark.kind, remark.rule, _NAMES.sub("%", remark.because)), []).append(remark)
+            alike.setdefault((remark.kind, remark.rule, NAMES.sub("%", remark.because)), []).append(remark)
         rows = [(len(several), kind, rule, self._where(several[0]), several[0].because) for (kind, rule, _), several in alike.items()]
         return new_table(rows, columns=["×", "remark", "rule", "where", "why"])
 
@@ -170,6 +171,11 @@ class PassRecord:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "remarks", Remarks(self.remarks, (self.before, self.after)))
+
+    def __repr__(self) -> str:
+        kinds = Counter(remark.kind for remark in self.remarks)
+        told = "".join(f", {kinds[kind]:,} {kind}" for kind in ("passed", "missed") if kinds[kind])
+        return f"<PassRecord of {self.name!r} on {self.before!r}: {plural(len(self.edits), 'edit')}{told}>"
 
     def told(self, remark: Remark) -> str:
         """One of this record's remarks in one line: kind, rule, subject and reason.

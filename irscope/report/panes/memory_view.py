@@ -54,7 +54,10 @@ def buffer_view(views: ViewAliases, root: Value | str) -> vm.BufferView:
     length = max((sets[value].stop for value in shown), default=0)
     window = _window([sets[value] for value in shown], length)
     cells = {value: _cells(sets[value], window, length) for value in shown}
-    chains = {value: set(views.chain(value)) for value in shown}
+    order = {value: k for k, value in enumerate(shown)}
+    paths = {value: views.chain(value) for value in shown}
+    shown.sort(key=lambda value: [order.get(around, -1) for around in paths[value]])  # each below what it is a view of
+    chains = {value: set(path) for value, path in paths.items()}
     parts = [value for value in shown if sets[value] != sets.get(root)]  # a view of all bytes is the buffer under another name
     rows: list[vm.BufferRow] = []
     for value in shown:

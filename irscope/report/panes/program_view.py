@@ -136,7 +136,7 @@ def classes_picture(dedup: Dedup) -> GraphView:
         boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}: {words}", "", -1))
         for member in cls.members[:_MOST_MEMBERS]:
             detail = ", ".join(short_type(value.type) for value in member.outputs[:4]) if isinstance(member, Node) else ""
-            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), detail, cls.index))
+            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), detail, -1))
         if len(cls) > _MOST_MEMBERS:
             boxes.append(_box(1 + len(boxes), around, "op", f"and {len(cls) - _MOST_MEMBERS:,} more", "", -1))
     return GraphView(boxes=boxes, edges=[], closed=[])

@@ -121,7 +121,8 @@ class Comparison:
         axes.invert_yaxis()
         for place, (row, high) in enumerate(zip(self.rows, highs, strict=True)):
             beyond = f" (to {_ms(row.high)})" if row.high * scale > end else ""
-            share = f", {row.copy_fraction:.0%} of copy" if row.copy_fraction is not None else ""
+            part = row.copy_fraction
+            share = "" if part is None else f", {part:.0%} of copy" if part >= 0.005 else ", below 1% of copy"
             axes.annotate(
                 f"{_ms(row.median)}{beyond}{share}", (high, place), (4, 0), textcoords="offset points", va="center",
                 color=colors["text"],
@@ -197,7 +198,7 @@ class Comparison:
         titles = ("median", "middle half", "of copy", "compile", "kernels", "launched", "error", "")
         rows = [
             (
-                _ms(row.median), _span(row.low, row.high), "" if row.copy_fraction is None else f"{row.copy_fraction:.2f}",
+                _ms(row.median), _span(row.low, row.high), _part(row.copy_fraction),
                 _ms(row.compile) if row.compile else "–", *(["–", "–"] if row.launched is None else [str(row.kernels), str(row.launched)]),
                 self.error_words(row), "; ".join(filter(None, (row.note, row.wrong))),
             )
@@ -247,6 +248,10 @@ def _figure(size: tuple[float, float], colors: dict[str, Any]) -> tuple[Figure, 
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(colors["spread"])
     return figure, axes
+
+
+def _part(fraction: float | None) -> str:
+    return "" if fraction is None else f"{fraction:.2f}" if fraction >= 0.005 else "< 0.01"
 
 
 def _ms(value: float) -> str:

@@ -317,6 +317,8 @@ class Eligibility:
             if what := self._why_opaque(node):
                 return Refusal("view", what, (node,))
             what = f"{node.op} is a view at the edge of a group: a kernel has only views between two of its nodes"
+            if node not in self._views_between and self.copies(node):
+                what = f"{node.op} copies, and is at the edge of a group: a kernel has it only between two of its nodes"
             return None if node in self._views_between else Refusal("not-pointwise", what, (node,))
         if node.op in PATCHES:
             return self._patch_refusal(node)

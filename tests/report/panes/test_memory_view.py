@@ -106,6 +106,16 @@ def test_bytes_are_drawn_to_scale_and_meetings_are_marked() -> None:
     assert buffer_svg(view).count("<g ") == 5
 
 
+def test_a_view_stands_below_what_it_is_a_view_of() -> None:
+    graph = parsed(
+        "x:Float(8, 4, strides=[4, 1]) | 0 = 0; 1 = 1; a:Float(4) = select x 0 0; b:Float(4) = select x 0 1; "
+        "c:Float(1, 4) = unsqueeze a 0; d:Float(1, 4) = unsqueeze b 0 | c d"
+    )
+    assert [(row["name"], row["depth"]) for row in buffer_view(irs.ViewAliases(graph), "x")["rows"]] == [
+        ("%x", 0), ("%a", 1), ("%c", 2), ("%b", 1), ("%d", 2),
+    ]  # fmt: skip
+
+
 def test_what_repeats_too_often_to_be_seen_is_drawn_once() -> None:
     """Channels of an image, channels last: 8 of 48 bytes, then 8 of which the last 4 are those of a third value."""
     graph = parsed(

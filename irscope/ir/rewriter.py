@@ -146,11 +146,7 @@ class Rewriter:
         """The next graph; the same object if there was no edit."""
         if not self._edits:
             return self.graph
-        body = self._rebuild()
-        return self.graph if body is self.graph.body else replace(self.graph, body=body)
-
-    def _rebuild(self) -> Block:
-        """Rebuild changed blocks innermost first, with an explicit order instead of recursion."""
+        # Rebuild changed blocks innermost first, with an explicit order instead of recursion.
         done: dict[Block, Block] = {}
         pending = [self.graph.body]
         order: list[Block] = []
@@ -162,7 +158,8 @@ class Rewriter:
         self._check_anchors(order)
         for block in reversed(order):
             done[block] = self._rebuilt(block, done)
-        return done[self.graph.body]
+        body = done[self.graph.body]
+        return self.graph if body is self.graph.body else replace(self.graph, body=body)
 
     def _check_anchors(self, blocks: Sequence[Block]) -> None:
         """Raise PassError if a node was inserted beside one that `set_nodes` left out, unless its whole block is gone."""

@@ -49,7 +49,11 @@ class Match:
         if maker is None or made is None:
             return maker is made and self._place(self.first, value) == self._place(self.second, other)  # both are None
         if maker.op == made.op == "prim::Constant":
-            return _same_constant(maker, made)
+            return (
+                maker.attrs.keys() == made.attrs.keys()
+                and str(maker.output.type) == str(made.output.type)
+                and all(same_payload(value, made.attrs[key]) for key, value in maker.attrs.items())
+            )
         return self.nodes.get(maker) is made and maker.outputs.index(value) == made.outputs.index(other)
 
     def _place(self, graph: Graph, value: Value) -> Hashable:
@@ -203,14 +207,6 @@ def given_name(node: Node, names: Mapping[Value, str]) -> Hashable:
     """Op and name; None for a node whose name is a number that the printer gave it."""
     name = names[node.outputs[0]] if node.outputs else ""
     return (node.op, name) if name and not name.isdecimal() else None
-
-
-def _same_constant(one: Node, other: Node) -> bool:
-    return (
-        one.attrs.keys() == other.attrs.keys()
-        and str(one.output.type) == str(other.output.type)
-        and all(same_payload(value, other.attrs[key]) for key, value in one.attrs.items())
-    )
 
 
 def _content(value: Any) -> Hashable:

@@ -407,7 +407,11 @@ class Walk:
     def _step(self, value: Value, forms: Forms, below: list[int]) -> int:
         step = self.values.steps.get(value)
         if step is None:
-            return self._input(value, forms)
+            if value in self.values.known or value not in self.values.params:
+                raise CodegenError(f"{value!r} cannot be read by a kernel", rule="codegen-constant")
+            if not isinstance(self.values.types[value], TensorType):
+                return self._element(value, None)
+            return self._element(value, linearize(forms, self.values.layout(value)[1]))
         if isinstance(step, Seen):
             return below[0] if below else self._element(step.operand, linearize(forms, step.strides, step.offset))
         if isinstance(step, Patched):
@@ -463,13 +467,6 @@ class Walk:
         if any(axis >= self.space.first_reduced for axis in walked):
             raise CodegenError("a reduction of a reduction along other axes", rule="codegen-reduction")
         self.walked |= walked
-
-    def _input(self, value: Value, forms: Forms) -> int:
-        if value in self.values.known or value not in self.values.params:
-            raise CodegenError(f"{value!r} cannot be read by a kernel", rule="codegen-constant")
-        if not isinstance(self.values.types[value], TensorType):
-            return self._element(value, None)
-        return self._element(value, linearize(forms, self.values.layout(value)[1]))
 
     def _element(self, value: Value, place: AffineIndex | None) -> int:
         return self._read(Read(self.values.params[value], place), self.values.dtype(value))

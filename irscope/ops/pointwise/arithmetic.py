@@ -139,17 +139,13 @@ def _pow(base: Expr, exponent: Expr) -> Expr:
     if is_integral(base.dtype) or power in (2.0, 3.0):
         return _whole_power(base, int(power))
     if abs(power) == 0.5 and base.op == "cast" and base.args[0].dtype == "float16":
-        return _c_root(base, power)
+        # Return C's power of 0.5 or -0.5, which differs from the root at -0 and -inf; torch uses it for float16 only.
+        root = call("sqrt" if power > 0 else "rsqrt", base + 0.0)
+        return where(call("eq", base, -inf), inf if power > 0 else 0.0, root)
     if power == -2.0:
         return 1.0 / (base * base)
     special = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}
     return call(special[power], base) if power in special else call("pow", base, exponent)
-
-
-def _c_root(base: Expr, power: float) -> Expr:
-    """Return C's power of 0.5 or -0.5, which differs from the root at -0 and -inf; torch uses it for float16 only."""
-    root = call("sqrt" if power > 0 else "rsqrt", base + 0.0)
-    return where(call("eq", base, -inf), inf if power > 0 else 0.0, root)
 
 
 def _whole_power(base: Expr, power: int) -> Expr:

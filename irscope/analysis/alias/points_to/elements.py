@@ -92,7 +92,11 @@ class Structures:
     def _build(self, type: Type) -> Structure | None:
         match type:
             case PrimitiveType(name):
-                return self._primitive(name)
+                if name in _IMMUTABLE:
+                    return None
+                if name == "Storage":  # the memory of a tensor
+                    return TENSOR
+                return self._unique(Structure("handle", name)) if name in _HANDLES else MIXED
             case OptionalType(element):
                 return self.of(element)
             case ListType(element) | FutureType(element) | AwaitType(element) | RRefType(element):
@@ -111,13 +115,6 @@ class Structures:
             case ClassType(name):
                 return None if name.startswith("Enum<") else _OBJECT  # the members are numbers and strings
         return MIXED
-
-    def _primitive(self, name: str) -> Structure | None:
-        if name in _IMMUTABLE:
-            return None
-        if name == "Storage":  # the memory of a tensor
-            return TENSOR
-        return self._unique(Structure("handle", name)) if name in _HANDLES else MIXED
 
     def _dict(self, key: Type, value: Type) -> Structure:
         holds = [part for part in (self.of(key), self.of(value)) if part is not None]

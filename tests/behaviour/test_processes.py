@@ -1,4 +1,4 @@
-"""Processes that are forked, killed, short of memory or disk, or share one directory of kernels."""
+"""Processes that are forked, killed, or short of memory or disk."""
 
 import os
 import random
@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,34 +82,6 @@ for extra in (0, 1 << 16, 1 << 20, 1 << 23, 1 << 25, 1 << 27):
 right(0.25)
 """
 
-SHARED, OWN, THREADS = 5, 2, 8
-TOGETHER = f"""
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from irscope.runtime.cpu import compiler
-
-me, built, compiled, start = int(sys.argv[1]), [], compiler.object_file, threading.Barrier({THREADS})
-
-def counted(text, host):
-    built.append(text)
-    return compiled(text, host)
-
-compiler.object_file = counted
-scales = [1.5 + index for index in range({SHARED})] + [100.5 + 10 * me + index for index in range({OWN})]
-
-def work(thread):
-    start.wait()
-    for scale in scales[thread % len(scales):] + scales[:thread % len(scales)]:
-        run = irs.compile(program(scale))
-        assert len(run.kernels) == 1, run.remarks
-        right(scale, run)
-
-with ThreadPoolExecutor({THREADS}) as pool:
-    list(pool.map(work, range({THREADS})))
-print(len(built), len(set(built)))
-"""
-"""Threads that compile the same kernels, and some that only this process has; how many were compiled, and how many different ones."""
-
 
 def ran(text: str, tmp_path: Path, *arguments: str, **more: str) -> str:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **more}
@@ -164,28 +135,3 @@ assert run.remarks[0].rule == "no-disk-cache", run.remarks
     ran(text, tmp_path)
     names = [file.name for file in (tmp_path / "irscope" / "cpu").iterdir()]
     assert not [name for name in names if name.endswith(".o") or name.startswith(".new-")]
-
-
-def test_threads_and_processes_compile_into_one_directory(tmp_path: Path) -> None:
-    def compiled(processes: int) -> list[list[int]]:
-        with ThreadPoolExecutor(processes) as pool:
-            said = list(pool.map(lambda me: ran(TOGETHER, tmp_path, str(me)), range(processes)))
-        return [list(map(int, each.split())) for each in said]
-
-    for total, distinct in compiled(2):
-        assert total == distinct, "no kernel is compiled twice in a process"
-        assert OWN <= total <= SHARED + OWN
-    store = ObjectStore(tmp_path / "irscope" / "cpu")
-    files = sorted(path for path in store.directory.iterdir() if path.suffix in (".o", ".aux"))
-    assert not list(store.directory.glob(".new-*"))
-    assert store.summary().entries == SHARED + 2 * OWN == len(files), "one file a kernel, and nothing unfinished"
-    whole = [file.read_bytes() for file in files]
-    assert compiled(1) == [[0, 0]], "all is there for a later process"
-
-    files[0].write_bytes(whole[0][: len(whole[0]) // 2])
-    files[1].write_bytes(whole[1][:-1] + bytes([whole[1][-1] ^ 1]))
-    files[2].write_bytes(b"")
-    files[3].write_bytes(whole[3].replace(b"-object-", b"-object_", 1))
-    for total, distinct in compiled(2):
-        assert total == distinct and total <= 4
-    assert [file.read_bytes() for file in files] == whole, "what was damaged is as it was"

@@ -1,4 +1,4 @@
-"""Work that may take more than a second shows how far it is, and may be interrupted at any step of it: what is asked next is answered."""
+"""Work that may take more than a second shows how far it is."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,32 +27,18 @@ VERBS: dict[str, tuple[Callable[[Any, Path], object], set[str]]] = {
 
 
 class Told(Bar):
-    """A bar whose label is known, and which an interrupt may hit at one of its steps."""
+    """A bar whose label is known."""
 
     labels: list[str]
-    hit: int | None
-    drawn: int
 
     def __init__(self, total: int, initial: int, desc: str, **given: Any) -> None:
         super().__init__(total, initial)
         self.labels.append(desc)
 
-    def update(self, count: int) -> None:
-        super().update(count)
-        self._draw()
-
-    def refresh(self) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
-        Told.drawn += 1
-        if Told.drawn == Told.hit:
-            raise KeyboardInterrupt
-
 
 @pytest.fixture
 def bars(monkeypatch: pytest.MonkeyPatch) -> type[Told]:
-    Bar.made, Told.labels, Told.hit, Told.drawn = [], [], None, 0
+    Bar.made, Told.labels = [], []
     monkeypatch.setattr(tqdm, "tqdm", Told)
     monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
     return Told
@@ -71,17 +57,3 @@ def test_a_capture_says_how_many_ops_it_has_seen(bars: type[Told]) -> None:
     g = irs.load(torch.nn.Sequential(*[torch.nn.Tanh() for _ in range(20)]), torch.ones(2))
     assert bars.labels == ["capturing with torch.export"] and bars.made[0].is_closed
     assert bars.made[0].n >= len(list(g.nodes())) == 20
-
-
-@pytest.mark.parametrize("name", VERBS)
-def test_interrupted_at_any_step_it_works_when_asked_again(name: str, bars: type[Told], tmp_path: Path) -> None:
-    verb, _ = VERBS[name]
-    graph = irs.parse(PROGRAM)
-    expected = repr(verb(graph, tmp_path))
-    steps = bars.drawn
-    for hit in {1, 2, steps // 2, steps}:
-        graph, bars.hit, bars.drawn = irs.parse(PROGRAM), hit, 0
-        with pytest.raises(KeyboardInterrupt):
-            verb(graph, tmp_path)
-        bars.hit = None
-        assert repr(verb(graph, tmp_path)) == expected

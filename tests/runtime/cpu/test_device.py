@@ -87,21 +87,6 @@ def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
         device.prepare(plan)
 
 
-def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = CpuDevice(store=store)
-    plan = plan_of([X * 3.0], [np.ones((1, 4), np.float32)], ["float32"], (1, 4))
-
-    def interrupted(*_: object) -> bytes:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("irscope.runtime.cpu.compiler.object_file", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            device.prepare(plan)
-    values = np.ones((1, 4), np.float32)
-    assert (run(device.prepare(plan), plan, [values])[0] == 3).all()
-
-
 def test_the_compiler_is_only_called_where_no_interrupt_comes(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt within llvmlite leaves its lock taken, and the next thread that compiles waits forever."""
     import llvmlite.binding as binding

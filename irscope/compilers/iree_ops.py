@@ -1,8 +1,8 @@
-"""What IREE's own ops mean: those around its dispatches, and the sorts, scans and scatters inside of them (`iree_linalg_ext`).
+"""What IREE's own ops mean: those around its dispatches, and the sorts, scans, scatters and FFTs inside of them (`iree_linalg_ext`).
 
 A comparison is known by its text, as those of StableHLO are. IREE writes the total order of floats as one of whole numbers, of the same
 bits but for those of negative numbers, which are turned round. Its `topk` merges the elements, one after the other, into the results that
-it is given: one comes before another if the comparison of both is true. The stages of an FFT have no meaning here, and are kept.
+it is given: one comes before another if the comparison of both is true.
 """
 
 import re
@@ -194,10 +194,31 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     return scattered(on_operands, kind, window, range(len(shape) - len(window)), mapped, batch)
 
 
+def _fft(op: Operation) -> Sequence[Value] | None:
+    """One stage: of two parts at a distance the second is turned, and they become their sum and difference."""
+    e, stage = op.e, op.e.facts.get(op.operands[0])
+    shapes = [shape_of(value) for value in op.operands[1:]]
+    if not isinstance(stage, int) or not 0 < stage < 64 or len(shapes) != 4 or op.dtype not in FLOATS:
+        return None
+    half, shape = 1 << (stage - 1), shapes[2]
+    if not shape or shapes != [(half,), (half,), shape, shape] or shape[-1] % (2 * half):
+        return None
+    _, cosine, sine, *given = op.operands
+    pairs, axis = [reshaped(e, value, [*shape[:-1], shape[-1] // (2 * half), 2, half]) for value in given], len(shape)
+    first, (real, other) = ([sliced(e, value, axis, side, side + 1) for value in pairs] for side in (0, 1))
+    turned = [
+        e.op("sub", e.op("mul", cosine, real), e.op("mul", sine, other), 1),
+        e.op("add", e.op("mul", cosine, other), e.op("mul", sine, real), 1),
+    ]
+    made = [e.op("cat", [e.op("add", a, b, 1), e.op("sub", a, b, 1)], axis) for a, b in zip(first, turned, strict=True)]
+    return [reshaped(e, value, shape) for value in made]
+
+
 MEANINGS: Final[Mapping[str, Any]] = {
     "iree_tensor_ext.dispatch.workload.ordinal": _same, "flow.tensor.transfer": _same, "flow.tensor.clone": _same,
     "flow.tensor.reshape": _reshape,
     "flow.tensor.slice": _slice, "flow.tensor.update": _update, "flow.tensor.splat": _splat, "flow.tensor.empty": _empty,
     "linalg.softmax": _softmax,
     "iree_linalg_ext.sort": _sort, "iree_linalg_ext.topk": _topk, "iree_linalg_ext.scan": _scan, "iree_linalg_ext.scatter": _scatter,
+    "iree_linalg_ext.fft": _fft,
 }  # fmt: skip

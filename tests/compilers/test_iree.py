@@ -2,7 +2,7 @@
 
 `iree/layer.flow.mlir` is what iree-compile 3.13 made of `iree/layer.mlir`, with --compile-to=flow --mlir-print-debuginfo
 --mlir-print-op-generic; `iree/loop.flow.mlir` of `iree/loop.mlir`, which has loops, a slice at a computed place, and a transpose;
-`iree/ops.flow.mlir`, without places, of `iree/ops.mlir`: an update at a computed place, sorts, scans, a scatter and a top_k.
+`iree/ops.flow.mlir`, without places, of `iree/ops.mlir`: an update at a computed place, sorts, scans, a scatter, a top_k, an FFT.
 """
 
 import importlib.util

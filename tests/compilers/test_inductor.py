@@ -283,6 +283,32 @@ def test_several_calls_say_why_each_was_compiled_again() -> None:
     assert torch._dynamo.utils.counters["stats"].get("unique_graphs", 0) == before, "the user's own code is as it was"
 
 
+def test_a_copy_of_an_argument_is_the_same_to_dynamo() -> None:
+    x, y, wide = torch.randn(4, 4), torch.randn(4, 4), torch.randn(4, 8)
+    given = [(x.clone().requires_grad_(), y), (wide[:, ::2], y), (torch.nn.Parameter(x), y), (x, x)]
+    d = irs.decisions(torch.compile(lambda x, y: x * 2 + y), x, y, calls=given)
+    said = [
+        "tensor 'x' requires_grad mismatch. expected requires_grad=0", "tensor 'x' stride mismatch at index 0. expected 4, actual 8",
+        "but found <class 'torch.nn.parameter.Parameter'>", 'Duplicate tensors found: ["x", "y"]',
+    ]  # fmt: skip
+    for program, words in zip(d.programs[1:], said, strict=True):
+        assert words in program.recompiled_because
+    alone = irs.decisions(torch.compile(lambda x: x * 2), wide[:, ::2])
+    assert alone.graph.value("x").type.strides == (8, 2)
+
+
+def test_arguments_that_share_memory_are_compiled_as_such() -> None:
+    def shifted(x: Any, y: Any) -> Any:
+        x.add_(1)
+        return y * 2
+
+    made, other = ((held[:3], held[1:]) for held in (torch.randn(4, 5), torch.randn(4, 5)))
+    d = irs.decisions(torch.compile(shifted), *made)
+    other[0].copy_(made[0])
+    other[1].copy_(made[1])
+    torch.testing.assert_close(irs.compile(d.fusion)(*made), shifted(*other))
+
+
 def test_an_operand_of_a_cat_is_written_once_more_where_it_is_kept_or_is_a_view() -> None:
     def joined(x: Any, y: Any) -> Any:
         kept = x.relu()

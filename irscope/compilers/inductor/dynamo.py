@@ -86,6 +86,7 @@ def breaks_and_compiles(records: Iterable[TraceRecord]) -> tuple[tuple[Break, ..
 
 _PLACE: Final = re.compile(r'^[^\S\n]*File "(.*?)", line (\d{1,9})(?:, in (.*))?$', re.M)
 _REASON: Final = re.compile(r"^(?:Graph Break )?Reason: (.*?)(?=^User code traceback:|\Z)", re.S | re.M)
+_BEFORE_REASON: Final = ("Encountered graph break when", "Failed to handle graph break gracefully")
 _SKIPPED: Final = "The graph break occurred in the following user code:"
 
 
@@ -112,7 +113,7 @@ def read_break(text: str) -> Break:
     where = after if heading else told.partition(_SKIPPED)[2] or told
     explanation = re.search(r"Explanation: (.*?)(?=\n[^\S\n]*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
     hints = re.findall(r"Hint: (.*?)(?=\n[^\S\n]*(?:Hint|Developer|For more)|\n\n|\Z)", message, re.S)
-    lines = [line.strip() for line in message.splitlines() if line.strip() and not line.startswith("Encountered graph break when")]
+    lines = [line.strip() for line in message.splitlines() if line.strip() and not line.startswith(_BEFORE_REASON)]
     if not found and (cause := _innermost_message(stack)):
         lines = [cause]  # the message about a frame that is skipped has its reason in the exception alone
     return Break(
@@ -134,6 +135,8 @@ def _users_frames(text: str) -> tuple[tuple[str, int, str], ...]:
     """Returns the frames of a printed stack after the last one of torch, irscope or a notebook's own machinery."""
     frames: list[tuple[str, int, str]] = []
     for file, line, function in _PLACE.findall(text):
+        if "/torch/_dynamo/polyfills/" in file.replace("\\", "/"):  # traced in place of a builtin that the user calls
+            continue
         if file.startswith(_OURS) or any(part in file.replace("\\", "/") for part in _MACHINERY):
             frames.clear()
             continue
@@ -271,16 +274,26 @@ _USERS_STACK: Final = re.compile(r"^[^\S\n]*User stack trace:\n(?:(?!\s*-?\s*\d+
 
 
 def _as_reasons(said: list[Any]) -> tuple[str, ...]:
-    """Returns each reason without the compile that it is about and the line that it quotes."""
+    """Returns each reason without the compile that it is about and the line that it quotes.
+
+    >>> _as_reasons(["0/0: L['n'] == 2  # return x * n  # m.py:2 in f", "0/0: tensor 'x' dtype mismatch. expected Float, actual Double"])
+    ('n == 2 no longer holds', "tensor 'x' dtype mismatch. expected Float, actual Double")
+    """
     found: dict[str, None] = {}
     texts = [_USERS_STACK.sub("", str(each)) for each in said]
     for line in (line for text in texts for line in text.splitlines()):
         text = re.sub(r"^\s*-?\s*(?:\d+/\d+: )?", "", line.partition("  # ")[0]).strip()
         text = re.sub(r"^_*check_type_id\((.*), \d+\), type=<class '(.*)'>.*", r"\1 is not a \2", text)
         text = re.sub(r"^_*check_obj_id\((.*), \d+\).*", r"\1 is another object", text)
+        text = re.sub(r"^len\((.*)\) != (\d+)$", r"len(\1) == \2", text)  # of a dictionary torch says what is so now
+        text = text.replace("a tensor type, ' but", "a tensor type, but")
         if text:
-            found[_users_name(text)] = None
+            found[_users_name(text) + (" no longer holds" if _CHECK.match(text) else "")] = None
     return tuple(found)
+
+
+_CHECK: Final = re.compile(r"not |\S+ is \S+$|[\w.]+\(.*\)$|.* (?:==|[<>]=?) ")
+"""What was checked, where torch says that and not what is so now."""
 
 
 # In this process

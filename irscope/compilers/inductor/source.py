@@ -176,10 +176,7 @@ def observe(
     """Compiles a function or module anew, calls it, and returns what was seen of each of its graphs, and what Dynamo said."""
     torch = require_torch(_PURPOSE)
     compile_fx = inductor_module("compile_fx").compile_fx
-    given = []
-    for args in calls:
-        leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
-        given.append(([_copied(leaf, backward) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves], shape))
+    given = [_copied(torch, args) for args in calls]
     with ExitStack() as stack:
         step = stack.enter_context(progress(8 * len(calls), "compiling with Inductor"))
         copies = {id(leaf) for leaves, _ in given for leaf in leaves}
@@ -237,10 +234,12 @@ def _match_results(seen: SeenGraph, own: Sequence[Any], results: Any) -> None:
     scheduled = next(node for node in seen.module.graph.nodes if node.op == "output").args[0]
     if len(own) != len(scheduled):  # also what it wrote, or what views are made of
         return
-    found, made, known = [*leaves_of(results)], {id(each): index for index, each in enumerate(own)}, require_torch(_PURPOSE).Tensor
+    torch, found, made = require_torch(_PURPOSE), [*leaves_of(results)], {id(each): index for index, each in enumerate(own)}
+    if any(isinstance(each, torch.Tensor) and type(each) not in (torch.Tensor, torch.nn.Parameter) for each in found):
+        return  # of a class of the user's, which holds what the graph returned
     is_same = len(found) == len(own) and all(one is other for one, other in zip(found, own, strict=True))
     seen.given_back = None if is_same else tuple([made.get(id(each)) for each in found])
-    seen.is_seen_through = all(each is None or isinstance(each, known | int | float | complex | str) for each in found)
+    seen.is_seen_through = all(each is None or isinstance(each, torch.Tensor | int | float | complex | str) for each in found)
 
 
 def _kept_notes(graph: Graph, seen: SeenGraph) -> Iterator[str]:
@@ -253,11 +252,34 @@ def _kept_notes(graph: Graph, seen: SeenGraph) -> Iterator[str]:
         yield f"computed and not among what the call returns: {listed(kept)}, {where}"
 
 
-def _copied(tensor: Any, backward: bool) -> Any:
-    """A copy of an argument, with what Dynamo was told of its sizes (`mark_dynamic`)."""
-    made = tensor.detach().clone().requires_grad_(backward and tensor.requires_grad)
-    made.__dict__.update({key: told for key, told in tensor.__dict__.items() if "_dynamo_" in key})
-    return made
+def _copied(torch: Any, args: Sequence[Any]) -> tuple[list[Any], Any]:
+    """The leaves of the arguments of a call, and how they are nested. Of tensors they are copies that Dynamo cannot tell from them: of the
+    same strides, sharing what they share, with or without gradient, and with what it was told of their sizes (`mark_dynamic`)."""
+    leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
+    tensors = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
+    sharing = dict[Any, list[Any]]()
+    for leaf in tensors.values():
+        sharing.setdefault(leaf.untyped_storage()._cdata if leaf.layout == torch.strided else id(leaf), []).append(leaf)
+    found = {id(leaf): made for group in sharing.values() for leaf, made in zip(group, _copies(torch, group), strict=True)}
+    for key, made in found.items():
+        made = torch.nn.Parameter(made, False) if isinstance(tensors[key], torch.nn.Parameter) else made
+        found[key] = made.requires_grad_(tensors[key].requires_grad)
+        made.__dict__.update({name: told for name, told in tensors[key].__dict__.items() if "_dynamo_" in name})
+    return [found.get(id(leaf), leaf) for leaf in leaves], shape
+
+
+def _copies(torch: Any, tensors: Sequence[Any]) -> list[Any]:
+    """Copies of tensors of one storage, which share one: of the part of it that they reach, if there are several, or elements between."""
+    made = [tensors[0].detach().clone()]
+    if len(tensors) == 1 and (made[0].layout != torch.strided or made[0].stride() == tensors[0].stride()):
+        return made
+    reach = torch._prims_common.compute_required_storage_length
+    ends = [each.itemsize * reach(each.shape, each.stride(), each.storage_offset()) for each in tensors]
+    first = min(each.itemsize * each.storage_offset() for each in tensors) // 16 * 16
+    old = torch.empty(0, dtype=torch.uint8, device=made[0].device).set_(tensors[0].untyped_storage(), first, (max(*ends, first) - first,))
+    new = old.clone().untyped_storage()
+    places = [(each.storage_offset() - first // each.itemsize, each.shape, each.stride()) for each in tensors]
+    return [torch.empty(0, dtype=each.dtype, device=each.device).set_(new, *place) for each, place in zip(tensors, places, strict=True)]
 
 
 def _ask_for_gradients(torch: Any, given: Sequence[Any], results: Any) -> None:
@@ -285,9 +307,7 @@ def _times(original: Any, args: Sequence[Any], options: _Options, seen: Sequence
     if len(seen) != 1:
         return {}
     compile_fx = inductor_module("compile_fx").compile_fx
-    leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
-    leaves = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-    args = torch.utils._pytree.tree_unflatten(leaves, shape)
+    args = torch.utils._pytree.tree_unflatten(*_copied(torch, args))
     written = [seen[0].inputs[place] for place in seen[0].written]
     patches = {**options.config, **_NO_CACHE, "cpp.enable_kernel_profile": True}
     profiler = torch.profiler

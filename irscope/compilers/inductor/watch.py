@@ -178,7 +178,9 @@ class Watch:
                 known = {id(tensor) for tensor, _ in self.kept} | self.copies
                 written = [inputs[index] for index in seen.written if id(inputs[index]) not in known]
                 self.kept += [(tensor, tensor.detach().clone()) for tensor in written]
-            return list(require_torch(_PURPOSE).fx.Interpreter(seen.module).run(*inputs))
+            torch = require_torch(_PURPOSE)
+            with torch.utils._python_dispatch._disable_current_modes():  # kernels do not go through them
+                return list(torch.fx.Interpreter(seen.module).run(*inputs))
 
         run._boxed_call = True  # type: ignore[attr-defined]
         return run

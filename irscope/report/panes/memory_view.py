@@ -297,9 +297,11 @@ def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> vm.Memory
     inside = buffer.maker.blocks[0].nodes if has_kernel(buffer.maker) else ()  # a kernel has the colour of its last op
     kind = "result" if buffer.is_result else "carried from round to round" if buffer.is_carried else ""
     words = [f"%{name}", str(buffer.value.type), byte_count(buffer.bytes), f"made by {buffer.maker.op}", kind, str(place or "")]
+    category = category_of(inside[-1] if inside else buffer.maker)
     return vm.MemoryBar(
         id=buffer.value.id, label=f"%{name}", title=" · ".join(word for word in words if word),
-        category=category_of(inside[-1] if inside else buffer.maker), start=buffer.birth, end=buffer.death, low=low, bytes=buffer.bytes,
+        category="memory" if category == "view" else category,  # a view that has memory copies
+        start=buffer.birth, end=buffer.death, low=low, bytes=buffer.bytes,
         at_peak=at_peak,
     )  # fmt: skip
 

@@ -142,6 +142,11 @@ class Profile(Readings, Drawn):
         costs = max((way.watch.cost for way in self.ways.values()), default=0.0)
         runs = ", ".join(f"{plural(way.runs, 'run')} {label}" for label, way in self.ways.items())
         sums = ", ".join(f"{way.parts_of_call:.2f} {label}" for label, way in self.ways.items())
+        ends = {label: way.entry.median + way.leave.median for label, way in self.ways.items()}
+        around = ""
+        if any(ends[label] > _MUCH_AROUND * way.total.median for label, way in self.ways.items()):
+            told = " and ".join(f"{time_words(ns)} {label}" for label, ns in ends.items())
+            around = f", with {told} before the first node and after the last"
         peak = ", ".join(f"{byte_count(way.counter.peak_bytes)} {label}" for label, way in self.ways.items())
         threads = ""
         if self.device == "cpu" and int(here["threads"]) > 1:
@@ -152,7 +157,7 @@ class Profile(Readings, Drawn):
         return (
             f"{stopped}{here['cpu']}, {plural(int(here['threads']), 'thread')}, {here['allocator']}. Medians and quartiles of {runs}; "
             f"peak of memory {peak}. A time stamp by itself takes {costs:.0f} ns, which is taken off each node: "
-            f"the parts sum to {sums} of a call. {threads}{self.order()[0].upper()}{self.order()[1:]}."
+            f"the parts sum to {sums} of a call{around}. {threads}{self.order()[0].upper()}{self.order()[1:]}."
         )
 
     def __repr__(self) -> str:
@@ -192,6 +197,8 @@ class Profile(Readings, Drawn):
 _Rules = tuple[Callable[[Evidence], Iterator[Remark]], ...]
 _PARTICULAR: Final[_Rules] = (copy_remarks, growing_remarks, dtype_remarks, repeated_remarks, layout_remarks, waiting_remarks)
 _GENERAL: Final[_Rules] = (group_remarks, roof_remarks)
+_MUCH_AROUND: Final = 0.2
+"""The part of a call around its nodes, such as arrays of JAX that are passed on, from which on it is told."""
 _LEAST_SHARE: Final = 0.02
 """The least share of the time whose saving is worth a remark."""
 

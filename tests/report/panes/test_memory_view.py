@@ -152,6 +152,14 @@ def test_rectangles_are_the_plans_and_meet_nowhere() -> None:
             assert one is other or apart or beside
 
 
+def test_a_copy_in_a_plan_has_the_colour_of_copies() -> None:
+    graph = parsed(
+        "x:Float(8, 4, strides=[4, 1]) | 0 = 0; 1 = 1; t:Float(4, 8, strides=[1, 4]) = transpose x 0 1; "
+        "c:Float(4, 8, strides=[8, 1]) = contiguous t 0; d:Float(4, 8, strides=[8, 1]) = exp c | d"
+    )
+    assert {bar["label"]: bar["category"] for bar in memory_view(irs.memory_plan(graph))["bars"]} == {"%c": "memory", "%d": "pointwise"}
+
+
 def test_the_picture_is_well_formed_and_marks_the_peak() -> None:
     view = memory_view(irs.memory_plan(irs.parse(PLANNED)))
     view["bars"][0]["title"] = '</title><script>"&'

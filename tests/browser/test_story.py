@@ -9,6 +9,7 @@ import pytest
 
 import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab, expect, opened, prints, settled
+from tests.browser.pages import network
 
 TOLD = f"{ACTIVE} .irs-told"
 CELL = """
@@ -142,6 +143,18 @@ def test_what_a_step_selects_is_in_sight_whatever_fills_the_explorer(browser: An
             if step == 2:  # in the middle of all the room that there is
                 page.get_by_title("show the whole graph (f)").click()
                 page.locator(".irs-story").focus()
+
+
+def test_a_step_opens_what_it_selects_though_the_step_before_hid_the_graph(browser: Any, tmp_path: Path) -> None:
+    s = irs.story(irs.parse(network(40)))
+    s.add("The inspector alone.", selection="n3", pane="inspector")
+    s.add("All panes.", selection="n33")
+    with opened(browser, Path(s.save(tmp_path / "story.html")).as_uri(), ".irs-story") as page:
+        page.locator(".irs-story").focus()
+        page.keyboard.press("n")
+        page.locator(".irs-story-at", has_text="2 / 2").wait_for()
+        page.locator(".irs-box.selected").first.wait_for()
+        page.wait_for_function(IN_SIGHT)
 
 
 def test_the_stories_of_the_project_play(browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -431,7 +431,8 @@ export class GraphPane {
     this.#closeToFit();
     this.viewport = this.#start();
     this.#looked = { viewport: this.viewport, room: this.#frame.width * this.#frame.height };
-    if (this.context.selection.ids.length) this.#follow();
+    const { ids, lit } = this.context.selection;
+    if (ids.length || lit.size) this.#follow();
   }
 
   /** Whether the window became much larger, or small again, since a first look that nobody has moved. */
@@ -493,9 +494,10 @@ export class GraphPane {
     if (goals.length && !this.#sees(goals) && this.#frame.width) this.viewport = reveal(this.viewport, this.#frame, goals[0]);
   }
 
-  /** Where the selection is drawn. */
+  /** Where the selection is drawn, or else what is lit. */
   #goals(): Rectangle[] {
-    return [...this.#marks.selected, ...this.#marks.holding].map((box) => this.#rectangle(box));
+    const { selected, holding, lit } = this.#marks;
+    return [...selected, ...holding, ...(selected.size ? [] : lit)].map((box) => this.#rectangle(box));
   }
 
   #sees(goals: readonly Rectangle[]): boolean {
@@ -569,6 +571,11 @@ export class GraphPane {
           this.#layouter.shapeTo(this.#shape());
           this.#relayout(-1);
           this.viewport = this.#lookAsBefore();
+        } else if (this.context.selection.ids.length && this.#isRearranged()) { // a step of a story opened it while it was hidden
+          this.#cutToFit();
+          this.#relayout(-1);
+          this.viewport = this.#start();
+          this.#follow();
         } else this.#lookFirst();
       }
       this.#settleMap();

@@ -59,10 +59,11 @@ export function firstLook(picture: Extent, frame: Extent, x: number): Viewport {
   return { scale: READABLE, x: fitsAcross(picture, frame) ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / READABLE };
 }
 
-/** The same view if it shows the rectangle, or one moved to show it in the middle. */
+/** The same view if it shows at least half of the rectangle's width, or one moved to show it in the middle. */
 export function reveal(view: Viewport, frame: Extent, target: Rectangle): Viewport {
   const seen = windowOf(view, frame);
-  const inX = target.x < seen.x + seen.width && target.x + target.width > seen.x;
+  const across = Math.min(target.x + target.width, seen.x + seen.width) - Math.max(target.x, seen.x);
+  const inX = across > 0 && across >= Math.min(target.width, seen.width) / 2;
   const topSeen = target.y >= seen.y && target.y < seen.y + seen.height * 0.95;
   if (inX && topSeen) return view;
   const scale = Math.max(view.scale, READABLE);

@@ -336,15 +336,18 @@ def _broadcast_in_dim(self: Operand) -> Steps:
 # Parts: slices, diagonals, windows, pieces.
 
 
+def _from_the_front(index: Num | None, extent: Num) -> Num | None:
+    """Return an index counted from the front; None where its sign is not known."""
+    if isinstance(index, int) and index < 0:
+        return extent + index
+    return None if isinstance(index, Extent) and not is_at_least(index, 0) else index
+
+
 @view("aten::select.int", kind="part", inverse="aten::select_scatter")
 def _select(self: Operand) -> Steps:
     self.at_least = (None,) * (self.rank - 1)
-    axis, index = self.own_axis("dim"), self.num("index")
-    if isinstance(index, int) and index < 0:
-        index = self.shape[axis] + index
-    elif isinstance(index, Extent) and not is_at_least(index, 0):
-        index = None
-    return (Pick(axis, index),)
+    axis = self.own_axis("dim")
+    return (Pick(axis, _from_the_front(self.num("index"), self.shape[axis])),)
 
 
 @view("aten::slice.Tensor", kind="part", inverse="aten::slice_scatter")
@@ -367,13 +370,9 @@ def _slice(self: Operand) -> Steps:
 
 @view("aten::narrow", "aten::narrow.Tensor", kind="part")
 def _narrow(self: Operand) -> Steps:
-    axis, start = self.own_axis("dim"), self.num("start")
+    axis = self.own_axis("dim")
     (length,) = self.nums("length")
-    if isinstance(start, int) and start < 0:
-        start = self.shape[axis] + start
-    elif isinstance(start, Extent) and not is_at_least(start, 0):
-        start = None
-    return (Cut(axis, start, length),)
+    return (Cut(axis, _from_the_front(self.num("start"), self.shape[axis]), length),)
 
 
 @view("aten::diagonal", elsewhere="aten::linalg_diagonal", kind="diagonal")

@@ -126,12 +126,14 @@ def test_a_loop_keeps_the_extents_of_what_its_body_declares_nothing_of(grows: bo
     assert ("onnx::ReduceMax" in ops(graph)) == (grows or depth > 4)
 
 
+SCANNED = helper.make_graph(
+    [node("Add", ["s", "e"], ["t"]), node("Mul", ["t", "t"], ["r"])], "b",
+    [value("s", T.FLOAT, [2]), value("e", T.FLOAT, [2])], [value("t", T.FLOAT, [2]), value("r", T.FLOAT, [2])],
+)  # fmt: skip
+
+
 def test_scan_backwards_along_another_axis() -> None:
-    body = helper.make_graph(
-        [node("Add", ["s", "e"], ["t"]), node("Mul", ["t", "t"], ["r"])], "b",
-        [value("s", T.FLOAT, [2]), value("e", T.FLOAT, [2])], [value("t", T.FLOAT, [2]), value("r", T.FLOAT, [2])],
-    )  # fmt: skip
-    scan = node("Scan", ["s0", "x"], ["last", "y"], body=body, num_scan_inputs=1, scan_input_axes=[1], scan_input_directions=[1],
+    scan = node("Scan", ["s0", "x"], ["last", "y"], body=SCANNED, num_scan_inputs=1, scan_input_axes=[1], scan_input_directions=[1],
                 scan_output_axes=[1], scan_output_directions=[1])  # fmt: skip
     made = model([scan], {"s0": (T.FLOAT, [2]), "x": (T.FLOAT, [2, 4])}, ["last", "y"])
     same_as_runtime(made, np.zeros(2, np.float32), X)
@@ -139,11 +141,7 @@ def test_scan_backwards_along_another_axis() -> None:
 
 @pytest.mark.parametrize("back", [0, 1])
 def test_scan_of_opset_8_scans_each_element_of_a_batch(back: int) -> None:
-    body = helper.make_graph(
-        [node("Add", ["s", "e"], ["t"]), node("Mul", ["t", "t"], ["r"])], "b",
-        [value("s", T.FLOAT, [2]), value("e", T.FLOAT, [2])], [value("t", T.FLOAT, [2]), value("r", T.FLOAT, [2])],
-    )  # fmt: skip
-    scan = node("Scan", ["", "s0", "x"], ["last", "y"], body=body, num_scan_inputs=1, directions=[back])
+    scan = node("Scan", ["", "s0", "x"], ["last", "y"], body=SCANNED, num_scan_inputs=1, directions=[back])
     made = model([scan], {"s0": (T.FLOAT, [3, 2]), "x": (T.FLOAT, [3, 5, 2])}, ["last", "y"], opset=8)
     x = np.random.default_rng(0).random((3, 5, 2), np.float32)
     assert not any(op.startswith("onnx::") for op in ops(same_as_runtime(made, np.ones((3, 2), np.float32), x)))

@@ -36,6 +36,11 @@ def softmax_groups(g: irs.Graph, *reasons: Reason) -> GivenFusion:
     return given_fusion(g, groups, compiler="other", reasons=reasons)
 
 
+def assert_computes(f: irs.Fusion, g: irs.Graph, args: list[np.ndarray]) -> None:
+    for got, want in zip(irs.compile(f)(*args), reference(g, *args), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_what_several_groups_compute_is_computed_in_each() -> None:
     g, args = soft()
     f = softmax_groups(g)
@@ -46,8 +51,7 @@ def test_what_several_groups_compute_is_computed_in_each() -> None:
     assert [each.attrs["kernel"] for each in f.groups] == ["k0", "k1"]
     assert f.group_nodes == (None, *f.groups) and f.groups_of("e") == f.groups and f.groups_of("h") == ()
     assert [record.name for record in f.history.records] == ["recompute", "fuse-groups"]
-    for got, want in zip(irs.compile(f)(*args), reference(g, *args), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    assert_computes(f, g, args)
 
 
 def test_each_answer_says_whose_it_is() -> None:
@@ -83,8 +87,7 @@ def test_what_no_group_stores_stands_alone() -> None:
     g, args = soft()
     f = given_fusion(g, [group(g, "k0", "g", "e", "s", stores=("s",)), group(g, "k1", "e", "p")], compiler="other")
     assert f.graph.producer[g.value("g")].op == "aten::tanh"
-    for got, want in zip(irs.compile(f)(*args), reference(g, *args), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    assert_computes(f, g, args)
 
 
 def test_lists_go_along_with_the_group_that_reads_them() -> None:
@@ -117,8 +120,7 @@ def test_the_same_program_by_irscopes_policies_and_by_wishes() -> None:
     assert f.what_if(policy="greedy").policy == "greedy"
     joined = f.what_if(force=[("s", "p")])
     assert not joined.refused and len(joined.groups) == 1
-    for got, want in zip(irs.compile(joined)(*args), reference(g, *args), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    assert_computes(joined, g, args)
     assert len(f.what_if(forbid=[("g", "s")]).groups) == 1 and not f.what_if(opaque=["g"]).group_of("g")
     with pytest.raises(ArgumentError, match="did not form merge by merge"):
         f.what_if(step=0)

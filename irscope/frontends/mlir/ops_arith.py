@@ -349,6 +349,7 @@ RULES: Final[Mapping[str, Rule]] = {
         for name, _, other in (word.partition("=") for word in _COMPLEX_OPS.split())
     },
     "complex.constant": _complex_constant,
+    "complex.conj": _on_tensors(simple("conj_physical", frozenset(_COMPLEX))),
     "stablehlo.composite": _composite,
     "torch.*": _torchs,
     "util.optimization_barrier": lambda op: op.operands,

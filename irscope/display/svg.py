@@ -163,7 +163,7 @@ def _compared_words(compared: ComparedView) -> list[tuple[str, str]]:
     """The legend: the colour and the words of each kind of pair that there is."""
     words = {
         "same": "as in the other", "here": f"one kernel only in {compared['here']}", "there": f"one kernel only in {compared['there']}",
-        "unmatched": "not matched",
+        "unmatched": "not compared",
     }  # fmt: skip
     counts = compared["counts"]
     found = [(COMPARED[kind], f"{word}: {plural(counts[kind], 'pair')} of ops") for kind, word in words.items() if counts.get(kind)]

@@ -44,7 +44,7 @@ function chips(context: Context, entries: readonly Entry[], after: HTMLElement |
 function compared(context: Context): HTMLElement {
   const found = context.heat.compared;
   if (!found) return chips(context, []);
-  const words = { same: "as in the other", here: `one kernel only in ${found.here}`, there: `one kernel only in ${found.there}`, unmatched: "not matched" } as const;
+  const words = { same: "as in the other", here: `one kernel only in ${found.here}`, there: `one kernel only in ${found.there}`, unmatched: "not compared" } as const;
   const entries = (["same", "here", "there", "unmatched"] as const).filter((kind) => found.counts[kind]).map((kind) => ({
     word: `${words[kind]}: ${found.counts[kind]} ${found.counts[kind] === 1 ? "pair" : "pairs"}`, colour: COMPARED[kind],
     ids: [...new Set(found.pairs.filter((pair) => pair.kind === kind).flatMap(({ producer, consumer }) => [producer, consumer]))],

@@ -159,12 +159,11 @@ class MemorySignature:
     """May do anything to its operands."""
     writes_shape: bool = False
     """Whether its writes may change shape or storage, not only data."""
-    has_side_effect: bool = False
 
 
 PURE: Final = MemorySignature(is_pure=True)
 PASSED_ON: Final = MemorySignature(is_pure=True, reads="none")
-OPAQUE: Final = MemorySignature(is_opaque=True, writes_shape=True, has_side_effect=True)
+OPAQUE: Final = MemorySignature(is_opaque=True, writes_shape=True)
 
 _TYPE_VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal", "T"})
 _IMMUTABLE: Final[frozenset[Type]] = frozenset({INT, FLOAT, BOOL, COMPLEX, STR, NUMBER, PrimitiveType("Device"), PrimitiveType("NoneType")})
@@ -243,12 +242,12 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
     writes = tuple(write for index, argument in enumerate(schema.arguments) for write in _writes(index, argument))
     stores = tuple(i for i, argument in enumerate(schema.arguments) if _is_stored(argument, schema))
     container = _is_container(schema)
-    side_effect, reads = has_side_effects(schema.name), _read_kind(schema, container)
+    reads = _read_kind(schema, container)
     pure = not (any(results) or any(held) or writes or stores or container)
-    if pure and not side_effect and reads == "deep":
+    if pure and reads == "deep":
         return PURE
     resizes = bool(writes) and (schema.name in OBJECT_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes))
-    return MemorySignature(results, held, writes, stores, reads, pure, container, False, resizes, side_effect)
+    return MemorySignature(results, held, writes, stores, reads, pure, container, False, resizes)
 
 
 def _letters(schema: OpSchema) -> dict[str, list[Source]]:

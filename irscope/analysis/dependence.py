@@ -1,6 +1,6 @@
 """The dependences between the nodes of one block: through data, memory, effects on the world, and draws of random numbers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -95,6 +95,25 @@ class Dependences:
             words = [words[0], f"after {len(words) - 2} more dependences", words[-1]]
         found = yes(", and ".join(words), first, *(tie.obstacle.later for tie in chain))
         return found.in_words("depends", "independent")
+
+    def chain_through(self, first: Node, last: Node, wanted: Callable[[Node], bool]) -> list[Node]:
+        """A chain of nodes from one to a later one, each tied to the one before, that has one of the wanted; empty if there is none."""
+        x, y, nodes = self.db.index_of(first), self.db.index_of(last), self.block.nodes
+        came, leads, todo = dict[int, int](), dict[int, int](), [y]
+        for here in range(x + 1, y + 1):
+            tied = next((earlier for earlier in self.before[here] if earlier == x or earlier in came), None)
+            if tied is not None:
+                came[here] = tied
+        for here in todo:
+            new = [earlier for earlier in self.before[here] if earlier in came and earlier not in leads]
+            leads.update(dict.fromkeys(new, here))
+            todo += new
+        path = [here for here in sorted(leads) if wanted(nodes[here])][:1]
+        while path and path[0] != x:
+            path.insert(0, came[path[0]])
+        while path and path[-1] != y:
+            path.append(leads[path[-1]])
+        return [nodes[here] for here in path]
 
 
 def dependences(graph: Graph, block: Block | None = None) -> Dependences:

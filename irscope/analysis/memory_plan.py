@@ -20,7 +20,7 @@ from irscope.errors import new_table, public
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of, graph_of, has_kernel
 from irscope.ops.registry import bind, category_of
 from irscope.ops.traits import LAYS_OUT
-from irscope.ops.view_steps import Num, byte_words, tensor_bytes
+from irscope.ops.view_steps import Num, byte_words, is_unknown, tensor_bytes
 
 # The lower bound of a program's peak if results were written in place of operands.
 
@@ -141,7 +141,8 @@ class MemoryPlan(Drawn):
         if not self.unknown:
             return ""
         names = listed([f"%{self.graph.names[value]}" for value in self.unknown], most=4)
-        what = f"{plural(len(self.unknown), 'value')} of unknown size ({names}), {byte_words(self.uncounted)} together"
+        amount = "" if is_unknown(self.uncounted) else f", {byte_words(self.uncounted)} together"
+        what = f"{plural(len(self.unknown), 'value')} of unknown size ({names}){amount}"
         types = [value.type for value in self.graph.free_inputs if isinstance(value.type, TensorType)]
         depends_on_data = all(type.is_static for type in types)
         return f"not counted: {what}{'' if depends_on_data else '; load the program with example arguments'}"

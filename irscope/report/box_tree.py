@@ -5,6 +5,7 @@ repeated modules share one box; and where a level would have more than `MOST_SID
 stretches of the program, so that no level is large. Records are numbers here; `box` builds the view of one.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -173,6 +174,8 @@ class BoxTree:
             label, further = " · ".join(map(self._called, ops[:3])), " …" if len(ops) > 3 else ""
             if len(label) > _LONGEST_TITLE:  # better no numbers than a cut
                 label = " · ".join(short_op(inner.op) for inner in ops[:3])
+            if node.outputs and self._alike[self._look(self.number[node.id], node)] > 1:
+                detail = f"%{self.graph.names[node.outputs[0]]} : {detail}"
             detail = f"{plural(len(ops), 'op')} → {detail}"
             label = str(node.attrs.get("kernel") or label + further)  # the name that another compiler gave
         elif node.blocks:
@@ -180,6 +183,17 @@ class BoxTree:
         made["label"], made["detail"], made["category"] = label, detail, category_of(node)
         made["values"] = [value.id for value in node.outputs]
         made["writes"], made["equivalence_class"] = writes_memory(self.graph, node), self.classes.get(node, -1)
+
+    def _look(self, number: int, group: Node) -> object:
+        """What the title of a group shows of it, and the box around it."""
+        inside = group.blocks[0].nodes
+        return int(self.parent[number]), len(inside), *[value.type for value in group.outputs[:1]], *[node.op for node in inside[:3]]
+
+    @cached_property
+    def _alike(self) -> Mapping[object, int]:
+        """How many groups beside each other look the same: their titles also name what they make."""
+        groups = ((number, node) for number, node in enumerate(self.subjects) if self.kinds[number] == "group")
+        return Counter(self._look(number, node) for number, node in groups if isinstance(node, Node))
 
     def _called(self, node: Node) -> str:
         """The op without its namespace, a pointwise one with the numbers among its tensors in their places: `sub(1, ·)`."""

@@ -551,7 +551,7 @@ def explain_path(ties: Dependences, parts: Partition, path: Sequence[int]) -> Re
         if tie is not None:
             named, (first, *_, last) = (tie.node, tie.obstacle.later), nodes
             known = first in named and last in named  # then the sentence names the ends of the path already
-            because = tie.because if known else f"{tie.because}; that lies between {words(first)} and {words(last)}"
+            because = tie.because if known else f"between {words(first)} and {words(last)}, {tie.because}"
             if kind == "memory":
                 because += _without_the_write(*named)
             return Refusal(rule, because, (*named, *nodes))
@@ -563,4 +563,4 @@ def _without_the_write(*tied: Node) -> str:
     writes = [node.op for node in tied if effect_of(node) == "in-place" and node.op.endswith("_")]
     if len(writes) != 1 or writes[0] in OVERWRITES or lookup(writes[0][:-1]) is None:
         return ""
-    return f"; {writes[0][:-1]} in place of {writes[0]} would not"
+    return f"; {writes[0][:-1]} in place of {writes[0]} writes nothing"

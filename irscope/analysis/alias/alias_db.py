@@ -221,7 +221,8 @@ def _can_move(db: AliasDb, node: Node, point: Node, *, before: bool) -> Verdict:
     obstacle = crossing.obstacle(point)
     if obstacle is not None:
         blocked = obstacle.later if obstacle.earlier is point else obstacle.earlier
-        dragged = "" if node is blocked else f", and {db.node_words(blocked)} cannot be separated from {db.node_words(node)}"
+        side = "before" if db.index_of(blocked) < db.index_of(node) else "after"
+        dragged = "" if node is blocked else f", and {db.node_words(blocked)} must stay {side} {db.node_words(node)}"
         return no(f"{db.obstacle_words(obstacle)}{dragged}", point, blocked, *(obstacle.accesses or ()))
     if not followers:
         return yes("no node in between depends on it, nor it on them", node)

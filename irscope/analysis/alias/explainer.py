@@ -269,7 +269,10 @@ class Explainer:
                 names = " and ".join(self.paths.describe(root) for root in roots)
                 parts.append(f"{names} are both inputs, and two inputs may be the same object")
             elif not (parts and parts[-1].endswith(self.paths.describe(meeting))):
-                parts.append(f"both may be {self.paths.describe(meeting)}")
+                there, ends = self.paths.describe(meeting), dict.fromkeys(map(self.paths.describe, roots))
+                named = " and ".join(end for end in ends if end != there) or "both"
+                is_one = meeting.kind == "input" and [root for root in roots if root in self.paths.inputs]
+                parts.append(f"{named} {'is' if is_one and ' ' not in named else 'may be'} {there}")
         return ", and ".join(parts) or "they are one memory"
 
 

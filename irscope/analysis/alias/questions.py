@@ -249,6 +249,10 @@ class Questions:
             if shared:
                 return yes(f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness)
         outside = self._outside(found, self.reach.meet_inside)
+        if outside == f"%{self.graph.names[found]}":  # known outside since it was passed on
+            users = [use.user for use in self.graph.users.get(found, ())]
+            taker = next((user for user in users if isinstance(user, Node) and self.accesses(user).side_effect is not None), None)
+            outside = "code outside the graph" if taker is None else f"{self._explainer.paths.node_words(taker)}, which it is passed to"
         if outside is not None:
             return yes(f"it can be reached from {outside}", found)
         return no(f"no input, output or call can reach %{self.graph.names[found]}", found)

@@ -250,8 +250,8 @@ def _tried(graph: Graph) -> _Tried:
     saved = sum(bytes_of(shapes.type(value)) for node in planar for value in (node.inputs[0], node.output))
     if added >= saved:
         return declined(f"{added:,} bytes would be copied for {saved:,} that convolutions copy now")
-    names = f"{len(planar)} convolutions" if len(planar) > 1 else "its convolution"
-    summary = f"{saved:,} bytes are not copied by {names}, and {added:,} are by the program"
+    names = f"{len(planar)} convolutions copy" if len(planar) > 1 else "its convolution copies"
+    summary = f"{names} {saved:,} bytes less at each call, and the program {added:,} more"
     subject = planar[0]
     return after, edits, (Remark("passed", _RULE, subject, summary, tuple(planar)),)
 

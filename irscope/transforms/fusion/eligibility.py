@@ -325,7 +325,8 @@ class Eligibility:
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
-            what = "has blocks of its own" if node.blocks else "has no known overload" if known else f"has no schema{_question(node.op)}"
+            unknown = _OTHER_WORDS["container"] if op is not None and op.category == "container" else "has no known overload"
+            what = "has blocks of its own" if node.blocks else unknown if known else f"has no schema{_question(node.op)}"
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         effect = effect_of(node)
         if effect == "in-place":

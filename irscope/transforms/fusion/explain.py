@@ -53,17 +53,27 @@ def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: in
 def _told_path(plan: BlockPlan, x: int, y: int, cycle: Refusal) -> Refusal:
     """The refusal for a path between two nodes, with the reason why what lies on it stays outside of their kernel."""
     find, words = plan.partition.find, plan.ties.db.node_words
-    between = [node for node in cycle.evidence if isinstance(node, Node) and find(plan.index[node]) not in (find(x), find(y))]
+    path = tuple(node for node in cycle.evidence if isinstance(node, Node))
+    if all(plan.fusible[plan.index[node]] for node in path):  # a library op may lie on another path
+        first, last = plan.nodes(*sorted((x, y)))
+        path = tuple(plan.ties.chain_through(first, last, lambda node: not _joins_kernels(plan, node))) or path
+    between = [node for node in path if find(plan.index[node]) not in (find(x), find(y))]
     if not between:
         return cycle
-    outside = [node for node in between if not plan.fusible[plan.index[node]]] or between[:1]
-    node = next((node for node in outside if not plan.rules.is_view(node) and category_of(node) != "container"), outside[0])
+    outside = [node for node in between if not plan.fusible[plan.index[node]]] or between
+    node = next((node for node in outside if not _joins_kernels(plan, node)), outside[0])
     ends = (plan.untouched.obstacle(*sorted((end, plan.index[node]))) for end in (y, x))  # a view joins what reads it
     refusal = plan.rules.refusal(node) or next(filter(None, ends), None)
     why = "is in another kernel" if refusal is None else f"stays out of their kernel: {refusal.because}"
-    names = plan.rules.graph.names
-    path = " → ".join(f"%{names[each.outputs[0]]}" if each.outputs else each.op for each in cycle.evidence if isinstance(each, Node))
-    return Refusal("cycle", f"{words(node)} lies between them ({path}), and {why}", cycle.evidence)
+    told, at = [plan.rules.name(each.outputs[0]) if each.outputs else each.op for each in path], path.index(node)
+    if len(told) > 7:
+        told[at + 2 : -1], told[1 : max(at - 1, 1)] = ["…"] * (at + 3 < len(told)), ["…"] * (at > 2)
+    return Refusal("cycle", f"{words(node)} lies between them ({' → '.join(told)}), and {why}", path)
+
+
+def _joins_kernels(plan: BlockPlan, node: Node) -> bool:
+    """Whether a node can be in a kernel, or is a view or a list, which keeps nothing apart."""
+    return plan.fusible[plan.index[node]] or plan.rules.is_view(node) or category_of(node) == "container"
 
 
 def with_cause(graph: Graph, node: Node, refusal: Refusal) -> Refusal:

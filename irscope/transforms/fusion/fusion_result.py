@@ -364,13 +364,20 @@ class Fusion(Unpicklable, Drawn):
             return _fused("it is a kernel of its own, so that all of a turn of its loop is kernels", group, node)
         if group is not None and group not in self._members:
             return _fused("it is in a group that the program had already", group, node)
+        if group is not None:
+            names = listed(group.outputs, lambda value: f"%{self.graph.names[value]}")
+            return _fused(f"it is in the fusion group that makes {names}", group, node)
         refusal = self._plans.refusal(node)
         if refusal is not None:
             refusal = with_cause(graph, node, refusal)
             return _apart(refusal.because, *refusal.evidence)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-        for other in (*users, *map(graph.producer.get, node.inputs)):
-            if isinstance(other, Node) and self.rules.refusal(other) is None:
+        for user in users:  # a view only joins what reads it
+            if isinstance(user, Node) and self.rules.is_view(user):
+                users += [use.user for value in user.outputs for use in graph.users.get(value, ())]
+        beside = [other for other in (*users, *map(graph.producer.get, node.inputs)) if isinstance(other, Node)]
+        for other in sorted(beside, key=self.rules.is_view):
+            if self.rules.refusal(other) is None:
                 return self._why_not(node, other)
         return _apart("none of its producers and users can be part of a kernel", node)
 
@@ -385,8 +392,20 @@ class Fusion(Unpicklable, Drawn):
             what = f"{node!r} is not a node of graph {self.original.name!r}"
             raise UnknownName(what, hint="ask the graph it came from")
         if found is None:
-            return no(f"{node!r} is gone: its result was known before the run, or an operand, or unused", node).in_words("", "not fused")
+            return no(self._where_gone(node), node).in_words("", "not fused")
         return found
+
+    def _where_gone(self, node: Node) -> str:
+        """What became of a node of the program that its folded graph does not have."""
+        graph, name = self.rules.graph, alias_db_of(self.original).node_words(node)
+        kept = [self.history.forward(value, 0, self._fused_at) for value in node.outputs]
+        new = next((value for value in kept if value is not None), None)
+        if new is None:
+            return f"{name} is gone: its result was known before the run, or unused"
+        maker = graph.producer.get(new)
+        if maker is not None and maker.op == "prim::Constant":
+            return f"{name} is gone: its result is the constant %{graph.names[new]}, known before the run"
+        return f"{name} is gone: its result is %{graph.names[new]}; ask about that one"
 
     def _maker(self, subject: Value | str) -> Node | None:
         """The producer of a value of the original or the fused graph, or the node of the given name."""

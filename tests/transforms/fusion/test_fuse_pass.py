@@ -151,6 +151,11 @@ def test_a_module_is_fused_with_its_calls_inlined():
     assert [len(group.blocks[0].nodes) for group in fusion.groups] == [3]
 
 
+def test_a_node_of_a_group_is_said_to_be_in_it() -> None:
+    text = "graph(%x : Float(4)):\n  %a : Float(4) = aten::relu(%x)\n  %b : Float(4) = aten::exp(%a)\n  return (%b)"
+    assert str(fuse(irs.parse(text)).why_alone("a")) == "fused: it is in the fusion group that makes %b"
+
+
 def test_an_op_on_tensors_is_not_said_to_compute_with_numbers() -> None:
     said = {
         "Long(64) = aten::gcd(%a, %x)": "aten::gcd is not of a kind known to fuse, and stays with the library",

@@ -23,7 +23,7 @@ from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph, Node
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.classes import Ladder, Members
-from irscope.transforms.dedup.piece import RANK, RELATIONS, Piece, Relation
+from irscope.transforms.dedup.piece import GIVES_UP, HOLED, RANK, RELATIONS, Piece, Relation
 from irscope.transforms.dedup.rewrite.groups import is_parameter, merge_groups
 from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow, class_holes
 
@@ -70,7 +70,9 @@ class Cost:
         """The slowdown in words, and whether it was measured or estimated."""
         if self.measured:
             return f"measured {100 * self.slowdown:.1f} % slower" if self.slowdown > 0 else "measured no slower"
-        return f"at most {100 * self.slowdown:.1f} % slower, estimated" if self.slowdown else "nothing is lost"
+        if not self.slowdown:
+            return f"no slower by estimate, without {', '.join(self.lost)}" if self.lost else "nothing is lost"
+        return f"at most {100 * self.slowdown:.1f} % slower, estimated"
 
 
 def cost_of(holes: ClassHoles, seconds: Mapping[Any, float], members: Sequence[Piece] | None = None) -> Cost:
@@ -226,7 +228,8 @@ def recommend(
         step = next((finer for finer in finer_steps if ladder.class_of(members[0], finer) == members), step)
         cost = price([ladder.pieces[member] for member in members], step)
         saved = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved"
-        choice = ClassChoice(members, step, cost, f"{saved}, {cost.price}")
+        told = cost.price if cost.slowdown or cost.lost or step not in HOLED else f"no slower by estimate; it gives up {GIVES_UP[step]}"
+        choice = ClassChoice(members, step, cost, f"{saved}, {told}")
         because = "" if why_not is None else why_not(members, step)
         if not because and cost.slowdown <= budget:
             found.append(choice)

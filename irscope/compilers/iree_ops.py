@@ -190,8 +190,7 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     (batch,) = batches
     window = range(batch, len(moved))
     kind = "set" if expressions(op.regions[0]) == ["a0"] else reducer(op.regions[0])
-    on_operands = op.on((x, indices, updates))
-    return scattered(on_operands, kind, window, range(len(shape) - len(window)), mapped, batch)
+    return scattered(op.on((x, indices, updates)), kind, window, range(len(shape) - len(window)), mapped, batch)
 
 
 def _fft(op: Operation) -> Sequence[Value] | None:

@@ -73,6 +73,8 @@ class Kernel:
     """The nodes of which it computes a part: a partial sum, an operand or a result in another layout."""
     stores: frozenset[Node] | None = field(default=None, repr=False)
     """The nodes whose results it writes to memory; None if the compiler does not say."""
+    writes: tuple[str, ...] = field(default=(), kw_only=True)
+    """What that compiler calls the memory that it writes, if it says so: Inductor's `buf0`."""
     certainty: Certainty = "exact"
     """How sure the least sure of these links is."""
     because: str = ""
@@ -220,6 +222,10 @@ class Program(Drawn):
     def _in_its_words(self, found: Verdict, a: Any, b: Any) -> Verdict:
         """The verdict, which names the kernel that has both."""
         ends = {self.graph.producer.get(each, each) for each in (a, b)}
+        begun = next((kernel for kernel in self.kernels if not found and ends <= {*kernel.nodes, *kernel.part_of}), None)
+        if begun is not None:
+            parts = [f"a part of {self._words(node)}" if node in begun.part_of else self._words(node) for node in (a, b)]
+            return replace(found, because=f"{self.compiler} computes {' and '.join(parts)} in {begun.name}, and the rest apart")
         has = [kernel.name for kernel in self.kernels if found and (ends <= {*kernel.nodes} or ends == {kernel.group})]
         if not has:
             return found

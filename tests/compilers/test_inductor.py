@@ -104,6 +104,8 @@ def test_an_op_that_two_kernels_compute_together_is_a_region() -> None:
     assert region.kernels == d.kernels[-2:] and [node.op for node in d.kernels[-1].nodes] == ["aten::mean"]
     assert d.kernels[-2].ops == "max_pool2d_with_indices, a part of mean", "the sum is there, and the division by its length is apart"
     assert d.kernels[-2].part_of[0].op == "aten::mean" and d.kernels[-2].certainty == "matched"
+    told = d.why_not("max_pool2d_with_indices", "mean").because
+    assert " and a part of mean %mean in " in told and told.endswith(f" in {d.kernels[-2].name}, and the rest apart")
     assert d.program.kernel(d.kernels[-1].name) in d.kernels
 
 
@@ -115,6 +117,7 @@ def test_a_copy_of_what_a_library_gives_back_is_not_the_call() -> None:
         (False, ["aten::relu"], []), (True, ["aten::convolution"], []), (False, [], ["aten::convolution"]),
     ]  # fmt: skip
     assert all(kernel.certainty == "exact" for kernel in d.kernels) and not d.program.regions
+    assert [row[-1] for row in decided_view(d, 0)["kernels"]["rows"]] == ["buf0", "buf1", "buf2"], "each loop nest writes its own"
 
 
 def test_library_calls_of_another_overload_and_calls_without_results_have_their_nodes() -> None:

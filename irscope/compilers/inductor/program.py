@@ -522,7 +522,9 @@ def _kernel(node: SeenNode, seen: SeenGraph, links: _Links, body: Sequence[Any],
         least, because = ("matched" if least == "exact" else least), because or "it reads what another kernel made a part of: see regions"
     moved = None if node.is_library and body else node.bytes
     stores = frozenset(_nodes([each for each, _ in stored], nodes_of))
-    return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved)
+    kept = [buffer for _, buffers, _ in node.parts for buffer in buffers if buffer not in seen.removed]
+    kept += [name for name, ir in seen.results.items() if any(each.get_name() in kept for each in ir.inputs)]
+    return Kernel(name, made, node.is_library, source, function, _nodes(parts, nodes_of), stores, least, because, moved, writes=tuple(kept))
 
 
 def _with_lines(kernel: Kernel, node: SeenNode, seen: SeenGraph, links: _Links, nodes_of: Mapping[Any, tuple[Node, ...]]) -> Kernel:

@@ -49,10 +49,7 @@ def kernel_table(program: Program) -> TableView:
     """One row per kernel, in the order in which they run; a row selects its group, or its nodes."""
     rows: list[list[str | float | None]] = []
     selects = []
-    buffers: dict[Node, list[str]] = {}
-    for name, nodes in program.buffers.items():
-        if name.startswith("buf"):
-            buffers.setdefault(nodes[-1], []).append(name)
+    has_names = any(kernel.writes for kernel in program.kernels)
     for kernel in program.kernels:
         ops = kernel.ops
         moved = byte_words(kernel.bytes) if kernel.bytes is not None and not is_unknown(kernel.bytes) else "?"
@@ -60,11 +57,10 @@ def kernel_table(program: Program) -> TableView:
             ops = f"a part of {ops}" if ops else "no op of the program"
         what, sure = "library call" if kernel.is_library else "kernel", ": ".join(filter(None, (_SURE[kernel.certainty], kernel.because)))
         rows.append([kernel.name, what, ops, moved, _again(kernel), kernel.ms, sure])
-        if buffers:
-            stored = [name for node in kernel.nodes or kernel.part_of if node in (kernel.stores or ()) for name in buffers.get(node, ())]
-            rows[-1].append(listed(stored))
+        if has_names:
+            rows[-1].append(listed(kernel.writes))
         selects.append([kernel.group.id] if kernel.group is not None else [node.id for node in kernel.nodes or kernel.part_of])
-    return table_view((*_COLUMNS, "writes") if buffers else _COLUMNS, rows, selects, numbers=("ms",))
+    return table_view((*_COLUMNS, "writes") if has_names else _COLUMNS, rows, selects, numbers=("ms",))
 
 
 def _vanished_table(program: Program) -> TableView:

@@ -5,7 +5,8 @@ once. A perfect fusion would move exactly these, and the number is the same for 
 an input that only views show to other ops, what these views touch is read; of a table that elements are looked up in, as many as are
 returned. A result that is an input, or a view of one, is not moved.
 Arithmetic is counted op by op in the run: as many additions and multiplications per element as the float32 code of this
-package's kernels has, and two for each term of a matrix product. Unknown ops are listed, not guessed.
+package's kernels has, two for each term of a matrix product (of a recurrent layer, that is all), and one for each element of a pooled
+window. Unknown ops are listed, not guessed.
 """
 
 from bisect import bisect_right
@@ -20,7 +21,8 @@ import numpy as np
 from irscope._base.nested import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
-from irscope.ops.registry import category_of, effect_of, op_of, read_of, schema_of
+from irscope.ops.nn.convolution import spread
+from irscope.ops.registry import category_of, effect_of, named_inputs, op_of, read_of, schema_of
 from irscope.ops.traits import CREATES_LIKE, LOOKS_UP, MOVES_NOTHING, OVERWRITES, WRITES_INDEXED
 from irscope.ops.view_steps import ByteSet, byte_set, bytes_covered
 from irscope.runtime.arrays import Library, is_cupys
@@ -30,6 +32,7 @@ _WITHOUT_EXPRESSION: Final = {"aten::native_batch_norm": 4}
 """Additions and multiplications per element of ops without an expression; other ops count one."""
 _ADDED_TO: Final = ("addmm", "addmv", "baddbmm", "addbmm")
 """Products that are added to their first operand."""
+_RECURRENT: Final = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
 _PASSED_ON: Final = ("view", "container", "scalar", "control")
 """Categories of ops that read no elements of tensors."""
@@ -174,14 +177,20 @@ def _place(leaf: Any) -> ByteSet | None:
 def flops_of(node: Node, given: Sequence[Any], made: Any) -> int | None:
     """Returns the additions and multiplications of a node on its operands; None for an unknown op."""
     category = category_of(node)
+    name = node.op.partition("::")[2].rstrip("_")
+    if name in _RECURRENT:  # each matrix meets each step of the sequence
+        weights = given[2:4] if name.endswith("_cell") else [operand for operand in given if isinstance(operand, list | tuple)][-1]
+        multiplied: int = prod(given[0].shape[:-1]) * sum(prod(weight.shape) for weight in weights if len(weight.shape) == 2)
+        return 2 * multiplied
     if category in _FREE:
         return 0
     operands: list[tuple[int, ...]] = [tuple(operand.shape) for operand in given if hasattr(operand, "shape")]
     first = made[0] if isinstance(made, tuple | list) and made else made
     result: tuple[int, ...] = tuple(getattr(first, "shape", ()))
+    if "kernel_size" in named_inputs(node) and category == "reduction":  # windows, which may overlap
+        return prod(result) * prod(spread(given[1], int(name[name.index("pool") + 4])))
     if category in _ARITHMETIC:
         return _flops_at_a_point(node, given) * max(map(prod, (*operands, result)))
-    name = node.op.partition("::")[2].rstrip("_")
     if "scaled_dot_product" in name and len(operands) >= 3:
         query, key, value = operands[name.endswith("_backward") :][:3]
         scores, products = prod(query[:-1]) * key[-2], (3, 2) if name.endswith("_backward") else (1, 1)  # backward computes scores again

@@ -92,3 +92,22 @@ def test_products_count_as_torch_counts_them_which_leaves_out_additions(name: st
     g = irs.load(function, *args, backward=True, loss=torch.sum) if name in TRAINED else irs.load(function, *args)
     additions = workload(g, TorchLibrary(), dict(g.bound), args).flops - torchs.get_total_flops()
     assert 0 <= additions <= (4 * made.numel() if name in TRAINED else 0)
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attributes")  # torch.export's, of recurrent layers
+def test_windows_count_with_their_overlaps_and_recurrent_layers_as_their_products(torch: Any) -> None:
+    from torch.nn import functional
+    from torch.utils.flop_counter import FlopCounterMode
+
+    def flops(function: Any, *args: Any) -> int:
+        g = irs.load(function, *args)
+        return workload(g, TorchLibrary(), dict(g.bound), args).flops
+
+    image, x = torch.rand(2, 4, 9, 9), torch.rand(5, 3, 7)
+    for pool in (functional.avg_pool2d, functional.max_pool2d):
+        assert flops(lambda a, pool=pool: pool(a, 3, 1), image) == functional.unfold(image, 3).numel()
+    for layer in (torch.nn.RNN(7, 4, 2), torch.nn.GRU(7, 4), torch.nn.LSTM(7, 4, bidirectional=True), torch.nn.LSTM(7, 4, proj_size=2)):
+        with FlopCounterMode(display=False) as torchs:
+            for weight in layer.parameters():
+                functional.linear(torch.rand(15, weight.shape[-1]), weight) if weight.ndim == 2 else None
+        assert flops(layer, x) == torchs.get_total_flops(), layer

@@ -343,6 +343,8 @@ def excerpt(left: Piece, right: Piece, apart: tuple[Node | None, Node | None]) -
 def _line(piece: Piece, node: Node | None) -> str:
     if node is None:
         return "the end"
-    names = next((body.graph.names for body in piece.bodies if node in body.graph.position), piece.graph.names)
-    text = print_node(node, names).strip().partition("\n")[0]
+    graph = next((body.graph for body in piece.bodies if node in body.graph.position), piece.graph)
+    mine = (each for each in graph.nodes() if each.id == node.id or (each.op == "prim::Constant" and each.attrs is node.attrs))
+    node = next(mine, node)  # the nodes of a region are copies, over constants of its own
+    text = print_node(node, {value: graph.names.get(value, value.name) for value in (*node.outputs, *node.inputs)})
     return text if len(text) <= 120 else f"{text[:117]}..."

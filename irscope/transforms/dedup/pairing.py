@@ -23,6 +23,7 @@ from irscope.transforms.dedup.piece import (
     Piece,
     Relation,
     Site,
+    all_nodes,
     apart_from_symbols,
     attrs_of,
     format_difference,
@@ -174,6 +175,7 @@ class Listing(SideBySide):
         """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
         self.apart: tuple[Node | None, Node | None] = (None, None)
         """The nodes at which the structures diverge."""
+        self._read_by: dict[Value, tuple[Node, int]] | None = None
 
     def run(self) -> "Listing":
         """Compare the pieces and all bodies that they refer to."""
@@ -184,12 +186,20 @@ class Listing(SideBySide):
             self.alike = False
             return self
         for left, right in self.symbols.bodies(self.left.body, self.right.body):
-            self.left_names, self.right_names = left.graph.names, right.graph.names
+            self.left_names, self.right_names, self._block = left.graph.names, right.graph.names, left.block
+            self._read_by = None
             self._attributes(left.attrs, right.attrs, "the group" if isinstance(self.left.member, Node) else "the piece")
             self.walk(left.block, right.block)
             if not self.alike:
                 break
         return self
+
+    def _name_of(self, constant: Value) -> str:
+        """What a constant of the left body is to its first reader there: the graph knows no reader of a region's copy."""
+        if self._read_by is None:
+            reads = [(value, (node, index)) for node in all_nodes(self._block) for index, value in enumerate(node.inputs)]
+            self._read_by = dict(reversed(reads))
+        return operand_name(*self._read_by[constant]) if constant in self._read_by else "a constant"
 
     def stop(self, kind: Structural, one: Any, other: Any, place: int = 0) -> None:
         self.alike = False
@@ -251,7 +261,5 @@ class Listing(SideBySide):
             kind: HoleKind = "attribute"
             place = f"attribute {key!r} of {where if isinstance(where, str) else where.op}"
             if isinstance(where, Node) and where.op == "prim::Constant":
-                uses = self.left.graph.users.get(where.output, ())
-                named = (operand_name(use.user, use.index) for use in uses if isinstance(use.user, Node))
-                kind, place = "constant", next(named, "a constant")
+                kind, place = "constant", self._name_of(where.output)
             self.holes.append(Hole(kind, place, *format_difference(ours, theirs), Site(where, key, 0, 0), (a.get(key), b.get(key))))

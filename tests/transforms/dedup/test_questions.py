@@ -104,6 +104,18 @@ def test_one_difference_keeps_pieces_apart_by_alpha_and_is_named(ours: str, thei
     assert not verdict and verdict.witness
 
 
+@pytest.mark.parametrize(("last", "told"), [
+    ("f = pow e k @ net.1", "the same by relation 'dtype'"),
+    ("f = pow e l @ net.1", "built differently: 'exponent' of aten::pow: 0.5 against 1.5"),
+    ("g = pow e k @ net.1; f = mul g k @ net.1", "only the right one goes on, with aten::mul"),
+])  # fmt: skip
+def test_modules_are_compared_by_what_is_in_them_alone(last: str, told: str) -> None:
+    """Ops of the model between two modules are in neither; a number that decides what is computed is named, hole or not."""
+    ops = "k = 0.5; l = 1.5; a = tanh x @ net.0; b = pow a k @ net.0; c = relu b; d = exp c; e = tanh d @ net.1"
+    d = dedup(irs.parse(ir(f"x | {ops}; {last} | f", "Float(4)")), unit="scopes", relation="dtype")
+    assert told in str(d.why_not("net.0", "net.1"))
+
+
 def test_a_value_moved_to_another_block_of_the_same_size_is_a_difference() -> None:
     def program(first: int) -> Graph:
         b = GraphBuilder()

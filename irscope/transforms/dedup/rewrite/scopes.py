@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from irscope._base.words import each
 from irscope.ir import Graph
+from irscope.ops.op import PYTHON_CATEGORIES
+from irscope.ops.registry import category_of
 from irscope.transforms.dedup.rewrite.block_index import OUTSIDE, BlockIndex
 from irscope.transforms.dedup.rewrite.finding import convex_columns, is_place, waiting_regions
 from irscope.transforms.dedup.rewrite.outline import RegionPieces
@@ -46,12 +48,12 @@ def scope_pieces(graph: Graph) -> RegionPieces:
 
 
 def _by_path(index: BlockIndex) -> dict[str, list[int]]:
-    """The nodes of each path; outer paths first, then in program order. A node without one, such as a list of operands, gets the common
-    path of its producers and users."""
+    """The nodes of each path; outer paths first, then in program order. A list of operands, or a number, without one gets the common
+    path of its producers and users; an op without one belongs to the whole model."""
     scopes = [node.scope for node in index.nodes]
     found: dict[str, list[int]] = {}
     for place, scope in enumerate(scopes):
-        if not scope:
+        if not scope and category_of(index.nodes[place]) in PYTHON_CATEGORIES:
             producers = [producer for producer, _ in index.producers[place] if producer != OUTSIDE]
             near = [scopes[other] for other in (*producers, *(reader for _, _, reader in index.users[place])) if scopes[other]]
             scopes[place] = common_scope(near) if near else ""

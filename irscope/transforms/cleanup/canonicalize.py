@@ -240,7 +240,17 @@ _BY_OP: Final = {op: rule for rule in RULES for op in rule.ops}
 
 @timed
 def canonicalize(graph: Graph) -> PassRecord:
-    """Apply the rules wherever they hold, and inline ifs and loops that are known to run one way; linear."""
+    """Apply the rules wherever they hold, and inline ifs and loops that are known to run one way; linear.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3)):
+    ...   %a : Float(3, 2) = aten::t(%x)
+    ...   %b : Float(2, 3) = aten::t(%a)
+    ...   %c : Float(2, 3) = aten::relu(%b)
+    ...   return (%c)''')
+    >>> [remark.rule for remark in canonicalize(g).remarks], str(canonicalize(g).after.node("c").inputs[0].type)
+    (['transposed-back'], 'Float(2, 3)')
+    """
     walk = _Walk(graph)
     pending = [graph.body]
     while pending:

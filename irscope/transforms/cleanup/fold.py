@@ -66,6 +66,14 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
     """Remove the nodes without effects whose results lead to no output and to no effect.
 
     An unused parameter or result of a kept if or loop stays. Linear.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Tensor):
+    ...   %a : Tensor = aten::relu(%x)
+    ...   %b : Tensor = aten::exp(%a)
+    ...   return (%x)''')
+    >>> [node.op for node in remove_dead_nodes(g).after.nodes()]
+    []
     """
     dead = _dead_nodes(graph)
     if not dead:
@@ -153,6 +161,17 @@ def fold_constants(graph: Graph) -> PassRecord:
 
     A folded value stays the same Value, now produced by a `prim::Constant`. The nodes of a folded if's taken branch
     move out of it, and the branch's results replace those of the if.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3)):
+    ...   %n : int = aten::dim(%x)
+    ...   %y : Tensor = aten::add(%x, %x, %n)
+    ...   return (%y)''')
+    >>> print(fold_constants(g).after)
+    graph(%x : Float(2, 3)):
+      %n : int = prim::Constant[value=2]()
+      %y : Tensor = aten::add(%x, %x, %n)
+      return (%y)
     """
     rewriter = Rewriter(graph)
     shapes = shapes_of(graph)

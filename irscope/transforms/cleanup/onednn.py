@@ -78,6 +78,15 @@ def use_onednn(graph: Graph, *, finite: bool = False, own: bool = True) -> PassR
     Results differ by rounding: in the order of a sum (rtol ~1e-6) and in the approximation of an activation. With `finite`, also relu,
     clamp and gelu are oneDNN's, which hide a NaN or make one of an infinity. A weight that was written is laid out again.
     With `own`, convolutions of small and medium extents are left to kernels of our own, with the sum and the clamp after them.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(64, 256, strides=[256, 1]), %w : Float(128, 256, strides=[256, 1]), %b : Float(128, strides=[1])):
+    ...   %a : Float(64, 128, strides=[128, 1]) = aten::linear(%x, %w, %b)
+    ...   %y : Float(64, 128, strides=[128, 1]) = aten::tanh(%a)
+    ...   return (%y)''')
+    >>> record = use_onednn(g)
+    >>> record.after.node("y").op, record.told(record.remarks[0])
+    ('mkldnn::_linear_pointwise', 'passed [onednn] %y: oneDNN does linear and tanh at once; results differ by rounding: rtol ~1e-6')
     """
     layers = _Layers(graph, finite=finite, own=own)
     for node in graph.nodes():

@@ -221,7 +221,7 @@ def _cumulative(e: Emitter, kind: str, x: Value, window: tuple[tuple[int, ...], 
     sizes, steps, base, inner, low, high = window
     before = shape_of(x) or ()
     axes = [axis for axis, size in enumerate(sizes) if size != 1]
-    if kind not in ("add", "mul") or len(axes) != 1 or set(steps) | set(base) | set(inner) != {1} or dtype_of(x) == "bool":
+    if kind not in ("add", "mul", "max", "min") or len(axes) != 1 or set(steps) | set(base) | set(inner) != {1} or dtype_of(x) == "bool":
         return None
     (axis,) = axes
     extent = before[axis]
@@ -235,16 +235,10 @@ def _cumulative(e: Emitter, kind: str, x: Value, window: tuple[tuple[int, ...], 
 
 def running(e: Emitter, kind: str, x: Value, axis: int) -> Value:
     """Emits the sum, product, or extreme of the elements up to each one along an axis, which are numbers."""
-    dtype, shape = dtype_of(x), extents_of(x)
-    if kind in ("add", "mul"):
-        return e.op("cumsum" if kind == "add" else "cumprod", x, axis, CODES[dtype])
-    reach = [shape[axis] - 1 if place == axis else 0 for place in range(len(shape))]
-    limits = np.iinfo(dtype) if dtype in INTEGERS else None
-    fill = (-np.inf if kind == "max" else np.inf) if limits is None else int(limits.min if kind == "max" else limits.max)
-    none = [0] * len(shape)
-    longer = padded(e, x, reach, none, none, fill)
-    ones, inside = [1] * len(shape), range(len(shape), 2 * len(shape))
-    return reduced(e, kind, windows(e, longer, [each + 1 for each in reach], ones, ones), inside)
+    if kind in ("max", "min"):
+        types = [TensorType(dtype, tuple(extents_of(x))) for dtype in (dtype_of(x), "int64")]
+        return e.ops(f"cum{kind}", 2, x, axis, types=types)[0]
+    return e.op("cumsum" if kind == "add" else "cumprod", x, axis, CODES[dtype_of(x)])
 
 
 def _select_and_scatter(op: Operation) -> Value | None:

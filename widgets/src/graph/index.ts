@@ -35,7 +35,7 @@ const FEWEST = 5;
 const LEAST = 3;
 /** In how many columns few boxes stand, and the most boxes of a row. */
 type Way = readonly [columns: number, inRow: number];
-const WAYS: readonly Way[] = [[1, MAX_IN_ROW], [2, MAX_IN_ROW], [3, MAX_IN_ROW], [1, 6], [1, 4], [1, 3]];
+const WAYS: readonly Way[] = [[1, MAX_IN_ROW], [2, MAX_IN_ROW], [3, MAX_IN_ROW], [1, 6], [1, 4], [1, 3], [1, 2]];
 /** A lower window, in pixels, is scrolled rather than filled with closed boxes. */
 const LOW = 300;
 /** A window of this many times the pixels has room for more; where a first look was cut, of fewer. */

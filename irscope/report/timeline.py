@@ -134,13 +134,16 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
         rename = Renaming(stretch.record.before, names.by_id)
         steps += [_step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)]
     used = dict.fromkeys(value for node in found.loose.values() for value in (*node.inputs, *node.outputs))
-    return TimelineView(
+    view = TimelineView(
         passes=[PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes], steps=steps,
         groups=[_group(group, found.groups[group], found.loose) for group in number],
         since={id: state for id, state in found.since.items() if id in names.last},
         gone=gone_lines(history, passes, found, text, names.of), earlier=list(earlier_lines(passes, names.of)),
         names={value.id: names.of[value] for value in used if value not in names.final}, kept=_kept(history.final, steps, found),
     )  # fmt: skip
+    if not all(step.is_known for stretch in passes for step in stretch.steps):
+        view["at_least"] = True
+    return view
 
 
 class _Names:

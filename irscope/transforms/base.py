@@ -275,6 +275,8 @@ class Step:
     """The nodes that the step is about, of the graph before the pass."""
     bytes_saved: int = 0
     """The memory traffic that it avoids, counted as in the tables of a fusion; 0 when unknown."""
+    is_known: bool = True
+    """Whether that is a number, and not a formula of sizes or unknown."""
 
 
 @dataclass(frozen=True)
@@ -383,9 +385,8 @@ class History:
 def _steps(record: PassRecord) -> list[Step]:
     if record.after_merges is not None:
         return [
-            Step(record.name, edit.rule, edit.reason, edit.nodes, saved if isinstance(saved := record.saved(edit), int) else 0)
-            for edit in record.edits
-            if isinstance(edit, Merged)
+            Step(record.name, edit.rule, edit.reason, edit.nodes, saved if isinstance(saved, int) else 0, isinstance(saved, int))
+            for edit, saved in ((edit, record.saved(edit)) for edit in record.edits if isinstance(edit, Merged))
         ]
     if record.after is record.before:
         return []

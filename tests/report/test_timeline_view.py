@@ -115,6 +115,15 @@ def test_a_removed_line_stands_above_the_one_that_took_its_place() -> None:
     assert [a["until"] <= b["until"] for a, b in pairwise(view["gone"][1:])] == [True]
 
 
+def test_bytes_of_sizes_that_are_not_known_are_not_counted_as_none() -> None:
+    half = "a:Float({0}, 4) = relu x; b:Float({0}, 4) = tanh a; c = relu y; d = tanh c | b d"
+    for rows, is_partial in (("8", False), ("*", True)):
+        fusion = irs.fuse(irs.parse(ir(f"x:Float({rows}, 4) y | {half.format(rows)}", "Float(8, 4)")))
+        view = viewed(fusion.history)[1]
+        assert view.get("at_least", False) is is_partial
+        assert [step["saved"] > 0 for step in view["steps"]].count(False) == is_partial
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_states_before_the_first_merge_are_the_programs_between_the_passes(seed: int) -> None:
     fusion = irs.fuse(irs.load(*random_program(seed, size=24)[:1], *random_program(seed, size=24).inputs))

@@ -193,3 +193,4 @@ class TimelineView(TypedDict):
     earlier_aliases: NotRequired[list[EarlierAlias]]
     """By value, earliest first; what merges do not change is in the details of the last state."""
     kept: dict[int, int]  # For a value used only inside its group, which so needs no memory: the first state where that is so.
+    at_least: NotRequired[bool]  # Whether some steps save bytes that are not known.

@@ -92,7 +92,8 @@ function inWords(steps: Steps): string {
 function saved(steps: Steps): string {
   const all = steps.savedBy[steps.last];
   if (!all) return "";
-  return steps.at === steps.last ? `saves ${bytes(all)}` : `saves ${bytes(steps.savedBy[steps.at])} of ${bytes(all)} so far`;
+  const some = steps.view.at_least ? "at least " : "";
+  return steps.at === steps.last ? `saves ${some}${bytes(all)}` : `saves ${some}${bytes(steps.savedBy[steps.at])} of ${bytes(all)} so far`;
 }
 
 function passOf(steps: Steps): string {

@@ -929,6 +929,8 @@ export interface TimelineView {
   earlier_aliases?: EarlierAlias[];
   /** For a value used only inside its group, which so needs no memory: the first state where that is so. */
   kept: Record<number, number>;
+  /** Whether some steps save bytes that are not known. */
+  at_least?: boolean;
 }
 
 /** One equivalence class. */

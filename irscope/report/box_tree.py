@@ -81,6 +81,7 @@ class _Holder:
     detail: str = ""
     copies: int = 0
     path: str = ""  # The path of its module, even if that contains only repeats.
+    members: frozenset[str] = frozenset()  # The paths of repeated modules; other boxes in it are between them.
 
 
 class BoxTree:
@@ -215,13 +216,14 @@ class BoxTree:
     def members(self, number: int) -> dict[int, str]:
         """The boxes of the modules in a box of repeats, mapped to their paths, including those inside stretches."""
         found: dict[int, str] = {}
-        waiting = list(self.children(number))[::-1]
+        waiting, held = list(self.children(number))[::-1], self.subjects[number]
+        assert isinstance(held, _Holder)
         while waiting:
             box = waiting.pop()
             subject = self.subjects[box]
             if self.kinds[box] == "stretch":
                 waiting += list(self.children(box))[::-1]
-            elif isinstance(subject, _Holder) and subject.path:
+            elif isinstance(subject, _Holder) and subject.path in held.members:
                 found[box] = subject.path
         return found
 
@@ -517,8 +519,12 @@ class _Draft:
 
     def _fold(self, around: int, members: list[int], run: repeats.Run, inside: dict[int, list[int]]) -> None:
         differ = [plural(run.holes, "place")] * (run.holes > 0) + ["fusion"] * (not run.fused_alike)
-        label = self._told(repeats.told_range([self._path(box) for box in members]))
-        told = _Holder("repeat", label, f"alike but for {' and '.join(differ)}" if differ else "alike", len(members))
+        paths = [self._path(box) for box in members]
+        detail = f"alike but for {' and '.join(differ)}" if differ else "alike"
+        told = _Holder("repeat", self._told(repeats.told_range(paths)), detail, len(members), members=frozenset(paths))
+        if not {*members} <= {*inside[around]}:
+            return  # some are between those of another run
+        members = self._with_between(members, inside, inside[around])
         if around >= 0 and self.kinds[around] == "module" and len(members) == len(inside[around]):
             # a list of layers: its box becomes the box of the run
             self.subjects[around], self.kinds[around] = replace(told, path=self._path(around)), "repeat"
@@ -529,6 +535,39 @@ class _Draft:
         rest = [box for box in inside[around] if box not in held]
         inside[around] = [*rest[:first], folded, *rest[first:]]
         inside[folded] = members
+
+    def _with_between(self, members: list[int], inside: Mapping[int, list[int]], level: list[int]) -> list[int]:
+        """Boxes of a level, and those on the ways from one of them to another: left outside of a box of them all, their edges would lead
+        out of it and back, as if they ran side by side. Linear in what is between the first and the last."""
+        span = level[level.index(members[0]) : level.index(members[-1]) + 1]
+        if len(span) == len(members):
+            return members
+        owner: dict[int, int] = {}
+        for box in span:
+            waiting = [box]
+            while waiting:
+                inner = waiting.pop()
+                owner[inner] = box
+                waiting += inside.get(inner, ())
+        before: dict[int, set[int]] = {box: set() for box in span}
+        for inner, box in owner.items():
+            before[box].update(owner[source] for source in self._makers.get(inner, ()) if source in owner)
+        after, needed = set(members), set(members)
+        for box in span:
+            if after & before[box]:
+                after.add(box)
+        for box in reversed(span):
+            if box in needed:
+                needed |= before[box]
+        return [box for box in span if box in after and box in needed]
+
+    @cached_property
+    def _makers(self) -> Mapping[int, list[int]]:
+        """The boxes whose values each box reads."""
+        found: dict[int, list[int]] = {}
+        for source, target in zip(self.sources, self.targets, strict=True):
+            found.setdefault(target, []).append(source)
+        return found
 
     def _cut(self, around: int, inside: dict[int, list[int]]) -> None:
         """Group the boxes of a long level into stretches, recursively."""

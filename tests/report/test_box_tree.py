@@ -87,6 +87,23 @@ def test_equal_layers_stand_once_with_their_number(fused: bool) -> None:
     assert tree.number[repeat["id"]] not in opened_at_first(tree)
 
 
+def test_what_is_between_repeated_layers_is_in_their_box_and_no_edge_leads_back_into_it() -> None:
+    """As pools are between the stages of a U-Net; the skips out of them, and what follows the last, stay outside."""
+    lines, last = list[str](), "x"
+    for i in range(4):
+        lines += [f"%a{i} : {T} = aten::relu(%{last}), scope: net.down.{i}", f"%b{i} : {T} = aten::matmul(%a{i}, %w), scope: net.down.{i}"]
+        lines += [f"%p{i} : {T} = aten::tanh(%b{i}), scope: net", f"%s{i} : {T} = aten::exp(%b{i}), scope: net"]
+        last = f"p{i}"
+    text = f"graph(%x : {T}, %w : {T}):\n" + "".join(f"  {line}\n" for line in lines) + "  return (%p3, %s0, %s1, %s2, %s3)"
+    tree = BoxTree(irs.parse(text))
+    (repeat,) = [k for k in range(len(tree)) if tree.kinds[k] == "repeat"]
+    assert told(tree, repeat) == ["net.down.0", "tanh", "net.down.1", "tanh", "net.down.2", "tanh", "net.down.3"]
+    assert list(tree.members(repeat).values()) == [f"net.down.{i}" for i in range(4)] and tree.box(repeat)["copies"] == 4
+    assert sorted(told(tree, int(tree.parent[repeat]))) == ["exp", "exp", "exp", "exp", "net.down.0–3", "tanh"]
+    ends = {(edge["source"], edge["target"]) for edge in Levels(tree).edges_in(int(tree.parent[repeat]))}
+    assert len(ends) == 5 and {source for source, _ in ends} == {tree.ids[repeat]}
+
+
 def test_a_layer_with_another_op_is_not_folded_with_the_others() -> None:
     tree = BoxTree(irs.parse(layers(9, odd=4)))
     repeats = [tree.box(k) for k in range(len(tree)) if tree.kinds[k] == "repeat"]

@@ -19,8 +19,6 @@ export const MAX_SCALE = 3;
 export const READABLE = 0.784;
 /** The empty border of a picture. */
 const EDGE = 12;
-/** What a view of the whole leaves out of it, on both sides together: a share of the time stands above its box. */
-const LEFT_OUT = 4;
 /** Below this scale text cannot be read. */
 export const LEGIBLE = 0.5;
 
@@ -34,15 +32,15 @@ export function zoomAt(view: Viewport, factor: number, px: number, py: number): 
   return { scale, x: view.x + px / view.scale - px / scale, y: view.y + py / view.scale - py / scale };
 }
 
-/** The whole picture with most of its empty border, centred, never larger than life. */
+/** The whole picture, centred, never larger than life; in its border run edges to other columns. */
 export function fit(picture: Extent, frame: Extent): Viewport {
-  const scale = Math.min(frame.width / (picture.width - LEFT_OUT), frame.height / (picture.height - LEFT_OUT), 1);
+  const scale = Math.min(frame.width / picture.width, frame.height / picture.height, 1);
   return { scale, x: (picture.width - frame.width / scale) / 2, y: (picture.height - frame.height / scale) / 2 };
 }
 
 /** Whether the picture can be read with nothing of it cut at the sides. */
 export function fitsAcross(picture: Extent, frame: Extent): boolean {
-  return (picture.width - LEFT_OUT) * READABLE <= frame.width;
+  return picture.width * READABLE <= frame.width;
 }
 
 /** Whether nothing of the picture is outside the window. */

@@ -78,7 +78,8 @@ def differences_table(theirs: GivenFusion, ours: Fusion) -> TableView:
     for each in differences(theirs, ours)[:_MOST_DIFFERENCES]:
         ops = " → ".join(f"{node.op.partition('::')[2]} %{names[node.outputs[0]]}" for node in (each.producer, each.consumer))
         moved = byte_words(each.bytes) if not is_unknown(each.bytes) else "?"
-        rows.append([ops, each.together_in, moved, f"{each.apart_in}: {each.reason.because}"])
+        told = each.reason.because  # `inductor says: …` names the side by itself
+        rows.append([ops, each.together_in, moved, told if told.startswith(f"{each.apart_in} ") else f"{each.apart_in}: {told}"])
         selects.append([each.producer.id, each.consumer.id])
     return table_view(("ops", "one kernel in", "bytes between them", "why apart in the other"), rows, selects)
 

@@ -130,7 +130,12 @@ class Lab:
             await panel.context.ready; await panel.sessionContext.ready; lab.shell.activateById(panel.id);
             const {kernel} = panel.sessionContext.session;
             while (kernel.connectionStatus !== 'connected') await new Promise(later => setTimeout(later, 20));
-            if (id) await kernel.requestKernelInfo(); }""",  # a kernel at rest says how it is only when it is asked
+            if (!id) return;
+            await kernel.requestKernelInfo();  // a kernel at rest says how it is only when it is asked
+            const of = panel.content.rendermime.createRenderer('application/vnd.jupyter.widget-view+json', {});
+            const manager = await of._manager.promise;
+            while (!manager.restoredStatus) await new Promise(later => setTimeout(later, 20)); }""",
+            # The manager asks for the kernel's widgets. One that is made meanwhile has two models, of which the one in sight hears nothing.
             [name, kernel],
         )
         self.page.wait_for_function(

@@ -278,12 +278,12 @@ class _Contest:
         )  # fmt: skip
 
     def _first_runs(self, step: Callable[[], object]) -> dict[str, _FirstRun]:
-        """Runs each once, the first one watched for writes; a foreign competitor that fails is removed."""
+        """Runs each once, watched for writes; a foreign competitor that fails is removed."""
         firsts = {}
-        for index, entry in enumerate(tuple(self.entries)):
+        for entry in tuple(self.entries):
             try:
                 run = partial(_first_run, entry, self.args, may_write=bool(self.state.tensors))
-                firsts[entry.label] = run() if index else self.state.watch(run)
+                firsts[entry.label] = self.state.watch(run)
                 ours, own = ([each.shape for each in firsts[label].results] for label in (next(iter(firsts)), entry.label))
                 if isinstance(entry.function, OwnFunction) and own != ours:
                     raise ValueError("the program was changed since it was read")

@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from irscope._base.nested import leaves
+from irscope._base.nested import by_storage, leaves
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count
@@ -149,14 +149,17 @@ class ArgumentSnapshot:
     """The tensors passed to a program that it may write, and the saved contents of those that it does write."""
 
     def __init__(self, *programs: tuple[Graph, Sequence[Any]]) -> None:
-        """Programs with their arguments. What the alias db says is never written is not copied: the parameters of a model may
-        be half of the memory."""
+        """Programs with their arguments. What the alias db says is never written is not copied, as the parameters of a model may be half of
+        the memory; arguments that share memory are: what is written through one of them, the program may say of another."""
         given = []
         for graph, args in programs:
             check_count(graph, args)
             writes = alias_db_of(graph).has_writers
             held_by = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
             given += [held for value, held in held_by if writes(value)]
+            places = by_storage(every := dict(enumerate(leaves(args))))
+            shared = Counter(places.values())
+            given += [every[key] for key, place in places.items() if shared[place] > 1]
         held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
         self.tensors = [_once(value) for value in held if _is_array(value) or str(getattr(value, "layout", "")) == "torch.strided"]
         self.saved: list[tuple[Any, Any]] = []
@@ -166,12 +169,13 @@ class ArgumentSnapshot:
         return bool(self.saved)
 
     def watch(self, run: Callable[[], T]) -> T:
-        """Runs once, finds out what was written, and restores it; returns the result of the run."""
+        """Runs once, finds out what was written, by this run or one before, and restores it; returns the result of the run."""
         before = [(tensor, copied(tensor)) for tensor in self.tensors]
         try:
             return run()
         finally:
-            self.saved = [(tensor, copy) for tensor, copy in before if not _same(tensor, copy)]
+            known = {id(tensor) for tensor, _ in self.saved}
+            self.saved += [(tensor, copy) for tensor, copy in before if id(tensor) not in known and not _same(tensor, copy)]
             self.restore()
 
     def restore(self) -> None:

@@ -301,6 +301,14 @@ def test_without_torch_arrays_are_disturbed_too(monkeypatch: pytest.MonkeyPatch)
     assert cancelled(graph, [x], truth)[0] > 0.01
 
 
+def test_what_a_competitor_alone_writes_through_shared_memory_is_restored(torch: Any) -> None:
+    """As a compiled program does whose graph writes the whole buffer, an input of its own, where the call writes one view of it."""
+    buffer = torch.zeros(6)
+    x, y = buffer[:4], buffer[2:]
+    made = irs.compare(irs.load(lambda x, y: y * 2 + x, x, y), x, y, peers={"writes": lambda x, y: y * 2 + x.add_(1)}, repeats=3)
+    assert buffer.count_nonzero() == 0 and "writes" in [row.label for row in made.rows]
+
+
 def test_arguments_that_share_memory_are_restored_and_have_no_float64_run(torch: Any) -> None:
     def f(x, y):
         x.add_(1)
